@@ -1,0 +1,1 @@
+"""The remote host as jlr sees it: a shell that runs scripts."""

@@ -1,0 +1,1 @@
+"""SSH: the only room that knows paramiko and sshtunnel."""

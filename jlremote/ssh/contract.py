@@ -1,0 +1,96 @@
+"""What the link asks of this room; the implementations are `connection.py` and `forwarder.py`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
+
+from jlremote.host.target import Target
+
+Stream = Literal["stdout", "stderr"]
+Output = Callable[[Stream, bytes], None]
+
+
+class Connection(Protocol):
+    """One authenticated connection to a host whose key was verified."""
+
+    @property
+    def transport(self) -> Any:
+        """The `paramiko.Transport`; only for this room."""
+        ...
+
+    def execute(
+        self,
+        script: bytes,
+        output: Output,
+        *,
+        timeout: float | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> int:
+        """Feed `script` to `exec /bin/sh -s` and return its exit status.
+
+        `output` gets each stream's bytes as they come, from one thread. Both streams are drained
+        all the time. At most eight session channels are open at once (sshd's `MaxSessions` is 10);
+        a further call waits its turn. A signal's death counts as 128 + its number, as in a shell.
+
+        Args:
+            script: what the remote shell reads on its stdin, whole; then comes end of file.
+            output: called with `"stdout"` or `"stderr"` and the bytes.
+            timeout: seconds until the call gives up, `None` for never.
+            cancelled: ends the call early when it is set; the channel is closed.
+
+        Raises:
+            TimeoutError: `timeout` seconds went by.
+            LinkLost: the connection broke, or `cancelled` was set.
+        """
+        ...
+
+    def probe(self, timeout: float) -> float:
+        """Return the seconds that a `keepalive@openssh.com` request took to be answered.
+
+        Raises:
+            LinkLost: no answer within `timeout` seconds.
+        """
+        ...
+
+    def wait_closed(self, timeout: float | None = None) -> bool:
+        """Wait until the connection is gone; return whether it is."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection, jump hosts and proxy commands included. Never raises."""
+        ...
+
+
+class Gateway(Protocol):
+    """What a forward needs of the link: a live connection, and where to go."""
+
+    def wait(self, timeout: float) -> tuple[Connection, Target]:
+        """Return a connection that is up and a target that was proved, waiting if need be.
+
+        Raises:
+            JlrError: there is none within `timeout` seconds; the message says why.
+        """
+        ...
+
+
+class Forward(Protocol):
+    """A listener on 127.0.0.1 whose connections end at the gateway's target."""
+
+    @property
+    def local_port(self) -> int:
+        """The TCP port on 127.0.0.1."""
+        ...
+
+    def start(self) -> None:
+        """Listen.
+
+        Raises:
+            Busy: the port is taken.
+        """
+        ...
+
+    def stop(self) -> None:
+        """Stop listening and close what is open. Twice is fine."""
+        ...
