@@ -1,0 +1,1 @@
+"""One verb a module: the story of each command in domain words, without printing or asking."""

@@ -1,0 +1,41 @@
+"""What every workflow needs of the laptop side."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from jlremote.questions import Asker
+
+
+class Progress(Protocol):
+    """Who is told how a workflow gets on; `cli` shows it, tests collect it."""
+
+    def step(self, title: str) -> AbstractContextManager[None]:
+        """Enter a step that takes time; leaving it ends it, well or (on an exception) badly."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Tell something worth knowing that is no step."""
+        ...
+
+    def command(self, text: str) -> None:
+        """Tell a command that is run on the host (shown with `-v`)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Context:
+    """What every workflow needs of the laptop side.
+
+    Attributes:
+        ssh_config: ssh's `-F`, `None` for the user's own.
+        asker: answers questions, or raises `NeedsAuthentication`.
+        progress: is told what happens.
+    """
+
+    ssh_config: Path | None
+    asker: Asker
+    progress: Progress

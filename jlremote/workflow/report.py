@@ -1,0 +1,61 @@
+"""A session as it is told to a person or a program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A running kernel.
+
+    Attributes:
+        notebook: path of its notebook below the server's root, or the kernel's own name.
+        state: Jupyter's word: `idle`, `busy`, `starting`, …
+        last_activity: ISO 8601 in UTC, as Jupyter gives it.
+    """
+
+    notebook: str
+    state: str
+    last_activity: str
+
+
+@dataclass(frozen=True)
+class SessionReport:
+    """A session as it is right now.
+
+    Attributes:
+        name: the session's name, the container's where there is one.
+        host: what was typed after `ssh`.
+        container: the container's name, `None` with runtime `none`.
+        runtime: `docker` or `none`.
+        state: `up`, `reconnecting`, `needs-auth`, `down`, `jupyter-dead`, `container-gone`, ….
+        detail: one sentence that says why, where the state is not `up`.
+        url: the address to open, with the token where one is known.
+        local_port: TCP port on 127.0.0.1.
+        image: the container's image as the engine names it.
+        gpus: the GPUs as the engine was asked for them (`all`, `0,2`, …), `None` for none.
+        kernels: what runs, `None` when nobody could be asked.
+        started_here: whether this very call launched the Jupyter server.
+    """
+
+    name: str
+    host: str
+    container: str | None
+    runtime: str
+    state: str
+    url: str | None
+    local_port: int | None
+    detail: str | None = None
+    image: str | None = None
+    gpus: str | None = None
+    kernels: tuple[Kernel, ...] | None = None
+    started_here: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable form that `--json` prints."""
+        fields = ("name", "host", "container", "runtime", "state", "detail", "url", "local_port")
+        kernels = None if self.kernels is None else [vars(kernel) for kernel in self.kernels]
+        facts = {field: getattr(self, field) for field in fields}
+        return facts | {"image": self.image, "gpus": self.gpus, "kernels": kernels}

@@ -1,0 +1,55 @@
+"""What a person asks for, as the command line hands it to a workflow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class StartRequest:
+    """`jlr start HOST [CONTAINER]`.
+
+    Attributes:
+        host: whatever `ssh HOST` takes.
+        container: the container's (and session's) name; `None` lets the workflow choose.
+        runtime: `auto`, `docker` or `none`.
+        image: image to create the container from, if there is no such container.
+        volumes: `SOURCE:TARGET[:OPTIONS]` as the engine's `--volume`.
+        environment: `NAME=VALUE` or `NAME` as the engine's `--env`.
+        workdir: working directory in the container, the server's root.
+        user: `USER[:GROUP]` in the container.
+        shm_size: size of `/dev/shm`, such as `1g`.
+        gpus: as the engine's `--gpus`.
+        local_port: the exact local TCP port, `None` for any.
+        python: with runtime `none`: a Python executable or a virtual environment's folder.
+        conda_env: with runtime `none`: a conda environment's name or folder.
+    """
+
+    host: str
+    container: str | None = None
+    runtime: str = "auto"
+    image: str | None = None
+    volumes: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    workdir: str | None = None
+    user: str | None = None
+    shm_size: str | None = None
+    gpus: str | None = None
+    local_port: int | None = None
+    python: str | None = None
+    conda_env: str | None = None
+
+
+@dataclass(frozen=True)
+class StopRequest:
+    """`jlr stop [SESSION]`: how far to go.
+
+    Attributes:
+        container: stop the container too.
+        remove: stop the container and remove it.
+        force: even when kernels are busy.
+    """
+
+    container: bool = False
+    remove: bool = False
+    force: bool = False
