@@ -1,0 +1,1 @@
+"""Where the laptop keeps what it knows: paths, settings, sessions."""

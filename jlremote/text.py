@@ -1,0 +1,38 @@
+"""Text from elsewhere, made fit to be shown."""
+
+from __future__ import annotations
+
+import re
+
+# Escape sequences are taken out whole, so that no `[31m` stays behind: CSI (colours, cursor), then
+# the string sequences OSC, DCS, SOS, PM and APC (titles, hyperlinks, clipboard) up to their BEL or
+# ST, then any other two- or three-byte escape. Each also begins with its 8-bit form.
+_SEQUENCE = re.compile(
+    r"""
+    (?: \x1b\[ | \x9b ) [\x30-\x3f]* [\x20-\x2f]* [\x40-\x7e]
+    | (?: \x1b[\]PX^_] | [\x9d\x90\x98\x9e\x9f] ) [^\x07\x1b\x9c\n]* (?: \x07 | \x1b\\ | \x9c )
+    | \x1b [\x20-\x2f]* [\x30-\x7e]
+    """,
+    re.VERBOSE,
+)
+
+# What is left: C0 and C1 controls and DEL, lone surrogates (they cannot be encoded), and the
+# characters that reorder a line for a reader: "trojan source", CVE-2021-42574.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def printable(text: str) -> str:
+    """Return `text` without control characters and escape sequences; newline and tab stay.
+
+    A carriage return before a newline goes; any other becomes a newline, so that progress bars
+    stay readable and nothing overwrites what was printed before.
+    """
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _CONTROL.sub("", _SEQUENCE.sub("", lines))
+
+
+def one_line(text: str) -> str:
+    """Return `text` as `printable` does, on one line: white space runs become one space."""
+    return " ".join(printable(text).split())

@@ -1,0 +1,169 @@
+"""Files go where platformdirs says, and nobody else can read, plant or swap them."""
+
+import errno
+import os
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from jlremote.errors import JlrError
+from jlremote.storage import paths
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize(
+    ("variable", "directory", "below"),
+    [
+        ("XDG_STATE_HOME", paths.state_directory, "jlr"),
+        ("XDG_STATE_HOME", paths.log_directory, "jlr/log"),
+        ("XDG_RUNTIME_DIR", paths.runtime_directory, "jlr"),
+        ("XDG_CONFIG_HOME", paths.config_directory, "jlr"),
+    ],
+)
+def test_xdg_variables_move_the_folders(
+    variable: str,
+    directory: Callable[[], Path],
+    below: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(variable, str(tmp_path))
+    assert directory() == tmp_path / below
+
+
+def test_a_new_folder_and_those_above_it_are_ours_alone(tmp_path: Path) -> None:
+    made = paths.private_directory(tmp_path / "one" / "two")
+    assert mode(made) == mode(made.parent) == 0o700
+
+
+def test_asking_twice_is_fine(tmp_path: Path) -> None:
+    assert paths.private_directory(tmp_path / "x") == paths.private_directory(tmp_path / "x")
+
+
+def test_without_a_runtime_folder_the_fallback_is_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "missing" / "deep"))
+    assert mode(paths.runtime_directory()) == 0o700
+    assert not recwarn.list
+
+
+def test_a_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:
+    loose = tmp_path / "loose"
+    loose.mkdir()
+    loose.chmod(0o755)
+    with pytest.raises(JlrError, match="others have access") as refusal:
+        paths.private_directory(loose)
+    assert refusal.value.hint == f"`chmod 700 {loose}`"
+
+
+@needs_root
+def test_a_squatted_folder_is_refused(tmp_path: Path) -> None:
+    squatted = tmp_path / "jlr"
+    squatted.mkdir(mode=0o700)
+    os.chown(squatted, 12345, 12345)
+    with pytest.raises(JlrError, match="belongs to user 12345"):
+        paths.private_directory(squatted)
+
+
+@needs_root
+def test_somebody_elses_link_to_our_own_folder_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    ours = tmp_path / "ours"
+    ours.mkdir(mode=0o700)
+    link = tmp_path / "jlr"
+    link.symlink_to(ours)
+    os.chown(link, 12345, 12345, follow_symlinks=False)
+    with pytest.raises(JlrError, match=r"belongs to user 12345|permission denied"):
+        paths.private_directory(link)
+
+
+def test_our_own_link_to_our_own_folder_is_fine(tmp_path: Path) -> None:
+    ours = tmp_path / "ours"
+    ours.mkdir(mode=0o700)
+    link = tmp_path / "jlr"
+    link.symlink_to(ours)
+    assert paths.private_directory(link) == link
+
+
+@needs_root
+def test_a_folder_inside_somebody_elses_folder_is_refused(tmp_path: Path) -> None:
+    parent = tmp_path / "runtime-0"
+    (parent / "jlr").mkdir(parents=True, mode=0o700)
+    os.chown(parent, 12345, 12345)
+    with pytest.raises(JlrError, match="runtime-0` belongs to user 12345"):
+        paths.private_directory(parent / "jlr")
+
+
+def test_a_parent_in_which_anybody_can_rename_is_refused(tmp_path: Path) -> None:
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    with pytest.raises(JlrError, match="anybody can rename"):
+        paths.private_directory(open_to_all / "jlr")
+
+
+def test_a_file_in_the_way_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "file").chmod(0o600)
+    with pytest.raises(JlrError, match="is not a folder"):
+        paths.private_directory(tmp_path / "file")
+    with pytest.raises(JlrError, match=r"cannot write .*not a directory"):
+        paths.private_directory(tmp_path / "file" / "jlr")
+
+
+def test_a_place_that_cannot_be_written_is_one_clear_error() -> None:
+    with pytest.raises(JlrError, match="cannot write `/proc/jlr`") as refusal:
+        paths.private_directory(Path("/proc/jlr"))
+    assert "XDG_STATE_HOME" in (refusal.value.hint or "")
+
+
+def test_a_file_is_written_whole_and_is_ours_alone(tmp_path: Path) -> None:
+    target = tmp_path / "sessions.json"
+    target.write_text("old")
+    target.chmod(0o644)
+    paths.write_whole(target, "né")
+    assert target.read_bytes() == "né".encode()
+    assert mode(target) == 0o600
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Give a file system of 64 KiB of its own."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk])
+    if mounted.returncode:
+        pytest.skip("this machine lets nobody mount a tmpfs")
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+@needs_root
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(small_disk: Path) -> None:
+    target = small_disk / "sessions.json"
+    target.write_text("old")
+    with pytest.raises(JlrError, match="no space left") as refusal:
+        paths.write_whole(target, b"x" * 200_000)
+    assert refusal.value.hint == "free some space there and try again"
+    assert target.read_text() == "old"
+    assert [entry.name for entry in small_disk.iterdir()] == ["sessions.json"]
+
+
+def test_the_quota_counts_as_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_descriptor: int) -> None:
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(JlrError, match="quota") as refusal:
+        paths.write_whole(tmp_path / "new", b"data")
+    assert "space" in (refusal.value.hint or "")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,78 @@
+"""Remote text reaches the terminal only after it was made harmless."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jlremote.text import one_line, printable
+
+_PIECES = st.sampled_from(
+    [
+        "\x1b",
+        "[",
+        "]",
+        "0;",
+        "m",
+        "31",
+        "\x07",
+        "\\",
+        "\x9b",
+        "\x9d",
+        "\x9c",
+        "P",
+        "(",
+        "a",
+        "é",
+        " ",
+    ]
+)
+HOSTILE = st.one_of(st.text(), st.lists(_PIECES).map("".join))
+
+
+@given(HOSTILE)
+def test_nothing_that_comes_out_can_drive_a_terminal(text: str) -> None:
+    for character in printable(text):
+        assert character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cs")
+
+
+@given(HOSTILE)
+def test_cleaning_twice_changes_nothing_more(text: str) -> None:
+    assert printable(printable(text)) == printable(text)
+
+
+@given(st.text(st.characters(categories=("L", "N", "P", "S", "Zs"))))
+def test_ordinary_text_in_any_language_stays_as_it_is(text: str) -> None:
+    assert printable(text) == text
+
+
+@given(HOSTILE)
+def test_what_comes_out_can_be_encoded(text: str) -> None:
+    printable(text).encode()
+
+
+@pytest.mark.parametrize(
+    ("hostile", "harmless"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x9b2Jcleared", "cleared"),
+        ("\x1b]0;title\x07after", "after"),
+        ("\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1bP1$r\x1b\\after", "after"),
+        ("\x1b(Bafter", "after"),
+        ("\x1b]52;c;never ended\nnext line", "52;c;never ended\nnext line"),
+        ("10%\r20%\r\ndone", "10%\n20%\ndone"),
+        ("a\tb\nc", "a\tb\nc"),
+        ("user\u202etxt.exe", "usertxt.exe"),
+        ("bell\x07 null\x00 back\x08", "bell null back"),
+        ("\x1b\x1b[0m[2J", "[2J"),
+    ],
+)
+def test_sequences_go_whole(hostile: str, harmless: str) -> None:
+    assert printable(hostile) == harmless
+
+
+@given(HOSTILE)
+def test_one_line_is_one_line(text: str) -> None:
+    assert one_line(text).splitlines() in ([], [one_line(text)])
