@@ -1,0 +1,163 @@
+"""Flags win over the environment, that over the host, the profile and the defaults."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jlremote.errors import Usage
+from jlremote.storage import settings
+
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+
+    def write_config(text: str) -> Path:
+        path = tmp_path / "jlr" / "config.toml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write_config
+
+
+LADDER = """
+[defaults]
+image = "from-defaults"
+workdir = "/defaults"
+[profiles.torch]
+image = "from-profile"
+user = "profile"
+[hosts.dgx]
+image = "from-host"
+profile = "torch"
+[hosts."gpu.lab.org"]
+gpus = 2
+"""
+
+
+def test_without_a_file_nothing_is_settled(write: Write) -> None:
+    assert settings.load({}).chosen("dgx", {"image": None, "volume": ()}) == {}
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "host", "image"),
+    [
+        ({"image": "from-flag"}, {"JLR_IMAGE": "from-variable"}, "dgx", "from-flag"),
+        ({"image": None}, {"JLR_IMAGE": "from-variable"}, "dgx", "from-variable"),
+        ({}, {"JLR_IMAGE": ""}, "dgx", "from-host"),
+        ({"profile": "torch"}, {}, "other", "from-profile"),
+        ({}, {"JLR_PROFILE": "torch"}, "other", "from-profile"),
+        ({}, {}, "other", "from-defaults"),
+        ({}, {}, None, "from-defaults"),
+    ],
+)
+def test_a_nearer_place_wins(
+    write: Write,
+    flags: dict[str, settings.Value | None],
+    environment: dict[str, str],
+    host: str | None,
+    image: str,
+) -> None:
+    write(LADDER)
+    assert settings.load(environment).chosen(host, flags)["image"] == image
+
+
+def test_what_one_place_leaves_open_comes_from_the_next(write: Write) -> None:
+    write(LADDER)
+    chosen = settings.load({}).chosen("dgx", {"port": 9999})
+    expected = {"image": "from-host", "user": "profile", "workdir": "/defaults"}
+    assert chosen == expected | {"profile": "torch", "port": 9999}
+
+
+def test_a_host_is_known_with_a_user_name_before_it(write: Write) -> None:
+    write(LADDER)
+    assert settings.load({}).chosen("me@gpu.lab.org", {})["gpus"] == "2"
+
+
+def test_lists_add_up_and_the_nearer_wins_for_the_same_thing(write: Write) -> None:
+    write(
+        """
+        [defaults]
+        volume = ["/raid/me:/data", "/home/me:/workspace"]
+        env = ["A=far", "B=far"]
+        [hosts.dgx]
+        env = "B=near"
+        """
+    )
+    flags: dict[str, settings.Value | None] = {"volume": ("/scratch:/data:ro",), "env": ("C",)}
+    chosen = settings.load({}).chosen("dgx", flags)
+    assert set(chosen["volume"]) == {"/scratch:/data:ro", "/home/me:/workspace"}  # type: ignore[arg-type]
+    assert chosen["env"] == ("A=far", "B=near", "C")
+
+
+def test_list_variables_are_split_as_a_shell_does(write: Write) -> None:
+    environment = {"JLR_VOLUME": "/a:/b '/with space:/c'", "JLR_PORT": "8899", "JLR_SHM_SIZE": "1g"}
+    chosen = settings.load(environment).chosen(None, {})
+    assert chosen == {"volume": ("/a:/b", "/with space:/c"), "port": 8899, "shm-size": "1g"}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[defaults]\nimgae = 'x'", "unknown key `defaults.imgae`"),
+        ("[hosts.gpu.lab.org]\ngpus = 'all'", "unknown key `hosts.gpu.lab`"),
+        ("[profiles.a]\nprofile = 'b'", "unknown key `profiles.a.profile`"),
+        ("image = 'x'", "unknown key `image`"),
+        ("[defaults]\nport = '8888'", "`defaults.port` .* must be a number from 1 to 65535"),
+        ("[defaults]\nport = 0", "`defaults.port` .* must be a number"),
+        ("[defaults]\nport = true", "`defaults.port` .* must be a number"),
+        ("[defaults]\nvolume = [1]", "`defaults.volume` .* must be a list of strings"),
+        ("[hosts.x]\nimage = 3", "`hosts.x.image` .* must be a string"),
+        ("[hosts.x]\nimage = ''", "`hosts.x.image` .* must be a string"),
+        ("[hosts.x]\nruntime = 'podmna'", "`hosts.x.runtime` .* must be one of auto"),
+        ("hosts = 3", "`hosts` .* must be a table"),
+        ("[hosts]\ndgx = 3", "`hosts.dgx` .* must be a table"),
+        ("[defaults\n", "not valid TOML: .*line 1"),
+    ],
+)
+def test_a_mistake_names_the_file_and_the_key(write: Write, text: str, complaint: str) -> None:
+    path = write(text)
+    with pytest.raises(Usage, match=complaint) as refusal:
+        settings.load({})
+    assert str(path) in refusal.value.message
+
+
+def test_a_name_with_dots_is_told_to_use_quotes(write: Write) -> None:
+    write("[hosts.gpu.lab.org]\ngpus = 'all'")
+    with pytest.raises(Usage) as refusal:
+        settings.load({})
+    assert refusal.value.hint == 'a name with dots wants quotes, as `[hosts."host.example.org"]`'
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [("JLR_PORT", "many"), ("JLR_RUNTIME", "vm"), ("JLR_VOLUME", "'open"), ("JLR_PORT", "99999")],
+)
+def test_a_mistake_in_a_variable_names_the_variable(write: Write, variable: str, text: str) -> None:
+    with pytest.raises(Usage, match=f"`{variable}`"):
+        settings.load({variable: text})
+
+
+def test_an_unknown_profile_is_answered_with_the_known_ones(write: Write) -> None:
+    write(LADDER)
+    with pytest.raises(Usage, match="no profile `jax`") as refusal:
+        settings.load({}).chosen("dgx", {"profile": "jax"})
+    assert "`torch`" in (refusal.value.hint or "")
+
+
+def test_a_file_that_is_not_text_is_one_clear_error(write: Write) -> None:
+    write("").write_bytes(b"\xff\xfe")
+    with pytest.raises(Usage, match="cannot read"):
+        settings.load({})
+
+
+def test_a_folder_in_place_of_the_file_is_one_clear_error(write: Write) -> None:
+    path = write("")
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(Usage, match="cannot read"):
+        settings.load({})
