@@ -1,0 +1,92 @@
+"""Fixtures of the lab. A test that asks for none of them starts nothing."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext
+
+from tests.lab import browser, images
+from tests.lab.accounts import Account, claimed_account
+from tests.lab.containers import ContainerFactory
+from tests.lab.engine import Engine, running_engine
+from tests.lab.laptop import Laptop
+from tests.lab.place import Say
+from tests.lab.programs import missing
+from tests.lab.remote_host import Keys, new_keys, new_laptop, running_sshd
+from tests.lab.sshd import SSHServer
+
+
+def refuse(reasons: list[str]) -> None:
+    """Skip for want of real parts, or fail where they must be there."""
+    if os.environ.get("CI") == "true":
+        pytest.fail("; ".join(reasons), pytrace=False)
+    pytest.skip("; ".join(reasons))
+
+
+@pytest.fixture(scope="session")
+def say(request: pytest.FixtureRequest) -> Say:
+    """Print to the person who runs pytest, though output is captured."""
+    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
+    return print if reporter is None else reporter.write_line
+
+
+@pytest.fixture(scope="session")
+def engine(say: Say) -> Iterator[Engine]:
+    """The lab's dockerd, with every image of the lab."""
+    if reasons := missing():
+        refuse(reasons)
+    with running_engine(say) as running:
+        images.ensure(running, say)
+        yield running
+
+
+@pytest.fixture(scope="session")
+def account(engine: Engine) -> Iterator[Account]:
+    """An ordinary user of the remote host, whose home was empty when the session began."""
+    with claimed_account() as claimed:
+        yield claimed
+
+
+@pytest.fixture(scope="session")
+def keys(engine: Engine) -> Iterator[Keys]:
+    """The key pair that the remote host accepts."""
+    with new_keys() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def sshd(engine: Engine, keys: Keys) -> Iterator[SSHServer]:
+    """The remote host's sshd. A test that stops it starts it again."""
+    with running_sshd(engine, keys) as server:
+        yield server
+
+
+@pytest.fixture
+def laptop(sshd: SSHServer, account: Account, keys: Keys) -> Iterator[Laptop]:
+    """A new laptop that knows the remote host as `lab`; its links must end when they are asked."""
+    with new_laptop(sshd, account, keys) as fresh:
+        yield fresh
+        stubborn = fresh.shut_down()
+    assert not stubborn, f"had to be killed: {stubborn}"
+
+
+@pytest.fixture
+def container(engine: Engine) -> Iterator[ContainerFactory]:
+    """Starts containers, which are removed when the test ends."""
+    factory = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
+    yield factory
+    factory.remove_all()
+
+
+@pytest.fixture
+def chromium(tmp_path: Path) -> Iterator[BrowserContext]:
+    """A headless browser with a new profile."""
+    if not browser.CHROMIUM.exists():
+        refuse([f"`{browser.CHROMIUM}` is not installed"])
+    with browser.chromium(tmp_path / "profile") as context:
+        yield context

@@ -1,0 +1,87 @@
+"""The people of the remote host: ordinary users who may use the lab's engine, never root."""
+
+from __future__ import annotations
+
+import pwd
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from tests.lab.engine import GROUP
+from tests.lab.place import LabError, open_lock, root, try_lock
+from tests.lab.programs import run
+
+MOST_ACCOUNTS = 20
+
+
+@dataclass(frozen=True)
+class Account:
+    """A user of this machine whose home was empty when the run began."""
+
+    name: str
+    uid: int
+    home: Path
+    shell: str
+
+    def set_password(self, password: str) -> None:
+        """Let the user log in with a password too."""
+        run("chpasswd", stdin=f"{self.name}:{password}\n")
+
+    def processes(self) -> list[psutil.Process]:
+        """Return what runs under this account now."""
+        return [process for process in psutil.process_iter() if real_uid(process) == self.uid]
+
+    def end_processes(self) -> None:
+        """Kill what runs under this account."""
+        found = self.processes()
+        for process in found:
+            process.kill()
+        psutil.wait_procs(found, timeout=5)
+
+
+def real_uid(process: psutil.Process) -> int | None:
+    """Return the user that a process runs as, unless it has just ended."""
+    try:
+        return int(process.uids().real)
+    except psutil.Error:
+        return None
+
+
+@contextmanager
+def claimed_account(shell: str = "/bin/bash") -> Iterator[Account]:
+    """Give an account that no other run on this machine uses, with that login shell.
+
+    The name is `jlrlab1` and so on; accounts are made when missing and kept.
+    """
+    for number in range(1, MOST_ACCOUNTS + 1):
+        name = f"jlrlab{number}"
+        with open_lock(root() / "accounts" / f"{name}.lock") as lock:
+            if not try_lock(lock):
+                continue
+            account = prepare(name, shell)
+            try:
+                yield account
+            finally:
+                account.end_processes()
+            return
+    raise LabError(f"all {MOST_ACCOUNTS} accounts of the lab are in use")
+
+
+def prepare(name: str, shell: str) -> Account:
+    """Make the user if need be, end what a killed run left, and empty the home."""
+    home = root() / "accounts" / name
+    run("groupadd", "--force", "--system", GROUP)
+    if name not in {user.pw_name for user in pwd.getpwall()}:
+        run("useradd", "--no-create-home", "--gid", GROUP, "--home-dir", str(home), name)
+    account = Account(name, pwd.getpwnam(name).pw_uid, home, shell)
+    account.end_processes()
+    # A password of `*` fits nothing; the `!` of a new user would lock the account for keys too.
+    run("usermod", "--password", "*", "--shell", shell, "--home", str(home), name)
+    shutil.rmtree(home, ignore_errors=True)
+    run("install", "-d", "-m", "700", "-o", name, "-g", GROUP, str(home))
+    run("sh", "-c", 'cp -r /etc/skel/. "$1" && chown -R "$2:" "$1"', "sh", str(home), name)
+    return account

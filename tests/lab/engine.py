@@ -1,0 +1,168 @@
+"""A dockerd of the lab's own: every run on this machine shares it, and the last one stops it."""
+
+from __future__ import annotations
+
+import fcntl
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from tests.lab.place import LabError, Say, exclusive, open_lock, root, try_lock, wait_for_lock
+from tests.lab.programs import SYSTEM_PATH, Result, attempt, run, wait_until
+
+GROUP = "jlrlab"
+# Two dockerds would flush each other's firewall rules, whichever folders they use.
+MACHINE_LOCK = Path("/run/lock/jlr-lab-engine.lock")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A dockerd under `folder`; members of the group `jlrlab` may use its socket."""
+
+    folder: Path
+
+    @property
+    def socket(self) -> Path:
+        """The unix socket that it listens on."""
+        return self.folder / "docker.sock"
+
+    @property
+    def url(self) -> str:
+        """What `DOCKER_HOST` takes."""
+        return f"unix://{self.socket}"
+
+    @property
+    def log(self) -> Path:
+        """What dockerd said since it started."""
+        return self.folder / "dockerd.log"
+
+    def docker(self, *argv: str, timeout: float = 60, stdin: str | None = None) -> str:
+        """Run `docker …` against this engine and return its stdout.
+
+        Raises:
+            LabError: it failed.
+        """
+        return run("docker", "-H", self.url, *argv, timeout=timeout, stdin=stdin).strip()
+
+    def try_docker(self, *argv: str, timeout: float = 60) -> Result:
+        """Run `docker …` against this engine, however it ends."""
+        return attempt("docker", "-H", self.url, *argv, timeout=timeout)
+
+    def answers(self) -> bool:
+        """Return whether a dockerd listens and is ready."""
+        return self.socket.exists() and self.try_docker("version").status == 0
+
+    def process(self) -> psutil.Process | None:
+        """Return the dockerd of this folder; a pid alone proves nothing, its arguments do."""
+        try:
+            pid = int((self.folder / "dockerd.pid").read_text(encoding="utf-8"))
+            process = psutil.Process(pid)
+            return process if str(self.folder / "data") in process.cmdline() else None
+        except (OSError, ValueError, psutil.Error):
+            return None
+
+    def remove_containers(self, prefix: str = "") -> list[str]:
+        """Remove the containers whose name begins with `prefix` and return their names."""
+        listed = self.docker("ps", "-a", "--format", "{{.Names}}").split()
+        names = [name for name in listed if name.startswith(prefix)]
+        if names:
+            self.docker("rm", "--force", "--volumes", *names)
+        return names
+
+
+@contextmanager
+def running_engine(say: Say = print) -> Iterator[Engine]:
+    """Give the lab's engine, started unless it runs; the last one to leave stops it.
+
+    Every user holds a shared lock for as long as it lives, so a run that was killed counts as gone.
+    """
+    engine = Engine(root() / "engine")
+    with open_lock(engine.folder / "users.lock") as users:
+        with exclusive(engine.folder / "start.lock", say, "the engine to start or stop"):
+            if try_lock(users):
+                stop(engine)  # what a killed run left behind is nobody's now
+            fcntl.flock(users, fcntl.LOCK_SH)
+            if not engine.answers():
+                start(engine, say)
+        try:
+            yield engine
+        finally:
+            with exclusive(engine.folder / "start.lock", say, "the engine to start or stop"):
+                if try_lock(users):
+                    stop(engine)
+
+
+def start(engine: Engine, say: Say) -> None:
+    """Start dockerd and wait until it answers.
+
+    Raises:
+        LabError: it did not come up; the message holds the end of its log.
+    """
+    run("groupadd", "--force", "--system", GROUP)
+    with open_lock(MACHINE_LOCK) as machine:
+        wait_for_lock(machine, say, "another lab's engine on this machine", timeout=900)
+        spawn(engine, machine)
+    wait_until(lambda: engine.answers() or lock_is_free(), "the start of dockerd")
+    if not engine.answers():
+        tail = engine.log.read_text(encoding="utf-8", errors="replace")[-2000:]
+        raise LabError(f"dockerd did not start:\n{tail}")
+    engine.remove_containers()
+
+
+def lock_is_free() -> bool:
+    """Return whether no dockerd holds the machine's lock, as when it ended."""
+    with open_lock(MACHINE_LOCK) as machine:
+        return try_lock(machine)
+
+
+def spawn(engine: Engine, machine: IO[str]) -> None:
+    """Start dockerd as nobody's child; it inherits the machine's lock and so holds it."""
+    folder = engine.folder
+    argv = (
+        *("setsid", "--fork", "dockerd", "--shutdown-timeout", "5"),
+        *("--data-root", str(folder / "data"), "--exec-root", str(folder / "exec")),
+        *("--pidfile", str(folder / "dockerd.pid"), "--host", engine.url, "--group", GROUP),
+    )
+    with engine.log.open("wb") as log:
+        subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={"PATH": f"{gpu_hook(folder)}:{SYSTEM_PATH}"},
+            pass_fds=(machine.fileno(),),
+            check=True,
+        )
+
+
+def gpu_hook(folder: Path) -> Path:
+    """Return a folder whose `nvidia-container-runtime-hook` lets dockerd accept `--gpus`.
+
+    dockerd offers the option only when it finds that program. It stands in for hardware alone.
+    """
+    programs = folder / "bin"
+    programs.mkdir(exist_ok=True)
+    hook = programs / "nvidia-container-runtime-hook"
+    hook.write_text("#!/bin/sh\nexit 0\n", encoding="utf-8")
+    hook.chmod(0o755)
+    return programs
+
+
+def stop(engine: Engine) -> None:
+    """Remove every container and end dockerd; fine when none runs."""
+    process = engine.process()
+    if process is None:
+        return
+    if engine.answers():
+        engine.remove_containers()
+    family = [process, *process.children(recursive=True)]
+    process.terminate()
+    _, alive = psutil.wait_procs(family, timeout=15)
+    for left in alive:
+        left.kill()
+    psutil.wait_procs(alive, timeout=5)

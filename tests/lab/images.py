@@ -1,0 +1,129 @@
+"""The lab's images, built without a registry and kept until their recipes change.
+
+`lab/debian` comes from debootstrap; every other image is a folder under `recipes/` with a
+Dockerfile that begins `FROM lab/…`. A label on each image holds the hash of its recipe and of all
+that it is built from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tests.lab.engine import Engine
+from tests.lab.pip_settings import certificates, pip_conf
+from tests.lab.place import LabError, Say, exclusive, root
+from tests.lab.programs import run
+
+RECIPES = Path(__file__).parent / "recipes"
+BASE = "lab/debian"
+LABEL = "jlr-lab.recipe"
+DEBOOTSTRAP = (
+    "debootstrap",
+    "--variant=minbase",
+    "--include=python3,python3-venv,ca-certificates",
+    "bookworm",
+)
+NAMES = ("lab/plain", "lab/jupyter", "lab/broken", "lab/slow")
+
+
+def ensure(engine: Engine, say: Say, names: tuple[str, ...] = NAMES) -> None:
+    """Build those of the images that are missing or whose recipe changed, and their parents.
+
+    Raises:
+        LabError: a build failed; the message holds its output.
+    """
+    with exclusive(root() / "images.lock", say, "another run that builds the images", timeout=1800):
+        for name in names:
+            ensure_one(engine, say, name)
+
+
+def ensure_one(engine: Engine, say: Say, name: str) -> None:
+    """Build an image after its parents, unless the engine has it as its recipe is now."""
+    wanted = recipe_hash(name)
+    if built_hash(engine, name) == wanted:
+        return
+    if name == BASE:
+        say(f"lab: building {name} with debootstrap, about a minute")
+        build_base(engine, wanted)
+        return
+    ensure_one(engine, say, parent(name))
+    say(f"lab: building {name}")
+    build(engine, name, wanted)
+
+
+def recipe(name: str) -> Path:
+    """Return the folder that `name` is built from."""
+    return RECIPES / name.removeprefix("lab/")
+
+
+def parent(name: str) -> str:
+    """Return the image that the Dockerfile of `name` begins with."""
+    text = (recipe(name) / "Dockerfile").read_text(encoding="utf-8")
+    begin = re.search(r"^FROM (lab/\S+)$", text, re.MULTILINE)
+    if begin is None:
+        raise LabError(f"the recipe of `{name}` has no line `FROM lab/…`")
+    return begin[1]
+
+
+def recipe_hash(name: str) -> str:
+    """Return what changes when an image would come out otherwise."""
+    if name == BASE:
+        return hashlib.sha256(repr(DEBOOTSTRAP).encode()).hexdigest()
+    digest = hashlib.sha256(recipe_hash(parent(name)).encode())
+    for path in sorted(path for path in recipe(name).rglob("*") if path.is_file()):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def built_hash(engine: Engine, name: str) -> str | None:
+    """Return the recipe hash that the engine's image carries, if it has the image."""
+    found = engine.try_docker(
+        "image", "inspect", "--format", f'{{{{index .Config.Labels "{LABEL}"}}}}', name
+    )
+    return found.stdout.strip() if found.status == 0 else None
+
+
+def build_base(engine: Engine, wanted: str) -> None:
+    """Make a Debian in a folder and import it as the image that all others stand on."""
+    with tempfile.TemporaryDirectory(dir=root(), prefix="debian-") as folder:
+        run(*DEBOOTSTRAP, folder, timeout=900)
+        # Its package archives and lists are half of its size, and nothing reads them again.
+        run("chroot", folder, "apt-get", "clean")
+        import_folder(engine, folder, wanted)
+
+
+def import_folder(engine: Engine, folder: str, wanted: str) -> None:
+    """Hand a folder to `docker import` as a stream."""
+    archive = ("tar", "-C", folder, "--one-file-system", "--exclude=./proc/*", "--exclude=./sys/*")
+    with subprocess.Popen((*archive, "-c", "."), stdout=subprocess.PIPE) as packer:
+        done = subprocess.run(
+            ("docker", "-H", engine.url, "import", "-c", f"LABEL {LABEL}={wanted}", "-", BASE),
+            stdin=packer.stdout,
+            capture_output=True,
+            timeout=300,
+            check=False,
+        )
+    if done.returncode or packer.returncode:
+        raise LabError(f"`docker import` of `{BASE}` failed: {done.stderr!r}")
+
+
+def build(engine: Engine, name: str, wanted: str) -> None:
+    """Run `docker build` on a copy of the recipe, beside which lies what pip needs.
+
+    The host's own network and no BuildKit: neither depends on what the machine has besides.
+    """
+    with tempfile.TemporaryDirectory(prefix="jlr-lab-") as folder:
+        context = Path(folder) / "context"
+        shutil.copytree(recipe(name), context)
+        shutil.copy(certificates(), context / "ca-certificates.crt")
+        (context / "pip.conf").write_text(pip_conf(), encoding="utf-8")
+        run(
+            *("env", "DOCKER_BUILDKIT=0", "docker", "-H", engine.url, "build", "--quiet"),
+            *("--network", "host", "--label", f"{LABEL}={wanted}", "--tag", name, str(context)),
+            timeout=900,
+        )

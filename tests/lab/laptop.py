@@ -1,0 +1,182 @@
+"""The near end: a person's home folder with its own ssh and jlr configuration, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from tests.lab.accounts import Account
+from tests.lab.programs import Result, attempt
+from tests.lab.sshd import SSHServer, make_key
+
+PROGRAMS = Path(sys.executable).parent
+FOLDERS = {
+    "HOME": "home",
+    "XDG_CONFIG_HOME": "config",
+    "XDG_STATE_HOME": "state",
+    "XDG_CACHE_HOME": "cache",
+    "XDG_DATA_HOME": "data",
+    "XDG_RUNTIME_DIR": "run",
+}
+
+
+class Laptop:
+    """One person's machine, as far as programs can tell: folders, ssh configuration, browser.
+
+    Its path is short, for unix sockets end at 107 bytes. `BROWSER` is a program that only notes
+    what it was asked to open.
+    """
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="jlr-", dir="/tmp"))
+        for name in FOLDERS.values():
+            (self.folder / name).mkdir(mode=0o700)
+        self.ssh_config = self.folder / "ssh_config"
+        self.ssh_config.touch()
+        self.known_hosts = self.folder / "known_hosts"
+        self.known_hosts.touch()
+        self.environment = {
+            **{name: str(self.folder / folder) for name, folder in FOLDERS.items()},
+            "PATH": f"{PROGRAMS}:/usr/local/bin:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "BROWSER": str(self._browser()),
+            "JLR_SSH_CONFIG": str(self.ssh_config),
+        }
+
+    def _browser(self) -> Path:
+        program = self.folder / "browser"
+        opened = self.folder / "opened"
+        program.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$1\" >> {opened}\n", encoding="utf-8")
+        program.chmod(0o755)
+        return program
+
+    def opened(self) -> list[str]:
+        """Return what the browser was asked to open, oldest first."""
+        noted = self.folder / "opened"
+        return noted.read_text(encoding="utf-8").splitlines() if noted.exists() else []
+
+    def add_host(
+        self,
+        alias: str,
+        server: SSHServer,
+        account: Account,
+        *,
+        key: Path | None = None,
+        known: bool = True,
+        options: Sequence[str] = (),
+    ) -> None:
+        """Write a `Host` block to the ssh configuration.
+
+        Args:
+            alias: the name that the person types.
+            server: where it leads.
+            account: the user to log in as.
+            key: the private key to offer; none if left out.
+            known: whether the server's keys are written to `known_hosts`.
+            options: further lines of the block.
+        """
+        identity = [f"IdentityFile {key}"] if key else ["PubkeyAuthentication no"]
+        lines = (
+            "HostName 127.0.0.1",
+            f"Port {server.port}",
+            f"User {account.name}",
+            *identity,
+            "IdentitiesOnly yes",
+            f"UserKnownHostsFile {self.known_hosts}",
+            "GlobalKnownHostsFile /dev/null",
+            *options,
+        )
+        with self.ssh_config.open("a", encoding="utf-8") as config:
+            config.write(f"Host {alias}\n" + "".join(f"    {line}\n" for line in lines) + "\n")
+        if known:
+            with self.known_hosts.open("a", encoding="utf-8") as known_hosts:
+                known_hosts.write(server.known_hosts())
+
+    def make_key(self, name: str = "id", passphrase: str = "") -> Path:
+        """Make another key pair on this laptop and return the private one's path."""
+        return make_key(self.folder / name, passphrase=passphrase)
+
+    def ssh(self, alias: str, *words: str, timeout: float = 30, stdin: str = "") -> Result:
+        """Run OpenSSH's client, to compare with or to look at the host by another way."""
+        argv = ("ssh", "-F", str(self.ssh_config), "-o", "BatchMode=yes", alias, *words)
+        return self.run(*argv, timeout=timeout, stdin=stdin)
+
+    def jlr(self, *words: str, timeout: float = 60, stdin: str | None = None) -> Result:
+        """Run `jlr` to its end, without a terminal.
+
+        Raises:
+            LabError: it took longer than `timeout` seconds, and was killed.
+        """
+        return self.run(str(PROGRAMS / "jlr"), *words, timeout=timeout, stdin=stdin)
+
+    def run(self, *argv: str, timeout: float = 60, stdin: str | None = None) -> Result:
+        """Run any program as this laptop's person."""
+        return attempt(
+            *argv,
+            timeout=timeout,
+            env=self.environment,
+            stdin=stdin,
+            cwd=self.folder / "home",
+        )
+
+    def spawn(self, *words: str) -> subprocess.Popen[str]:
+        """Start `jlr` in a session of its own and return at once; its output is one pipe."""
+        return subprocess.Popen(
+            (str(PROGRAMS / "jlr"), *words),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=self.environment,
+            cwd=self.folder / "home",
+            start_new_session=True,
+        )
+
+    def processes(self) -> list[psutil.Process]:
+        """Return what lives with this laptop's environment: links, forgotten commands."""
+        return [process for process in psutil.process_iter() if self._owns(process)]
+
+    def _owns(self, process: psutil.Process) -> bool:
+        try:
+            return process.environ().get("XDG_RUNTIME_DIR") == self.environment["XDG_RUNTIME_DIR"]
+        except (psutil.Error, OSError):
+            return False
+
+    def shut_down(self, patience: float = 10) -> list[str]:
+        """End every process of this laptop and return those that did not go when asked.
+
+        Args:
+            patience: seconds that they have after SIGTERM.
+        """
+        found = self.processes()
+        for process in found:
+            with suppress(psutil.NoSuchProcess):
+                process.terminate()
+        _, stubborn = psutil.wait_procs(found, timeout=patience)
+        words = [description(process) for process in stubborn]
+        for process in stubborn:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(stubborn, timeout=5)
+        return words
+
+    def remove(self) -> None:
+        """Delete the laptop's folder; a mount below it would be left alone."""
+        if not any(os.path.ismount(path) for path in self.folder.rglob("*")):
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def description(process: psutil.Process) -> str:
+    """Return a process's pid and arguments for a message."""
+    try:
+        return f"{process.pid}: {' '.join(process.cmdline())}"
+    except psutil.NoSuchProcess:
+        return f"{process.pid}: ended just now"

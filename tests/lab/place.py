@@ -1,0 +1,69 @@
+"""Where the lab keeps its things, and how several runs share one machine."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+Say = Callable[[str], None]
+
+
+class LabError(Exception):
+    """The lab could not do its part; the message says which part and what it printed."""
+
+
+def root() -> Path:
+    """Return the lab's folder, made if need be; the lab's user may pass through it."""
+    folder = Path(os.environ.get("JLR_LAB_DIR", "/var/tmp/jlr-lab"))
+    # A unix socket's path holds at most 107 bytes, and containerd's are the longest below here.
+    if len(str(folder)) > 50:
+        raise LabError(
+            f"the lab's folder `{folder}` is too long for unix sockets: at most 50 bytes"
+        )
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    return folder
+
+
+def open_lock(path: Path) -> IO[str]:
+    """Return `path` opened for `flock`, which the kernel releases however its holder ends."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.open("a+", encoding="utf-8")
+
+
+@contextmanager
+def exclusive(path: Path, say: Say, reason: str, timeout: float = 600) -> Iterator[IO[str]]:
+    """Hold the lock at `path`; say once that we wait, and for what.
+
+    Raises:
+        LabError: `timeout` seconds went by.
+    """
+    with open_lock(path) as lock:
+        wait_for_lock(lock, say, reason, timeout)
+        yield lock
+
+
+def wait_for_lock(lock: IO[str], say: Say, reason: str, timeout: float) -> None:
+    """Lock an open file, asking every fifth of a second because `flock` itself knows no limit."""
+    limit = time.monotonic() + timeout
+    waiting = False
+    while not try_lock(lock):
+        if not waiting:
+            say(f"lab: waiting for {reason} ({lock.name})")
+            waiting = True
+        if time.monotonic() > limit:
+            raise LabError(f"waited {timeout:.0f} s for {reason} ({lock.name})")
+        time.sleep(0.2)
+
+
+def try_lock(lock: IO[str]) -> bool:
+    """Lock an open file unless another process holds it; return whether it is ours."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

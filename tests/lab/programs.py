@@ -1,0 +1,115 @@
+"""How the lab runs programs: with a time limit, and with their words when they fail."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.lab.place import LabError
+
+NEEDED = ("dockerd", "docker", "debootstrap", "sshd", "ssh", "ssh-keygen", "iptables", "setpriv")
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a program ended and what it printed."""
+
+    argv: tuple[str, ...]
+    status: int
+    stdout: str
+    stderr: str
+
+    def __str__(self) -> str:
+        """Return all of it for an assertion's message."""
+        words = " ".join(self.argv)
+        return f"`{words}` ended with {self.status}\n{self.stdout}\n{self.stderr}".rstrip()
+
+
+def missing() -> list[str]:
+    """Return why the lab cannot run here, a reason each; empty when it can."""
+    absent = [name for name in NEEDED if shutil.which(name, path=SYSTEM_PATH) is None]
+    reasons = [f"`{name}` is not installed" for name in absent]
+    if os.geteuid() != 0:
+        reasons.append("the lab needs root")
+    if system_engine_runs():
+        reasons.append("this machine's own dockerd runs, and a second one would break its firewall")
+    return reasons
+
+
+def system_engine_runs() -> bool:
+    """Return whether the pid that the system's dockerd left is a dockerd that lives."""
+    try:
+        pid = Path("/run/docker.pid").read_text(encoding="utf-8").strip()
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() == "dockerd"
+    except OSError:
+        return False
+
+
+def attempt(
+    *argv: str,
+    timeout: float = 60,
+    env: Mapping[str, str] | None = None,
+    stdin: str | None = None,
+    cwd: Path | None = None,
+) -> Result:
+    """Run a program to its end, however it ends, and to the end of its output.
+
+    A process that it leaves behind with its stdout or stderr open is waited for, as a pipe in a
+    shell would wait.
+
+    Raises:
+        LabError: it took longer than `timeout` seconds, and was killed.
+    """
+    try:
+        done = subprocess.run(
+            argv,
+            input=stdin if stdin is not None else "",
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=timeout,
+            env=env,
+            cwd=cwd,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as late:
+        raise LabError(
+            f"`{' '.join(argv)}` took more than {timeout:.0f} s: {late.stderr!r}"
+        ) from None
+    return Result(argv, done.returncode, done.stdout, done.stderr)
+
+
+def run(
+    *argv: str,
+    timeout: float = 60,
+    env: Mapping[str, str] | None = None,
+    stdin: str | None = None,
+) -> str:
+    """Run a program and return its stdout.
+
+    Raises:
+        LabError: it failed, or took longer than `timeout` seconds.
+    """
+    result = attempt(*argv, timeout=timeout, env=env, stdin=stdin)
+    if result.status != 0:
+        raise LabError(str(result))
+    return result.stdout
+
+
+def wait_until(condition: Callable[[], bool], what: str, timeout: float = 20) -> None:
+    """Return as soon as `condition` holds.
+
+    Raises:
+        LabError: it did not within `timeout` seconds.
+    """
+    limit = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > limit:
+            raise LabError(f"{what} did not happen within {timeout:.0f} s")
+        time.sleep(0.05)

@@ -1,0 +1,55 @@
+"""The parts put together: one remote host, and a laptop that knows it as `lab`."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.lab.accounts import Account
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.place import root
+from tests.lab.sshd import SSHServer, make_key
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The key pair that every account of the lab accepts."""
+
+    private: Path
+    authorized: Path
+
+
+@contextmanager
+def new_keys() -> Iterator[Keys]:
+    """Give a key pair that lasts as long as this run."""
+    with tempfile.TemporaryDirectory(dir=root(), prefix="keys-") as folder:
+        Path(folder).chmod(0o755)  # sshd reads the public one as the user who logs in
+        private = make_key(Path(folder) / "id_ed25519")
+        yield Keys(private, private.with_suffix(".pub"))
+
+
+@contextmanager
+def running_sshd(engine: Engine, keys: Keys) -> Iterator[SSHServer]:
+    """Give an sshd whose sessions find the lab's engine."""
+    server = SSHServer(keys.authorized, environment={"DOCKER_HOST": engine.url})
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@contextmanager
+def new_laptop(server: SSHServer, account: Account, keys: Keys) -> Iterator[Laptop]:
+    """Give a laptop that knows the host as `lab`; end what is left of it afterwards."""
+    laptop = Laptop()
+    try:
+        laptop.add_host("lab", server, account, key=keys.private)
+        yield laptop
+    finally:
+        laptop.shut_down()
+        laptop.remove()

@@ -1,0 +1,178 @@
+"""OpenSSH servers of the lab's own, on ports of 127.0.0.1."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from tests.lab.place import LabError, root
+from tests.lab.programs import SYSTEM_PATH, run, wait_until
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def make_key(path: Path, kind: str = "ed25519", passphrase: str = "") -> Path:
+    """Make a key pair without a comment and return the private one's path."""
+    run("ssh-keygen", "-q", "-t", kind, "-N", passphrase, "-C", "", "-f", str(path))
+    return path
+
+
+class SSHServer:
+    """An sshd with its own configuration, host keys, port and log.
+
+    Args:
+        authorized_keys: the file of public keys that every account accepts.
+        environment: variables that every session starts with.
+        options: further lines of `sshd_config`; sshd takes the first of two, so they win.
+        port: the port of 127.0.0.1, a free one if left out.
+        host_key_kinds: a new host key of each kind is made.
+    """
+
+    def __init__(
+        self,
+        authorized_keys: Path,
+        *,
+        environment: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
+        port: int | None = None,
+        host_key_kinds: Sequence[str] = ("ed25519", "ecdsa"),
+    ) -> None:
+        self.port = port or free_port()
+        self.authorized_keys = authorized_keys
+        self.environment = dict(environment or {})
+        self.options = tuple(options)
+        self.folder = Path(tempfile.mkdtemp(dir=root(), prefix="sshd-"))
+        self.folder.chmod(0o755)
+        self.log = self.folder / "sshd.log"
+        self.host_keys = [make_key(self.folder / f"host_{kind}", kind) for kind in host_key_kinds]
+        self._process: psutil.Popen | None = None
+
+    def start(self) -> None:
+        """Start sshd and wait until it greets.
+
+        Raises:
+            LabError: it did not come up; the message holds its log.
+        """
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+        config = self.folder / "sshd_config"
+        config.write_text("\n".join(self.configuration()) + "\n", encoding="utf-8")
+        # It dies with us even when we are killed: `-D` keeps it a child, setpriv does the rest.
+        program = ("/usr/sbin/sshd", "-D", "-f", str(config), "-E", str(self.log))
+        self._process = psutil.Popen(
+            ("setpriv", "--pdeathsig", "TERM", *program),
+            stdin=subprocess.DEVNULL,
+            env={"PATH": SYSTEM_PATH},
+            start_new_session=True,
+        )
+        wait_until(self._up_or_ended, f"the start of sshd on port {self.port}")
+        if not self._greets():
+            raise LabError(f"sshd did not start:\n{self.log_text()}")
+
+    def configuration(self) -> list[str]:
+        """Return the lines of `sshd_config`."""
+        settings = [f'"{name}={value}"' for name, value in self.environment.items()]
+        return [
+            *self.options,
+            *(f"HostKey {key}" for key in self.host_keys),
+            f"ListenAddress 127.0.0.1:{self.port}",
+            f"AuthorizedKeysFile {self.authorized_keys}",
+            f"PidFile {self.folder / 'sshd.pid'}",
+            *([f"SetEnv {' '.join(settings)}"] if settings else []),
+            "UsePAM no",
+            "StrictModes no",  # the lab's folder is below /var/tmp, which everybody may write to
+            "PermitRootLogin no",
+            "PasswordAuthentication no",
+            "KbdInteractiveAuthentication no",
+            "PrintMotd no",
+            "UseDNS no",
+            "MaxStartups 100",
+            "LogLevel VERBOSE",
+            "Subsystem sftp internal-sftp",
+        ]
+
+    def _up_or_ended(self) -> bool:
+        assert self._process is not None
+        return self._process.poll() is not None or self._greets()
+
+    def _greets(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=5) as probe:
+                return probe.recv(4) == b"SSH-"
+        except OSError:
+            return False
+
+    def sessions(self) -> list[psutil.Process]:
+        """Return the sshd processes below the listener, two for every connection of a user."""
+        if self._process is None or not self._process.is_running():
+            return []
+        return [child for child in self._process.children(recursive=True) if is_sshd(child)]
+
+    def drop_connections(self) -> None:
+        """Kill every connection's sshd and keep listening; what they started is left to itself."""
+        end(self.sessions())
+
+    def freeze_connections(self) -> None:
+        """Stop every connection's sshd from answering, as a line that swallows all packets."""
+        for process in self.sessions():
+            process.suspend()
+
+    def thaw_connections(self) -> None:
+        """Let every connection's sshd go on."""
+        for process in self.sessions():
+            process.resume()
+
+    def stop(self) -> None:
+        """Stop listening and drop every connection. Twice is fine."""
+        if self._process is not None:
+            connections = self.sessions()
+            end([self._process, *connections])
+        self._process = None
+
+    def restart(self) -> None:
+        """Stop and start again on the same port with the same keys."""
+        self.stop()
+        self.start()
+
+    def log_text(self) -> str:
+        """Return what sshd logged so far, at its level VERBOSE."""
+        return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+
+    def known_hosts(self, name: str | None = None) -> str:
+        """Return the lines of `known_hosts` that make this server known."""
+        label = name or f"[127.0.0.1]:{self.port}"
+        public = [key.with_suffix(".pub").read_text(encoding="utf-8") for key in self.host_keys]
+        return "".join(f"{label} {line.strip()}\n" for line in public)
+
+    def remove(self) -> None:
+        """Stop, and delete the keys and the log."""
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def is_sshd(process: psutil.Process) -> bool:
+    """Return whether a process is a connection's server and not what the user runs in it."""
+    try:
+        return bool(process.name().startswith("sshd"))
+    except psutil.NoSuchProcess:
+        return False
+
+
+def end(processes: Sequence[psutil.Process]) -> None:
+    """Kill processes, some of which may have ended by themselves, and wait until they are gone."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(processes, timeout=5)
