@@ -1,0 +1,174 @@
+"""A browser is opened by a file that only we can read, so that the token is in no argv."""
+
+import os
+import re
+import stat
+import sys
+import time
+import webbrowser
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from jlremote.errors import JlrError
+from jlremote.workflow.browser import forget_redirect, open_in_browser
+
+URL = "http://127.0.0.1:8888/cont1/lab?token=5ec2e7&a='b'"
+Record = Callable[[], list[str]]
+
+
+@pytest.fixture(autouse=True)
+def laptop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a laptop with a display, and a runtime directory of its own."""
+    runtime = tmp_path / "run"
+    runtime.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    monkeypatch.setenv("DISPLAY", ":7")
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.delenv("BROWSER", raising=False)
+    # What the library found on the first call it keeps for the process.
+    monkeypatch.setattr(webbrowser, "_tryorder", None)
+    monkeypatch.setattr(webbrowser, "_browsers", {})
+    return runtime / "jlr"
+
+
+@pytest.fixture
+def recorder(tmp_path: Path) -> tuple[Path, Record]:
+    """Give a program that notes its argv, and a way to read it."""
+    program, record = tmp_path / "my-browser", tmp_path / "argv"
+    program.write_text(f'#!/bin/sh\necho noise; printf "%s\\n" "$@" > {record}\n')
+    program.chmod(0o755)
+
+    def read() -> list[str]:
+        deadline = time.monotonic() + 5
+        while not (record.exists() and record.read_text().endswith("\n")):
+            assert time.monotonic() < deadline, "the browser was never started"
+            time.sleep(0.01)
+        return record.read_text().splitlines()
+
+    return program, read
+
+
+def followed(address: str) -> str:
+    """Return where the redirect file leads a browser."""
+    page = Path(urlsplit(address).path).read_text()
+    [target] = re.findall(r'content="0;url=([^"]*)"', page)
+    return unescape(str(target))
+
+
+def test_the_browser_gets_a_file_that_leads_to_the_url(recorder: tuple[Path, Record]) -> None:
+    program, argv = recorder
+    assert open_in_browser(URL, str(program)) is None
+    [address] = argv()
+    assert address.startswith("file:///")
+    assert "5ec2e7" not in address
+    assert followed(address) == URL
+
+
+def test_the_file_is_ours_alone(recorder: tuple[Path, Record]) -> None:
+    program, argv = recorder
+    open_in_browser(URL, str(program))
+    file = Path(urlsplit(argv()[0]).path)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+
+
+def test_browser_from_the_environment_is_respected(
+    recorder: tuple[Path, Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, argv = recorder
+    monkeypatch.setenv("BROWSER", str(program))
+    assert open_in_browser(URL) is None
+    assert followed(argv()[0]) == URL
+
+
+@pytest.mark.parametrize("form", ["{} --new-window %s", "{} --new-window %s &", "{} --new-window"])
+def test_a_browser_may_have_arguments(form: str, recorder: tuple[Path, Record]) -> None:
+    program, argv = recorder
+    assert open_in_browser(URL, form.format(program)) is None
+    option, address = argv()
+    assert option == "--new-window"
+    assert followed(address) == URL
+
+
+def test_what_the_browser_prints_is_not_ours(
+    recorder: tuple[Path, Record], capfd: pytest.CaptureFixture[str]
+) -> None:
+    program, argv = recorder
+    open_in_browser(URL, str(program))
+    argv()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_without_a_display_nothing_is_opened(monkeypatch: pytest.MonkeyPatch, laptop: Path) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.delenv("DISPLAY")
+    assert open_in_browser(URL) == "there is no display here to open a browser on"
+    assert not laptop.exists()
+
+
+@pytest.mark.parametrize("name", ["no-such-browser", "no-such-browser --flag %s", "an 'open quote"])
+def test_a_browser_that_is_not_there_is_said_so(name: str) -> None:
+    complaint = open_in_browser(URL, name) or ""
+    assert complaint.startswith(("there is no browser `", "the browser `no-such-browser` does not"))
+
+
+def test_where_there_is_no_browser_at_all_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert open_in_browser(URL) == "there is no browser here"
+
+
+def test_a_text_browser_is_not_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "w3m"
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "is a text browser" in (open_in_browser(URL) or "")
+    assert "is a text browser" in (open_in_browser(URL, "w3m") or "")
+
+
+def test_a_browser_that_fails_is_said_so(tmp_path: Path) -> None:
+    program = tmp_path / "broken"
+    program.write_text("#!/bin/sh\nexit 3\n")
+    program.chmod(0o755)
+    assert open_in_browser(URL, str(program)) == f"the browser `{program}` ended with status 3"
+
+
+def test_a_session_has_one_file_and_stale_ones_go(
+    recorder: tuple[Path, Record], laptop: Path
+) -> None:
+    program, _ = recorder
+    laptop.mkdir(mode=0o700)
+    stale, fresh, foreign = laptop / "open-1.html", laptop / "open-2.html", laptop / "other.html"
+    for path in (stale, fresh, foreign):
+        path.write_text("x")
+    for path in (stale, foreign):
+        os.utime(path, (0, 0))
+    open_in_browser(URL, str(program))
+    open_in_browser(URL, str(program))
+    names = sorted(path.name for path in laptop.iterdir())
+    assert names == ["open-2.html", "open-8888.html", "other.html"]
+
+
+def test_a_session_that_ends_takes_its_file_along(
+    recorder: tuple[Path, Record], laptop: Path
+) -> None:
+    program, argv = recorder
+    open_in_browser(URL, str(program))
+    argv()
+    forget_redirect(8888)
+    forget_redirect(8888)
+    assert not list(laptop.iterdir())
+
+
+def test_the_directory_of_another_user_is_not_used(
+    recorder: tuple[Path, Record], laptop: Path
+) -> None:
+    laptop.mkdir(mode=0o755)
+    with pytest.raises(JlrError, match="others have access"):
+        open_in_browser(URL, str(recorder[0]))
