@@ -1,0 +1,124 @@
+"""The tunnel channels of one connection, which may belong to several forwards."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol
+
+from paramiko import common
+
+from jlremote.ssh.tuning import FIRST_WINDOW, window_for
+
+# What all channels of a connection may hold for slow readers before windows stop growing; bytes.
+BUFFER_LIMIT = 32 << 20
+
+# paramiko numbers its own channels from 0 to 0xFFFFFF, and remembers each number for ever: ours
+# are above, and are used again.
+_FIRST_NUMBER = 1 << 24
+
+
+class Refusable(Protocol):
+    """A channel, as far as the table knows it."""
+
+    def refuse(self, reason: str) -> None:
+        """Take the far end's no."""
+        ...
+
+
+class ChannelTable:
+    """All tunnel channels of one transport: their numbers, what they hold, how far the host is."""
+
+    _tables: ClassVar[weakref.WeakKeyDictionary[Any, ChannelTable]] = weakref.WeakKeyDictionary()
+    _tables_lock = threading.Lock()
+
+    def __init__(self, transport: Any) -> None:
+        self._lock = threading.Lock()
+        self._channels: dict[int, Refusable] = {}
+        self._free: list[int] = []
+        self._unread = 0
+        self._round_trip = 0.0
+        self._registered = transport._channels
+        self._seen = transport.channels_seen
+        _dispatch_by_name(transport)
+        _catch_refusals(transport, self)
+
+    @classmethod
+    def of(cls, transport: Any) -> ChannelTable:
+        """Return the transport's table; there is one, whatever the number of forwards."""
+        with cls._tables_lock:
+            table = cls._tables.get(transport)
+            if table is None:
+                table = cls._tables[transport] = cls(transport)
+            return table
+
+    def add(self, channel: Refusable) -> int:
+        """Give `channel` a number."""
+        with self._lock:
+            dense = _FIRST_NUMBER + len(self._channels)
+            number = self._free.pop() if self._free else dense
+            self._channels[number] = channel
+        self._seen[number] = True
+        self._registered.put(number, channel)
+        return number
+
+    def remove(self, number: int) -> None:
+        """Free a number; both sides have closed its channel."""
+        self._registered.delete(number)
+        with self._lock:
+            if self._channels.pop(number, None) is not None:
+                self._free.append(number)
+
+    def get(self, number: int) -> Refusable | None:
+        """Return the channel of a number."""
+        return self._channels.get(number)
+
+    def unread(self, change: int) -> None:
+        """Count bytes that wait for slow readers."""
+        if change:
+            with self._lock:
+                self._unread += change
+
+    def answered(self, seconds: float) -> None:
+        """Learn from the time that an opening took: the shortest is the round trip."""
+        with self._lock:
+            self._round_trip = min(self._round_trip or seconds, seconds)
+
+    def grown(self, window: int) -> int:
+        """Return the next window of a channel whose reader emptied the last one.
+
+        It doubles until it covers the line, as TCP's own does; so a page that nobody reads holds
+        a first window at most, and a download on a far line gets all it needs.
+        """
+        if self._unread > BUFFER_LIMIT:
+            return FIRST_WINDOW
+        return min(2 * window, window_for(self._round_trip))
+
+
+def _dispatch_by_name(transport: Any) -> None:
+    """Let the transport call the methods of the channel it has, not always `paramiko.Channel`'s."""
+
+    def calling(name: str) -> Callable[[Any, Any], Any]:
+        return lambda channel, message: getattr(channel, name)(message)
+
+    handlers = type(transport)._channel_handler_table.items()
+    transport._channel_handler_table = {
+        kind: calling(handler.__name__) for kind, handler in handlers
+    }
+
+
+def _catch_refusals(transport: Any, table: ChannelTable) -> None:
+    """Hand refusals to our channels; paramiko would log an error and overwrite the last one."""
+    otherwise = transport._handler_table[common.MSG_CHANNEL_OPEN_FAILURE]
+
+    def refused(message: Any) -> None:
+        channel = table.get(message.get_int())
+        if channel is None:
+            message.rewind()
+            otherwise(message)
+            return
+        code = message.get_int()
+        channel.refuse(message.get_text() or f"code {code}")
+
+    transport._handler_table[common.MSG_CHANNEL_OPEN_FAILURE] = refused

@@ -1,0 +1,204 @@
+"""The forward of a port: sshtunnel's, on our own connection.
+
+What is left of sshtunnel is its frame: a server for each bind, run in a thread, started and stopped
+together. As it comes it makes its own connection (without checking the host's key, one for each
+key it tries) and closes it; listens on 0.0.0.0; serves each connection by `select` in a thread;
+ends both directions when one ends; logs to stderr; and shows the password in its `repr`. Here the
+gateway has the connection, `Reception` and `Splice` move the bytes.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import logging
+import os
+import socket
+import socketserver
+import threading
+from typing import Any
+
+import sshtunnel
+
+from jlremote.errors import Busy, JlrError
+from jlremote.ssh.contract import Gateway
+from jlremote.ssh.loop import READ, Loop
+from jlremote.ssh.reception import Patience, Reception, Traffic
+
+LOCALHOST = "127.0.0.1"
+
+# sshtunnel wants a target when it is made; ours comes from the gateway with every connection.
+_NOWHERE = (LOCALHOST, 1)
+
+_BACKLOG = 1024
+_ACCEPT_AT_ONCE = 64
+_NO_DESCRIPTORS_PAUSE = 0.1
+_STOP_PATIENCE = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # sshtunnel has no types
+    """A listener on 127.0.0.1 whose connections end at the gateway's target; see `Forward`.
+
+    The listener stays open as long as the forward lives, whatever becomes of the SSH connection.
+    """
+
+    def __init__(
+        self, local_port: int, gateway: Gateway, *, patience: Patience | None = None
+    ) -> None:
+        self._gateway = gateway
+        self._patience = patience or Patience()
+        self._wanted_port = local_port
+        self._started = False
+        super().__init__(
+            ssh_address_or_host=_NOWHERE,
+            local_bind_address=(LOCALHOST, local_port),
+            remote_bind_address=_NOWHERE,
+            logger=_log,
+        )
+
+    @property
+    def local_port(self) -> int:
+        """The TCP port on 127.0.0.1; 0 before `start` when any port would do."""
+        return self._wanted_port
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it listens; the gateway's connection may be down meanwhile."""
+        return self._started
+
+    def start(self) -> None:
+        """Listen. Twice is fine.
+
+        Raises:
+            Busy: the port is taken.
+            JlrError: the port cannot be listened on.
+        """
+        if self._started:
+            return
+        try:
+            super().start()
+        except BaseException:
+            self._started = False
+            raise
+        self._wanted_port = self._server_list[0].local_port
+        self._local_binds = [(LOCALHOST, self._wanted_port)]
+
+    def traffic(self) -> Traffic:
+        """Return how many connections there are and were."""
+        if not self._server_list:
+            return Traffic(0, 0, 0, None)
+        traffic: Traffic = self._server_list[0].traffic()
+        return traffic
+
+    def __repr__(self) -> str:
+        return f"TunnelForward({LOCALHOST}:{self._wanted_port})"
+
+    __str__ = __repr__
+
+    # What sshtunnel lets a subclass change.
+
+    @staticmethod
+    def _read_ssh_config(*_: Any, **__: Any) -> tuple[Any, ...]:
+        host, port = _NOWHERE
+        return host, None, None, port, None, False
+
+    @staticmethod
+    def _consolidate_auth(*_: Any, **__: Any) -> tuple[None, list[Any]]:
+        return None, []
+
+    def _connect_to_gateway(self) -> None:
+        self._started = True  # the gateway connects, and it is asked at every connection
+
+    def _make_ssh_forward_server_class(self, _remote: Any) -> Any:
+        return functools.partial(_Server, gateway=self._gateway, patience=self._patience)
+
+    def _make_ssh_forward_handler_class(self, remote: Any) -> type[_Handler]:
+        return type("Handler", (_Handler,), {"remote_address": remote})
+
+    def _stop_transport(self, force: bool = False) -> None:
+        """Stop the servers; sshtunnel would close the connection too, and it is not ours."""
+        for server in self._server_list:
+            server.shutdown()
+            server.server_close()
+        self.is_alive = self._started = False
+
+
+class _Handler(socketserver.BaseRequestHandler):
+    """Hands an accepted connection over, and is done with it at once."""
+
+    server: _Server
+
+    def handle(self) -> None:
+        self.server.reception.welcome(self.request)
+
+
+class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has no types
+    """The listener and, in its own thread, everything that the forward does."""
+
+    # On Windows it would let another program take the port over.
+    allow_reuse_address = os.name == "posix"
+    request_queue_size = _BACKLOG
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        handler: type[_Handler],
+        *,
+        logger: logging.Logger,
+        gateway: Gateway,
+        patience: Patience,
+    ) -> None:
+        try:
+            super().__init__(address, handler, logger=logger)
+        except OSError as error:
+            raise _cannot_listen(address[1], error) from error
+        self.socket.setblocking(False)
+        self._loop = Loop()
+        self._finished = threading.Event()
+        self.reception = Reception(gateway, self._loop, patience)
+        self.traffic = self.reception.traffic
+
+    def serve_forever(self, poll_interval: float = 0.5) -> None:
+        try:
+            self._listen()
+            self._loop.run()
+            self.reception.close()
+        finally:
+            self._loop.close()
+            self._finished.set()
+
+    def shutdown(self) -> None:
+        self._loop.stop()
+        # A thread that writes to a dead SSH connection ends when that is closed, and not before.
+        self._finished.wait(_STOP_PATIENCE)
+
+    def _listen(self) -> None:
+        self._loop.watch(self.socket, 0, READ, self._accept)
+
+    def _accept(self, _events: int) -> None:
+        for _ in range(_ACCEPT_AT_ONCE):
+            try:
+                accepted, address = self.socket.accept()
+            except BlockingIOError:
+                return
+            except OSError:  # no file descriptor is left: the listener would be ready all the time
+                self._loop.watch(self.socket, READ, 0, self._accept)
+                self._loop.call_later(_NO_DESCRIPTORS_PAUSE, self._listen)
+                return
+            accepted.setblocking(False)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.finish_request(accepted, address)
+
+
+def _cannot_listen(port: int, error: OSError) -> JlrError:
+    if error.errno == errno.EADDRINUSE:
+        return Busy(
+            f"port `{port}` on this machine is taken by another program",
+            hint="give another one with `--port`, or leave it out and a free one is taken",
+        )
+    return JlrError(
+        f"cannot listen on port `{port}` of this machine: {error.strerror}",
+        hint="ports below 1024 are for the administrator" if 0 < port < 1024 else None,
+    )

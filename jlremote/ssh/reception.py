@@ -1,0 +1,204 @@
+"""Where accepted connections wait until they have a far end, or are turned away."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from dataclasses import dataclass
+
+from jlremote.errors import ConnectionTimedOut, JlrError
+from jlremote.host.target import Target
+from jlremote.ssh.contract import Connection, Gateway
+from jlremote.ssh.loop import Loop
+from jlremote.ssh.splice import Splice
+from jlremote.ssh.tunnel_channel import TunnelChannel, direct_tcpip
+from jlremote.ssh.waiting_page import is_page_load, waiting_page
+
+_REQUEST_LIMIT = 64 * 1024
+_TICK = 0.25
+
+# How long the gateway is waited for in one go; stopping a forward takes that long at most.
+_TURN = 1.0
+_DEAD_CONNECTION_PAUSE = 0.05
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a connection may wait for the host, in seconds.
+
+    Attributes:
+        connection: until it is closed. Long enough for a reconnect that nobody need notice.
+        page_load: until a browser that loads a page gets one that says what is happening.
+    """
+
+    connection: float = 30.0
+    page_load: float = 4.0
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What a forward has to do.
+
+    Attributes:
+        open: connections that are served now.
+        waiting: connections that wait for the host now.
+        total: connections that came since the forward started.
+        last_failure: why the last one that was not served was turned away.
+    """
+
+    open: int
+    waiting: int
+    total: int
+    last_failure: str | None
+
+
+class Reception:
+    """Gives each accepted connection a far end through the gateway. Lives in the loop's thread."""
+
+    def __init__(self, gateway: Gateway, loop: Loop, patience: Patience) -> None:
+        self._gateway = gateway
+        self._loop = loop
+        self._patience = patience
+        self._splices: set[Splice] = set()
+        self._arrivals: dict[Splice, float] = {}
+        self._queue: list[Splice] = []
+        self._total = 0
+        self._last_failure: str | None = None
+        self._obstacle: JlrError = ConnectionTimedOut("the host does not answer")
+        self._asking = False
+        self._ticking = False
+        self._closing = threading.Event()
+
+    def traffic(self) -> Traffic:
+        """Return the counts; from any thread."""
+        waiting = len(self._arrivals)
+        served = len(self._splices) - waiting
+        return Traffic(served, waiting, self._total, self._last_failure)
+
+    def welcome(self, sock: socket.socket) -> None:
+        """Take a connection that was just accepted."""
+        splice = Splice(sock, self._loop, self)
+        self._total += 1
+        self._splices.add(splice)
+        self._arrivals[splice] = time.monotonic()
+        self._keep_time()
+        self._route(splice)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._closing.set()
+        for splice in list(self._splices):
+            splice.close()
+
+    # What splices tell: `Opening`.
+
+    def accepted(self, splice: Splice) -> None:
+        """See `Opening`."""
+        self._arrivals.pop(splice, None)
+
+    def refused(self, _splice: Splice, reason: str) -> None:
+        """See `Opening`."""
+        self._last_failure = reason
+
+    def failed(self, splice: Splice) -> None:
+        """See `Opening`."""
+        self._route(splice)
+
+    def finished(self, splice: Splice) -> None:
+        """See `Opening`."""
+        self._splices.discard(splice)
+        self._arrivals.pop(splice, None)
+
+    def _route(self, splice: Splice) -> None:
+        try:
+            connection, target = self._gateway.wait(0)
+        except JlrError as error:
+            self._obstacle = error
+            self._enqueue(splice)
+            return
+        if connection.transport.is_active():
+            self._connect(splice, connection, target)
+        else:
+            self._enqueue(splice)
+
+    def _connect(self, splice: Splice, connection: Connection, target: Target) -> None:
+        channel = TunnelChannel(connection.transport, splice, self._loop.call)
+        splice.join(channel)
+        origin = splice.socket.getsockname()
+        channel.ask(b"direct-tcpip", direct_tcpip(target.address, target.port, origin))
+
+    def _enqueue(self, splice: Splice) -> None:
+        self._queue.append(splice)
+        if not self._asking:
+            self._asking = True
+            threading.Thread(target=self._ask, name="forward-gateway", daemon=True).start()
+
+    def _ask(self) -> None:
+        """Wait for the gateway as long as somebody waits; in a thread of its own."""
+        final = None
+        while self._arrivals and not self._closing.is_set():
+            since = time.monotonic()
+            try:
+                connection, _ = self._gateway.wait(_TURN)
+            except JlrError as error:
+                self._obstacle = error
+                # An answer before its time is the last word: nobody is trying any more.
+                if time.monotonic() - since < _TURN / 2:
+                    final = error
+                    break
+            else:
+                if connection.transport.is_active():
+                    break
+                self._closing.wait(_DEAD_CONNECTION_PAUSE)
+        self._loop.call(lambda: self._asked(final))
+
+    def _asked(self, final: JlrError | None) -> None:
+        self._asking = False
+        queue, self._queue = self._queue, []
+        for splice in queue:
+            if splice not in self._arrivals:
+                continue
+            if final is None:
+                self._route(splice)
+            else:
+                self._turn_away(splice)
+
+    def _keep_time(self) -> None:
+        if not self._ticking:
+            self._ticking = True
+            self._loop.call_later(_TICK, self._tick)
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        for splice, arrival in list(self._arrivals.items()):
+            if now - arrival < self._patience.page_load:
+                break  # those behind it came later
+            if now - arrival >= self._patience.connection or _is_page_load(splice.socket):
+                self._turn_away(splice)
+        self._ticking = bool(self._arrivals)
+        if self._ticking:
+            self._loop.call_later(_TICK, self._tick)
+
+    def _turn_away(self, splice: Splice) -> None:
+        self._last_failure = self._obstacle.message
+        if _is_page_load(splice.socket):
+            _answer(splice.socket, waiting_page(self._obstacle))
+        splice.close()
+
+
+def _is_page_load(sock: socket.socket) -> bool:
+    try:
+        return is_page_load(sock.recv(_REQUEST_LIMIT, socket.MSG_PEEK))
+    except OSError:
+        return False
+
+
+def _answer(sock: socket.socket, answer: bytes) -> None:
+    """Send a small answer; what was asked is read first, or closing would reset it."""
+    try:
+        sock.recv(_REQUEST_LIMIT)
+        sock.send(answer)
+        sock.shutdown(socket.SHUT_WR)
+    except OSError:
+        return  # the browser left

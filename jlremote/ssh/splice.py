@@ -1,0 +1,242 @@
+"""An accepted connection, joined with its far end."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from typing import Protocol
+
+from jlremote.ssh.loop import PIECE, READ, WRITE, Loop
+
+_RESET = struct.pack("ii", 1, 0)  # linger for 0 s: closing sends a reset
+
+
+class FarEnd(Protocol):
+    """The other side of a splice: an SSH channel of its own, or a stream of a relay.
+
+    All but `consumed` is for the loop's thread. It calls the splice as a `Receiver`.
+    """
+
+    def room(self) -> int:
+        """Return how many bytes `send` takes now."""
+        ...
+
+    def send(self, data: memoryview) -> None:
+        """Send at most `room()` bytes."""
+        ...
+
+    def send_end(self) -> None:
+        """Tell that nothing more will be sent."""
+        ...
+
+    def consumed(self, count: int) -> None:
+        """Tell that bytes which `received` did not take are passed on now."""
+        ...
+
+    def close(self) -> None:
+        """Give the far end up. Twice is fine."""
+        ...
+
+
+class Opening(Protocol):
+    """Whoever waits for the far end's answer; told in the loop's thread."""
+
+    def accepted(self, splice: Splice) -> None:
+        """Learn that the far end is there, and bytes flow."""
+        ...
+
+    def refused(self, splice: Splice, reason: str) -> None:
+        """Learn that the far end does not want it; the splice closes itself next."""
+        ...
+
+    def failed(self, splice: Splice) -> None:
+        """Learn that the connection to the host went away before the far end's answer."""
+        ...
+
+    def finished(self, splice: Splice) -> None:
+        """Learn, once, that the splice is closed, for whatever reason."""
+        ...
+
+
+class Splice:
+    """Moves bytes both ways between a local socket and a far end.
+
+    What comes from the far end is written by the transport's thread, straight from the packet; only
+    what the local socket does not take at once is kept, and the far end's window bounds that. What
+    goes there is read when the far end has room for it, so nothing is kept at all.
+    """
+
+    def __init__(self, sock: socket.socket, loop: Loop, opening: Opening) -> None:
+        self.socket = sock
+        self._loop = loop
+        self._opening = opening
+        self._far: FarEnd | None = None
+        self._watched = 0
+        self._kept = bytearray()
+        # Guards what both threads touch: `_kept`, `_far_ended`, and writing to the socket.
+        self._lock = threading.Lock()
+        self._started = False
+        self._local_ended = False
+        self._far_ended = False
+        self._far_closed = False
+        self._closed = False
+
+    def join(self, far: FarEnd) -> None:
+        """Set the far end, before it is asked to open; again when the last one was lost."""
+        self._far = far
+
+    def close(self) -> None:
+        """Close both sides in an orderly way. Twice is fine."""
+        if self._closed:
+            return
+        self._closed = True
+        self._watch(0)
+        with self._lock:
+            self._kept.clear()
+            self.socket.close()
+        if self._far is not None:
+            self._far.close()
+        self._opening.finished(self)
+
+    def abort(self) -> None:
+        """Close with a reset: a reader must not take a cut stream for a whole one."""
+        if not self._closed:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            self.close()
+
+    # The far end's events, in the transport's thread.
+
+    def opened(self) -> None:
+        """See `Receiver`."""
+        self._loop.call(self._begin)
+
+    def refused(self, reason: str) -> None:
+        """See `Receiver`."""
+        self._loop.call(lambda: self._be_refused(reason))
+
+    def received(self, data: bytes) -> int:
+        """See `Receiver`."""
+        with self._lock:
+            if self._closed:
+                return len(data)
+            if self._kept:
+                self._kept += data
+                return 0
+            sent = self._write(data)
+            if sent < len(data):
+                self._kept += memoryview(data)[sent:]
+                self._loop.call(self._update)
+            return sent
+
+    def ended(self) -> None:
+        """See `Receiver`."""
+        with self._lock:
+            self._far_ended = True
+            if not self._kept:
+                self._end_local()
+        self._loop.call(self._update)
+
+    def writable(self) -> None:
+        """See `Receiver`."""
+        self._loop.call(self._update)
+
+    def closed(self) -> None:
+        """See `Receiver`."""
+        with self._lock:
+            self._far_closed = True
+        self._loop.call(self._update)
+
+    def lost(self) -> None:
+        """See `Receiver`."""
+        self._loop.call(self._be_lost)
+
+    # The local socket's events and everything else, in the loop's thread.
+
+    def _begin(self) -> None:
+        if not self._closed:
+            self._started = True
+            self._opening.accepted(self)
+            self._update()
+
+    def _be_refused(self, reason: str) -> None:
+        if not self._closed:
+            self._opening.refused(self, reason)
+            self.close()
+
+    def _be_lost(self) -> None:
+        if self._closed:
+            return
+        if self._started:
+            self.abort()
+        else:
+            self._opening.failed(self)
+
+    def _ready(self, events: int) -> None:
+        if self._closed:
+            return
+        if events & WRITE and self._watched & WRITE:
+            self._flush()
+        if events & READ and self._watched & READ:
+            self._read()
+        self._update()
+
+    def _read(self) -> None:
+        far = self._far
+        assert far is not None
+        piece = self._loop.piece[: min(far.room(), PIECE)]
+        try:
+            count = self.socket.recv_into(piece)
+        except BlockingIOError:
+            return
+        except OSError:
+            self.close()
+            return
+        if count:
+            far.send(piece[:count])
+            return
+        self._local_ended = True
+        far.send_end()
+
+    def _flush(self) -> None:
+        with self._lock:
+            with memoryview(self._kept) as kept:
+                sent = self._write(kept[:PIECE])
+            del self._kept[:sent]
+            if self._far_ended and not self._kept:
+                self._end_local()
+        assert self._far is not None
+        self._far.consumed(sent)
+
+    def _write(self, data: bytes | memoryview) -> int:
+        """Write what the socket takes; hold the lock."""
+        try:
+            return self.socket.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            self._loop.call(self.close)
+            return len(data)
+
+    def _end_local(self) -> None:
+        """Pass the far end's end on; hold the lock."""
+        if not self._closed:
+            try:
+                self.socket.shutdown(socket.SHUT_WR)
+            except OSError:  # the other side was faster
+                self._loop.call(self.close)
+
+    def _update(self) -> None:
+        """Watch the socket for what can go on now, or close when nothing can."""
+        if self._closed or self._far is None:
+            return
+        over = self._far_closed or (self._local_ended and self._far_ended)
+        if over and not self._kept:
+            self.close()
+            return
+        reads = not self._local_ended and not self._far_closed and self._far.room() > 0
+        self._watch(READ * reads | WRITE * bool(self._kept))
+
+    def _watch(self, events: int) -> None:
+        self._loop.watch(self.socket, self._watched, events, self._ready)
+        self._watched = events

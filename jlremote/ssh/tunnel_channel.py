@@ -1,0 +1,269 @@
+"""An SSH channel that tells what happens instead of being waited for.
+
+`paramiko.Channel` is made to be read by a blocked thread: opening one waits in steps of 0.1 s, its
+buffer is an array whose front is deleted at O(n), and a window update may be sent from the thread
+that alone can end a key exchange, which then waits for itself. This one calls its `Receiver` from
+the transport's thread as messages come, and sends from the loop's thread only.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import paramiko
+from paramiko import common
+
+from jlremote.ssh.channel_table import ChannelTable
+from jlremote.ssh.tuning import FIRST_WINDOW, LARGEST_PACKET
+
+_PACKET_OVERHEAD = 64
+
+
+class Receiver(Protocol):
+    """What wants to know of a channel. All is called from the transport's thread: do not block."""
+
+    def opened(self) -> None:
+        """Learn that the far end accepted the channel."""
+        ...
+
+    def refused(self, reason: str) -> None:
+        """Learn that the far end does not want the channel; nothing else follows."""
+        ...
+
+    def received(self, data: bytes) -> int:
+        """Return how much of `data` was passed on; the rest is kept and told to `consumed`."""
+        ...
+
+    def ended(self) -> None:
+        """Learn that the far end sends no more; it may still read."""
+        ...
+
+    def writable(self) -> None:
+        """Learn that there is room again, after `room` was 0."""
+        ...
+
+    def closed(self) -> None:
+        """Learn that the far end closed the channel; what came before may still be passed on."""
+        ...
+
+    def lost(self) -> None:
+        """Learn that the connection is gone, and the channel with it."""
+        ...
+
+
+class _Payload:
+    """What `Transport._send_user_message` wants: something with `asbytes`."""
+
+    __slots__ = ("_content",)
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def asbytes(self) -> bytes:
+        return self._content
+
+
+class TunnelChannel:
+    """One channel of a connection, with its two windows.
+
+    Public methods are for the loop's thread. Those with an underscore that are not private to this
+    class are paramiko's names: the transport calls them.
+    """
+
+    def __init__(
+        self, transport: Any, receiver: Receiver, call: Callable[[Callable[[], None]], None]
+    ) -> None:
+        self._transport = transport
+        self._table = ChannelTable.of(transport)
+        self._receiver = receiver
+        self._call = call
+        self._lock = threading.Lock()
+        self._number = self._table.add(self)
+        self._peer = 0
+        self._packet = 0
+        self._room = 0
+        self._window = FIRST_WINDOW
+        self._credit = FIRST_WINDOW
+        self._unread = 0
+        self._since_growth = 0
+        self._granting = False
+        self._open = False
+        self._asked = 0.0
+        self._close_sent = False
+        self._close_received = False
+        self._released = False
+
+    def ask(self, kind: bytes, details: bytes = b"") -> None:
+        """Ask the far end to open the channel; `opened` or `refused` tells the answer."""
+        self._asked = time.monotonic()
+        opening = struct.pack(">III", self._number, self._window, LARGEST_PACKET)
+        self._send(common.cMSG_CHANNEL_OPEN + _string(kind) + opening + details)
+
+    def request(self, kind: bytes, details: bytes = b"") -> None:
+        """Send a request of a session channel that wants no answer, such as `exec`."""
+        self._send(self._head(common.cMSG_CHANNEL_REQUEST) + _string(kind) + b"\0" + details)
+
+    def room(self) -> int:
+        """Return how many bytes `send` takes now."""
+        return self._room
+
+    def send(self, data: memoryview) -> None:
+        """Send `data`, at most `room()` bytes of it."""
+        with self._lock:
+            self._room -= len(data)
+        head = self._head(common.cMSG_CHANNEL_DATA)
+        for start in range(0, len(data), self._packet):
+            piece = data[start : start + self._packet]
+            self._send(b"".join((head, struct.pack(">I", len(piece)), piece)))
+
+    def send_end(self) -> None:
+        """Tell the far end that nothing more will be sent."""
+        self._send(self._head(common.cMSG_CHANNEL_EOF))
+
+    def consumed(self, count: int) -> None:
+        """Tell that `count` bytes which `received` did not take were passed on; any thread."""
+        with self._lock:
+            if self._released:
+                return
+            self._unread -= count
+            self._consume(count)
+        self._table.unread(-count)
+
+    def close(self) -> None:
+        """Close the channel. Twice is fine."""
+        if self._close_sent:
+            return
+        self._close_sent = True
+        if self._open:
+            self._send(self._head(common.cMSG_CHANNEL_CLOSE))
+        if self._close_received:
+            self._release()
+
+    def _consume(self, count: int) -> None:
+        """Count what was passed on, and see whether the far end may send more. Hold the lock."""
+        self._since_growth += count
+        if self._granting or self._window - self._credit - self._unread < self._window // 4:
+            return
+        self._granting = True
+        self._call(self._grant)
+
+    def _grant(self) -> None:
+        with self._lock:
+            self._granting = False
+            if self._since_growth >= self._window:
+                self._since_growth = 0
+                self._window = self._table.grown(self._window)
+            more = self._window - self._credit - self._unread
+            self._credit += max(0, more)
+        if more > 0 and not self._close_sent:
+            adjust = struct.pack(">I", more)
+            self._send(self._head(common.cMSG_CHANNEL_WINDOW_ADJUST) + adjust)
+
+    def _head(self, kind: bytes) -> bytes:
+        return kind + struct.pack(">I", self._peer)
+
+    def _send(self, content: bytes) -> None:
+        try:
+            self._transport._send_user_message(_Payload(content))
+        except (paramiko.SSHException, EOFError, OSError):
+            # The transport's thread finds the connection broken as well, and tells all channels;
+            # but a key exchange that never ends is only seen here.
+            self._transport.close()
+
+    def _release(self) -> None:
+        with self._lock:
+            # Both sides' closing may find each other here; the number may be another's by then.
+            if self._released:
+                return
+            self._released = True
+            unread, self._unread = self._unread, 0
+        self._table.remove(self._number)
+        self._table.unread(-unread)
+
+    # What paramiko's transport calls, from its thread.
+
+    def _set_remote_channel(self, number: int, window: int, packet: int) -> None:
+        self._table.answered(time.monotonic() - self._asked)
+        self._peer = number
+        self._room = window
+        self._packet = max(1, packet - _PACKET_OVERHEAD)
+        self._open = True
+        if self._close_sent:  # given up meanwhile: `close` could not name the peer's channel yet
+            self._call(lambda: self._send(self._head(common.cMSG_CHANNEL_CLOSE)))
+            return
+        self._receiver.opened()
+
+    def refuse(self, reason: str) -> None:
+        """Take the far end's no."""
+        self._close_sent = self._close_received = True
+        self._release()
+        self._receiver.refused(reason)
+
+    def _feed(self, message: Any) -> None:
+        data = message.get_binary()
+        taken = self._receiver.received(data)
+        kept = len(data) - taken
+        if kept:
+            self._table.unread(kept)
+        with self._lock:
+            self._credit -= len(data)
+            self._unread += kept
+            self._consume(taken)
+
+    def _feed_extended(self, message: Any) -> None:
+        """Drop a session's standard error: nobody reads it, so it counts as passed on."""
+        message.get_int()
+        data = message.get_binary()
+        with self._lock:
+            self._credit -= len(data)
+            self._consume(len(data))
+
+    def _window_adjust(self, message: Any) -> None:
+        more = message.get_int()
+        with self._lock:
+            was_full = self._room <= 0
+            self._room += more
+        if was_full:
+            self._receiver.writable()
+
+    def _handle_eof(self, _message: Any) -> None:
+        self._receiver.ended()
+
+    def _handle_close(self, _message: Any) -> None:
+        self._close_received = True
+        if self._close_sent:
+            self._release()
+        else:
+            self._receiver.closed()
+
+    def _handle_request(self, _message: Any) -> None:
+        """Ignore an exit status or signal: the end of the channel follows and says enough."""
+
+    def _request_success(self, _message: Any) -> None:
+        """Ignore it: none was asked for."""
+
+    def _request_failed(self, _message: Any) -> None:
+        """Ignore it: none was asked for."""
+
+    def _unlink(self) -> None:
+        """Learn, in whichever thread closes the connection, that it is gone."""
+        with self._lock:
+            if self._close_received:
+                return
+            self._close_sent = self._close_received = True
+        self._release()
+        self._receiver.lost()
+
+
+def _string(content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + content
+
+
+def direct_tcpip(address: str, port: int, origin: tuple[str, int]) -> bytes:
+    """Return the details of a `direct-tcpip` opening, RFC 4254 section 7.2."""
+    target = _string(address.encode()) + struct.pack(">I", port)
+    return target + _string(origin[0].encode()) + struct.pack(">I", origin[1])

@@ -1,0 +1,142 @@
+"""Real parts of a forward's tests: an sshd, a connection to it, servers behind it, a gateway."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import paramiko
+
+from jlremote.errors import ConnectionTimedOut, JlrError
+from jlremote.host.target import Target
+from jlremote.ssh.contract import Connection
+from tests.lab.sshd import SSHServer
+
+
+@dataclass
+class PlainConnection:
+    """A connection that has nothing but its transport."""
+
+    transport: Any
+
+
+class SwitchedGateway:
+    """A gateway that is up or down as the test says."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._route: tuple[Connection, Target] | None = None
+        self.final: JlrError | None = None
+
+    def up(self, transport: Any, target: Target) -> None:
+        with self._changed:
+            self._route = (cast("Connection", PlainConnection(transport)), target)
+            self._changed.notify_all()
+
+    def down(self) -> None:
+        with self._changed:
+            self._route = None
+
+    def wait(self, timeout: float) -> tuple[Connection, Target]:
+        with self._changed:
+            if self.final is not None:
+                raise self.final
+            self._changed.wait_for(lambda: self._route is not None, timeout)
+            if self._route is None:
+                raise ConnectionTimedOut("`lab` is <gone> for now", hint="wait a moment")
+            return self._route
+
+
+class Server:
+    """A TCP server on a free port of 127.0.0.1, with a thread for each connection."""
+
+    def __init__(self, serve: Callable[[socket.socket], None]) -> None:
+        self._serve = serve
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self.port: int = self._listener.getsockname()[1]
+        self.target = Target("127.0.0.1", self.port)
+        self.errors: list[BaseException] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                accepted, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._handle, args=(accepted,), daemon=True).start()
+
+    def _handle(self, accepted: socket.socket) -> None:
+        with accepted:
+            try:
+                self._serve(accepted)
+            except OSError as error:
+                self.errors.append(error)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+def echo(sock: socket.socket) -> None:
+    """Send back what comes, and then the end."""
+    while data := sock.recv(65536):
+        sock.sendall(data)
+
+
+def read_all(sock: socket.socket) -> bytes:
+    """Return what comes until the end."""
+    parts = []
+    while data := sock.recv(1 << 20):
+        parts.append(data)
+    return b"".join(parts)
+
+
+def connect(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=30)
+
+
+def ask(port: int, question: bytes) -> bytes:
+    """Send `question` and its end; return the whole answer."""
+    with connect(port) as sock:
+        sock.sendall(question)
+        sock.shutdown(socket.SHUT_WR)
+        return read_all(sock)
+
+
+def is_turned_away(port: int, question: bytes) -> bool:
+    """Return whether a connection is closed or reset without a byte."""
+    try:
+        return ask(port, question) == b""
+    except ConnectionResetError:  # what the kernel makes of closing before all was read
+        return True
+
+
+def until(condition: Callable[[], bool], what: str, timeout: float = 20) -> None:
+    limit = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < limit, f"waited {timeout} s for {what}"
+        time.sleep(0.01)
+
+
+def new_transport(sshd: SSHServer, key: Path) -> paramiko.Transport:
+    sock = socket.create_connection(("127.0.0.1", sshd.port))
+    transport = paramiko.Transport(sock)
+    transport.connect(username="root", pkey=paramiko.Ed25519Key(filename=str(key)))
+    return transport
+
+
+@contextlib.contextmanager
+def serving(serve: Callable[[socket.socket], None]) -> Iterator[Server]:
+    server = Server(serve)
+    try:
+        yield server
+    finally:
+        server.close()

@@ -1,0 +1,184 @@
+"""The listener lives as long as the forward, whatever becomes of the connection to the host."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from typing import Any
+
+import psutil
+import pytest
+
+from jlremote.errors import Busy, NeedsAuthentication
+from jlremote.ssh.forwarder import TunnelForward
+from jlremote.ssh.reception import Patience
+from tests.forward.parts import (
+    Server,
+    SwitchedGateway,
+    ask,
+    connect,
+    is_turned_away,
+    new_transport,
+    read_all,
+    until,
+)
+from tests.lab.sshd import SSHServer
+
+PAGE_LOAD = b"GET /lab HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/html,*/*\r\n\r\n"
+
+
+def test_it_listens_on_loopback_only(forward: TunnelForward) -> None:
+    listening = {
+        connection.laddr.ip
+        for connection in psutil.Process().net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == forward.local_port
+    }
+    assert listening == {"127.0.0.1"}
+
+
+def test_a_taken_port_is_named(gateway: SwitchedGateway) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(Busy, match=f"`{port}`"):
+            TunnelForward(port, gateway).start()
+    forward = TunnelForward(port, gateway)
+    forward.start()
+    assert forward.local_port == port
+    forward.stop()
+
+
+def test_starting_and_stopping_twice_is_fine(gateway: SwitchedGateway) -> None:
+    forward = TunnelForward(0, gateway)
+    forward.start()
+    port = forward.local_port
+    forward.start()
+    assert forward.local_port == port
+    forward.stop()
+    forward.stop()
+    with pytest.raises(ConnectionRefusedError):
+        connect(port)
+
+
+def test_it_starts_again_on_the_port_it_had(gateway: SwitchedGateway) -> None:
+    forward = TunnelForward(0, gateway)
+    forward.start()
+    port = forward.local_port
+    forward.stop()
+    forward.start()
+    assert forward.local_port == port
+    connect(port).close()
+    forward.stop()
+
+
+def test_a_connection_waits_for_the_gateway_and_is_served(
+    gateway: SwitchedGateway, forward: TunnelForward, transport: Any, echo_server: Server
+) -> None:
+    with connect(forward.local_port) as sock:
+        sock.sendall(b"early bird")
+        sock.shutdown(socket.SHUT_WR)
+        until(lambda: forward.traffic().waiting == 1, "the connection")
+        gateway.up(transport, echo_server.target)
+        assert read_all(sock) == b"early bird"
+
+
+def test_a_connection_is_closed_when_the_gateway_stays_away(forward: TunnelForward) -> None:
+    assert is_turned_away(forward.local_port, b"POST /api HTTP/1.1\r\n\r\n")
+    assert forward.traffic().last_failure == "`lab` is <gone> for now"
+
+
+def test_a_page_load_gets_a_page_that_reloads_itself(forward: TunnelForward) -> None:
+    with connect(forward.local_port) as sock:
+        sock.sendall(PAGE_LOAD)
+        answer = read_all(sock).decode()
+    assert answer.startswith("HTTP/1.1 503 ")
+    assert "`lab` is &lt;gone&gt; for now" in answer
+    assert "wait a moment" in answer
+    assert 'http-equiv="refresh"' in answer
+
+
+def test_nobody_waits_when_nobody_tries_any_more(
+    gateway: SwitchedGateway, forward: TunnelForward
+) -> None:
+    gateway.final = NeedsAuthentication("`lab` wants a password")
+    with connect(forward.local_port) as sock:
+        sock.settimeout(1.5)
+        assert sock.recv(1) == b""
+    assert forward.traffic().last_failure == "`lab` wants a password"
+
+
+def test_the_port_survives_a_lost_connection(
+    gateway: SwitchedGateway,
+    forward: TunnelForward,
+    forward_sshd: SSHServer,
+    forward_key: Any,
+    echo_server: Server,
+) -> None:
+    first = new_transport(forward_sshd, forward_key)
+    gateway.up(first, echo_server.target)
+    cut = connect(forward.local_port)
+    cut.sendall(b"x")
+    assert cut.recv(1) == b"x"
+    forward_sshd.drop_connections()
+    with pytest.raises(ConnectionResetError):
+        cut.recv(1)
+    cut.close()
+    # The gateway still hands out the dead connection: it has not noticed yet.
+    with connect(forward.local_port) as sock:
+        sock.sendall(b"again")
+        second = new_transport(forward_sshd, forward_key)
+        gateway.up(second, echo_server.target)
+        assert sock.recv(5, socket.MSG_WAITALL) == b"again"
+    second.close()
+
+
+def test_a_host_that_does_not_answer_holds_nobody_for_ever(
+    gateway: SwitchedGateway,
+    forward: TunnelForward,
+    forward_sshd: SSHServer,
+    transport: Any,
+    echo_server: Server,
+) -> None:
+    gateway.up(transport, echo_server.target)
+    forward_sshd.freeze_connections()
+    try:
+        assert is_turned_away(forward.local_port, b"POST /api HTTP/1.1\r\n\r\n")
+    finally:
+        forward_sshd.thaw_connections()
+    assert ask(forward.local_port, b"thawed") == b"thawed"
+
+
+def test_nothing_is_left_when_it_stops(
+    gateway: SwitchedGateway, transport: Any, echo_server: Server
+) -> None:
+    gateway.up(transport, echo_server.target)
+    process = psutil.Process()
+    threads, descriptors = threading.active_count(), process.num_fds()
+    forward = TunnelForward(0, gateway)
+    forward.start()
+    for _ in range(20):
+        assert ask(forward.local_port, b"hello") == b"hello"
+    left_open = connect(forward.local_port)
+    left_open.sendall(b"x")
+    assert left_open.recv(1) == b"x"
+    forward.stop()
+    with pytest.raises(ConnectionRefusedError):
+        connect(forward.local_port)
+    left_open.close()
+    until(lambda: threading.active_count() <= threads, "the end of the threads")
+    until(lambda: process.num_fds() <= descriptors, "the end of the file descriptors")
+    assert transport.is_active()
+    assert len(transport._channels) == 0
+
+
+def test_it_logs_to_nobody_and_shows_no_more_than_its_port(
+    gateway: SwitchedGateway, capfd: pytest.CaptureFixture[str]
+) -> None:
+    forward = TunnelForward(0, gateway, patience=Patience(connection=0.3, page_load=0.1))
+    forward.start()
+    assert repr(forward) == str(forward) == f"TunnelForward(127.0.0.1:{forward.local_port})"
+    assert is_turned_away(forward.local_port, b"nobody")
+    forward.stop()
+    assert capfd.readouterr().err == ""
+    for name in ("sshtunnel.SSHTunnelForwarder", "paramiko.transport", "jlremote"):
+        assert logging.getLogger(name).handlers == []
