@@ -1,0 +1,97 @@
+"""An ssh-agent, asked over its socket (draft-ietf-sshm-ssh-agent), with a deadline.
+
+paramiko's agent reads SSH_AUTH_SOCK of its own process only, and waits for ever on an agent that
+hangs; a link outlives the shell whose variable that was.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from dataclasses import dataclass
+
+from jlremote.ssh.wire_format import string, take_string
+
+_LOG = logging.getLogger("jlremote.ssh")
+_REQUEST_IDENTITIES, _IDENTITIES_ANSWER = 11, 12
+_SIGN_REQUEST, _SIGN_RESPONSE = 13, 14
+_FLAGS = {"rsa-sha2-256": 2, "rsa-sha2-512": 4}
+_LIST_SECONDS = 5.0
+_SIGN_SECONDS = 60.0  # a person may have to touch a token or confirm
+_LONGEST = 4 << 20
+
+
+class AgentFailure(Exception):  # noqa: N818 - a refusal is an answer
+    """The agent did not do what it was asked."""
+
+
+@dataclass(frozen=True)
+class AgentKey:
+    """A key that an agent holds: its public blob and the comment it was added with."""
+
+    blob: bytes
+    comment: str
+
+
+@dataclass(frozen=True)
+class Agent:
+    """The agent that listens on a unix socket."""
+
+    path: str
+
+    def keys(self) -> tuple[AgentKey, ...]:
+        """Return the keys, none where there is no agent or it does not answer in time."""
+        try:
+            answer = self._ask(bytes([_REQUEST_IDENTITIES]), _IDENTITIES_ANSWER, _LIST_SECONDS)
+            return _identities(answer)
+        except (OSError, ValueError, AgentFailure) as error:
+            _LOG.info("the ssh agent at %s is not used: %s", self.path, error or "no answer")
+            return ()
+
+    def sign(self, blob: bytes, data: bytes, algorithm: str) -> bytes:
+        """Return a signature.
+
+        Raises:
+            AgentFailure: the agent refused, was gone or did not answer in time.
+        """
+        flags = _FLAGS.get(algorithm.removesuffix("-cert-v01@openssh.com"), 0)
+        request = bytes([_SIGN_REQUEST]) + string(blob) + string(data) + flags.to_bytes(4, "big")
+        try:
+            return take_string(self._ask(request, _SIGN_RESPONSE, _SIGN_SECONDS))[0]
+        except (OSError, ValueError) as error:
+            raise AgentFailure(str(error)) from error
+
+    def _ask(self, request: bytes, expected: int, seconds: float) -> bytes:
+        deadline = time.monotonic() + seconds
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as agent:
+            agent.settimeout(seconds)
+            agent.connect(self.path)
+            agent.sendall(string(request))
+            size = int.from_bytes(_read(agent, 4, deadline), "big")
+            if not 0 < size < _LONGEST:
+                raise AgentFailure(f"an answer of {size} bytes")
+            answer = _read(agent, size, deadline)
+        if answer[0] != expected:
+            raise AgentFailure("it refused")
+        return answer[1:]
+
+
+def _read(agent: socket.socket, size: int, deadline: float) -> bytes:
+    received = b""
+    while len(received) < size:
+        agent.settimeout(max(0.001, deadline - time.monotonic()))
+        piece = agent.recv(size - len(received))
+        if not piece:
+            raise AgentFailure("it closed the connection")
+        received += piece
+    return received
+
+
+def _identities(answer: bytes) -> tuple[AgentKey, ...]:
+    rest, keys = answer[4:], []
+    for _ in range(int.from_bytes(answer[:4], "big")):
+        blob, rest = take_string(rest)
+        comment, rest = take_string(rest)
+        keys.append(AgentKey(blob, comment.decode("utf-8", "replace")))
+    return tuple(keys)

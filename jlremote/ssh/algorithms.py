@@ -1,0 +1,99 @@
+"""Which algorithms are offered: only safe ones, the fastest first, never more than ssh allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jlremote.errors import NoCommonAlgorithm
+from jlremote.ssh.destination import Algorithms
+from jlremote.ssh.host_certificates import CERTIFICATE_SUFFIX
+
+# AES-GCM is three times as fast as CTR with a MAC here; no CBC, no 3DES.
+CIPHERS = (
+    "aes128-gcm@openssh.com",
+    "aes256-gcm@openssh.com",
+    "aes128-ctr",
+    "aes192-ctr",
+    "aes256-ctr",
+)
+# For CTR only; no MD5, no SHA-1.
+MACS = (
+    "hmac-sha2-256-etm@openssh.com",
+    "hmac-sha2-512-etm@openssh.com",
+    "hmac-sha2-256",
+    "hmac-sha2-512",
+)
+KEY_EXCHANGE = (
+    "mlkem768x25519-sha256",
+    "curve25519-sha256",
+    "curve25519-sha256@libssh.org",
+    "ecdh-sha2-nistp256",
+    "ecdh-sha2-nistp384",
+    "ecdh-sha2-nistp521",
+    "diffie-hellman-group16-sha512",
+    "diffie-hellman-group-exchange-sha256",
+    "diffie-hellman-group14-sha256",
+)
+HOST_KEYS = (
+    "ssh-ed25519",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "rsa-sha2-512",
+    "rsa-sha2-256",
+)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What one connection offers, each in order of preference."""
+
+    ciphers: tuple[str, ...] = CIPHERS
+    macs: tuple[str, ...] = MACS
+    key_exchange: tuple[str, ...] = KEY_EXCHANGE
+    host_keys: tuple[str, ...] = HOST_KEYS
+    compression: bool = False
+
+
+def offer(allowed: Algorithms, known: Sequence[str], *, compression: bool) -> Offer:
+    """Return what to offer to a server.
+
+    Args:
+        allowed: what the settings allow.
+        known: host key algorithms that the known_hosts files can check; they go first, as in ssh.
+            The certificate suffix among them stands for certificates of every type.
+        compression: whether the settings ask for it.
+
+    Raises:
+        NoCommonAlgorithm: the settings allow nothing that jlr has.
+    """
+    return Offer(
+        ciphers=_within(CIPHERS, allowed.ciphers, "Ciphers"),
+        macs=_within(MACS, allowed.macs, "MACs"),
+        key_exchange=_within(KEY_EXCHANGE, allowed.key_exchange, "KexAlgorithms"),
+        host_keys=_within(_host_keys(known), allowed.host_keys, "HostKeyAlgorithms"),
+        compression=compression,
+    )
+
+
+def _host_keys(known: Sequence[str]) -> tuple[str, ...]:
+    first = [name for name in HOST_KEYS if name in known]
+    plain = (*first, *(name for name in HOST_KEYS if name not in known))
+    if CERTIFICATE_SUFFIX not in known:
+        return plain
+    return (*(name + CERTIFICATE_SUFFIX for name in plain), *plain)
+
+
+def _within(
+    ours: tuple[str, ...], allowed: tuple[str, ...] | None, setting: str
+) -> tuple[str, ...]:
+    if allowed is None:
+        return ours
+    both = tuple(name for name in ours if name in allowed)
+    if not both:
+        raise NoCommonAlgorithm(
+            f"`{setting}` of your ssh config allows nothing that jlr has",
+            hint=f"allow one of {', '.join(ours)}",
+        )
+    return both

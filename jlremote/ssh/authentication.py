@@ -1,0 +1,143 @@
+"""Who are we? The methods in ssh's order, over one connection, until the server is content."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+
+from jlremote.errors import Authentication
+from jlremote.ssh.agent import Agent
+from jlremote.ssh.credentials import Credentials, password_account
+from jlremote.ssh.destination import Destination
+from jlremote.ssh.identities import gather
+from jlremote.ssh.interactive import Conversation
+from jlremote.ssh.public_keys import PublicKeys
+from jlremote.ssh.user_authentication import Outcome, PasswordExpired, UserAuthentication
+
+_LOG = logging.getLogger("jlremote.ssh")
+
+
+def log_in(
+    wire: UserAuthentication,
+    destination: Destination,
+    credentials: Credentials,
+    agent: Agent | None,
+) -> None:
+    """Return once the server let us in.
+
+    Raises:
+        Authentication: it takes nothing that we have.
+        NeedsAuthentication: a person is needed, and nobody is there; passed on from the asker.
+    """
+    Login(wire, destination, credentials, agent).run()
+
+
+class Login:
+    """One login: which methods are left, and what was tried."""
+
+    def __init__(
+        self,
+        wire: UserAuthentication,
+        destination: Destination,
+        credentials: Credentials,
+        agent: Agent | None,
+    ) -> None:
+        self._wire = wire
+        self._destination = destination
+        self._credentials = credentials
+        self._keys = PublicKeys(wire, destination, credentials, agent)
+        self._tried: list[str] = []
+
+    def run(self) -> None:
+        """Go through the methods as ssh does: a partial success opens all of them again."""
+        self._wire.begin()
+        outcome = self._wire.none()
+        attempts = self._fresh()
+        while not outcome.success:
+            method = next((name for name in attempts if name in outcome.methods), None)
+            if method is None:
+                raise self._refusal(outcome.methods)
+            answer = next(attempts[method], None)
+            if answer is None:
+                del attempts[method]
+                continue
+            self._tried.append(method)
+            outcome = answer
+            if outcome.partial:
+                attempts = self._fresh()
+        self._credentials.keep()
+
+    def _fresh(self) -> dict[str, Iterator[Outcome]]:
+        ways: dict[str, Callable[[], Iterator[Outcome]]] = {
+            "publickey": lambda: self._keys.attempts(
+                gather(self._destination.login, self._keys.agent)
+            ),
+            "keyboard-interactive": self._interactive,
+            "password": self._passwords,
+        }
+        quiet = {"publickey"} if self._destination.login.batch else set(ways)
+        return {name: ways[name]() for name in self._destination.login.methods if name in quiet}
+
+    def _passwords(self) -> Iterator[Outcome]:
+        account = password_account(self._destination)
+        for password in self._candidates(account):
+            try:
+                outcome = self._wire.password(password)
+            except PasswordExpired as expired:
+                raise _expired(self._destination, str(expired)) from None
+            if outcome.success or outcome.partial:
+                self._credentials.was_right(account, password)
+            else:
+                self._credentials.was_wrong(account, password)
+            yield outcome
+
+    def _candidates(self, account: str) -> Iterator[str]:
+        """Yield the remembered password, then those that a person types; no refused one."""
+        remembered = self._credentials.remembered(account)
+        if remembered is not None:
+            yield remembered
+        note = ""
+        for _ in range(self._destination.login.prompts):
+            text = f"{note}password of {self._destination.account}:"
+            password = self._credentials.ask("password", text)
+            if not password:
+                return
+            if self._credentials.refused.holds(account, password):
+                note = "that password was refused before, so it is not sent again\n"
+                continue
+            note = "the server refused that password\n"
+            yield password
+
+    def _interactive(self) -> Iterator[Outcome]:
+        for attempt in range(self._destination.login.prompts):
+            conversation = Conversation(self._destination, self._credentials, first=attempt == 0)
+            outcome = self._wire.interactive(conversation.answer)
+            conversation.ended(outcome)
+            yield outcome
+            if not conversation.answers:
+                return  # the server asked nothing, so asking again changes nothing
+
+    def _refusal(self, methods: Sequence[str]) -> Authentication:
+        tried = ", ".join(dict.fromkeys(self._tried)) or "nothing that it takes"
+        if self._keys.offered:
+            tried = tried.replace("publickey", f"publickey ({len(self._keys.offered)} keys)")
+        message = (
+            f"`{self._destination.account}` was not let in: tried {tried};"
+            f" the server takes {', '.join(methods) or 'no method'}"
+        )
+        return Authentication(message, hint=self._advice(methods))
+
+    def _advice(self, methods: Sequence[str]) -> str:
+        if self._keys.problems:
+            return "; ".join(self._keys.problems)
+        if "publickey" in methods and not self._keys.offered:
+            return "no key was found: add one to your agent, or name it with `IdentityFile`"
+        host = self._destination.host
+        return f"does `ssh {host}` get in? `ssh -v {host}` shows each step"
+
+
+def _expired(destination: Destination, words: str) -> Authentication:
+    return Authentication(
+        f"the password of `{destination.account}` has expired{f': {words}' if words else ''}",
+        hint=f"change it with `ssh {destination.host}`",
+    )

@@ -1,0 +1,244 @@
+"""Scripts on the host: `exec /bin/sh -s` with the script on its stdin."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import Any
+
+import paramiko
+from paramiko import common
+
+from jlremote.errors import Busy, LinkLost
+from jlremote.ssh.contract import Output, Stream
+
+# sshd's MaxSessions is 10; two stay free for whatever else the connection needs.
+SESSIONS = 8
+_COMMAND = "exec /bin/sh -s"
+_PIECE = 1 << 20
+_OPEN_SECONDS = 60.0
+# How long a cancelled call may go unnoticed, and how often a full window is looked at again.
+_CANCEL_SECONDS = 0.2
+_WINDOW_SECONDS = 0.02
+# After the shell has ended a process that it left behind may hold its output open for ever.
+_QUIET_SECONDS = 1.0
+
+
+class Commands:
+    """Runs scripts over one connection, at most eight at once."""
+
+    def __init__(self, transport: Any, *, sessions: int = SESSIONS) -> None:
+        self._transport = transport
+        self._slots = threading.BoundedSemaphore(sessions)
+
+    def execute(
+        self,
+        script: bytes,
+        output: Output,
+        *,
+        timeout: float | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> int:
+        """Run a script; see `contract.Connection.execute`.
+
+        Raises:
+            TimeoutError: `timeout` seconds went by; the shell was sent a TERM signal.
+            LinkLost: the connection broke, or `cancelled` was set.
+            Busy: the server opens no more sessions.
+        """
+        patience = _Patience(timeout, cancelled)
+        self._take_slot(patience)
+        try:
+            return _Session(self._transport, patience).run(script, output)
+        finally:
+            self._slots.release()
+
+    def _take_slot(self, patience: _Patience) -> None:
+        while not self._slots.acquire(timeout=patience.slice()):
+            patience.check()
+            if not self._transport.is_active():
+                raise LinkLost("the connection is gone")
+
+
+class _Patience:
+    """When a call gives up: at its time limit, or when it is cancelled."""
+
+    def __init__(self, timeout: float | None, cancelled: threading.Event | None) -> None:
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._timeout = timeout
+        self._cancelled = cancelled
+
+    def slice(self, longest: float = 60.0) -> float:
+        """Return the seconds that may be waited before looking again."""
+        if self._cancelled is not None:
+            longest = min(longest, _CANCEL_SECONDS)
+        if self._deadline is not None:
+            longest = min(longest, max(0.0, self._deadline - time.monotonic()))
+        return longest
+
+    def check(self) -> None:
+        """Raise if it is time to give up."""
+        if self._cancelled is not None and self._cancelled.is_set():
+            raise LinkLost("the command was cancelled")
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            raise TimeoutError(f"no end within {self._timeout:g} s")
+
+
+class _Wake(threading.Event):
+    """An event for both of a channel's streams.
+
+    paramiko clears a buffer's event when the buffer is empty; shared between two of them, one
+    would hide what the other holds. So only the reader clears this one.
+    """
+
+    def clear(self) -> None:
+        """Leave it set: `rest` clears it."""
+
+    def rest(self) -> None:
+        """Clear it, before the streams are looked at."""
+        super().clear()
+
+
+class _Session:
+    """One session channel that runs one script."""
+
+    def __init__(self, transport: Any, patience: _Patience) -> None:
+        self._transport = transport
+        self._patience = patience
+        self._wake = _Wake()
+        self._channel = self._open()
+
+    def run(self, script: bytes, output: Output) -> int:
+        """Feed the script, pass on the output, and return the exit status."""
+        try:
+            self._begin()
+            self._exchange(memoryview(script), output)
+            return self._status()
+        except BaseException:
+            self._terminate()
+            raise
+        finally:
+            with contextlib.suppress(paramiko.SSHException, EOFError, OSError):
+                self._channel.close()
+
+    def _open(self) -> Any:
+        try:
+            return self._transport.open_channel(
+                "session", timeout=self._patience.slice(_OPEN_SECONDS)
+            )
+        except paramiko.ChannelException as error:
+            raise Busy(
+                "the server opens no more sessions on this connection",
+                hint="its `MaxSessions` is low; try again when other commands have ended",
+            ) from error
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            self._patience.check()
+            raise LinkLost("the connection is gone") from error
+
+    def _begin(self) -> None:
+        """Ask for the shell without waiting: the script follows in the same round trip."""
+        self._channel.settimeout(0.0)
+        self._channel.in_buffer.set_event(self._wake)
+        self._channel.in_stderr_buffer.set_event(self._wake)
+        message = self._request("exec", want_reply=True)
+        message.add_string(_COMMAND)
+        self._send(message)
+
+    def _request(self, kind: str, *, want_reply: bool) -> Any:
+        message = paramiko.Message()
+        message.add_byte(common.cMSG_CHANNEL_REQUEST)
+        message.add_int(self._channel.remote_chanid)
+        message.add_string(kind)
+        message.add_boolean(want_reply)
+        return message
+
+    def _send(self, message: Any) -> None:
+        try:
+            self._transport._send_user_message(message)
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            raise LinkLost("the connection broke") from error
+
+    def _exchange(self, unsent: memoryview, output: Output) -> None:
+        """Send and receive until both streams end; neither direction waits for the other."""
+        quiet_since = time.monotonic()
+        feeding = True
+        while True:
+            self._wake.rest()
+            if feeding:
+                unsent = self._feed(unsent)
+                feeding = bool(unsent)
+                if not feeding:
+                    self._end_input()
+            if self._drain(output):
+                quiet_since = time.monotonic()
+                continue
+            if self._finished(quiet_since):
+                return
+            self._patience.check()
+            self._wake.wait(self._pause(feeding=feeding))
+
+    def _pause(self, *, feeding: bool) -> float:
+        if feeding:
+            return self._patience.slice(_WINDOW_SECONDS)
+        return self._patience.slice(_QUIET_SECONDS if self._channel.status_event.is_set() else 60.0)
+
+    def _feed(self, unsent: memoryview) -> memoryview:
+        """Send what the window takes; the rest waits while output is read."""
+        while unsent:
+            try:
+                sent = self._channel.send(unsent[:_PIECE])
+            except TimeoutError:
+                return unsent
+            except (paramiko.SSHException, EOFError, OSError):
+                return unsent[:0]  # the shell has ended; its status and output tell the rest
+            if sent == 0:
+                return unsent[:0]
+            unsent = unsent[sent:]
+        return unsent
+
+    def _end_input(self) -> None:
+        with contextlib.suppress(paramiko.SSHException, EOFError, OSError):
+            self._channel.shutdown_write()
+
+    def _drain(self, output: Output) -> bool:
+        """Pass on what has arrived; return whether there was anything."""
+        out = self._read("stdout", output)
+        return self._read("stderr", output) or out
+
+    def _read(self, stream: Stream, output: Output) -> bool:
+        read = self._channel.recv if stream == "stdout" else self._channel.recv_stderr
+        try:
+            data = read(_PIECE)
+        except (TimeoutError, OSError):
+            return False
+        if data:
+            output(stream, data)
+        return bool(data)
+
+    def _finished(self, quiet_since: float) -> bool:
+        channel = self._channel
+        if channel.closed:
+            return True
+        if not channel.status_event.is_set():
+            return False
+        return channel.eof_received or time.monotonic() - quiet_since >= _QUIET_SECONDS
+
+    def _status(self) -> int:
+        if self._channel.exit_status >= 0:
+            return int(self._channel.exit_status)
+        if self._transport.is_active() and not self._channel.event_ready:
+            raise LinkLost(
+                "the server refused to run a command",
+                hint="the account may be allowed to do nothing but forward or transfer files",
+            )
+        raise LinkLost("the connection broke while a command ran")
+
+    def _terminate(self) -> None:
+        """Ask sshd (7.9 and later) to end the shell and what it started in the foreground."""
+        if self._channel.closed:
+            return
+        message = self._request("signal", want_reply=False)
+        message.add_string("TERM")
+        with contextlib.suppress(LinkLost):
+            self._send(message)

@@ -1,0 +1,173 @@
+"""From a destination to a connection that is verified and authenticated: one attempt, whole."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from jlremote.errors import JlrError, LinkLost, NotSSH, Unreachable
+from jlremote.questions import Asker
+from jlremote.ssh.algorithms import offer
+from jlremote.ssh.authentication import log_in
+from jlremote.ssh.commands import Commands
+from jlremote.ssh.contract import Connection, Output
+from jlremote.ssh.credentials import Credentials, Keychain, Remember
+from jlremote.ssh.destination import Destination
+from jlremote.ssh.failures import translated
+from jlremote.ssh.host_keys import look_up, verify
+from jlremote.ssh.identities import agent_of
+from jlremote.ssh.plain_text import plain
+from jlremote.ssh.reach import ProxyProcess, Way, patience, straight, through_jump
+from jlremote.ssh.transport import Transport
+from jlremote.ssh.user_authentication import UserAuthentication
+
+_ANSWER_SECONDS = 120.0  # PAM modules may ask a directory, or push to a telephone
+
+
+class SSHConnection:
+    """One authenticated connection, and the ways that it goes over.
+
+    Attributes:
+        banner: what the server showed before it let us in, made fit to be shown.
+    """
+
+    def __init__(self, transport: Transport, ways: Sequence[Way], banner: str) -> None:
+        self.banner = banner
+        self._transport = transport
+        self._ways = tuple(ways)
+        self._commands = Commands(transport)
+
+    @property
+    def transport(self) -> Any:
+        """The `paramiko.Transport`; only for this room."""
+        return self._transport
+
+    def execute(
+        self,
+        script: bytes,
+        output: Output,
+        *,
+        timeout: float | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> int:
+        """Run a script; see `contract.Connection.execute`."""
+        return self._commands.execute(script, output, timeout=timeout, cancelled=cancelled)
+
+    def probe(self, timeout: float) -> float:
+        """Return the seconds that an answer took; see `contract.Connection.probe`."""
+        return self._transport.probe(timeout)
+
+    def wait_closed(self, timeout: float | None = None) -> bool:
+        """Wait until the connection is gone; return whether it is."""
+        return self._transport.ended.wait(timeout)
+
+    def close(self) -> None:
+        """Close the connection, jump hosts and proxy commands included. Never raises."""
+        self._transport.close()
+        for way in self._ways:
+            way.close()
+
+
+def connect(
+    destination: Destination,
+    asker: Asker,
+    *,
+    agent_socket: str | None,
+    secrets: Keychain | None = None,
+    remember: Remember = "ask",
+) -> Connection:
+    """Connect, check the host's key, and log in; every jump host first, in the same way.
+
+    Args:
+        destination: from `resolve`.
+        asker: puts questions to the person; what it raises is passed on unchanged.
+        agent_socket: the calling shell's SSH_AUTH_SOCK.
+        secrets: the keychain, `None` for none.
+        remember: whether secrets that were right are kept.
+
+    Raises:
+        Unreachable: no connection; the class and the message say why.
+        HostKey: the server, or a jump host, could not prove who it is. Nothing was offered to it.
+        Authentication: it takes none of our credentials.
+        NeedsAuthentication: a person is needed and nobody is there.
+    """
+    ways: list[Way] = []
+    credentials = Credentials(asker, secrets, remember)
+    try:
+        return _connect(destination, credentials, agent_socket, ways)
+    except BaseException:
+        for way in ways:
+            way.close()
+        raise
+
+
+def _connect(
+    destination: Destination, credentials: Credentials, agent_socket: str | None, ways: list[Way]
+) -> SSHConnection:
+    known = look_up(destination)
+    offered = offer(destination.algorithms, known.algorithms(), compression=destination.compression)
+    sock = _reach(destination, credentials, agent_socket, ways)
+    transport = Transport(sock, offered)
+    ways.insert(0, transport)
+    _shake_hands(destination, transport, ways)
+    verify(destination, transport.host_key_blob, credentials.asker)
+    with translated(destination, transport):
+        wire = UserAuthentication(transport, destination.user, _ANSWER_SECONDS)
+        log_in(wire, destination, credentials, agent_of(destination.login, agent_socket))
+    return SSHConnection(transport, ways[1:], plain("".join(wire.banners)))
+
+
+def _shake_hands(destination: Destination, transport: Transport, ways: Sequence[Way]) -> None:
+    try:
+        with translated(destination, transport):
+            transport.handshake(patience(destination))
+    except (NotSSH, LinkLost) as error:
+        for way in ways:
+            if isinstance(way, ProxyProcess) and (complaint := way.complaint()):
+                raise Unreachable(
+                    f"the proxy command of `{destination.host}` failed: {complaint}",
+                    hint="check `ProxyCommand` in your ssh config",
+                ) from error
+        raise
+
+
+def _reach(
+    destination: Destination, credentials: Credentials, agent_socket: str | None, ways: list[Way]
+) -> Any:
+    if destination.jump is not None:
+        jump = _connect_jump(destination.jump, credentials, agent_socket)
+        ways.insert(0, jump)
+        with translated(destination):
+            return through_jump(jump.transport, destination.jump, destination)
+    with translated(destination):
+        if destination.proxy_command is None:
+            return straight(destination)
+        proxy = ProxyProcess(destination.proxy_command)
+        ways.insert(0, proxy)
+        if destination.proxy_passes_descriptor:
+            return proxy.receive_descriptor(patience(destination))
+        return proxy.socket
+
+
+def _connect_jump(
+    jump: Destination, credentials: Credentials, agent_socket: str | None
+) -> SSHConnection:
+    ways: list[Way] = []
+    try:
+        return _connect(jump, credentials, agent_socket, ways)
+    except BaseException as error:
+        for way in ways:
+            way.close()
+        if isinstance(error, JlrError):
+            error.message = f"jump host: {error.message}"
+        raise
+
+
+def describe(connection: SSHConnection) -> str:
+    """Return what was agreed with the server, for `-v`."""
+    transport = connection.transport
+    with contextlib.suppress(AttributeError):
+        return f"{transport.remote_version}, {transport.local_cipher}, {transport.host_key_type}"
+    return "not connected"

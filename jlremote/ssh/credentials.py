@@ -1,0 +1,158 @@
+"""Secrets of one login: remembered or asked for, never one that was refused before."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from jlremote.questions import Asker, Question, QuestionKind
+from jlremote.ssh.destination import Destination
+from jlremote.ssh.plain_text import plain
+
+Remember = Literal["ask", "yes", "no"]
+
+
+class Keychain(Protocol):
+    """Where secrets may be kept between logins; `storage.secrets.Secrets` is one. Never raises."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        ...
+
+    def get(self, account: str) -> str | None:
+        """Return the secret, `None` where there is none or it cannot be had now."""
+        ...
+
+    def set(self, account: str, secret: str) -> bool:
+        """Keep a secret; return whether it is there now."""
+        ...
+
+    def delete(self, account: str) -> bool:
+        """Forget a secret; return whether there was one."""
+        ...
+
+
+def password_account(destination: Destination) -> str:
+    """Return the keychain's name for a destination's password."""
+    return f"password {destination.account}"
+
+
+def passphrase_account(path: Path) -> str:
+    """Return the keychain's name for a key file's passphrase."""
+    return f"passphrase {path}"
+
+
+def _declined(account: str) -> str:
+    return f"declined {account}"
+
+
+class RefusedSecrets:
+    """What servers refused in the life of this process, as salted digests."""
+
+    def __init__(self) -> None:
+        self._salt = secrets.token_bytes(16)
+        self._digests: set[bytes] = set()
+        self._lock = threading.Lock()
+
+    def add(self, account: str, *answers: str) -> None:
+        """Note that these answers together were refused."""
+        with self._lock:
+            self._digests.add(self._digest(account, answers))
+
+    def holds(self, account: str, *answers: str) -> bool:
+        """Return whether these answers together were refused."""
+        with self._lock:
+            return self._digest(account, answers) in self._digests
+
+    def _digest(self, account: str, answers: tuple[str, ...]) -> bytes:
+        hashed = hashlib.blake2b(key=self._salt)
+        for part in (account, *answers):
+            encoded = part.encode("utf-8", "surrogateescape")
+            hashed.update(len(encoded).to_bytes(8, "big") + encoded)
+        return hashed.digest()
+
+
+REFUSED = RefusedSecrets()
+
+
+@dataclass
+class Credentials:
+    """Whoever can answer during one login, and what they answered.
+
+    Attributes:
+        asker: the person.
+        keychain: where secrets are kept, `None` for nowhere.
+        remember: whether a secret that was right is kept: `ask` puts the question once.
+        refused: what must not be sent again.
+    """
+
+    asker: Asker
+    keychain: Keychain | None = None
+    remember: Remember = "ask"
+    refused: RefusedSecrets = field(default_factory=lambda: REFUSED)
+    _right: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def remembered(self, account: str) -> str | None:
+        """Return a kept secret that was not refused yet."""
+        secret = self.keychain.get(account) if self.keychain else None
+        if secret is None or self.refused.holds(account, secret):
+            return None
+        return secret
+
+    def ask(self, kind: QuestionKind, text: str, *, echo: bool = False) -> str:
+        """Put a question.
+
+        Raises:
+            NeedsAuthentication: nobody is there.
+        """
+        return self.asker.ask(Question(kind, plain(text), echo=echo))
+
+    def was_right(self, account: str, secret: str) -> None:
+        """Note a secret that may be kept once the login has succeeded."""
+        self._right[account] = secret
+
+    def was_wrong(self, account: str, secret: str) -> None:
+        """Never use a secret again, and forget it where it was kept."""
+        self.refused.add(account, secret)
+        if self.keychain is not None and self.keychain.get(account) == secret:
+            self.keychain.delete(account)
+
+    def keep(self) -> None:
+        """Keep what was right, if the person wants that; nothing that goes wrong here matters."""
+        right, self._right = self._right, {}
+        keychain = self.keychain
+        if keychain is None or self.remember == "no":
+            return
+        for account, secret in right.items():
+            if keychain.get(account) != secret and self._wanted(keychain, account):
+                keychain.set(account, secret)
+
+    def _wanted(self, keychain: Keychain, account: str) -> bool:
+        if self.remember == "yes":
+            return True
+        if keychain.get(_declined(account)) is not None:
+            return False
+        what, _, whose = account.partition(" ")
+        question = f"keep the {what} of {whose} in {keychain.name} (yes/no)?"
+        wanted = self.ask("remember", question, echo=True).strip().lower() in {"y", "yes"}
+        if not wanted:
+            keychain.set(_declined(account), "yes")
+        return wanted
+
+
+def forget(destination: Destination, keychain: Keychain) -> tuple[str, ...]:
+    """Forget all that is kept for a destination and its jump hosts; return the accounts."""
+    accounts: list[str] = []
+    hop: Destination | None = destination
+    while hop is not None:
+        accounts.append(password_account(hop))
+        accounts += [passphrase_account(path) for path in hop.login.identity_files]
+        hop = hop.jump
+    for account in accounts:
+        keychain.delete(_declined(account))
+    return tuple(account for account in accounts if keychain.delete(account))

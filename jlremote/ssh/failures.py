@@ -1,0 +1,127 @@
+"""The one edge where exceptions of paramiko, sockets and the system become errors of ours."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import paramiko
+
+from jlremote.errors import (
+    Authentication,
+    ConnectionRefused,
+    ConnectionTimedOut,
+    JlrError,
+    LinkLost,
+    NameNotResolved,
+    NoCommonAlgorithm,
+    NotSSH,
+    Unreachable,
+)
+from jlremote.ssh.destination import Destination
+from jlremote.ssh.plain_text import plain
+
+_TOO_MANY = "too many authentication failures"
+_FOREIGN = (paramiko.SSHException, OSError, EOFError)
+
+
+@contextmanager
+def translated(destination: Destination, transport: Any = None) -> Iterator[None]:
+    """Turn what goes wrong inside into an error that says what, where, and what to do."""
+    try:
+        yield
+    except JlrError:
+        raise
+    except _FOREIGN as error:
+        raise explain(error, destination, transport) from error
+
+
+def explain(error: BaseException, destination: Destination, transport: Any = None) -> JlrError:
+    """Return the error that a person should see."""
+    said = plain(getattr(transport, "disconnection", ""), longest=300)
+    if _TOO_MANY in said.lower():
+        return Authentication(
+            f"`{destination.place}` ended the login: {said}",
+            hint="fewer keys help: `IdentitiesOnly yes` and one `IdentityFile` in your ssh config",
+        )
+    if isinstance(error, paramiko.IncompatiblePeer):
+        return _no_common_algorithm(error, destination)
+    if isinstance(error, socket.gaierror):
+        return NameNotResolved(
+            f"`{destination.hostname}` has no address: {error.strerror}",
+            hint="check the name, `HostName` in your ssh config, and the network or VPN",
+        )
+    if isinstance(error, OSError):
+        return _of_the_socket(error, destination)
+    greeted = bool(getattr(transport, "remote_version", "SSH-"))
+    return _of_the_protocol(error, destination, said, greeted=greeted)
+
+
+def _no_common_algorithm(error: BaseException, destination: Destination) -> JlrError:
+    return NoCommonAlgorithm(
+        f"`{destination.place}` offers nothing that is still safe: {error}",
+        hint="its administrator should update the SSH server; jlr takes no CBC, 3DES, MD5 or SHA-1",
+    )
+
+
+def _of_the_socket(error: OSError, destination: Destination) -> JlrError:
+    place = destination.place
+    if isinstance(error, ConnectionRefusedError):
+        return ConnectionRefused(
+            f"`{place}` refused the connection",
+            hint="is the host up, is an SSH server on that port, and is the port right?",
+        )
+    if isinstance(error, TimeoutError) or error.errno == errno.ETIMEDOUT:
+        return ConnectionTimedOut(
+            f"`{place}` did not answer in time",
+            hint="is the host up, and are you on its network or VPN? (`ConnectTimeout`)",
+        )
+    if isinstance(error, ConnectionResetError | BrokenPipeError):
+        return LinkLost(f"the connection to `{place}` broke", hint="try again")
+    reason = error.strerror or str(error)
+    return Unreachable(f"`{place}` cannot be reached: {reason}", hint="check the network or VPN")
+
+
+def _of_the_protocol(
+    error: BaseException, destination: Destination, said: str, *, greeted: bool
+) -> JlrError:
+    place = destination.place
+    if not greeted:
+        return NotSSH(
+            f"`{place}` did not answer as an SSH server",
+            hint="is the port right? A server that limits connections also hangs up without a word",
+        )
+    if said:
+        return LinkLost(f"`{place}` ended the connection: {said}")
+    if isinstance(error, EOFError):
+        return LinkLost(f"`{place}` closed the connection", hint="its log says why")
+    return Unreachable(
+        f"the SSH connection to `{place}` failed: {plain(str(error), longest=300)}",
+        hint=f"`ssh -v {destination.host}` shows more",
+    )
+
+
+def explain_channel(error: paramiko.ChannelException, place: str, through: str) -> JlrError:
+    """Return why a server did not open a connection onwards.
+
+    Args:
+        error: the server's answer.
+        place: where it should have gone.
+        through: the server.
+    """
+    words = plain(str(error.text), longest=200)
+    if error.code == paramiko.common.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED:
+        return Unreachable(
+            f"`{through}` does not permit connections to `{place}`: {words}",
+            hint="its administrator decides with `AllowTcpForwarding` and `PermitOpen`",
+        )
+    if "refused" in words.lower():
+        return ConnectionRefused(f"`{place}` refused the connection from `{through}`")
+    if "timed out" in words.lower():
+        return ConnectionTimedOut(f"`{place}` did not answer `{through}` in time")
+    if "not known" in words.lower() or "resolv" in words.lower():
+        return NameNotResolved(f"`{through}` knows no address for `{place}`: {words}")
+    return Unreachable(f"`{through}` could not reach `{place}`: {words}")

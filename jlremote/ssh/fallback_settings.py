@@ -1,0 +1,71 @@
+"""The ssh config read without `ssh`: paramiko's parser, with its gaps said aloud."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+
+import paramiko
+
+from jlremote.errors import Usage
+
+GAPS = (
+    "no `ssh` program was found, so your ssh config was read by a simpler parser: `Include` is not "
+    "followed and a `Match` with a criterion that the parser does not know counts as matched"
+)
+_DEFAULT_IDENTITIES = ("id_rsa", "id_ecdsa", "id_ed25519")
+_DEFAULTS = {
+    "port": ("22",),
+    "addressfamily": ("any",),
+    "stricthostkeychecking": ("ask",),
+    "userknownhostsfile": ("~/.ssh/known_hosts ~/.ssh/known_hosts2",),
+    "globalknownhostsfile": ("/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2",),
+    "identityfile": tuple(f"~/.ssh/{name}" for name in _DEFAULT_IDENTITIES),
+    "numberofpasswordprompts": ("3",),
+    "passwordauthentication": ("yes",),
+    "kbdinteractiveauthentication": ("yes",),
+    "pubkeyauthentication": ("yes",),
+    "serveraliveinterval": ("0",),
+    "serveralivecountmax": ("3",),
+}
+
+
+def read_without_ssh(
+    host: str, user: str | None, port: str | None, jump: str | None, ssh_config: Path | None
+) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
+    """Return the settings of a host in the form of `ssh -G`, and what to tell the person.
+
+    Raises:
+        Usage: the file cannot be read.
+    """
+    named_user, _, rest = host.removeprefix("ssh://").rstrip("/").rpartition("@")
+    name, _, named_port = rest.partition(":") if rest.count(":") == 1 else (rest, "", "")
+    name = name.strip("[]")
+    found = _lookup(ssh_config or Path("~/.ssh/config").expanduser(), name)
+    values = dict(_DEFAULTS) | found
+    values.setdefault("hostname", (name,))
+    values.setdefault("user", (getpass.getuser(),))
+    for setting, value in (
+        ("user", user or named_user),
+        ("port", port or named_port),
+        ("proxyjump", jump),
+    ):
+        if value:
+            values[setting] = (value,)
+    return values, (GAPS,)
+
+
+def _lookup(path: Path, name: str) -> dict[str, tuple[str, ...]]:
+    if not path.is_file():
+        return {}
+    try:
+        found = paramiko.SSHConfig.from_path(str(path)).lookup(name)
+    except (paramiko.ConfigParseError, paramiko.CouldNotCanonicalize, OSError, ValueError) as error:
+        raise Usage(
+            f"the ssh config `{path}` cannot be read: {error}",
+            hint="install OpenSSH's `ssh`, which reads every config",
+        ) from error
+    return {
+        setting: tuple(value) if isinstance(value, list) else (str(value),)
+        for setting, value in found.items()
+    }

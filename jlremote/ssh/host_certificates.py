@@ -1,0 +1,106 @@
+"""Host certificates: a key that an authority of the known_hosts files vouches for."""
+
+from __future__ import annotations
+
+import base64
+import fnmatch
+import time
+from dataclasses import dataclass
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.hazmat.primitives.serialization.ssh import (
+    SSHCertificate,
+    SSHCertificateType,
+    load_ssh_public_identity,
+)
+
+from jlremote.ssh.wire_format import key_type, take_string
+
+CERTIFICATE_SUFFIX = "-cert-v01@openssh.com"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a certificate says, its signature not yet looked at.
+
+    Attributes:
+        plain_key: blob of the certified key alone.
+        authority: blob of the signing key.
+        signed_with: the signature's algorithm.
+    """
+
+    parsed: SSHCertificate
+    plain_key: bytes
+    authority: bytes
+    signed_with: str
+
+
+def is_certificate(blob: bytes) -> bool:
+    """Return whether a blob is a certificate and not a bare key."""
+    return key_type(blob).endswith(CERTIFICATE_SUFFIX)
+
+
+def read_certificate(blob: bytes) -> Certificate:
+    """Return what a certificate's blob says.
+
+    Raises:
+        ValueError: it is not a certificate that can be read.
+    """
+    line = key_type(blob).encode() + b" " + base64.b64encode(blob)
+    try:
+        parsed = load_ssh_public_identity(line)
+    except UnsupportedAlgorithm as error:
+        raise ValueError(str(error)) from error
+    if not isinstance(parsed, SSHCertificate):
+        raise TypeError("a bare key is not a certificate")
+    signature = _last_string(blob)
+    return Certificate(
+        parsed,
+        _blob_of(parsed.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)),
+        _blob_of(parsed.signature_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)),
+        take_string(signature)[0].decode("ascii", "replace"),
+    )
+
+
+def why_invalid(
+    certificate: Certificate, name: str, signatures: tuple[str, ...] | None
+) -> str | None:
+    """Return why a host certificate does not prove `name`, `None` where it does.
+
+    Args:
+        certificate: whose authority was already found in a known_hosts file.
+        name: the host's name without port, or its HostKeyAlias.
+        signatures: CASignatureAlgorithms, `None` for any.
+    """
+    parsed = certificate.parsed
+    if parsed.type is not SSHCertificateType.HOST:
+        return "it is a certificate of a user, not of a host"
+    if not parsed.valid_after <= time.time() < parsed.valid_before:
+        return "it has expired or is not valid yet"
+    principals = [principal.decode("utf-8", "replace") for principal in parsed.valid_principals]
+    if principals and not any(fnmatch.fnmatchcase(name, principal) for principal in principals):
+        return f"it is for {', '.join(principals)}, not for {name}"
+    if parsed.critical_options:
+        return "it has critical options, which a host certificate cannot have"
+    if signatures is not None and certificate.signed_with not in signatures:
+        return f"its signature is {certificate.signed_with}, which CASignatureAlgorithms leaves out"
+    try:
+        parsed.verify_cert_signature()
+    except (InvalidSignature, ValueError):
+        return "its signature is wrong"
+    return None
+
+
+def _blob_of(line: bytes) -> bytes:
+    return base64.b64decode(line.split()[1])
+
+
+def _last_string(blob: bytes) -> bytes:
+    """Return the certificate's last field, the signature; its length is only known from behind."""
+    for size_at in range(len(blob) - 4, -1, -1):
+        if int.from_bytes(blob[size_at : size_at + 4], "big") == len(blob) - size_at - 4:
+            candidate = blob[size_at + 4 :]
+            if key_type(candidate):
+                return candidate
+    raise ValueError("a certificate has no signature")

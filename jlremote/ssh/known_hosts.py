@@ -1,0 +1,156 @@
+"""known_hosts files as sshd(8) describes them: reading lines, matching names, a new line.
+
+paramiko's reader is not used: one odd line aborts its whole load, it knows neither wildcards nor
+markers, and it rewrites the file without its comments.
+"""
+
+from __future__ import annotations
+
+import base64
+import fnmatch
+import hashlib
+import hmac
+import logging
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from jlremote.ssh.wire_format import decode_key, key_type
+
+Marker = Literal["", "@revoked", "@cert-authority"]
+
+_LOG = logging.getLogger("jlremote.ssh")
+_MARKERS: dict[bytes, Marker] = {
+    b"@revoked": "@revoked",
+    b"@cert-authority": "@cert-authority",
+}
+_HASH_MAGIC = "|1|"
+
+
+@dataclass(frozen=True)
+class KnownKey:
+    """One line of a known_hosts file.
+
+    Attributes:
+        path: the file.
+        line: its line, counted from 1.
+        marker: what the key is for.
+        names: the comma-separated patterns, or one hashed name.
+        blob: the public key.
+    """
+
+    path: Path
+    line: int
+    marker: Marker
+    names: str
+    blob: bytes
+
+    @property
+    def type(self) -> str:
+        """Return the key's type, such as `ssh-ed25519`."""
+        return key_type(self.blob)
+
+    @property
+    def where(self) -> str:
+        """Return `file:line` for people."""
+        return f"{self.path}:{self.line}"
+
+    def matches(self, name: str) -> bool:
+        """Return whether the line speaks of `name`, as ssh's match_hostname does."""
+        found = False
+        for pattern in self.names.split(","):
+            negated = pattern.startswith("!")
+            if _matches(pattern[negated:], name):
+                if negated:
+                    return False
+                found = True
+        return found
+
+
+def _matches(pattern: str, name: str) -> bool:
+    if pattern.startswith(_HASH_MAGIC):
+        return _matches_hashed(pattern, name)
+    # fnmatch knows `[…]`, which here is the bracket around a name with a port.
+    literal = re.sub(r"\[", "[[]", pattern.lower())
+    return fnmatch.fnmatchcase(name.lower(), literal)
+
+
+def _matches_hashed(pattern: str, name: str) -> bool:
+    salt_text, _, hash_text = pattern.removeprefix(_HASH_MAGIC).partition("|")
+    try:
+        salt, expected = base64.b64decode(salt_text), base64.b64decode(hash_text)
+    except ValueError:
+        return False
+    return hmac.compare_digest(_name_hash(salt, name.lower()), expected)
+
+
+def _name_hash(salt: bytes, name: str) -> bytes:
+    return hmac.new(salt, name.encode("utf-8", "surrogateescape"), hashlib.sha1).digest()
+
+
+def parse_line(path: Path, number: int, line: bytes) -> KnownKey | None:
+    """Return what a line says, `None` for a comment or a line that no key can be read from."""
+    fields = line.split()
+    if not fields or fields[0].startswith(b"#"):
+        return None
+    marker: Marker = ""
+    if fields[0].startswith(b"@"):
+        known = _MARKERS.get(fields[0])
+        if known is None:
+            return None
+        marker, fields = known, fields[1:]
+    if len(fields) < 3:
+        return None
+    blob = decode_key(fields[2])
+    if blob is None or key_type(blob).encode() != fields[1]:
+        return None
+    return KnownKey(path, number, marker, fields[0].decode("utf-8", "surrogateescape"), blob)
+
+
+def read_files(paths: Iterable[Path]) -> Iterator[KnownKey]:
+    """Yield every readable line of every readable file; the rest is passed over, as ssh does."""
+    for path in paths:
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            _LOG.warning("known_hosts file %s cannot be read: %s", path, error)
+            continue
+        for number, line in enumerate(content.split(b"\n"), start=1):
+            known = parse_line(path, number, line)
+            if known is not None:
+                yield known
+
+
+def format_line(name: str, blob: bytes, *, hashed: bool) -> bytes:
+    """Return the line that ssh would write for a new key, its end of line included."""
+    if hashed:
+        salt = os.urandom(20)
+        digest = base64.b64encode(_name_hash(salt, name)).decode()
+        name = f"{_HASH_MAGIC}{base64.b64encode(salt).decode()}|{digest}"
+    key = base64.b64encode(blob).decode()
+    return f"{name} {key_type(blob)} {key}\n".encode("utf-8", "surrogateescape")
+
+
+def append(path: Path, line: bytes) -> None:
+    """Add a line to a known_hosts file and leave every byte before it alone.
+
+    One write on a descriptor in append mode, so that lines of two writers never mix.
+
+    Raises:
+        OSError: the file or its folder cannot be written.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size:
+            os.lseek(descriptor, size - 1, os.SEEK_SET)
+            line = line if os.read(descriptor, 1) == b"\n" else b"\n" + line
+        os.write(descriptor, line)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,117 @@
+"""The publickey method: ask which keys the server wants, and sign with those only."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from jlremote.ssh.agent import Agent, AgentFailure
+from jlremote.ssh.credentials import Credentials, passphrase_account
+from jlremote.ssh.destination import Destination
+from jlremote.ssh.identities import Identity, algorithms_for
+from jlremote.ssh.key_files import (
+    PassphraseNeeded,
+    PrivateKey,
+    UnusableKey,
+    load,
+    public_blob,
+    sign,
+)
+from jlremote.ssh.user_authentication import Outcome, UserAuthentication
+
+_LOG = logging.getLogger("jlremote.ssh")
+
+
+class PublicKeys:
+    """Offers identities one after the other.
+
+    Attributes:
+        agent: who holds keys, `None` for nobody.
+        offered: labels of the keys that the server was asked about.
+        problems: why keys could not be used, a sentence each.
+    """
+
+    def __init__(
+        self,
+        wire: UserAuthentication,
+        destination: Destination,
+        credentials: Credentials,
+        agent: Agent | None,
+    ) -> None:
+        self.agent = agent
+        self.offered: list[str] = []
+        self.problems: list[str] = []
+        self._wire = wire
+        self._destination = destination
+        self._credentials = credentials
+        self._loaded: dict[Path, PrivateKey] = {}
+        self._done: set[bytes] = set()
+
+    def attempts(self, identities: Sequence[Identity]) -> Iterator[Outcome]:
+        """Yield the server's answer to each key that is offered."""
+        for identity in identities:
+            try:
+                outcome = self._offer(identity)
+            except (UnusableKey, AgentFailure) as problem:
+                _LOG.info("key %s is not used: %s", identity.label, problem)
+                self.problems.append(f"key {identity.label}: {problem}")
+                continue
+            if outcome is not None:
+                yield outcome
+
+    def _offer(self, identity: Identity) -> Outcome | None:
+        blob = identity.blob
+        asked_first = blob is not None
+        if blob is None:  # an old format whose public half is encrypted as well
+            assert identity.path is not None
+            blob = public_blob(self._private(identity.path))
+        algorithm = algorithms_for(
+            blob, self._destination.algorithms.public_keys, self._wire.server_signatures()
+        )
+        if algorithm is None or blob in self._done:
+            return None
+        self.offered.append(identity.label)
+        refused = self._wire.wants_key(algorithm, blob) if asked_first else None
+        if refused is not None:
+            return refused
+        outcome = self._wire.key(
+            algorithm, blob, lambda data, name: self._sign(identity, data, name)
+        )
+        if outcome.partial:
+            self._done.add(blob)  # a server that wants two keys wants another one now
+        return outcome
+
+    def _sign(self, identity: Identity, data: bytes, algorithm: str) -> bytes:
+        if identity.agent is not None:
+            return identity.agent.sign(identity.signing_key, data, algorithm)
+        assert identity.path is not None
+        return sign(self._private(identity.path), data, algorithm)
+
+    def _private(self, path: Path) -> PrivateKey:
+        if path not in self._loaded:
+            self._loaded[path] = self._unlock(path)
+        return self._loaded[path]
+
+    def _unlock(self, path: Path) -> PrivateKey:
+        """Load a key; ask for its passphrase as often as ssh does, an empty answer skips it."""
+        account = passphrase_account(path)
+        remembered = self._credentials.remembered(account)
+        try:
+            return load(path, remembered)
+        except PassphraseNeeded:
+            if remembered is not None:
+                self._credentials.was_wrong(account, remembered)
+            if self._destination.login.batch:
+                raise
+        for _ in range(self._destination.login.prompts):
+            passphrase = self._credentials.ask("passphrase", f"passphrase of the key {path}:")
+            if not passphrase:
+                break
+            try:
+                key = load(path, passphrase)
+            except PassphraseNeeded:
+                continue
+            self._credentials.was_right(account, passphrase)
+            return key
+        raise UnusableKey("its passphrase was not given")

@@ -1,0 +1,153 @@
+"""The way to a server's port: straight, through a proxy command, or through a jump host."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import paramiko
+
+from jlremote.errors import NameNotResolved, Unreachable
+from jlremote.ssh.destination import Destination
+from jlremote.ssh.failures import explain_channel
+from jlremote.ssh.plain_text import plain
+
+# ssh waits as long as the system does, two minutes; nobody waits that long for a command.
+DEFAULT_SECONDS = 30.0
+_FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
+_END_SECONDS = 2.0
+
+
+class Way(Protocol):
+    """Something that has to be closed after the connection that went over it."""
+
+    def close(self) -> None:
+        """Close it. Never raises."""
+        ...
+
+
+def patience(destination: Destination) -> float:
+    """Return the seconds for each step until the server shows its key."""
+    return destination.connect_timeout or DEFAULT_SECONDS
+
+
+def straight(destination: Destination) -> socket.socket:
+    """Return a socket connected to the first address that answers.
+
+    Raises:
+        OSError: none did; the error is the last address's.
+        NameNotResolved: there is none of the wanted family.
+    """
+    last: OSError | None = None
+    for family, address in _addresses(destination):
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.settimeout(patience(destination))
+            _bind(sock, destination, family)
+            sock.connect(address)
+        except OSError as error:
+            sock.close()
+            last = error
+        else:
+            return sock
+    raise last or NameNotResolved(
+        f"`{destination.hostname}` has no address of the family `{destination.address_family}`",
+        hint="check `AddressFamily` in your ssh config",
+    )
+
+
+def _addresses(destination: Destination) -> Iterator[tuple[socket.AddressFamily, Any]]:
+    family = _FAMILIES[destination.address_family]
+    found = socket.getaddrinfo(destination.hostname, destination.port, family, socket.SOCK_STREAM)
+    for family, _, _, _, address in found:
+        yield family, address
+
+
+def _bind(sock: socket.socket, destination: Destination, family: socket.AddressFamily) -> None:
+    if destination.bind_address is None:
+        return
+    found = socket.getaddrinfo(destination.bind_address, 0, family, socket.SOCK_STREAM)
+    sock.bind(found[0][4])
+
+
+def through_jump(transport: Any, jump: Destination, destination: Destination) -> Any:
+    """Return a channel from a jump host to the server, the way `ssh -W` goes.
+
+    Raises:
+        Unreachable: the jump host cannot or may not connect to it.
+    """
+    seconds = patience(destination)
+    try:
+        return transport.open_channel(
+            "direct-tcpip",
+            (destination.hostname, destination.port),
+            ("127.0.0.1", 0),
+            timeout=seconds,
+        )
+    except paramiko.ChannelException as error:
+        raise explain_channel(error, destination.place, jump.place) from error
+
+
+class ProxyProcess:
+    """A running ProxyCommand, whose stdin and stdout are one end of a socket pair.
+
+    A real socket instead of paramiko's `ProxyCommand`: the command's death closes its end, so the
+    connection ends at once, where paramiko's wrapper spins.
+    """
+
+    def __init__(self, command: str) -> None:
+        ours, theirs = socket.socketpair()
+        shell = os.environ.get("SHELL") or "/bin/sh"
+        try:
+            self._process = subprocess.Popen(
+                (shell, "-c", f"exec {command}"),
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        self.socket = ours
+
+    def receive_descriptor(self, seconds: float) -> socket.socket:
+        """Return the connected socket that the command hands over (ProxyUseFdpass).
+
+        Raises:
+            Unreachable: it handed over none.
+        """
+        self.socket.settimeout(seconds)
+        _, descriptors, _, _ = socket.recv_fds(self.socket, 1, 1)
+        if not descriptors:
+            raise Unreachable(
+                "the proxy command handed over no connection",
+                hint="`ProxyUseFdpass` wants a command that passes a descriptor, as `nc -F` does",
+            )
+        return socket.socket(fileno=descriptors[0])
+
+    def complaint(self) -> str:
+        """Return the last thing that a dead command said."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            _, words = self._process.communicate(timeout=_END_SECONDS)
+            return plain(words.decode("utf-8", "replace").strip(), longest=300)
+        return ""
+
+    def close(self) -> None:
+        """End the command and everything that it started. Never raises."""
+        self.socket.close()
+        deadline = time.monotonic() + _END_SECONDS
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, 15)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.communicate(timeout=max(0.0, deadline - time.monotonic()))
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, 9)
+        self._process.wait()

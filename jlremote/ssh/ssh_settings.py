@@ -1,0 +1,144 @@
+"""What the user's own `ssh` would do for a host: the settings that `ssh -G` resolves.
+
+`ssh -G` alone knows Include, Match, canonical names and the order in which files count, so nothing
+here re-implements them. Where no `ssh` is installed, `fallback_settings` reads the file instead.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import unicodedata
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from jlremote.errors import Usage
+from jlremote.ssh.fallback_settings import read_without_ssh
+
+_SECONDS = 30  # `Match exec` and canonical names may ask a slow name server
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the person (or a ProxyJump) asked for, before any file was read.
+
+    Attributes:
+        host: alias or name, `user@host` and `ssh://` forms included.
+        user: what `-l` would say.
+        port: what `-p` would say.
+        jump: what `-J` would say.
+    """
+
+    host: str
+    user: str | None = None
+    port: str | None = None
+    jump: str | None = None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Resolved settings: lower-case names, each with its values in order."""
+
+    values: Mapping[str, tuple[str, ...]]
+    notes: tuple[str, ...] = ()
+
+    def first(self, name: str, default: str = "") -> str:
+        """Return the setting's first value."""
+        return next(iter(self.values.get(name, ())), default)
+
+    def every(self, name: str) -> tuple[str, ...]:
+        """Return the setting's values, in the order in which they count."""
+        return self.values.get(name, ())
+
+    def on(self, name: str) -> bool:
+        """Return whether a yes-or-no setting says yes."""
+        return self.first(name).lower() in {"yes", "true"}
+
+
+def check_host(host: str) -> None:
+    """Refuse what could be taken for an option or could not be shown.
+
+    Raises:
+        Usage: `host` is empty, begins with `-`, or holds blanks or control characters.
+    """
+    hint = "a host is a name, an address, `user@host`, or a `Host` of your ssh config"
+    if not host:
+        raise Usage("no host was given", hint=hint)
+    if host.startswith("-") or host.rpartition("@")[2].startswith("-"):
+        raise Usage(f"`{host!a}` is not a host: it begins with `-`", hint=hint)
+    if any(unicodedata.category(letter)[0] in "CZ" for letter in host):
+        raise Usage(f"{host!a} is not a host: it holds blanks or control characters", hint=hint)
+
+
+def read_settings(asked: Asked, ssh_config: Path | None) -> Settings:
+    """Return what `ssh -G` says about a host.
+
+    Raises:
+        Usage: the host or the configuration is not one that `ssh` takes.
+    """
+    check_host(asked.host)
+    if ssh_config is not None and not ssh_config.is_file():
+        raise Usage(f"no ssh config at `{ssh_config}`", hint="check `--ssh-config`")
+    program = shutil.which("ssh")
+    if program is None:
+        values, notes = read_without_ssh(asked.host, asked.user, asked.port, asked.jump, ssh_config)
+        return Settings(values, notes)
+    return Settings(_parse(_run((program, *arguments(asked, ssh_config)), asked.host)))
+
+
+def arguments(asked: Asked, ssh_config: Path | None) -> tuple[str, ...]:
+    """Return the arguments that make `ssh` print its settings for a host."""
+    options: list[str] = ["-G"]
+    for option, value in (
+        ("-F", str(ssh_config) if ssh_config else None),
+        ("-l", asked.user),
+        ("-p", asked.port),
+        ("-J", asked.jump),
+    ):
+        options += [option, value] if value is not None else []
+    return (*options, "--", asked.host)
+
+
+def _run(argv: tuple[str, ...], host: str) -> str:
+    try:
+        answer = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise Usage(
+            f"`ssh -G {host}` gave no answer within {_SECONDS} s",
+            hint="a `Match exec` command of your ssh config may hang",
+        ) from None
+    if answer.returncode != 0:
+        complaint = _last_complaint(answer.stderr)
+        raise Usage(
+            f"ssh does not take `{host}`: {complaint}",
+            hint="`ssh -G HOST` shows the same; check your ssh config",
+        )
+    return answer.stdout.decode("utf-8", "surrogateescape")
+
+
+def _last_complaint(stderr: bytes) -> str:
+    lines = [
+        line
+        for line in stderr.decode("utf-8", "replace").splitlines()
+        if line.strip() and not line.startswith("Pseudo-terminal")
+    ]
+    if any(line.startswith("usage:") for line in lines):
+        return "it is not a destination"
+    text = " / ".join(lines[-3:]) or "no reason given"
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def _parse(text: str) -> dict[str, tuple[str, ...]]:
+    values: defaultdict[str, list[str]] = defaultdict(list)
+    for line in text.splitlines():
+        name, _, value = line.partition(" ")
+        values[name.lower()].append(value)
+    return {name: tuple(found) for name, found in values.items()}

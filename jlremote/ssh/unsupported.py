@@ -1,0 +1,42 @@
+"""Settings that `ssh` would honour and jlr does not: one sentence each, shown with `-v`."""
+
+from __future__ import annotations
+
+from jlremote.ssh.ssh_settings import Settings
+
+# Each setting with the values that change nothing, and with what the person should know.
+_QUIET = frozenset({"", "no", "none", "false"})
+_REMARKS = {
+    "gssapiauthentication": "Kerberos tickets are not offered",
+    "hostbasedauthentication": "host-based authentication is not offered",
+    "pkcs11provider": "keys of a PKCS#11 token are used only through an agent",
+    "verifyhostkeydns": "SSHFP records are not looked up; the known_hosts files decide",
+    "knownhostscommand": "the command is not run; the known_hosts files decide",
+    "checkhostip": "the address is not checked besides the name",
+    "bindinterface": "connections are bound by BindAddress only",
+    "forwardagent": "the agent is never forwarded",
+    "forwardx11": "X11 is not forwarded",
+    "controlpath": "jlr keeps a connection of its own instead of sharing ssh's",
+    "addkeystoagent": "keys are not added to the agent",
+    "localforward": "jlr opens only its own forwards",
+    "remoteforward": "jlr opens only its own forwards",
+    "dynamicforward": "jlr opens only its own forwards",
+    "remotecommand": "jlr runs only its own commands",
+    "setenv": "the variables are not sent",
+    "tunnel": "no tunnel device is opened",
+}
+
+
+def remarks(host: str, settings: Settings) -> tuple[str, ...]:
+    """Return a sentence for each setting of a host that is set and not honoured."""
+    found = [
+        f"{host}: `{name} {settings.first(name)}` is not honoured: {remark}"
+        for name, remark in _REMARKS.items()
+        if settings.first(name).lower() not in _QUIET
+    ]
+    if settings.first("stricthostkeychecking") in {"no", "off", "false"}:
+        found.append(
+            f"{host}: `StrictHostKeyChecking no` accepts new keys; a changed key is refused all"
+            " the same"
+        )
+    return tuple(found)

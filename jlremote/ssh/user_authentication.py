@@ -1,0 +1,207 @@
+"""The messages of RFC 4252 and 4256: one method asked for, one answer back.
+
+paramiko's own handler answers keyboard-interactive prompts on the thread that reads the
+connection, counts the person's typing against a time limit, signs before it has asked whether
+the key is wanted, and hides which methods the server still takes. This one does none of that.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import paramiko
+from paramiko import common
+
+from jlremote.ssh.wire_format import string
+
+_SERVICE = "ssh-connection"
+# The number 60 means something else in each method (RFC 4252 section 7, RFC 4256 section 3.2).
+_METHOD_SPECIFIC = 60
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an attempt ended.
+
+    Attributes:
+        success: whether we are in.
+        methods: what the server would take next.
+        partial: whether the attempt was right and something else is wanted besides.
+    """
+
+    success: bool
+    methods: tuple[str, ...] = ()
+    partial: bool = False
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """What a server asks in keyboard-interactive: prompts, each with whether to echo."""
+
+    title: str
+    instructions: str
+    prompts: tuple[tuple[str, bool], ...]
+
+
+class PasswordExpired(Exception):  # noqa: N818 - it is an answer, not a fault
+    """The server takes the password only together with a new one."""
+
+
+class UserAuthentication:
+    """The client's side of one connection's authentication.
+
+    Attributes:
+        banners: what the server showed besides, in order.
+    """
+
+    def __init__(self, transport: Any, user: str, patience: float) -> None:
+        self.banners: list[str] = []
+        self._transport = transport
+        self._user = user
+        self._patience = patience
+        self._answers: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
+        self._authenticated = False
+        transport.auth_handler = self
+
+    def begin(self) -> None:
+        """Ask for the authentication service."""
+        message = paramiko.Message()
+        message.add_byte(common.cMSG_SERVICE_REQUEST)
+        message.add_string("ssh-userauth")
+        self._transport._send_message(message)
+        self._wait(common.MSG_SERVICE_ACCEPT)
+
+    def none(self) -> Outcome:
+        """Ask without a credential; the answer names the methods."""
+        return self._ask("none")
+
+    def wants_key(self, algorithm: str, blob: bytes) -> Outcome | None:
+        """Ask whether a signature by this key would do; `None` means that it would."""
+        self._send("publickey", _boolean(False) + string(algorithm.encode()) + string(blob))
+        kind, message = self._wait()
+        return None if kind == _METHOD_SPECIFIC else self._outcome(kind, message)
+
+    def key(self, algorithm: str, blob: bytes, sign: Callable[[bytes, str], bytes]) -> Outcome:
+        """Prove that we have a key."""
+        details = _boolean(True) + string(algorithm.encode()) + string(blob)
+        request = self._request("publickey", details)
+        signature = sign(string(self._transport.session_id) + request, algorithm)
+        return self._ask("publickey", details + string(signature))
+
+    def password(self, password: str) -> Outcome:
+        """Send a password.
+
+        Raises:
+            PasswordExpired: the server wants a new one.
+        """
+        self._send("password", _boolean(False) + string(password.encode()))
+        kind, message = self._wait()
+        if kind == _METHOD_SPECIFIC:
+            raise PasswordExpired(message.get_string().decode("utf-8", "replace"))
+        return self._outcome(kind, message)
+
+    def interactive(self, answer: Callable[[Challenge], Sequence[str]]) -> Outcome:
+        """Let the server ask what it wants; `answer` is called for each round of prompts."""
+        self._send("keyboard-interactive", string(b"") + string(b""))
+        kind, message = self._wait()
+        while kind == _METHOD_SPECIFIC:
+            replies = answer(_challenge(message))
+            response = paramiko.Message()
+            response.add_byte(common.cMSG_USERAUTH_INFO_RESPONSE)
+            response.add_int(len(replies))
+            for reply in replies:
+                response.add_string(reply)
+            self._transport._send_message(response)
+            kind, message = self._wait()
+        return self._outcome(kind, message)
+
+    def server_signatures(self) -> tuple[str, ...] | None:
+        """Return the signature algorithms that the server takes, `None` if it did not say."""
+        listed = self._transport.server_extensions.get("server-sig-algs")
+        return tuple(listed.decode("ascii", "replace").split(",")) if listed else None
+
+    def _ask(self, method: str, details: bytes = b"") -> Outcome:
+        self._send(method, details)
+        return self._outcome(*self._wait())
+
+    def _send(self, method: str, details: bytes) -> None:
+        message = paramiko.Message(self._request(method, details))
+        self._transport._send_message(message)
+
+    def _request(self, method: str, details: bytes) -> bytes:
+        names = (self._user, _SERVICE, method)
+        head = b"".join(string(name.encode("utf-8", "surrogateescape")) for name in names)
+        return bytes(common.cMSG_USERAUTH_REQUEST) + head + details
+
+    def _outcome(self, kind: int, message: Any) -> Outcome:
+        if kind == common.MSG_USERAUTH_SUCCESS:
+            return Outcome(success=True)
+        if kind != common.MSG_USERAUTH_FAILURE:
+            raise paramiko.SSHException(f"unexpected message {kind} during authentication")
+        methods = tuple(message.get_list())
+        return Outcome(success=False, methods=methods, partial=message.get_boolean())
+
+    def _wait(self, expected: int | None = None) -> tuple[int, Any]:
+        deadline = time.monotonic() + self._patience
+        try:
+            answer = self._answers.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            raise TimeoutError from None
+        if answer is None:
+            raise self._transport.get_exception() or EOFError("the server closed the connection")
+        if expected is not None and answer[0] != expected:
+            raise paramiko.SSHException(f"unexpected message {answer[0]}, not {expected}")
+        return answer
+
+    # What paramiko's transport calls, from its thread.
+
+    @property
+    def _handler_table(self) -> dict[int, Callable[[Any], None]]:
+        kinds = (common.MSG_SERVICE_ACCEPT, common.MSG_USERAUTH_FAILURE, _METHOD_SPECIFIC)
+        table = {kind: self._queue(kind) for kind in kinds}
+        table[common.MSG_USERAUTH_SUCCESS] = self._succeed
+        table[common.MSG_USERAUTH_BANNER] = self._show
+        return table
+
+    def _queue(self, kind: int) -> Callable[[Any], None]:
+        return lambda message: self._answers.put((kind, message))
+
+    def _succeed(self, message: Any) -> None:
+        if self._authenticated:
+            return
+        self._authenticated = True
+        self._transport._auth_trigger()  # compression begins with the very next packet
+        self._answers.put((common.MSG_USERAUTH_SUCCESS, message))
+
+    def _show(self, message: Any) -> None:
+        self.banners.append(message.get_string().decode("utf-8", "replace"))
+
+    def is_authenticated(self) -> bool:
+        """Return whether the server let us in."""
+        return self._authenticated
+
+    def get_username(self) -> str:
+        """Return the user."""
+        return self._user
+
+    def abort(self) -> None:
+        """Wake whoever waits: the connection is gone."""
+        self._answers.put(None)
+
+
+def _boolean(value: bool) -> bytes:
+    return b"\1" if value else b"\0"
+
+
+def _challenge(message: Any) -> Challenge:
+    title, instructions = (message.get_string().decode("utf-8", "replace") for _ in range(2))
+    message.get_string()  # a language tag
+    prompts = tuple(
+        (message.get_string().decode("utf-8", "replace"), message.get_boolean())
+        for _ in range(message.get_int())
+    )
+    return Challenge(title, instructions, prompts)

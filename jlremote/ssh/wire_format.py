@@ -1,0 +1,52 @@
+"""The SSH wire's strings and numbers (RFC 4251, section 5), as far as keys need them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+
+
+def string(value: bytes) -> bytes:
+    """Return a length-prefixed string."""
+    return len(value).to_bytes(4, "big") + value
+
+
+def number(value: int) -> bytes:
+    """Return a non-negative multiple-precision integer."""
+    return string(value.to_bytes(value.bit_length() // 8 + 1, "big") if value else b"")
+
+
+def take_string(data: bytes) -> tuple[bytes, bytes]:
+    """Return the first string of `data` and what follows it.
+
+    Raises:
+        ValueError: `data` ends too early.
+    """
+    size = int.from_bytes(data[:4], "big")
+    if len(data) < 4 + size:
+        raise ValueError("an SSH string ends too early")
+    return data[4 : 4 + size], data[4 + size :]
+
+
+def key_type(blob: bytes) -> str:
+    """Return the type that a public key's blob begins with, `""` if it has none."""
+    try:
+        return take_string(blob)[0].decode("ascii")
+    except (ValueError, UnicodeDecodeError):
+        return ""
+
+
+def fingerprint(blob: bytes) -> str:
+    """Return a public key's fingerprint as OpenSSH shows it."""
+    digest = base64.b64encode(hashlib.sha256(blob).digest()).decode()
+    return f"SHA256:{digest.rstrip('=')}"
+
+
+def decode_key(text: bytes) -> bytes | None:
+    """Return the blob of a base64 public key, `None` where it is not one."""
+    try:
+        blob = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return blob if key_type(blob) else None
