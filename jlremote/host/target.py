@@ -15,6 +15,7 @@ class Target:
         port: TCP port there.
         relay: argv of a command on the host whose stdin and stdout speak the relay's protocol,
             for a server that listens on a container's own loopback only.
+
     """
 
     address: str

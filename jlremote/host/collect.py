@@ -1,0 +1,47 @@
+"""Run framed steps over anything that can execute a script and pass its output on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from jlremote.errors import JlrError
+from jlremote.host.script import Completed, Steps, framed, new_marker, unframed
+
+Execute = Callable[[str, Callable[[str, bytes], None]], object]
+
+
+@dataclass
+class _Output:
+    """What came back so far, up to a limit for both streams together."""
+
+    limit: int
+    parts: dict[str, bytearray] = field(
+        default_factory=lambda: {"stdout": bytearray(), "stderr": bytearray()}
+    )
+
+    def take(self, stream: str, data: bytes) -> None:
+        self.parts[stream] += data
+        if sum(map(len, self.parts.values())) > self.limit:
+            raise OutputTooLong(f"the host sent more than {self.limit >> 20} MiB in answer")
+
+    def text(self, stream: str) -> str:
+        return self.parts[stream].decode("utf-8", "surrogateescape")
+
+
+class OutputTooLong(JlrError):
+    """A script printed more than it may."""
+
+
+def run_steps(steps: Steps, limit: int, execute: Execute) -> dict[str, Completed]:
+    """Run `steps` through `execute(script, output)` and return how each ended.
+
+    Raises:
+        OutputTooLong: more than `limit` bytes came back.
+        JlrError: the shell ended early.
+
+    """
+    marker = new_marker()
+    output = _Output(limit)
+    execute(framed(steps, marker), output.take)
+    return unframed(steps, output.text("stdout"), output.text("stderr"), marker)

@@ -1,0 +1,1 @@
+"""Jupyter servers: launch one, find one, ask one."""

@@ -1,0 +1,88 @@
+"""Jupyter's REST API, asked through the local end of the forward.
+
+The token goes into an `Authorization` header, which also skips XSRF and origin checks.
+Source: jupyter_server's REST API, https://jupyter-server.readthedocs.io/en/latest/developers/rest-api.html
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from typing import Any
+from urllib.parse import quote
+
+from jlremote.errors import JlrError, Unreachable
+from jlremote.jupyter.server import Server
+
+ANSWER_SECONDS = 30.0
+
+
+class NoAnswer(Unreachable):
+    """The server did not answer through the forward."""
+
+
+@dataclass(frozen=True)
+class KernelActivity:
+    """What one kernel does.
+
+    Attributes:
+        notebook: path of its notebook, or the kernel's name where it has none.
+        state: `idle`, `busy`, `starting`, ….
+        last_activity: ISO 8601, UTC.
+
+    """
+
+    notebook: str
+    state: str
+    last_activity: str
+
+
+@dataclass(frozen=True)
+class JupyterApi:
+    """One server behind one local port."""
+
+    local_port: int
+    server: Server
+    timeout: float = ANSWER_SECONDS
+
+    def status(self) -> dict[str, Any]:
+        """Return `/api/status`; it wants the token, so an answer proves who answers."""
+        answer: dict[str, Any] = self._request("GET", "api/status")
+        return answer
+
+    def kernels(self) -> tuple[KernelActivity, ...]:
+        """Return what the server's kernels do, with their notebooks' paths."""
+        kernels = self._request("GET", "api/kernels")
+        sessions = self._request("GET", "api/sessions")
+        paths = {session["kernel"]["id"]: session["path"] for session in sessions}
+        return tuple(
+            KernelActivity(
+                paths.get(kernel["id"], kernel["name"]),
+                kernel["execution_state"],
+                kernel["last_activity"],
+            )
+            for kernel in kernels
+        )
+
+    def shut_down(self) -> None:
+        """Ask the server to end, kernels and terminals with it."""
+        self._request("POST", "api/shutdown")
+
+    def _request(self, method: str, path: str) -> Any:
+        connection = HTTPConnection("127.0.0.1", self.local_port, timeout=self.timeout)
+        headers = {"Authorization": f"token {self.server.token}"} if self.server.token else {}
+        try:
+            connection.request(method, quote(self.server.base_url) + path, headers=headers)
+            response = connection.getresponse()
+            body = response.read()
+        except (OSError, HTTPException) as error:
+            raise NoAnswer(
+                f"no answer from Jupyter through 127.0.0.1:{self.local_port}: "
+                f"{error or type(error).__name__}"
+            ) from error
+        finally:
+            connection.close()
+        if response.status >= 300:
+            raise JlrError(f"Jupyter answers {response.status} {response.reason} to `{path}`")
+        return json.loads(body) if body else None

@@ -1,0 +1,125 @@
+"""What the probe printed, read: which servers run there, and how the host reaches them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from jlremote.host.target import Target
+from jlremote.jupyter.server import Endpoint, Place, Server
+from jlremote.runtimes.contract import Container, Runtime
+
+FIELD, RECORD = "\037", "\036"
+LOOPBACK = ("0100007F", "00000000000000000000000001000000")  # /proc/net/tcp and tcp6, hexadecimal
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the probe found.
+
+    Attributes:
+        directory: the session's folder.
+        jupyter: path of a `jupyter-lab` or `jupyter` on the PATH, empty for none.
+        exit_status: how the server that jlr launched last has ended, `None` if it has not.
+        servers: servers that run, ours first.
+
+    """
+
+    directory: str
+    jupyter: str
+    exit_status: int | None
+    servers: tuple[Server, ...]
+
+
+@dataclass(frozen=True)
+class _Listener:
+    address: str
+    port: int
+    inode: str
+
+
+def read_probe(output: str) -> Findings:
+    """Return what the probe's output tells."""
+    records = [record.split(FIELD) for record in output.split(RECORD)]
+    single = {record[0].strip(): record[1] for record in records if len(record) == 2}
+    listeners = tuple(_listeners(single.get("listening", "")))
+    directory = single.get("directory", "")
+    servers: dict[int, Server] = {}
+    for record in records:
+        if record[0].strip() == "server" and (server := _server(record, directory, listeners)):
+            servers.setdefault(server.pid, server)
+    status = single.get("exit", "").strip()
+    return Findings(
+        directory,
+        single.get("jupyter", "").strip(),
+        int(status) if status.isdigit() else None,
+        tuple(sorted(servers.values(), key=lambda server: not server.ours)),
+    )
+
+
+def _listeners(table: str) -> Iterable[_Listener]:
+    for line in table.splitlines():
+        columns = line.split()
+        if len(columns) > 9:
+            address, _, port = columns[1].partition(":")
+            yield _Listener(address, int(port, 16), columns[9])
+
+
+def _server(record: list[str], directory: str, listeners: tuple[_Listener, ...]) -> Server | None:
+    """Return the server of one runtime file if its process really holds its port."""
+    _, path, pid, text, stat, descriptors, executable = record
+    facts = _facts(text)
+    if facts is None:
+        return None
+    inodes = set(re.findall(r"socket:\[(\d+)\]", descriptors))
+    held = [
+        listener
+        for listener in listeners
+        # Another user's descriptors cannot be read; then the port alone has to do.
+        if listener.port == facts["port"] and (not inodes or listener.inode in inodes)
+    ]
+    if not held:
+        return None
+    return Server(
+        pid=int(pid),
+        process_start=stat.rpartition(")")[2].split()[19],
+        port=facts["port"],
+        base_url=facts["base_url"],
+        token=facts["token"],
+        password=bool(facts.get("password")),
+        root_directory=facts.get("root_dir") or facts.get("notebook_dir") or "",
+        loopback_only=all(listener.address in LOOPBACK for listener in held),
+        ours=path.startswith(f"{directory}/runtime/"),
+        python=executable.rpartition(" -> ")[2].strip(),
+    )
+
+
+def _facts(text: str) -> dict[str, Any] | None:
+    try:
+        facts = json.loads(text)
+    except ValueError:  # the file is being written right now
+        return None
+    wanted = {"port": int, "base_url": str, "token": str}
+    sound = isinstance(facts, dict) and all(
+        isinstance(facts.get(key), kind) for key, kind in wanted.items()
+    )
+    return facts if sound else None
+
+
+def endpoint(runtime: Runtime, container: Container, server: Server) -> Endpoint:
+    """Return how the host reaches `server`.
+
+    A container's own address needs no published port: an existing container works as it is, and
+    nothing opens on the host. Where there is no such address, or the server listens on the
+    container's loopback only, a relay through the engine's `exec` goes in.
+    """
+    place = Place(runtime.name, container.name, container.id, container.started_at)
+    address = next(iter(container.addresses), None)
+    on_host_network = address == "127.0.0.1"
+    if address and (on_host_network or not server.loopback_only):
+        return Endpoint(place, server, Target(address, server.port))
+    prefix = runtime.relay_prefix(container.name)
+    return Endpoint(place, server, Target("127.0.0.1", server.port, (*prefix, server.python)))

@@ -1,0 +1,206 @@
+"""What runs beside the server, as text for `sh`.
+
+Each session has a folder of its own there (0700): `runtime/` is Jupyter's `JUPYTER_RUNTIME_DIR`,
+where it writes `jpserver-PID.json` with the token that it made (0600); `jupyter.log` is its log;
+`exit` its exit status once it has ended. Reading the file takes a twentieth of the time of
+`jupyter server list`, which also deletes the records of servers whose pid it cannot see.
+
+Only `sh`, `cat`, `ls`, `grep`, `id`, `mkdir` and `/proc` are needed.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+FIELD, RECORD = "\\037", "\\036"  # ASCII's unit and record separators; JSON cannot hold them raw
+WAIT_SECONDS = 120
+POLLS_A_SECOND = 20
+
+# Jupyter makes its token; given through its configuration it is not repeated in its log.
+SERVER_CONFIG = """\
+import secrets
+import jupyter_server
+settings = get_config()
+identity = "IdentityProvider" if jupyter_server.version_info[0] >= 2 else "ServerApp"
+settings[identity].token = secrets.token_hex(24)
+"""
+
+
+def session_directory(name: str, *, engine: bool) -> str:
+    """Return the shell assignment of `$directory`, the session's folder.
+
+    A container's own `/tmp` can be written whoever the user is in there; a host's `/tmp` belongs
+    to everybody, so without an engine it is the XDG state folder.
+    """
+    root = "/tmp/jlr-$(id -u)" if engine else "${XDG_STATE_HOME:-$HOME/.local/state}/jlr"  # noqa: S108
+    return f'directory="{root}"/{shlex.quote(name)}\n'
+
+
+def probe(name: str, *, engine: bool) -> str:
+    """Return the script that tells about the session's folder and every server within reach.
+
+    Without an engine only the session's own server counts: on a host that many share, a server
+    that was started by hand is somebody's business.
+    """
+    files = '"$directory"/runtime/jpserver-*.json'
+    if engine:
+        files += _foreign_runtime_files()
+    return session_directory(name, engine=engine) + _PROBE.replace("FILES", files)
+
+
+def _foreign_runtime_files() -> str:
+    folders = (
+        '"${JUPYTER_RUNTIME_DIR:-/nonexistent}"',
+        '"${XDG_RUNTIME_DIR:-/nonexistent}"/jupyter',
+        '"${XDG_DATA_HOME:-$HOME/.local/share}"/jupyter/runtime',
+        "/root/.local/share/jupyter/runtime",
+        "/home/*/.local/share/jupyter/runtime",
+    )
+    kinds = ("jpserver", "nbserver")
+    return "".join(f" {folder}/{kind}-*.json" for folder in folders for kind in kinds)
+
+
+_PROBE = rf"""
+tell() {{
+  pid=${{1##*-}}; pid=${{pid%.json}}
+  [ -r "$1" ] && [ -d "/proc/$pid" ] || return 0
+  printf 'server{FIELD}%s{FIELD}%s{FIELD}' "$1" "$pid"; cat "$1"
+  printf '{FIELD}'; cat "/proc/$pid/stat"
+  printf '{FIELD}'; ls -l "/proc/$pid/fd" 2>/dev/null
+  printf '{FIELD}'; ls -l "/proc/$pid/exe" 2>/dev/null
+  printf '{RECORD}'
+}}
+printf 'directory{FIELD}%s{RECORD}' "$directory"
+printf 'jupyter{FIELD}%s{RECORD}' "$(command -v jupyter-lab || command -v jupyter)"
+printf 'exit{FIELD}%s{RECORD}' "$(cat "$directory/exit" 2>/dev/null)"
+for file in FILES; do tell "$file"; done
+printf 'listening{FIELD}%s{RECORD}' "$(grep -h ' 0A ' /proc/net/tcp /proc/net/tcp6 2>/dev/null)"
+"""
+
+
+# How to run JupyterLab, as the shell's positional parameters. `jupyter-lab` comes first: the
+# `jupyter` command spends a tenth of a second on finding it.
+ON_PATH = """\
+if command -v jupyter-lab >/dev/null; then set -- jupyter-lab
+elif command -v jupyter >/dev/null; then set -- jupyter lab
+else set -- python3 -m jupyterlab; fi
+"""
+
+
+def with_python(python: str) -> str:
+    """Return how to run the JupyterLab of an interpreter or a virtual environment's folder."""
+    return f"""\
+python={shlex.quote(python)}
+case $python in '~/'*) python=$HOME/${{python#'~/'}};; esac
+[ ! -d "$python" ] || python=$python/bin/python
+case $python in */*) PATH=${{python%/*}}:$PATH;; esac
+set -- "$python" -m jupyterlab
+"""
+
+
+def with_conda(environment: str) -> str:
+    """Return how to run the JupyterLab of a conda environment, by name or folder."""
+    return f"""\
+environment={shlex.quote(environment)}
+base=$(conda info --base 2>/dev/null)
+for folder in "$environment" "$base/envs/$environment" ~/.conda/envs/"$environment" \
+    ~/*conda3/envs/"$environment" ~/mini*/envs/"$environment" /opt/*conda*/envs/"$environment"; do
+  [ ! -x "$folder/bin/python" ] || break
+done
+PATH=$folder/bin:$PATH
+set -- "$folder/bin/python" -m jupyterlab
+"""
+
+
+def launch(name: str, *, engine: bool, bind_address: str, jupyter: str = ON_PATH) -> str:
+    """Return the script that runs JupyterLab in the session's folder until it ends.
+
+    Args:
+        name: the session's name, also its `base_url`.
+        engine: whether this is a container.
+        bind_address: what Jupyter listens on.
+        jupyter: shell text that sets the positional parameters to what runs JupyterLab.
+    """
+    options = (
+        "--no-browser",
+        f"--ip={bind_address}",
+        f"--ServerApp.base_url=/{name}/",
+        # Bound to all addresses, Jupyter would accept any Host header: DNS rebinding.
+        "--ServerApp.allow_remote_access=False",
+    )
+    script = _LAUNCH.replace("FIND_JUPYTER\n", jupyter).replace("OPTIONS", shlex.join(options))
+    return session_directory(name, engine=engine) + script
+
+
+_LAUNCH = f"""\
+umask 077
+mkdir -p "$directory/runtime" "$directory/config" || exit 1
+[ ! -e "$directory/jupyter.log" ] || mv -f "$directory/jupyter.log" "$directory/jupyter.log.1"
+rm -f "$directory/exit" "$directory/pid" "$directory"/runtime/*.json
+cat >"$directory/config/jupyter_server_config.py" <<'END'
+{SERVER_CONFIG}END
+[ "$(id -u)" != 0 ] || root_allowed=--allow-root
+# A container run with a uid that has no passwd entry gets HOME=/, which it may not write.
+[ -w "${{HOME:-/nonexistent}}" ] || {{ HOME=$directory/home; mkdir -p "$HOME"; export HOME; }}
+export JUPYTER_RUNTIME_DIR="$directory/runtime"
+export JUPYTER_CONFIG_PATH="$directory/config${{JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH}}"
+FIND_JUPYTER
+# Not in the background: a shell makes background processes ignore SIGINT, and then Ctrl-C works
+# in none of JupyterLab's terminals.
+sh -c 'echo $$ >"$0/pid"; exec "$@"' "$directory" "$@" OPTIONS $root_allowed \\
+  >"$directory/jupyter.log" 2>&1 </dev/null
+echo "$?" >"$directory/exit"
+"""
+
+
+def wait_and_probe(name: str, *, engine: bool) -> str:
+    """Return the script that waits until the server has written its file or ended, then probes."""
+    return (
+        session_directory(name, engine=engine)
+        + f"""\
+turns=0
+while [ "$turns" -lt {WAIT_SECONDS * POLLS_A_SECOND} ] && [ ! -e "$directory/exit" ]; do
+  for file in "$directory"/runtime/jpserver-*.json; do [ ! -s "$file" ] || break 2; done
+  turns=$((turns + 1))
+  sleep {1 / POLLS_A_SECOND} 2>/dev/null || sleep 1
+done
+"""
+        + probe(name, engine=engine)
+    )
+
+
+def end(name: str, pid: int, process_start: str, *, engine: bool, patience: int = 10) -> str:
+    """Return the script that waits `patience` seconds for a server to end, then ends it.
+
+    The process is told by pid and start time together, so that a pid which was given to
+    somebody else meanwhile is left alone. Prints `asked`, `killed` or nothing.
+    """
+    return session_directory(name, engine=engine) + (
+        f'same() {{ case "$(cat /proc/{pid}/stat 2>/dev/null)" in '
+        f"*') '*' {process_start} '*) return 0;; esac; return 1; }}\n"
+        f"gone() {{ turns=0; while same; do\n"
+        f'  [ "$turns" -lt $(($1 * {POLLS_A_SECOND})) ] || return 1\n'
+        f"  turns=$((turns + 1)); sleep {1 / POLLS_A_SECOND} 2>/dev/null || sleep 1; done; }}\n"
+        f"gone {patience} || {{ echo asked; kill {pid}; gone {patience}; }} ||"
+        f" {{ echo killed; kill -9 {pid}; gone 5; }}\n"
+        'rm -rf "$directory/runtime" "$directory/config"\n'
+        "! same\n"
+    )
+
+
+def abandon(name: str, *, engine: bool) -> str:
+    """Return the script that ends a server which was just launched and never answered."""
+    return session_directory(name, engine=engine) + (
+        'pid=$(cat "$directory/pid" 2>/dev/null) && [ ! -e "$directory/exit" ] && kill "$pid"\n'
+        'rm -rf "$directory/runtime" "$directory/config"\n'
+    )
+
+
+def show_log(name: str, *, engine: bool, lines: int, follow: bool = False) -> str:
+    """Return the script that prints the last `lines` of the log, and what comes, if wanted."""
+    option = "-F " if follow else ""
+    return (
+        session_directory(name, engine=engine)
+        + '[ -e "$directory/jupyter.log" ] || exit 6\n'
+        + f'exec tail -n {lines} {option}"$directory/jupyter.log" 2>/dev/null\n'
+    )

@@ -1,0 +1,90 @@
+"""A Jupyter server and where it is; what a forward leads to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from jlremote.host.target import Target
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a session's server runs, in terms that stay true for as long as the session lives.
+
+    Attributes:
+        runtime: name of the runtime.
+        name: the session's name, the container's where there is one.
+        container_id: the engine's id; a container of the same name may replace it.
+        started_at: when it was started, as the engine says it.
+
+    """
+
+    runtime: str
+    name: str
+    container_id: str
+    started_at: str
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running Jupyter server, as its own runtime file and its process tell.
+
+    Attributes:
+        pid: process id where it runs.
+        process_start: start time of that process in clock ticks since boot; with `pid` it tells
+            whether this is still the same process (proc(5), field 22 of `stat`).
+        port: TCP port it listens on.
+        base_url: path below which it serves, with both slashes.
+        token: its token, empty for none; never shown by `repr`.
+        password: whether it wants a password in place of a token.
+        root_directory: the folder it shows.
+        loopback_only: whether it listens on loopback alone.
+        ours: whether jlr launched it.
+        python: the interpreter that runs it.
+
+    """
+
+    pid: int
+    process_start: str
+    port: int
+    base_url: str
+    token: str = field(repr=False)
+    password: bool
+    root_directory: str
+    loopback_only: bool
+    ours: bool
+    python: str
+
+    @property
+    def identity(self) -> tuple[int, str, int]:
+        """What no other server has."""
+        return self.pid, self.process_start, self.port
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """What a forward leads to: a place, the server in it, and the way there."""
+
+    place: Place
+    server: Server
+    target: Target
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the endpoint as it crosses the link's socket, which only its owner can read."""
+        return {
+            "place": vars(self.place),
+            "server": vars(self.server),
+            "target": vars(self.target),
+        }
+
+
+def endpoint_from_json(message: dict[str, Any]) -> Endpoint:
+    """Return the endpoint that `to_json` described."""
+    target = message["target"]
+    relay = target["relay"]
+    return Endpoint(
+        Place(**message["place"]),
+        Server(**message["server"]),
+        Target(target["address"], target["port"], None if relay is None else tuple(relay)),
+    )

@@ -1,0 +1,7 @@
+"""`python -m jlremote.link HOST`: how a command starts the link."""
+
+import sys
+
+from jlremote.link.process import main
+
+sys.exit(main())

@@ -1,0 +1,254 @@
+"""The command's side of the socket. Never imports the SSH room: that is what makes it fast."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jlremote import __version__
+from jlremote.errors import Bug, JlrError, LinkLost, from_json
+from jlremote.host.collect import run_steps
+from jlremote.host.script import Completed, Steps
+from jlremote.host.shell import OUTPUT_BYTES, SCRIPT_SECONDS
+from jlremote.jupyter.server import Endpoint, endpoint_from_json
+from jlremote.link.dial import NoLink, Socket, dial, start_and_dial
+from jlremote.link.files import link_files
+from jlremote.link.protocol import PROTOCOL, bytes_of, receive, send
+from jlremote.questions import Asker, Question
+
+Message = dict[str, Any]
+TRIES = 5
+
+
+@dataclass(frozen=True)
+class ForwardStatus:
+    """A forward as the link tells it.
+
+    Attributes:
+        name: the session's name.
+        local_port: TCP port on 127.0.0.1.
+        state: one of `link.states.State`.
+        since: seconds since the epoch.
+        detail: why it is in that state, where something went wrong.
+        endpoint: where it leads.
+
+    """
+
+    name: str
+    local_port: int
+    state: str
+    since: float
+    detail: str | None
+    endpoint: Endpoint
+
+
+@dataclass(frozen=True)
+class LinkStatus:
+    """A link as it tells itself."""
+
+    state: str
+    since: float
+    detail: str | None
+    forwards: tuple[ForwardStatus, ...]
+
+    def forward(self, name: str) -> ForwardStatus | None:
+        """Return the forward of one session."""
+        return next((forward for forward in self.forwards if forward.name == name), None)
+
+
+class Link:
+    """The link to one host, as a command uses it; starts it when it is needed.
+
+    It is a `StreamingHost`: scripts run over the link's connection.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        ssh_config: Path | None,
+        asker: Asker,
+        *,
+        agent_socket: str | None = None,
+        on_command: Callable[[str], None] = lambda _: None,
+        on_start: Callable[[Link], None] = lambda _: None,
+    ) -> None:
+        self.name = host
+        self._files = link_files(host, ssh_config)
+        self._asker = asker
+        self._agent_socket = agent_socket
+        self._on_command = on_command
+        self._on_start = on_start
+
+    def run(
+        self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
+    ) -> dict[str, Completed]:
+        """Run `steps` on the host (see `Host.run`)."""
+        for text in steps.values():
+            self._on_command(text)
+
+        def execute(script: str, output: Callable[[str, bytes], None]) -> None:
+            with self._conversation("run", script=script, timeout=timeout) as messages:
+                for message in messages:
+                    if "stream" in message:
+                        output(message["stream"], bytes_of(message["data"]))
+
+        return run_steps(steps, limit, execute)
+
+    @contextmanager
+    def stream(self, script: str) -> Iterator[RemoteOutput]:
+        """Run `script` and give its output as it comes; leaving ends it."""
+        self._on_command(script)
+        with self._conversation("run", script=script, timeout=None) as messages:
+            yield RemoteOutput(messages)
+
+    def forward(self, name: str, local_port: int, endpoint: Endpoint) -> ForwardStatus:
+        """Forward a local port (0 for any) to `endpoint`; redirect the forward if there is one.
+
+        Raises:
+            Busy: the port is taken.
+
+        """
+        answer = self._ask("forward", name=name, local_port=local_port, endpoint=endpoint.to_json())
+        return _forward_status(answer)
+
+    def unforward(self, name: str) -> bool:
+        """Release a forward's port; return whether there was one. Starts no link."""
+        try:
+            return bool(self._ask("unforward", start=False, name=name))
+        except NoLink:
+            return False
+
+    def status(self, *, connect: bool = False) -> LinkStatus:
+        """Return the link's state; `connect` starts the link and brings its connection up first.
+
+        Raises:
+            NoLink: no link runs, and none was to be started.
+
+        """
+        answer = self._ask("status", start=connect, connect=connect)
+        forwards = tuple(_forward_status(forward) for forward in answer["forwards"])
+        return LinkStatus(answer["state"], answer["since"], answer["detail"], forwards)
+
+    def wait_unforwarded(self, name: str) -> None:
+        """Return once the session's forward is gone, or the link is."""
+        with suppress(NoLink, LinkLost):
+            self._ask("watch", start=False, name=name)
+
+    def shut_down(self) -> bool:
+        """End the link; return whether there was one. What runs on the host goes on."""
+        try:
+            return bool(self._ask("shutdown", start=False))
+        except NoLink:
+            return False
+
+    def _ask(self, operation: str, *, start: bool = True, **arguments: Any) -> Any:
+        with self._conversation(operation, start=start, **arguments) as messages:
+            for message in messages:
+                if "result" in message:
+                    return message["result"]
+        raise Bug(f"the link did not answer `{operation}`")
+
+    @contextmanager
+    def _conversation(
+        self, operation: str, *, start: bool = True, **arguments: Any
+    ) -> Iterator[Generator[Message]]:
+        request = {
+            "op": operation,
+            "version": __version__,
+            "protocol": PROTOCOL,
+            "agent": self._agent_socket,
+        } | arguments
+        with self._accepted(request, start=start) as socket:
+            yield self._messages(socket)
+
+    def _accepted(self, request: Message, *, start: bool) -> Socket:
+        """Return a socket to a link that has accepted the request.
+
+        A link may leave, for its age or for want of work, between our connecting and its answer;
+        as long as it has not accepted, the request can be sent to the next one.
+        """
+        for _ in range(TRIES):
+            socket = self._dial(start=start)
+            try:
+                send(socket, request)
+                if "accepted" in receive(socket):
+                    return socket
+            except (EOFError, OSError):
+                pass
+            socket.close()
+        raise Bug(f"the link to `{self.name}` leaves whenever it is called; see {self._files.log}")
+
+    def _dial(self, *, start: bool) -> Socket:
+        try:
+            return dial(self._files)
+        except NoLink:
+            if not start:
+                raise
+        socket, started = start_and_dial(self._files)
+        if started:
+            self._restore()
+        return socket
+
+    def _restore(self) -> None:
+        """Let whoever knows bring back what the last link had; only once, and not recursively."""
+        on_start, self._on_start = self._on_start, lambda _: None
+        on_start(self)
+
+    def _messages(self, socket: Socket) -> Generator[Message]:
+        """Give the link's messages up to the result, answering its questions in between.
+
+        Raises:
+            JlrError: what the link reports; `LinkLost` when it breaks off.
+
+        """
+        while True:
+            try:
+                message = receive(socket)
+            except (EOFError, OSError) as gone:
+                raise LinkLost(
+                    f"the link to `{self.name}` ended in the middle of its answer",
+                    hint=f"try again; its log is {self._files.log}",
+                ) from gone
+            if "ask" in message:
+                send(socket, self._reply(message))
+                continue
+            if "error" in message:
+                raise from_json(message)
+            yield message
+            if "result" in message:
+                return
+
+    def _reply(self, message: Message) -> Message:
+        question = Question(message["ask"], message["text"], echo=message["echo"])
+        try:
+            return {"answer": self._asker.ask(question)}
+        except JlrError as declined:
+            return {"declined": declined.to_json()}
+
+
+class RemoteOutput:
+    """The output of a script that runs over the link."""
+
+    def __init__(self, messages: Iterator[Message]) -> None:
+        self._messages = messages
+        self.status: int | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        decoders = {
+            stream: codecs.getincrementaldecoder("utf-8")("replace")
+            for stream in ("stdout", "stderr")
+        }
+        for message in self._messages:
+            if "stream" in message:
+                yield decoders[message["stream"]].decode(bytes_of(message["data"]))
+            else:
+                self.status = message["result"]
+
+
+def _forward_status(message: Message) -> ForwardStatus:
+    facts = {key: message[key] for key in ("name", "local_port", "state", "since", "detail")}
+    return ForwardStatus(**facts, endpoint=endpoint_from_json(message["endpoint"]))

@@ -1,0 +1,103 @@
+"""Find a host's link, or start it."""
+
+from __future__ import annotations
+
+import multiprocessing.connection as sockets
+import subprocess
+import sys
+from multiprocessing import AuthenticationError
+from typing import Any
+
+from jlremote.errors import Bug, JlrError
+from jlremote.link.files import LinkFiles
+
+Socket = sockets.Connection
+
+ANSWER_SECONDS = 10.0
+
+
+class NoLink(JlrError):
+    """No link runs for this host."""
+
+
+def dial(files: LinkFiles) -> Socket:
+    """Return a conversation with the link.
+
+    Raises:
+        NoLink: there is none.
+        JlrError: there is one, and it does not answer.
+
+    """
+    try:
+        secret = files.key.read_bytes()
+        socket = sockets.Client(files.address)
+    except OSError as missing:
+        raise NoLink(f"no link to `{files.host}` runs") from missing
+    try:
+        _wait_for_challenge(socket, files)
+        sockets.answer_challenge(socket, secret)
+        sockets.deliver_challenge(socket, secret)
+    except (OSError, EOFError, AuthenticationError) as leaving:
+        socket.close()
+        raise NoLink(f"the link to `{files.host}` is just leaving") from leaving
+    except BaseException:
+        socket.close()
+        raise
+    return socket
+
+
+def _wait_for_challenge(socket: Socket, files: LinkFiles) -> None:
+    """Wait for the link's first message: a stopped process takes connections and says nothing."""
+    if not socket.poll(ANSWER_SECONDS):
+        raise JlrError(
+            f"the link to `{files.host}` does not answer",
+            hint="its process may be stopped: look for `jlremote.link` with `ps`",
+        )
+
+
+def start_and_dial(files: LinkFiles) -> tuple[Socket, bool]:
+    """Start the link, unless somebody else just did, and return a conversation with it.
+
+    Returns:
+        the conversation, and whether it was this call that started the link.
+
+    """
+    from filelock import FileLock  # not needed while a link lives
+
+    with FileLock(files.starting, mode=0o600):
+        try:
+            return dial(files), False
+        except NoLink:
+            _spawn(files)
+        return dial(files), True
+
+
+def _spawn(files: LinkFiles) -> None:
+    """Start the link's process and wait until it listens."""
+    config = () if files.ssh_config is None else ("--ssh-config", str(files.ssh_config.resolve()))
+    # -P: whatever lies in the current folder must not be imported in place of ours.
+    command = (sys.executable, "-P", "-m", "jlremote.link", *config, "--", files.host)
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=files.log.open("ab"),
+        **_detached(),
+    )
+    assert process.stdout is not None
+    with process.stdout as pipe:
+        ready = pipe.readline()
+    if not ready:
+        raise Bug(
+            f"the link to `{files.host}` did not start (exit status {process.wait()})",
+            hint=f"its log is {files.log}",
+        )
+    process.returncode = 0  # it is not ours to wait for: it outlives us
+
+
+def _detached() -> dict[str, Any]:
+    """Return how a process is started that neither the terminal nor its closing reaches."""
+    if sys.platform == "win32":
+        flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+        return {"creationflags": flags}
+    return {"start_new_session": True}

@@ -1,0 +1,51 @@
+"""The files by which a host's link is found."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from jlremote.storage import paths
+
+
+@dataclass(frozen=True)
+class LinkFiles:
+    """The files of one link, all in a folder that only its user can enter.
+
+    Attributes:
+        host: what was typed after `ssh`.
+        ssh_config: ssh's `-F`; another configuration is another link.
+        lock: held by the link for as long as it lives. A pid is never trusted.
+        starting: held by the command that starts the link.
+        address: what `multiprocessing.connection` listens on.
+        key: the secret by which both sides know each other, made anew by each link.
+        log: where the link writes what nobody sees otherwise.
+
+    """
+
+    host: str
+    ssh_config: Path | None
+    lock: Path
+    starting: Path
+    address: str
+    key: Path
+    log: Path
+
+
+def link_files(host: str, ssh_config: Path | None) -> LinkFiles:
+    """Return the files of the link to `host`; their names are short, socket paths are limited."""
+    config = "" if ssh_config is None else str(ssh_config.resolve())
+    digest = hashlib.sha256(f"{host}\0{config}".encode()).hexdigest()[:16]
+    folder = paths.runtime_directory()
+    named_pipe = rf"\\.\pipe\jlr-{digest}"
+    return LinkFiles(
+        host,
+        ssh_config,
+        lock=folder / f"{digest}.lock",
+        starting=folder / f"{digest}.starting",
+        address=named_pipe if os.name == "nt" else str(folder / f"{digest}.socket"),
+        key=folder / f"{digest}.key",
+        log=paths.log_directory() / f"link-{digest}.log",
+    )

@@ -1,0 +1,85 @@
+"""The link as a process: claim the lock, listen, say so, and only then load what is slow."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import logging.handlers
+import multiprocessing.connection as sockets
+import os
+import secrets
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from jlremote.link.files import LinkFiles, link_files
+from jlremote.storage import paths
+
+IDLE_SECONDS = 600.0
+IDLE_VARIABLE = "JLR_LINK_IDLE"
+OLD_LINK_SECONDS = 10.0
+READY = b"ready\n"
+LOG_BYTES = 1 << 20
+
+
+def main() -> int:
+    """Run the link of one host until nobody needs it."""
+    parser = argparse.ArgumentParser(prog="jlremote.link")
+    parser.add_argument("--ssh-config", type=Path)
+    parser.add_argument("host")
+    arguments = parser.parse_args()
+    files = link_files(arguments.host, arguments.ssh_config)
+    _log_to(files.log)
+    # A terminal's Ctrl-C is meant for the command; the link goes on.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    lock = FileLock(files.lock, mode=0o600)
+    try:
+        lock.acquire(timeout=OLD_LINK_SECONDS)  # an older link may just be leaving
+    except Timeout:
+        return 0
+    with lock:
+        _serve(files)
+    return 0
+
+
+def _serve(files: LinkFiles) -> None:
+    secret = secrets.token_bytes(32)
+    paths.write_whole(files.key, secret)
+    if os.name != "nt":
+        Path(files.address).unlink(missing_ok=True)  # left by a link that was killed
+    listener = sockets.Listener(files.address, backlog=128)
+    _say_ready()
+    # From here on commands can connect; they wait while the SSH library loads.
+    from jlremote.link.assembly import assemble
+
+    with assemble(files, idle_seconds=idle_seconds(os.environ)) as server:
+        server.serve(listener, secret)
+        listener.close()
+
+
+def idle_seconds(environment: Mapping[str, str]) -> float:
+    """Return how long a link stays that nobody needs, in seconds: `JLR_LINK_IDLE` or 10 minutes."""
+    try:
+        return max(1.0, float(environment[IDLE_VARIABLE]))
+    except (KeyError, ValueError):
+        return IDLE_SECONDS
+
+
+def _say_ready() -> None:
+    """Tell the command that started us, and let go of its pipe."""
+    os.write(sys.stdout.fileno(), READY)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def _log_to(path: Path) -> None:
+    handler = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=1)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    path.chmod(0o600)
+    # Its INFO lines repeat what the supervisor says.
+    logging.getLogger("paramiko").setLevel(logging.WARNING)

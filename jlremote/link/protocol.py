@@ -1,0 +1,56 @@
+"""What travels between a command and the link: bytes of JSON, never pickles.
+
+One connection is one conversation. The command sends one request; the link answers with any
+number of messages and closes. The messages, told apart by their only or first key::
+
+    → {"op": …, "version": …, "protocol": …, "agent": …, …}   the request
+    ← {"accepted": true}         somebody works on it; before this a request may be sent again
+    ← {"replace": VERSION}       the link is older than the command and leaves; try again
+    ← {"ask": KIND, "text": …, "echo": …}   → {"answer": …} or {"declined": ERROR}
+    ← {"stream": "stdout" | "stderr", "data": …}
+    ← {"result": …}  or  {"error": NAME, "message": …, "hint": …}
+"""
+
+from __future__ import annotations
+
+import json
+from multiprocessing.connection import Connection
+from typing import Any
+
+PROTOCOL = 1
+MESSAGE_BYTES = 16 << 20
+
+
+def send(connection: Connection[Any, Any], message: dict[str, Any]) -> None:
+    """Send one message.
+
+    Raises:
+        OSError: the other side is gone.
+
+    """
+    connection.send_bytes(json.dumps(message).encode("ascii"))
+
+
+def receive(connection: Connection[Any, Any]) -> dict[str, Any]:
+    """Return the next message.
+
+    Raises:
+        EOFError: the other side closed.
+        OSError: the other side is gone, or sent more than a message may hold.
+        ValueError: what came is not a message.
+
+    """
+    message = json.loads(connection.recv_bytes(MESSAGE_BYTES))
+    if not isinstance(message, dict):
+        raise ValueError("a message is a JSON object")
+    return message
+
+
+def text_of(data: bytes) -> str:
+    """Return bytes as a string that JSON carries unharmed, whatever their encoding."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def bytes_of(text: str) -> bytes:
+    """Return the bytes that `text_of` was given."""
+    return text.encode("utf-8", "surrogateescape")

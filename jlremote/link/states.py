@@ -1,0 +1,48 @@
+"""The states of a link, in words that a person can read."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from jlremote.errors import JlrError
+
+
+class State(StrEnum):
+    """What a link, or one of its forwards, is up to."""
+
+    CONNECTING = "connecting"
+    UP = "up"
+    RECONNECTING = "reconnecting"
+    NEEDS_AUTH = "needs-auth"
+    DOWN = "down"
+    JUPYTER_DEAD = "jupyter-dead"
+    CONTAINER_GONE = "container-gone"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A state, since when, and why.
+
+    Attributes:
+        state: the state.
+        error: what went wrong last, where that is why.
+        since: seconds since the epoch.
+
+    """
+
+    state: State
+    error: JlrError | None = None
+    since: float = field(default_factory=time.time)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the condition as it crosses the link's socket."""
+        error = self.error
+        return {
+            "state": str(self.state),
+            "since": self.since,
+            "detail": error.message if error else None,
+            "hint": error.hint if error else None,
+        }

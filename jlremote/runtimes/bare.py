@@ -1,0 +1,72 @@
+"""No containers: Jupyter runs on the host itself, as the user who logged in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jlremote.errors import Usage
+from jlremote.host.script import Completed, Steps, command_line
+from jlremote.runtimes.contract import Container
+
+SESSION_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
+
+
+_DETACH = """\
+if setsid --help 2>&1 | grep -q -e --fork; then
+  exec setsid --fork sh -c "$1" </dev/null >/dev/null 2>&1
+fi
+exec python3 -c 'import os, sys
+if os.fork() == 0:
+    os.setsid()
+    os.execvp("sh", ["sh", "-c", sys.argv[1]])' "$1" </dev/null >/dev/null 2>&1
+"""
+
+
+@dataclass(frozen=True)
+class Bare:
+    """The host itself, runtime `none`."""
+
+    name: str = "none"
+    engine: bool = False
+    # Other users share the host's loopback, and only that: the token keeps them out.
+    bind_address: str = "127.0.0.1"
+
+    def check_name(self, name: str) -> None:
+        """Refuse a name that could not be a folder's name and a part of a URL."""
+        if not SESSION_NAME.fullmatch(name):
+            shown = name.encode("unicode_escape").decode("ascii")
+            raise Usage(
+                f"`{shown}` cannot be a session's name",
+                hint="use letters, digits, `_`, `.` and `-`, starting with a letter or digit",
+            )
+
+    def survey(self, name: str, inside: str) -> Steps:
+        """Tell which boot of which machine this is, and look for a server."""
+        return {
+            "container": "cat /proc/sys/kernel/random/boot_id 2>/dev/null || uname -n",
+            "inside": self.inside(name, inside),
+        }
+
+    def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
+        """Return the host, which is always there; its boot stands for the container's start."""
+        boot = results["container"].stdout.strip()
+        return Container(
+            id=boot, name=name, running=True, started_at=boot, addresses=("127.0.0.1",)
+        )
+
+    def inside(self, name: str, script: str) -> str:
+        """Run `script` on the host and wait."""
+        return command_line(("sh", "-c", script))
+
+    def detached(self, name: str, script: str) -> str:
+        """Run `script` on the host in a process session of its own, so that it outlives ours.
+
+        Not with the shell's `&`, which makes the process ignore SIGINT for good.
+        """
+        return command_line(("sh", "-c", _DETACH, "sh", script))
+
+    def relay_prefix(self, name: str) -> tuple[str, ...]:
+        """Never needed: the host's loopback is within reach of a plain forward."""
+        return ()

@@ -1,0 +1,106 @@
+"""What a runtime must know; everything is text for `sh` or plain values, so it needs no host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from jlremote.host.script import Completed, Steps
+
+SESSION_LABEL = "org.jlremote.session"
+CREATOR_LABEL = "org.jlremote.created-by"
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container (or, without an engine, the host itself) as it is right now.
+
+    Attributes:
+        id: the engine's full id; the host's boot id without an engine.
+        name: the container's name, without the engine's leading slash.
+        running: whether processes can be started in it.
+        started_at: the engine's own time stamp of the last start; with `id` it tells whether
+            this is still what was there before.
+        image: the image as the engine names it.
+        addresses: addresses at which the host reaches the container, best first.
+        gpus: as they were asked for (`all`, `2`, `0,3`, …), `None` for none.
+        labels: the engine's labels.
+
+    """
+
+    id: str
+    name: str
+    running: bool
+    started_at: str
+    image: str | None = None
+    addresses: tuple[str, ...] = ()
+    gpus: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ContainerSpec:
+    """What a new container is to be; every value is passed on as the engine takes it."""
+
+    name: str
+    image: str
+    volumes: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    workdir: str | None = None
+    user: str | None = None
+    shm_size: str | None = None
+    gpus: str | None = None
+
+
+class Runtime(Protocol):
+    """Where a server runs. Methods return shell text or read what it printed; none has effects."""
+
+    @property
+    def name(self) -> str:
+        """What `--runtime` calls it."""
+        ...
+
+    @property
+    def engine(self) -> bool:
+        """Whether there are containers at all."""
+        ...
+
+    @property
+    def bind_address(self) -> str:
+        """What Jupyter is told to listen on."""
+        ...
+
+    def check_name(self, name: str) -> None:
+        """Refuse a name that the engine would not take.
+
+        Raises:
+            Usage: with the rule that the name breaks.
+
+        """
+        ...
+
+    def survey(self, name: str, inside: str) -> Steps:
+        """Return the steps that tell all about `name`, `inside` being run where a server would."""
+        ...
+
+    def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
+        """Return what the survey's steps found, `None` for no such container.
+
+        Raises:
+            JlrError: the engine is missing, not permitted or not running.
+
+        """
+        ...
+
+    def inside(self, name: str, script: str) -> str:
+        """Return the shell command that runs `script` where the server runs, and waits for it."""
+        ...
+
+    def detached(self, name: str, script: str) -> str:
+        """Return the shell command that runs `script` there and does not wait for it."""
+        ...
+
+    def relay_prefix(self, name: str) -> tuple[str, ...]:
+        """Return the argv in front of a program that runs there with stdin and stdout attached."""
+        ...

@@ -1,0 +1,100 @@
+"""Docker, driven by its command line: works behind any socket, and a person can paste it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jlremote.errors import Usage
+from jlremote.host.script import Completed, Steps, command_line
+from jlremote.runtimes.contract import Container
+from jlremote.runtimes.docker_commands import inspect_argv
+from jlremote.runtimes.docker_errors import engine_error
+
+# moby/names: RestrictedNamePattern
+CONTAINER_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
+
+
+@dataclass(frozen=True)
+class Docker:
+    """The docker engine of a host."""
+
+    name: str = "docker"
+    engine: bool = True
+    # Only the container's own network sees it; Jupyter's check of the Host header stays on.
+    bind_address: str = "0.0.0.0"  # noqa: S104
+
+    def check_name(self, name: str) -> None:
+        """Refuse a name that docker would refuse."""
+        if not CONTAINER_NAME.fullmatch(name):
+            raise Usage(
+                f"`{_shown(name)}` cannot be a container's name",
+                hint="use letters, digits, `_`, `.` and `-`, starting with a letter or digit",
+            )
+
+    def survey(self, name: str, inside: str) -> Steps:
+        """Inspect the container and look into it; list what there is if it does not exist."""
+        return {
+            "container": command_line(inspect_argv(name)),
+            "inside": self.inside(name, inside),
+        }
+
+    def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
+        """Return the container that the survey found."""
+        inspected = results["container"]
+        if inspected.status == 0:
+            return read_container(json.loads(inspected.stdout)[0])
+        if "no such container" in inspected.stderr.lower():
+            return None
+        raise engine_error(self.name, inspected)
+
+    def inside(self, name: str, script: str) -> str:
+        """Run `script` in the container and wait."""
+        return command_line((self.name, "exec", name, "sh", "-c", script))
+
+    def detached(self, name: str, script: str) -> str:
+        """Run `script` in the container in the background."""
+        return command_line((self.name, "exec", "--detach", name, "sh", "-c", script))
+
+    def relay_prefix(self, name: str) -> tuple[str, ...]:
+        """Attach stdin and stdout, without a terminal so that bytes stay bytes."""
+        return (self.name, "exec", "--interactive", name)
+
+
+def read_container(inspected: Mapping[str, Any]) -> Container:
+    """Return a container out of one element of `docker container inspect`'s array."""
+    state, config = inspected["State"], inspected["Config"]
+    return Container(
+        id=inspected["Id"],
+        name=inspected["Name"].lstrip("/"),
+        running=bool(state.get("Running")) and not state.get("Paused"),
+        started_at=state.get("StartedAt", ""),
+        image=config.get("Image"),
+        addresses=_addresses(inspected),
+        gpus=_gpus(inspected),
+        labels=config.get("Labels") or {},
+    )
+
+
+def _addresses(inspected: Mapping[str, Any]) -> tuple[str, ...]:
+    if inspected["HostConfig"].get("NetworkMode") == "host":
+        return ("127.0.0.1",)
+    networks = inspected["NetworkSettings"].get("Networks") or {}
+    found = (network.get("IPAddress") for network in networks.values())
+    return tuple(address for address in found if address)
+
+
+def _gpus(inspected: Mapping[str, Any]) -> str | None:
+    for request in inspected["HostConfig"].get("DeviceRequests") or []:
+        if request.get("DeviceIDs"):
+            return ",".join(request["DeviceIDs"])
+        count = request.get("Count", 0)
+        return "all" if count < 0 else str(count)
+    return None
+
+
+def _shown(name: str) -> str:
+    return name.encode("unicode_escape").decode("ascii")

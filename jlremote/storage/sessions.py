@@ -1,0 +1,150 @@
+"""The laptop's records of its sessions: what only the laptop knows, above all the local port.
+
+Everything else is asked where the truth is, on the host. No secret is ever in here.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, get_type_hints
+from urllib.parse import quote
+
+from jlremote.errors import NotFound, Usage
+from jlremote.storage import paths
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class SessionRecord:
+    """What the laptop remembers of a session.
+
+    Attributes:
+        host: what was typed after `ssh`.
+        name: the session's name, the container's where there is one.
+        runtime: name of the runtime.
+        local_port: TCP port on 127.0.0.1, kept from one start to the next.
+        ssh_config: ssh's `-F` that the session was started with.
+        image: the container's image.
+        gpus: the GPUs that the container was created with.
+        forwarded: whether the port is to be held; false after `jlr stop`.
+        last_used: seconds since the epoch.
+
+    """
+
+    host: str
+    name: str
+    runtime: str
+    local_port: int
+    ssh_config: str | None = None
+    image: str | None = None
+    gpus: str | None = None
+    forwarded: bool = True
+    last_used: float = field(default_factory=time.time)
+
+    @property
+    def container(self) -> str | None:
+        """The container's name, `None` without an engine."""
+        return None if self.runtime == "none" else self.name
+
+    def used_now(self) -> SessionRecord:
+        """Return the record as of now."""
+        return replace(self, last_used=time.time())
+
+
+def _folder() -> Path:
+    return paths.private_directory(paths.state_directory() / "sessions")
+
+
+def _file(host: str, name: str) -> Path:
+    return _folder() / f"{quote(host, safe='')}+{quote(name, safe='')}.json"
+
+
+def save(record: SessionRecord) -> None:
+    """Write a record, whole.
+
+    Raises:
+        JlrError: it cannot be written.
+
+    """
+    document = {"format": FORMAT} | asdict(record)
+    paths.write_whole(_file(record.host, record.name), json.dumps(document, indent=2) + "\n")
+
+
+def check_writable() -> None:
+    """Find out that records can be written before anything is made that needs one.
+
+    Raises:
+        JlrError: they cannot.
+    """
+    trial = _folder() / "trial"
+    paths.write_whole(trial, "")
+    trial.unlink()
+
+
+def delete(record: SessionRecord) -> None:
+    """Forget a session; twice is fine."""
+    _file(record.host, record.name).unlink(missing_ok=True)
+
+
+def find(host: str, name: str) -> SessionRecord | None:
+    """Return the record of one session, `None` for none that can be read."""
+    file = _file(host, name)
+    return _read(file) if file.exists() else None
+
+
+def load_all() -> list[SessionRecord]:
+    """Return all records, the latest first; what is no record of ours is passed over."""
+    records = (_read(path) for path in _folder().glob("*.json"))
+    sound = [record for record in records if record is not None]
+    return sorted(sound, key=lambda record: -record.last_used)
+
+
+def unreadable() -> list[Path]:
+    """Return the files among the records that are none: cut short, or somebody else's."""
+    return [path for path in _folder().glob("*.json") if _read(path) is None]
+
+
+def choose(selector: str | None) -> SessionRecord:
+    """Return the session called `NAME` or `HOST/NAME`; by default the latest.
+
+    Raises:
+        NotFound: there is no such session.
+        Usage: the name stands for sessions on several hosts.
+
+    """
+    records = load_all()
+    if selector is None:
+        records = [record for record in records if record.forwarded] or records
+        if not records:
+            raise NotFound("there are no sessions", hint="start one: `jlr start HOST CONTAINER`")
+        return records[0]
+    matches = [r for r in records if selector in (r.name, f"{r.host}/{r.name}")]
+    if not matches:
+        raise NotFound(f"there is no session `{selector}`", hint="`jlr list` shows what there is")
+    if len(matches) > 1 and len({record.host for record in matches}) > 1:
+        places = ", ".join(f"`{record.host}/{record.name}`" for record in matches)
+        raise Usage(f"`{selector}` is the name of several sessions", hint=f"say which: {places}")
+    return matches[0]
+
+
+def _read(path: Path) -> SessionRecord | None:
+    try:
+        document = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
+        return None
+    return _record(document)
+
+
+def _record(document: dict[str, Any]) -> SessionRecord | None:
+    wanted = get_type_hints(SessionRecord)
+    if document.keys() != wanted.keys():
+        return None
+    if not all(isinstance(document[key], wanted[key]) for key in wanted):
+        return None
+    return SessionRecord(**document)

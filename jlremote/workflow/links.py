@@ -1,0 +1,56 @@
+"""A command's way to a host: its link, with what an earlier link held brought back."""
+
+from __future__ import annotations
+
+import os
+
+from jlremote.errors import JlrError, Unreachable
+from jlremote.jupyter.discovery import endpoint
+from jlremote.jupyter.locate import survey
+from jlremote.link.client import Link
+from jlremote.runtimes.table import runtime_named
+from jlremote.storage import sessions
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.context import Context
+
+
+def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
+    """Return the link to `host`, started when it is first used.
+
+    A link that starts anew brings the host's sessions back on their ports: the last one may have
+    been killed, or was replaced by a newer version.
+
+    Args:
+        host: what was typed after `ssh`.
+        context: the laptop's side.
+        without: a session that the caller is about to look after itself.
+    """
+
+    def restore(link: Link) -> None:
+        for record in sessions.load_all():
+            if record.host == host and record.forwarded and record.name != without:
+                _bring_back(link, record, context)
+
+    return Link(
+        host,
+        context.ssh_config,
+        context.asker,
+        agent_socket=os.environ.get("SSH_AUTH_SOCK"),
+        on_command=context.progress.command,
+        on_start=restore,
+    )
+
+
+def _bring_back(link: Link, record: SessionRecord, context: Context) -> None:
+    """Forward a session again on its port, if it still runs."""
+    runtime = runtime_named(record.runtime)
+    found = survey(link, runtime, record.name)
+    if found.container is None or found.findings is None or not found.findings.servers:
+        return
+    to = endpoint(runtime, found.container, found.findings.servers[0])
+    try:
+        link.forward(record.name, record.local_port, to)
+    except Unreachable:
+        raise
+    except JlrError as error:
+        context.progress.note(f"`{record.name}` is not forwarded: {error.message}")

@@ -1,0 +1,127 @@
+"""`jlr list` and `jlr status`: the sessions as they are right now, asked and not remembered."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from jlremote.errors import Authentication, JlrError, NeedsAuthentication, Unreachable
+from jlremote.jupyter.address import address
+from jlremote.jupyter.api import JupyterApi
+from jlremote.jupyter.locate import ContainerGone, JupyterDead, locate
+from jlremote.link.client import ForwardStatus, Link, LinkStatus
+from jlremote.link.states import State
+from jlremote.questions import Question
+from jlremote.storage import sessions
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.context import Context
+from jlremote.workflow.links import link_to
+from jlremote.workflow.report import Kernel, SessionReport
+
+HOSTS_AT_ONCE = 16
+ANSWER_SECONDS = 5.0
+
+
+class _AsksNobody:
+    """A list shows that a host asks for something; it does not ask in its name."""
+
+    def ask(self, question: Question) -> str:
+        raise NeedsAuthentication(
+            "the host asks for a password, a code or a decision",
+            hint="`jlr status SESSION` in a terminal asks you",
+        )
+
+
+def reports(context: Context, host: str | None = None) -> list[SessionReport]:
+    """Return a report of every session that was not stopped, the latest first."""
+    records = [r for r in sessions.load_all() if r.forwarded and host in (None, r.host)]
+    quiet = replace(context, asker=_AsksNobody())
+    by_host: dict[str, list[SessionRecord]] = defaultdict(list)
+    for record in records:
+        by_host[record.host].append(record)
+    with ThreadPoolExecutor(HOSTS_AT_ONCE) as pool:
+        answers = pool.map(lambda item: _reports_of(item[0], item[1], quiet), by_host.items())
+        found = {(r.host, r.name): r for answer in answers for r in answer}
+    return [found[record.host, record.name] for record in records]
+
+
+def report(selector: str | None, context: Context) -> SessionReport:
+    """Return the report of one session; a person may be asked.
+
+    Raises:
+        NotFound: there is no such session.
+    """
+    record = sessions.choose(selector)
+    if not record.forwarded:
+        return _plain(record, "stopped", None)
+    return next(iter(_reports_of(record.host, [record], context)))
+
+
+def _reports_of(
+    host: str, records: Iterable[SessionRecord], context: Context
+) -> list[SessionReport]:
+    link = link_to(host, context)
+    try:
+        status = link.status(connect=True)
+    except Authentication as refused:
+        return [_plain(record, State.NEEDS_AUTH, refused) for record in records]
+    except Unreachable as gone:
+        return [_plain(record, _state_without(link), gone) for record in records]
+    return [_report_of(link, status, record) for record in records]
+
+
+def _state_without(link: Link) -> str:
+    """Return the state of a link that has no connection: does it still try?"""
+    try:
+        return link.status().state
+    except JlrError:
+        return State.DOWN
+
+
+def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> SessionReport:
+    forward = status.forward(record.name)
+    if forward is None:
+        return _plain(record, State.JUPYTER_DEAD, JlrError("no Jupyter server of it was found"))
+    if forward.state != State.UP:
+        return replace(_plain(record, forward.state, None), detail=forward.detail)
+    try:
+        kernels = JupyterApi(forward.local_port, forward.endpoint.server, ANSWER_SECONDS).kernels()
+    except JlrError as silent:
+        return _explained(link, record, forward, silent)
+    return replace(
+        _plain(record, State.UP, None),
+        url=address(forward.endpoint.server, forward.local_port),
+        kernels=tuple(Kernel(k.notebook, k.state, k.last_activity) for k in kernels),
+    )
+
+
+def _explained(
+    link: Link, record: SessionRecord, forward: ForwardStatus, silent: JlrError
+) -> SessionReport:
+    """Return why a server behind a forward that should work does not answer."""
+    try:
+        locate(link, forward.endpoint)
+    except ContainerGone as gone:
+        return _plain(record, State.CONTAINER_GONE, gone)
+    except JupyterDead as dead:
+        return _plain(record, State.JUPYTER_DEAD, dead)
+    except JlrError as error:
+        return _plain(record, State.DOWN, error)
+    return _plain(record, State.DOWN, silent)
+
+
+def _plain(record: SessionRecord, state: str, error: JlrError | None) -> SessionReport:
+    return SessionReport(
+        name=record.name,
+        host=record.host,
+        container=record.container,
+        runtime=record.runtime,
+        state=str(state),
+        url=None,
+        local_port=record.local_port,
+        detail=error.message if error else None,
+        image=record.image,
+        gpus=record.gpus,
+    )

@@ -1,0 +1,54 @@
+"""`jlr logs`: what the Jupyter server of a session says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jlremote.errors import NotFound
+from jlremote.host.script import command_line
+from jlremote.jupyter import scripts
+from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.docker_commands import logs_argv
+from jlremote.runtimes.table import runtime_named
+from jlremote.storage import sessions
+from jlremote.text import printable
+from jlremote.workflow.context import Context
+from jlremote.workflow.links import link_to
+
+
+def log(selector: str | None, context: Context, *, follow: bool, tail: int) -> Iterator[str]:
+    """Give the log of a session's server as it comes, fit to be shown.
+
+    A server that was not launched by jlr writes to its container's log, so that is shown then.
+
+    Args:
+        selector: `NAME` or `HOST/NAME`, the latest session by default.
+        context: the laptop's side.
+        follow: whether to go on with what is written later.
+        tail: how many lines of what is there to begin with.
+
+    Raises:
+        NotFound: there is no such session, or no log.
+    """
+    record = sessions.choose(selector)
+    runtime = runtime_named(record.runtime)
+    host = link_to(record.host, context)
+    with host.stream(_script(runtime, record.name, tail, follow=follow)) as output:
+        for text in output:
+            yield printable(text)
+    if output.status not in (0, None):
+        raise NotFound(
+            f"there is no log of `{record.host}/{record.name}`",
+            hint="the server may never have been launched by jlr",
+        )
+
+
+def _script(runtime: Runtime, name: str, tail: int, *, follow: bool) -> str:
+    own = runtime.inside(
+        name, scripts.show_log(name, engine=runtime.engine, lines=tail, follow=follow)
+    )
+    if not runtime.engine:
+        return own
+    others = command_line(logs_argv(name, tail, follow=follow))
+    # 6 is what the first one says when there is no such file.
+    return f"{own}\nstatus=$?\n[ $status != 6 ] || exec {others} 2>&1\nexit $status\n"

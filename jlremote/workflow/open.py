@@ -1,0 +1,56 @@
+"""`jlr open` and `jlr url`: the address of a session that runs."""
+
+from __future__ import annotations
+
+from jlremote.errors import JlrError, NotFound
+from jlremote.jupyter.address import address as url_of
+from jlremote.jupyter.api import JupyterApi
+from jlremote.link.client import ForwardStatus, Link
+from jlremote.storage import sessions
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.context import Context
+from jlremote.workflow.links import link_to
+
+
+def address(selector: str | None, path: str | None, context: Context) -> str:
+    """Return the URL, with the token, of a session whose server has just answered.
+
+    Args:
+        selector: `NAME` or `HOST/NAME`, the latest session by default.
+        path: a file or folder below the server's root.
+        context: the laptop's side.
+
+    Raises:
+        NotFound: there is no such session, or it was stopped.
+        Unreachable: the host or the server does not answer.
+    """
+    record = sessions.choose(selector)
+    forward = live_forward(link_to(record.host, context), record)
+    JupyterApi(forward.local_port, forward.endpoint.server).status()
+    sessions.save(record.used_now())
+    return url_of(forward.endpoint.server, forward.local_port, path)
+
+
+def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:
+    """Return the session's forward, which leads to a server that was proved to be there.
+
+    Raises:
+        NotFound: the session was stopped, or what it led to is gone.
+    """
+    forward = link.status(connect=True).forward(record.name)
+    if forward is None:
+        raise NotFound(
+            f"the session `{record.host}/{record.name}` does not run", hint=again(record)
+        )
+    if forward.state != "up":
+        raise JlrError(
+            f"the session `{record.host}/{record.name}` is {forward.state}: {forward.detail}",
+            hint=again(record),
+        )
+    return forward
+
+
+def again(record: SessionRecord) -> str:
+    """Return the advice to start a session again."""
+    runtime = " --runtime none" if record.runtime == "none" else ""
+    return f"start it again: `jlr start {record.host} {record.name}{runtime}`"

@@ -1,0 +1,167 @@
+"""The container of a session: reuse it, start it, or create it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from jlremote.errors import JlrError, NotFound
+from jlremote.host.script import command_line
+from jlremote.host.shell import run_script
+from jlremote.jupyter.locate import Survey
+from jlremote.runtimes import docker_commands as docker
+from jlremote.runtimes import docker_errors
+from jlremote.runtimes.contract import Container, ContainerSpec
+from jlremote.text import printable
+from jlremote.workflow.requests import StartRequest
+from jlremote.workflow.undertaking import Undertaking
+
+PULL_SECONDS = 3600.0
+LISTED = 8
+
+
+def ensure(start: Undertaking, found: Survey) -> Container:
+    """Return a container that runs: the one there is, or a new one.
+
+    Raises:
+        NotFound: there is no such container, and no image to create it from.
+        JlrError: the engine refused.
+    """
+    container = found.container
+    if container is None:
+        return _create(start)
+    if start.request.image and container.image not in (None, start.request.image):
+        start.context.progress.note(
+            f"`{container.name}` exists already, of the image {container.image}: kept as it is"
+        )
+    return container if container.running else _start(start)
+
+
+def plan(request: StartRequest, name: str, found: Survey) -> list[str]:
+    """Return the commands that `ensure` would run on the host."""
+    if found.container is not None and found.container.running:
+        return []
+    begin = [command_line(docker.start_argv(name))]
+    if found.container is not None:
+        return begin
+    return [
+        command_line(docker.create_argv(_spec(request, name, request.image or "IMAGE"))),
+        *begin,
+    ]
+
+
+def _spec(request: StartRequest, name: str, image: str) -> ContainerSpec:
+    return ContainerSpec(
+        name=name,
+        image=image,
+        volumes=request.volumes,
+        environment=request.environment,
+        workdir=request.workdir,
+        user=request.user,
+        shm_size=request.shm_size,
+        gpus=request.gpus,
+    )
+
+
+def _create(start: Undertaking) -> Container:
+    image, step = start.request.image, start.context.progress.step
+    if image is None:
+        raise _nothing_to_create_from(start)
+    spec = _spec(start.request, start.name, image)
+    with step(f"Create {start.name} from {image}"):
+        made = _created(start, spec)
+    if made is None:
+        with step(f"Pull {image}"):
+            _pull(start, image)
+        with step(f"Create {start.name}"):
+            made = _created(start, spec)
+    if made is None:
+        raise NotFound(f"the image `{image}` is not there, though it was pulled")
+    return made
+
+
+def _created(start: Undertaking, spec: ContainerSpec) -> Container | None:
+    """Create and start a container in one round trip; `None` if the image is not on the host.
+
+    What was created and cannot start (no such GPU, a port taken) is removed again at once.
+    """
+    begin, remove = docker.start_argv(spec.name), docker.remove_argv(spec.name)
+    done = run_script(
+        start.host,
+        f"{command_line(docker.create_argv(spec))} >/dev/null || exit 125\n"
+        f"{command_line(begin)} >/dev/null || {{ {command_line(remove)} >/dev/null; exit 126; }}\n"
+        f"{command_line(docker.inspect_argv(spec.name))}",
+    )
+    if done.status == 0:
+        start.undo.callback(_remove, start)
+        return start.runtime.read(spec.name, {"container": done})
+    if docker_errors.image_missing(done):
+        return None
+    raise docker_errors.creation_error(spec, done)
+
+
+def _pull(start: Undertaking, image: str) -> None:
+    pulled = run_script(start.host, command_line(docker.pull_argv(image)), timeout=PULL_SECONDS)
+    if pulled.status != 0:
+        raise docker_errors.image_not_found(image, start.request.host, pulled)
+
+
+def _start(start: Undertaking) -> Container:
+    name = start.name
+    begin, inspect = docker.start_argv(name), docker.inspect_argv(name)
+    with start.context.progress.step(f"Start {name}"):
+        done = run_script(
+            start.host, f"{command_line(begin)} >/dev/null && {command_line(inspect)}"
+        )
+    started = start.runtime.read(name, {"container": done}) if done.status == 0 else None
+    if started is None or not started.running:
+        reason = done.complaint if done.status != 0 else "it ends at once"
+        raise JlrError(
+            f"the container `{name}` does not start: {reason}",
+            hint=f"`docker logs {name}` on the host may say why",
+        )
+    start.undo.callback(_stop_again, start)
+    return started
+
+
+def _remove(start: Undertaking) -> None:
+    """Remove the container that this call created."""
+    with suppress(JlrError):
+        if run_script(start.host, command_line(docker.remove_argv(start.name))).status == 0:
+            return
+    start.context.progress.note(
+        f"left behind on `{start.request.host}`: the container `{start.name}`"
+    )
+
+
+def _stop_again(start: Undertaking) -> None:
+    """Stop the container that this call started."""
+    with suppress(JlrError):
+        if run_script(start.host, command_line(docker.stop_argv(start.name))).status == 0:
+            return
+    start.context.progress.note(
+        f"left running on `{start.request.host}`: the container `{start.name}`"
+    )
+
+
+def _nothing_to_create_from(start: Undertaking) -> NotFound:
+    """Return the error that names what the host has."""
+    listing = start.host.run(
+        {
+            "containers": command_line(docker.list_containers_argv()),
+            "images": command_line(docker.list_images_argv()),
+        }
+    )
+    there = "; ".join(
+        f"{kind} there: {_some(completed.stdout)}" for kind, completed in listing.items()
+    )
+    where = start.request.host
+    return NotFound(
+        f"there is no container `{start.name}` on `{where}`, and no image to create it from",
+        hint=f"name an image: `--image IMAGE`; {there}",
+    )
+
+
+def _some(text: str) -> str:
+    lines = [line for line in printable(text).split("\n") if line]
+    more = f" and {len(lines) - LISTED} more" if len(lines) > LISTED else ""
+    return (", ".join(lines[:LISTED]) or "none") + more

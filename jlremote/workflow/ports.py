@@ -1,0 +1,66 @@
+"""Which local port a session gets, and who holds one that is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jlremote.errors import Busy
+from jlremote.storage import sessions
+
+FIRST_PORT = 8888  # Jupyter's own
+PORTS = 100
+
+
+def candidates(host: str, name: str, exact: int | None) -> Iterator[int]:
+    """Give the ports to try for a session: the asked one only, else its own, else free ones.
+
+    Args:
+        host: the session's host.
+        name: the session's name.
+        exact: the port that was asked for.
+    """
+    if exact is not None:
+        yield exact
+        return
+    own = sessions.find(host, name)
+    if own is not None:
+        yield own.local_port
+    # Another session's port stays its own even while its link is down.
+    reserved = {record.local_port for record in sessions.load_all()}
+    yield from (port for port in range(FIRST_PORT, FIRST_PORT + PORTS) if port not in reserved)
+
+
+def taken(port: int) -> Busy:
+    """Return the error for a port that is taken, with its holder where that can be known."""
+    holder = _holder(port)
+    by = f" by {holder}" if holder else ""
+    return Busy(
+        f"port {port} is taken{by}",
+        hint="leave `--port` out and the next free port is taken",
+    )
+
+
+def _holder(port: int) -> str | None:
+    for record in sessions.load_all():
+        if record.local_port == port and record.forwarded:
+            return f"the session `{record.host}/{record.name}`"
+    import psutil  # 30 ms that only this rare case should cost
+
+    try:
+        connections = psutil.net_connections("tcp")
+    except psutil.Error:  # macOS wants root for other users' sockets
+        return None
+    for connection in connections:
+        listens = connection.status == psutil.CONN_LISTEN
+        if listens and connection.laddr and connection.laddr.port == port:
+            return _process(connection.pid)
+    return None
+
+
+def _process(pid: int | None) -> str | None:
+    import psutil
+
+    try:
+        return None if pid is None else f"`{psutil.Process(pid).name()}` (process {pid})"
+    except psutil.Error:
+        return None

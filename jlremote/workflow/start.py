@@ -1,0 +1,120 @@
+"""`jlr start`: the main job."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from jlremote.errors import Busy
+from jlremote.jupyter.address import address
+from jlremote.jupyter.api import JupyterApi
+from jlremote.jupyter.discovery import endpoint
+from jlremote.jupyter.locate import survey
+from jlremote.jupyter.server import Endpoint
+from jlremote.link.client import ForwardStatus
+from jlremote.runtimes.contract import Container, Runtime
+from jlremote.runtimes.table import runtime_named
+from jlremote.storage import sessions
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow import launching, placing, ports
+from jlremote.workflow.context import Context
+from jlremote.workflow.links import link_to
+from jlremote.workflow.report import SessionReport
+from jlremote.workflow.requests import StartRequest
+from jlremote.workflow.undertaking import Undertaking
+
+DEFAULT_NAME = "jupyter"
+
+
+def start(request: StartRequest, context: Context) -> SessionReport:
+    """Start or reuse a container, a Jupyter server in it and a forward to it.
+
+    What this call made is undone if a later step fails; what was there before is left alone.
+
+    Raises:
+        JlrError: one of the steps failed; the message says which and why.
+    """
+    name, runtime = _what(request)
+    sessions.check_writable()
+    host = link_to(request.host, context, without=name)
+    with ExitStack() as undo:
+        this = Undertaking(host, runtime, name, request, context, undo)
+        with context.progress.step(f"Connect to {request.host}"):
+            host.status(connect=True)
+        with context.progress.step(f"Look for {name}"):
+            found = survey(host, runtime, name)
+        container = placing.ensure(this, found)
+        server, launched = launching.ensure(this, found)
+        forward = _forward(this, endpoint(runtime, container, server))
+        with context.progress.step("Wait for JupyterLab's answer"):
+            JupyterApi(forward.local_port, server).status()
+        sessions.save(_record(this, container, forward))
+        undo.pop_all()
+    return SessionReport(
+        name=name,
+        host=request.host,
+        container=name if runtime.engine else None,
+        runtime=runtime.name,
+        state="up",
+        url=address(server, forward.local_port),
+        local_port=forward.local_port,
+        image=container.image,
+        gpus=container.gpus,
+        started_here=launched,
+    )
+
+
+def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
+    """Return the commands that `start` would run on the host; asks it, and changes nothing."""
+    name, runtime = _what(request)
+    found = survey(link_to(request.host, context, without=name), runtime, name)
+    commands = placing.plan(request, name, found)
+    if found.findings is None or not found.findings.servers:
+        commands.append(launching.script(request, runtime, name))
+    return tuple(commands)
+
+
+def _what(request: StartRequest) -> tuple[str, Runtime]:
+    """Return the session's name and its runtime.
+
+    Raises:
+        Usage: no engine would take that name.
+    """
+    name = request.container or _last_name(request.host)
+    runtime = runtime_named(request.runtime)
+    runtime.check_name(name)
+    return name, runtime
+
+
+def _last_name(host: str) -> str:
+    last = (record.name for record in sessions.load_all() if record.host == host)
+    return next(last, DEFAULT_NAME)
+
+
+def _forward(this: Undertaking, to: Endpoint) -> ForwardStatus:
+    """Forward the first port that is free."""
+    exact = this.request.local_port
+    for port in ports.candidates(this.request.host, this.name, exact):
+        try:
+            forward = this.host.forward(this.name, port, to)
+        except Busy:
+            refusal = ports.taken(port)
+            if exact is not None:
+                raise refusal from None
+            this.context.progress.note(f"{refusal.message}, taking the next one")
+        else:
+            this.undo.callback(this.host.unforward, this.name)
+            return forward
+    raise Busy("no local port is free", hint=f"ports from {ports.FIRST_PORT} on were tried")
+
+
+def _record(this: Undertaking, container: Container, forward: ForwardStatus) -> SessionRecord:
+    config = this.context.ssh_config
+    return SessionRecord(
+        host=this.request.host,
+        name=this.name,
+        runtime=this.runtime.name,
+        local_port=forward.local_port,
+        ssh_config=None if config is None else str(config.resolve()),
+        image=container.image,
+        gpus=container.gpus,
+    )

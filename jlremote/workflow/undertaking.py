@@ -1,0 +1,32 @@
+"""What the steps of `jlr start` share."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from jlremote.link.client import Link
+from jlremote.runtimes.contract import Runtime
+from jlremote.workflow.context import Context
+from jlremote.workflow.requests import StartRequest
+
+
+@dataclass(frozen=True)
+class Undertaking:
+    """One start in the making.
+
+    Attributes:
+        host: where.
+        runtime: in what.
+        name: the session's name.
+        request: what was asked for.
+        context: the laptop's side.
+        undo: what to take back if a later step fails, in reverse order.
+    """
+
+    host: Link
+    runtime: Runtime
+    name: str
+    request: StartRequest
+    context: Context
+    undo: ExitStack
