@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from playwright.sync_api import BrowserContext
@@ -15,6 +17,7 @@ from tests.lab.accounts import Account, claimed_account
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine, running_engine
 from tests.lab.laptop import Laptop
+from tests.lab.line import Line
 from tests.lab.place import Say
 from tests.lab.programs import missing
 from tests.lab.remote_host import Keys, new_keys, new_laptop, running_sshd
@@ -64,6 +67,50 @@ def sshd(engine: Engine, keys: Keys) -> Iterator[SSHServer]:
     """The remote host's sshd. A test that stops it starts it again."""
     with running_sshd(engine, keys) as server:
         yield server
+
+
+class SSHServerFactory(Protocol):
+    """Starts further servers, whose arguments are those of `running_sshd`."""
+
+    def __call__(
+        self,
+        *options: str,
+        host_key_kinds: Sequence[str] = ...,
+        one_time_codes: Sequence[str] = ...,
+    ) -> SSHServer:
+        """Return a server that runs until the test ends."""
+        ...
+
+
+@pytest.fixture
+def another_sshd(engine: Engine, keys: Keys) -> Iterator[SSHServerFactory]:
+    """Start servers with options of their own; `laptop.add_host` makes them known."""
+    with ExitStack() as stack:
+
+        def start(
+            *options: str,
+            host_key_kinds: Sequence[str] = ("ed25519",),
+            one_time_codes: Sequence[str] = (),
+        ) -> SSHServer:
+            return stack.enter_context(
+                running_sshd(
+                    engine,
+                    keys,
+                    *options,
+                    host_key_kinds=host_key_kinds,
+                    one_time_codes=one_time_codes,
+                )
+            )
+
+        yield start
+
+
+@pytest.fixture
+def line(sshd: SSHServer) -> Iterator[Line]:
+    """A network to the remote host that can be slow, silent, cut or down: `add_host(port=…)`."""
+    made = Line(sshd.port)
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -5,19 +5,24 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
+import pexpect
 import psutil
 import pytest
 from playwright.sync_api import BrowserContext
 
+from tests.conftest import SSHServerFactory
 from tests.lab import images
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine, running_engine
 from tests.lab.laptop import Laptop
+from tests.lab.line import Line
+from tests.lab.place import PrivateFolder
 from tests.lab.programs import wait_until
-from tests.lab.remote_host import Keys, running_sshd
+from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 
 REPOSITORY = Path(__file__).parent.parent
@@ -66,8 +71,8 @@ def test_the_broken_image_says_why_and_ends(engine: Engine) -> None:
 def test_the_slow_image_begins_late_and_then_is_the_real_one(engine: Engine) -> None:
     began = time.monotonic()
     words = ("jupyter", "lab", "--version")
-    version = engine.docker("run", "--rm", "--env", "LAB_DELAY=3", "lab/slow", *words)
-    assert time.monotonic() - began > 3
+    version = engine.docker("run", "--rm", "--env", "LAB_DELAY=2", "lab/slow", *words)
+    assert time.monotonic() - began > 2
     assert version == engine.docker("run", "--rm", "lab/jupyter", *words)
 
 
@@ -136,18 +141,62 @@ def test_an_sshd_restarted_keeps_its_port_and_keys(laptop: Laptop, sshd: SSHServ
 
 
 def test_dropped_connections_end_the_client_and_not_the_server(
-    laptop: Laptop, engine: Engine, keys: Keys, account: Account
+    laptop: Laptop, another_sshd: SSHServerFactory, keys: Keys, account: Account
 ) -> None:
-    with running_sshd(engine, keys) as server:
-        laptop.add_host("second", server, account, key=keys.private)
-        argv = ("ssh", "-F", str(laptop.ssh_config), "second", "echo here; sleep 60")
-        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as client:
-            assert client.stdout is not None
-            assert client.stdout.readline() == "here\n"
-            server.drop_connections()
-            assert client.wait(timeout=10) == 255
-        assert laptop.ssh("second", "true").status == 0
+    server = another_sshd()
+    laptop.add_host("second", server, account, key=keys.private)
+    argv = ("ssh", "-F", str(laptop.ssh_config), "second", "echo here; sleep 60")
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as client:
+        assert client.stdout is not None
+        assert client.stdout.readline() == "here\n"
+        server.drop_connections()
+        assert client.wait(timeout=10) == 255
+    assert laptop.ssh("second", "true").status == 0
+    server.stop()
     assert laptop.ssh("second", "true").status == 255
+
+
+def test_a_host_is_reached_through_a_line(
+    laptop: Laptop, line: Line, sshd: SSHServer, account: Account, keys: Keys
+) -> None:
+    laptop.add_host("far", sshd, account, key=keys.private, port=line.port)
+    assert laptop.ssh("far", "echo through").stdout == "through\n"
+    assert line.connections == 1
+    line.take_down()
+    assert "Connection refused" in laptop.ssh("far", "true").stderr
+
+
+def test_a_password_lets_in_where_the_server_takes_passwords(
+    laptop: Laptop, another_sshd: SSHServerFactory, account: Account
+) -> None:
+    laptop.add_host("password", another_sshd("PasswordAuthentication yes"), account)
+    account.set_password("correct horse")
+    with ask(laptop, "password") as terminal:
+        terminal.expect("password: ")
+        terminal.sendline("wrong")
+        terminal.expect("try again")
+        terminal.sendline("correct horse")
+        terminal.expect("inside")
+
+
+def test_a_one_time_code_is_good_once(
+    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys
+) -> None:
+    both = "AuthenticationMethods publickey,keyboard-interactive"
+    server = another_sshd(both, one_time_codes=("12345678", "87654321"))
+    laptop.add_host("codes", server, account, key=keys.private)
+    for code, answer in (("12345678", "inside"), ("12345678", "code:"), ("87654321", "inside")):
+        with ask(laptop, "codes") as terminal:
+            terminal.expect("Verification code: ")
+            terminal.sendline(code)
+            terminal.expect(answer)
+    assert server.codes is not None
+    assert server.codes.remaining() == []
+
+
+def ask(laptop: Laptop, alias: str) -> AbstractContextManager[pexpect.spawn[str]]:
+    """Run `ssh` in a terminal, where it asks its questions."""
+    return laptop.terminal("ssh", "-F", str(laptop.ssh_config), alias, "echo inside")
 
 
 def test_an_unknown_host_key_is_not_accepted(
@@ -217,3 +266,21 @@ def test_the_lab_by_hand_ends_with_ctrl_c_and_leaves_nothing(engine: Engine) -> 
     assert not config.exists()
     assert [child for child in started if child.is_running()] == []
     assert engine.answers()
+
+
+def test_the_folder_of_a_killed_run_is_deleted_by_the_next() -> None:
+    mine = PrivateFolder("mine")
+    script = """
+import os
+from tests.lab.place import PrivateFolder
+print(PrivateFolder("killed").path, flush=True)
+os.kill(os.getpid(), 9)
+"""
+    argv = (sys.executable, "-c", script)
+    killed = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    left = Path(killed.stdout.strip())
+    assert left.exists()
+    PrivateFolder("next").remove()
+    assert not left.exists()
+    assert mine.path.exists()
+    mine.remove()

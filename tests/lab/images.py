@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.lab.engine import Engine
 from tests.lab.pip_settings import certificates, pip_conf
-from tests.lab.place import LabError, Say, exclusive, root
+from tests.lab.place import LabError, Say, exclusive, private_folder, root
 from tests.lab.programs import run
 
 RECIPES = Path(__file__).parent / "recipes"
@@ -90,7 +90,8 @@ def built_hash(engine: Engine, name: str) -> str | None:
 
 def build_base(engine: Engine, wanted: str) -> None:
     """Make a Debian in a folder and import it as the image that all others stand on."""
-    with tempfile.TemporaryDirectory(dir=root(), prefix="debian-") as folder:
+    with private_folder("debian") as private:
+        folder = str(private / "root")
         run(*DEBOOTSTRAP, folder, timeout=900)
         # Its package archives and lists are half of its size, and nothing reads them again.
         run("chroot", folder, "apt-get", "clean")

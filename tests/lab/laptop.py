@@ -7,10 +7,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import pexpect
 import psutil
 
 from tests.lab.accounts import Account
@@ -71,6 +72,7 @@ class Laptop:
         *,
         key: Path | None = None,
         known: bool = True,
+        port: int | None = None,
         options: Sequence[str] = (),
     ) -> None:
         """Write a `Host` block to the ssh configuration.
@@ -81,12 +83,14 @@ class Laptop:
             account: the user to log in as.
             key: the private key to offer; none if left out.
             known: whether the server's keys are written to `known_hosts`.
+            port: where it is reached, if not at its own port: that of a `Line` to it.
             options: further lines of the block.
         """
+        port = port or server.port
         identity = [f"IdentityFile {key}"] if key else ["PubkeyAuthentication no"]
         lines = (
             "HostName 127.0.0.1",
-            f"Port {server.port}",
+            f"Port {port}",
             f"User {account.name}",
             *identity,
             "IdentitiesOnly yes",
@@ -98,7 +102,7 @@ class Laptop:
             config.write(f"Host {alias}\n" + "".join(f"    {line}\n" for line in lines) + "\n")
         if known:
             with self.known_hosts.open("a", encoding="utf-8") as known_hosts:
-                known_hosts.write(server.known_hosts())
+                known_hosts.write(server.known_hosts(f"[127.0.0.1]:{port}"))
 
     def make_key(self, name: str = "id", passphrase: str = "") -> Path:
         """Make another key pair on this laptop and return the private one's path."""
@@ -139,6 +143,28 @@ class Laptop:
             cwd=self.folder / "home",
             start_new_session=True,
         )
+
+    @contextmanager
+    def terminal(self, *argv: str, timeout: float = 20) -> Iterator[pexpect.spawn[str]]:
+        """Run a program in a terminal, where it may ask; `argv` may begin with `jlr`.
+
+        Args:
+            argv: the program and its arguments.
+            timeout: seconds that each `expect` waits at most.
+        """
+        spawned = pexpect.spawn(
+            argv[0],
+            list(argv[1:]),
+            encoding="utf-8",
+            timeout=timeout,
+            env=self.environment | {"TERM": "xterm-256color"},
+            cwd=str(self.folder / "home"),
+            dimensions=(40, 120),
+        )
+        try:
+            yield spawned
+        finally:
+            spawned.close(force=True)
 
     def processes(self) -> list[psutil.Process]:
         """Return what lives with this laptop's environment: links, forgotten commands."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -67,3 +69,41 @@ def try_lock(lock: IO[str]) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+class PrivateFolder:
+    """A folder of this run alone, below the lab's, that the next run deletes if this one cannot.
+
+    Whoever makes one holds its lock until `remove`, so a folder that nobody holds is rubbish.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        with exclusive(root() / "folders.lock", print, "another run's folders"):
+            sweep()
+            self.path = Path(tempfile.mkdtemp(dir=root(), prefix=f"run-{prefix}-"))
+            self._lock = open_lock(self.path / ".lock")
+            try_lock(self._lock)
+        self.path.chmod(0o755)  # sshd reads the keys below as the user who logs in
+
+    def remove(self) -> None:
+        """Delete it. Twice is fine."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._lock.close()
+
+
+def sweep() -> None:
+    """Delete the folders of runs that were killed."""
+    for folder in root().glob("run-*"):
+        with open_lock(folder / ".lock") as lock:
+            if try_lock(lock):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def private_folder(prefix: str) -> Iterator[Path]:
+    """Give a folder of this run alone for the time of a `with` block."""
+    folder = PrivateFolder(prefix)
+    try:
+        yield folder.path
+    finally:
+        folder.remove()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 from tests.lab.accounts import Account
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
-from tests.lab.place import root
+from tests.lab.place import private_folder
 from tests.lab.sshd import SSHServer, make_key
 
 
@@ -26,16 +25,27 @@ class Keys:
 @contextmanager
 def new_keys() -> Iterator[Keys]:
     """Give a key pair that lasts as long as this run."""
-    with tempfile.TemporaryDirectory(dir=root(), prefix="keys-") as folder:
-        Path(folder).chmod(0o755)  # sshd reads the public one as the user who logs in
-        private = make_key(Path(folder) / "id_ed25519")
+    with private_folder("keys") as folder:
+        private = make_key(folder / "id_ed25519")
         yield Keys(private, private.with_suffix(".pub"))
 
 
 @contextmanager
-def running_sshd(engine: Engine, keys: Keys) -> Iterator[SSHServer]:
-    """Give an sshd whose sessions find the lab's engine."""
-    server = SSHServer(keys.authorized, environment={"DOCKER_HOST": engine.url})
+def running_sshd(
+    engine: Engine,
+    keys: Keys,
+    *options: str,
+    host_key_kinds: Sequence[str] = ("ed25519", "ecdsa"),
+    one_time_codes: Sequence[str] = (),
+) -> Iterator[SSHServer]:
+    """Give an sshd whose sessions find the lab's engine; the arguments are those of `SSHServer`."""
+    server = SSHServer(
+        keys.authorized,
+        environment={"DOCKER_HOST": engine.url},
+        options=options,
+        host_key_kinds=host_key_kinds,
+        one_time_codes=one_time_codes,
+    )
     try:
         server.start()
         yield server

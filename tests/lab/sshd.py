@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
-from tests.lab.place import LabError, root
+from tests.lab.one_time_codes import OneTimeCodes
+from tests.lab.place import LabError, PrivateFolder
 from tests.lab.programs import SYSTEM_PATH, run, wait_until
+
+SSHD = "/usr/sbin/sshd"
 
 
 def free_port() -> int:
@@ -39,6 +40,7 @@ class SSHServer:
         options: further lines of `sshd_config`; sshd takes the first of two, so they win.
         port: the port of 127.0.0.1, a free one if left out.
         host_key_kinds: a new host key of each kind is made.
+        one_time_codes: numbers of eight digits, each good for one keyboard-interactive login.
     """
 
     def __init__(
@@ -49,15 +51,17 @@ class SSHServer:
         options: Sequence[str] = (),
         port: int | None = None,
         host_key_kinds: Sequence[str] = ("ed25519", "ecdsa"),
+        one_time_codes: Sequence[str] = (),
     ) -> None:
         self.port = port or free_port()
         self.authorized_keys = authorized_keys
         self.environment = dict(environment or {})
         self.options = tuple(options)
-        self.folder = Path(tempfile.mkdtemp(dir=root(), prefix="sshd-"))
-        self.folder.chmod(0o755)
+        self._private = PrivateFolder("sshd")
+        self.folder = self._private.path
         self.log = self.folder / "sshd.log"
         self.host_keys = [make_key(self.folder / f"host_{kind}", kind) for kind in host_key_kinds]
+        self.codes = OneTimeCodes(self.folder, one_time_codes) if one_time_codes else None
         self._process: psutil.Popen | None = None
 
     def start(self) -> None:
@@ -70,7 +74,8 @@ class SSHServer:
         config = self.folder / "sshd_config"
         config.write_text("\n".join(self.configuration()) + "\n", encoding="utf-8")
         # It dies with us even when we are killed: `-D` keeps it a child, setpriv does the rest.
-        program = ("/usr/sbin/sshd", "-D", "-f", str(config), "-E", str(self.log))
+        path = str(self.codes.program) if self.codes else SSHD
+        program = (path, "-D", "-f", str(config), "-E", str(self.log))
         self._process = psutil.Popen(
             ("setpriv", "--pdeathsig", "TERM", *program),
             stdin=subprocess.DEVNULL,
@@ -86,6 +91,7 @@ class SSHServer:
         settings = [f'"{name}={value}"' for name, value in self.environment.items()]
         return [
             *self.options,
+            *(self.codes.configuration() if self.codes else ()),
             *(f"HostKey {key}" for key in self.host_keys),
             f"ListenAddress 127.0.0.1:{self.port}",
             f"AuthorizedKeysFile {self.authorized_keys}",
@@ -150,16 +156,17 @@ class SSHServer:
         """Return what sshd logged so far, at its level VERBOSE."""
         return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
 
-    def known_hosts(self, name: str | None = None) -> str:
-        """Return the lines of `known_hosts` that make this server known."""
-        label = name or f"[127.0.0.1]:{self.port}"
+    def known_hosts(self, name: str) -> str:
+        """Return the lines of `known_hosts` that make this server known as `name`."""
         public = [key.with_suffix(".pub").read_text(encoding="utf-8") for key in self.host_keys]
-        return "".join(f"{label} {line.strip()}\n" for line in public)
+        return "".join(f"{name} {line.strip()}\n" for line in public)
 
     def remove(self) -> None:
         """Stop, and delete the keys and the log."""
         self.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if self.codes:
+            self.codes.remove()
+        self._private.remove()
 
 
 def is_sshd(process: psutil.Process) -> bool:

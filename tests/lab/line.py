@@ -1,0 +1,119 @@
+"""The network between laptop and host, on loopback: slow, silent, cut or down, as a test wishes."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from contextlib import suppress
+from queue import Queue
+
+CHUNK = 256 * 1024
+# What a line holds that swallows everything: enough for any probe, and less than memory.
+MOST_CHUNKS = 64
+
+
+class Line:
+    """A TCP port of 127.0.0.1 whose connections lead to another one there.
+
+    Args:
+        target: the port that it leads to.
+        delay: seconds that every byte takes, each way; half of a round trip.
+    """
+
+    def __init__(self, target: int, *, delay: float = 0.0) -> None:
+        self.target = target
+        self.delay = delay
+        self.port = 0
+        self.connections = 0
+        self._flowing = threading.Event()
+        self._flowing.set()
+        self._lock = threading.Lock()
+        self._open: list[socket.socket] = []
+        self._listener: socket.socket | None = None
+        self.bring_up()
+
+    def bring_up(self) -> None:
+        """Listen, on the same port as before."""
+        self._listener = socket.create_server(("127.0.0.1", self.port), backlog=128)
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+
+    def take_down(self) -> None:
+        """Cut every connection and refuse new ones."""
+        if self._listener is not None:
+            # `close` alone would leave the accepting thread where it waits.
+            self._listener.shutdown(socket.SHUT_RDWR)
+            self._listener.close()
+        self._listener = None
+        self.cut()
+
+    def stall(self) -> None:
+        """Swallow everything without a word, as a network that vanished does."""
+        self._flowing.clear()
+
+    def resume(self) -> None:
+        """Deliver again, what was swallowed first."""
+        self._flowing.set()
+
+    def cut(self) -> None:
+        """End every connection; new ones are accepted."""
+        with self._lock:
+            ended, self._open = self._open, []
+        for end in ended:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def close(self) -> None:
+        """Take the line down for good. Twice is fine."""
+        self.take_down()
+        self.resume()
+
+    def _accept(self, listener: socket.socket) -> None:
+        with suppress(OSError):  # the listener was closed
+            while True:
+                near, _ = listener.accept()
+                self._connect(near)
+
+    def _connect(self, near: socket.socket) -> None:
+        try:
+            far = socket.create_connection(("127.0.0.1", self.target), timeout=10)
+        except OSError:
+            near.close()
+            return
+        with self._lock:
+            self._open += [near, far]
+            self.connections += 1
+        for here, there in ((near, far), (far, near)):
+            here.settimeout(None)
+            here.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._pipe(here, there)
+
+    def _pipe(self, source: socket.socket, sink: socket.socket) -> None:
+        """Carry bytes one way; two threads, for a long line holds many chunks at once."""
+        under_way: Queue[tuple[float, bytes]] = Queue(MOST_CHUNKS)
+        for work, end in ((self._take, source), (self._deliver, sink)):
+            threading.Thread(target=work, args=(end, under_way), daemon=True).start()
+
+    def _take(self, source: socket.socket, under_way: Queue[tuple[float, bytes]]) -> None:
+        data = b"-"
+        while data:
+            try:
+                data = source.recv(CHUNK)
+            except OSError:
+                data = b""
+            under_way.put((time.monotonic() + self.delay, data))
+
+    def _deliver(self, sink: socket.socket, under_way: Queue[tuple[float, bytes]]) -> None:
+        """Send what is due; the empty chunk is the end, after which the queue is only emptied."""
+        data = b"-"
+        while data:
+            due, data = under_way.get()
+            time.sleep(max(0.0, due - time.monotonic()))
+            self._flowing.wait()
+            with suppress(OSError):
+                if data:
+                    sink.sendall(data)
+                else:
+                    sink.shutdown(socket.SHUT_WR)
