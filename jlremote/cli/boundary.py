@@ -1,0 +1,95 @@
+"""The one place where a failure becomes a message and an exit code."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from types import FrameType
+
+import click
+
+from jlremote.cli.terminal import tell
+from jlremote.errors import EXIT_INTERRUPTED, Bug, JlrError, Usage
+
+
+def run() -> int:
+    """Run `jlr` with the process's own arguments and return its exit code."""
+    _end_cleanly_on_signals()
+    try:
+        return _run()
+    except (KeyboardInterrupt, click.Abort):
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        _forget_output()
+        return 1
+    except JlrError as failure:
+        return _explain(failure)
+    except click.exceptions.NoArgsIsHelpError as request:
+        request.show()
+        return request.exit_code
+    except click.ClickException as failure:
+        return _explain(_in_our_words(failure))
+    except Exception as failure:  # noqa: BLE001 - this is the boundary
+        return _explain_bug(failure)
+
+
+def _run() -> int:
+    from jlremote.cli.program import jlr
+
+    if "_JLR_COMPLETE" in os.environ:
+        from jlremote.cli import shells
+
+        shells.register()
+    status = jlr.main(prog_name="jlr", standalone_mode=False)
+    sys.stdout.flush()
+    return status if isinstance(status, int) else 0
+
+
+def _explain(failure: JlrError) -> int:
+    if isinstance(failure, Bug):
+        return _explain_bug(failure)
+    tell(f"{click.style('error', fg='red', bold=True)}: {failure.message}")
+    if failure.hint:
+        tell(f"{click.style('hint', fg='cyan', bold=True)}: {failure.hint}")
+    return failure.exit_code
+
+
+def _explain_bug(failure: Exception) -> int:
+    from jlremote.cli import bug_report
+
+    summary, hint = bug_report.write(failure)
+    tell(f"{click.style('error', fg='red', bold=True)}: {summary}")
+    tell(f"{click.style('hint', fg='cyan', bold=True)}: {hint}")
+    return Bug.exit_code
+
+
+def _in_our_words(failure: click.ClickException) -> JlrError:
+    """Return click's complaint as ours read: lower case, no final period, literals in backticks."""
+    message = failure.message if hasattr(failure, "possibilities") else failure.format_message()
+    message = re.sub(r"'([^']*)'", r"`\1`", " ".join(message.split())).rstrip(".")
+    near = getattr(failure, "possibilities", None)
+    context = getattr(failure, "ctx", None)
+    hint = f"`{context.command_path if context else 'jlr'} --help` shows what it takes"
+    if near:
+        hint = f"did you mean {' or '.join(f'`{name}`' for name in near)}?"
+    return Usage(message[:1].lower() + message[1:], hint=hint)
+
+
+def _forget_output() -> None:
+    """Let nothing be written to a pipe that nobody reads, not even by the interpreter's exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, sys.stderr.fileno())
+
+
+def _end_cleanly_on_signals() -> None:
+    """Unwind on a signal that ends us, so that the cursor and the terminal's echo come back."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` wants SIGHUP ignored
+            signal.signal(number, _leave)
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)

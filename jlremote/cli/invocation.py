@@ -1,0 +1,117 @@
+"""What one call of `jlr` was told by its global options, and what it gives a workflow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from jlremote.workflow.context import Context
+
+
+@dataclass
+class Invocation:
+    """The global options; they may stand before or after the command's name.
+
+    Attributes:
+        ssh_config: ssh's `-F`.
+        verbose: show each remote command.
+        quiet: show no steps.
+        no_input: never ask.
+
+    """
+
+    ssh_config: str | None = None
+    verbose: bool = False
+    quiet: bool = False
+    no_input: bool = False
+
+    def context(self, *, silent: bool = False) -> Context:
+        """Return what a workflow needs; `silent` as for `--json`."""
+        from pathlib import Path
+
+        from jlremote.cli import prompts
+        from jlremote.cli.progress import Steps
+        from jlremote.workflow.context import Context
+
+        steps = Steps(silent=silent or self.quiet, verbose=self.verbose)
+        asker = prompts.Nobody() if self.no_input else prompts.Person(steps.paused)
+        path = Path(self.ssh_config).absolute() if self.ssh_config else None
+        return Context(ssh_config=path, asker=asker, progress=steps)
+
+
+def global_options(*, hidden: bool = False) -> list[click.Option]:
+    """Return new options that are kept in the call's `Invocation`."""
+    kept: dict[str, Any] = {"expose_value": False, "callback": _keep, "hidden": hidden}
+    flag: dict[str, Any] = kept | {"is_flag": True}
+    return [
+        click.Option(
+            ["--ssh-config"],
+            type=click.Path(exists=True, dir_okay=False),
+            metavar="FILE",
+            envvar=None if hidden else "JLR_SSH_CONFIG",
+            help="Read this file instead of ~/.ssh/config, as `ssh -F`. [env: JLR_SSH_CONFIG]",
+            **kept,
+        ),
+        click.Option(
+            ["-v", "--verbose"],
+            help="Show each command that is run on the host.",
+            **flag,
+        ),
+        click.Option(["-q", "--quiet"], help="Show no steps.", **flag),
+        click.Option(
+            ["--no-input"],
+            envvar=None if hidden else "JLR_NO_INPUT",
+            help="Never ask; fail with exit code 4 instead. [env: JLR_NO_INPUT]",
+            **flag,
+        ),
+    ]
+
+
+class Command(click.Command):
+    """A command that closes its help with examples.
+
+    Args:
+        examples: lines that a person can paste; what follows a `#` is a comment.
+    """
+
+    def __init__(self, *arguments: Any, examples: Sequence[str], **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.examples = examples
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples into the help."""
+        write_lines(formatter, "Examples", self.examples)
+
+
+def write_lines(formatter: click.HelpFormatter, title: str, lines: Sequence[str]) -> None:
+    """Write a section of lines that must not be wrapped."""
+    with formatter.section(title):
+        for line in lines:
+            formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
+def command(name: str, *, examples: Sequence[str]) -> Callable[[Callable[..., Any]], Command]:
+    """Decorate a function as a command that also takes the global options after its name.
+
+    They are hidden there, so that its help shows what is its own. A letter that the command has
+    given another meaning keeps that one.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Command:
+        made = click.command(name, cls=Command, examples=examples)(function)
+        taken = {letter for option in made.params for letter in option.opts}
+        for option in global_options(hidden=True):
+            option.opts = [letter for letter in option.opts if letter not in taken]
+            made.params.append(option)
+        return made
+
+    return decorate
+
+
+def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:
+    if value and not context.resilient_parsing:
+        setattr(context.ensure_object(Invocation), str(option.name), value)

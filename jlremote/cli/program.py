@@ -1,0 +1,58 @@
+"""The program `jlr`: its commands and its global options."""
+
+from __future__ import annotations
+
+import click
+
+from jlremote import __version__
+from jlremote.cli.invocation import Invocation, global_options
+from jlremote.cli.lazy import LazyGroup
+
+# name: where it is, and its line in the help. Nothing here is imported before it is called.
+COMMANDS = {
+    "start": ("start:start", "Start or reuse a session and open it in the browser."),
+    "open": ("open:open_session", "Open a running session in the browser."),
+    "url": ("open:url", "Print a session's URL and nothing else."),
+    "list": ("sessions:list_sessions", "List the sessions, a line each."),
+    "status": ("sessions:status", "Show one session in full."),
+    "logs": ("logs:logs", "Show the log of a session's Jupyter server."),
+    "stop": ("stop:stop", "Stop a session, and its container if you say so."),
+    "disconnect": ("disconnect:disconnect", "End the connection to a host; work there goes on."),
+    "demo": ("demo:demo", "Try jlr on this machine, without a server."),
+    "completion": ("completion:completion", "Print the completion script for your shell."),
+}
+
+
+EXAMPLES = (
+    "jlr start dgx cont1                    # JupyterLab in container cont1 on dgx",
+    "jlr start dgx cont1 --image me/torch   # created from the image if there is none",
+    "jlr open                               # the browser again",
+    "jlr stop                               # stop it; the container stays",
+    "jlr demo                               # try it without a server",
+)
+EXIT_CODES = (
+    "  0  done                  5  host unreachable",
+    "  1  expected failure      6  no such session, container, image or file",
+    "  2  usage                 7  busy: kernels, a GPU, a port",
+    "  3  a bug of ours       130  interrupted",
+    "  4  authentication or host key",
+)
+
+
+@click.group(
+    cls=LazyGroup,
+    table=COMMANDS,
+    sections={"Examples": EXAMPLES, "Exit codes": EXIT_CODES},
+    params=global_options(),
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.pass_context
+def jlr(context: click.Context) -> None:
+    """JupyterLab of a container on a remote GPU host, in your browser.
+
+    HOST is whatever `ssh HOST` takes. SESSION is the container's name, or `host/name`; left out, it
+    is the only session or the latest. Global options may also follow the command.
+    """
+    context.ensure_object(Invocation)

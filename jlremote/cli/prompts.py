@@ -1,0 +1,136 @@
+"""Put questions to the person at the terminal, as ssh does: on `/dev/tty`, whatever stdin is."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import TextIO
+
+from jlremote.errors import NeedsAuthentication
+from jlremote.questions import Question
+from jlremote.text import one_line, printable
+
+_FINGERPRINT = re.compile(r"\b(?:SHA256|MD5):\S+")
+_MEANING = {
+    "host-key": "the host's key is unknown and somebody must accept it",
+    "passphrase": "a key's passphrase is needed",
+    "password": "a password is needed",
+    "code": "a one-time code is needed",
+    "remember": "somebody must say whether to remember it",
+}
+
+
+class Nobody:
+    """The `Asker` of `--no-input`: every question is refused."""
+
+    def ask(self, question: Question) -> str:
+        """Refuse.
+
+        Raises:
+            NeedsAuthentication: always.
+
+        """
+        raise _nobody(question, "without `--no-input`")
+
+
+class Person:
+    """The `Asker` of a terminal.
+
+    Args:
+        paused: keeps the spinner away while the question is on the screen.
+
+    """
+
+    def __init__(self, paused: Callable[[], AbstractContextManager[None]]) -> None:
+        self._paused = paused
+
+    def ask(self, question: Question) -> str:
+        """Return the answer; `yes` or `no` for a question that wants one.
+
+        Raises:
+            NeedsAuthentication: there is no terminal, or the person ended it with Ctrl-D.
+
+        """
+        with contextlib.ExitStack() as stack:
+            try:
+                terminal = stack.enter_context(_terminal())
+            except OSError as failure:
+                raise _nobody(question, "in a terminal") from failure
+            stack.enter_context(self._paused())
+            return _answer(question, terminal)
+
+
+def _nobody(question: Question, remedy: str) -> NeedsAuthentication:
+    prompt = one_line(question.text).rstrip(": ?")
+    return NeedsAuthentication(
+        f"{_MEANING[question.kind]}, and nobody can be asked ({prompt})",
+        hint=f"run the command once {remedy}; the link remembers the answer",
+    )
+
+
+@contextlib.contextmanager
+def _terminal() -> Iterator[tuple[TextIO, TextIO]]:
+    # Two files, because one that is read and written wants to seek, which a terminal cannot.
+    with (
+        open("/dev/tty", encoding="utf-8", errors="replace") as reader,  # noqa: PTH123
+        open("/dev/tty", "w", encoding="utf-8", errors="replace") as writer,  # noqa: PTH123
+    ):
+        yield reader, writer
+
+
+def _answer(question: Question, terminal: tuple[TextIO, TextIO]) -> str:
+    prompt = printable(question.text).rstrip()
+    if question.kind == "host-key":
+        return _decision(f"{prompt} (yes/no/[fingerprint])? ", prompt, terminal)
+    if question.kind == "remember":
+        return _yes_or_no(_line(f"{prompt} (y/N) ", terminal, echo=True))
+    return _line(f"{prompt} ", terminal, echo=question.echo)
+
+
+def _decision(prompt: str, text: str, terminal: tuple[TextIO, TextIO]) -> str:
+    """Return `yes` or `no`; the host's fingerprint, pasted from elsewhere, means `yes`."""
+    fingerprints = _FINGERPRINT.findall(text)
+    while True:
+        typed = _line(prompt, terminal, echo=True).strip()
+        if typed.lower() in ("yes", "no"):
+            return typed.lower()
+        if any(typed == fingerprint.rstrip(".,") for fingerprint in fingerprints):
+            return "yes"
+        prompt = "Please type `yes`, `no` or the fingerprint: "
+
+
+def _yes_or_no(typed: str) -> str:
+    return "yes" if typed.strip().lower() in ("y", "yes") else "no"
+
+
+def _line(prompt: str, terminal: tuple[TextIO, TextIO], *, echo: bool) -> str:
+    reader, writer = terminal
+    with contextlib.nullcontext() if echo else _hidden(reader, writer):
+        writer.write(prompt)
+        writer.flush()
+        typed = reader.readline()
+    if not typed.endswith("\n"):
+        writer.write("\n")
+        raise NeedsAuthentication("the question was not answered", hint="run the command again")
+    return typed.removesuffix("\n")
+
+
+@contextlib.contextmanager
+def _hidden(reader: TextIO, writer: TextIO) -> Iterator[None]:
+    """Switch the terminal's echo off, and on again whatever happens."""
+    import termios
+
+    descriptor = reader.fileno()
+    before = termios.tcgetattr(descriptor)
+    silent = list(before)
+    silent[3] = before[3] & ~termios.ECHO
+    # Flushing drops what was typed ahead of the prompt: it was not meant for it.
+    termios.tcsetattr(descriptor, termios.TCSAFLUSH, silent)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSAFLUSH, before)
+        writer.write("\n")
+        writer.flush()

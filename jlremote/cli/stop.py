@@ -1,0 +1,57 @@
+"""`jlr stop`."""
+
+from __future__ import annotations
+
+import click
+
+from jlremote.cli import candidates
+from jlremote.cli.invocation import Invocation, command
+from jlremote.cli.terminal import answer
+from jlremote.errors import Usage
+
+
+@command(
+    "stop",
+    examples=(
+        "jlr stop",
+        "jlr stop dgx/cont1 --container",
+        "jlr stop cont1 --remove --force",
+        "jlr stop --all",
+    ),
+)
+@click.argument("session", required=False, shell_complete=candidates.sessions)
+@click.option("--container", is_flag=True, help="Stop the container too.")
+@click.option("--remove", is_flag=True, help="Stop the container and delete it.")
+@click.option("--all", "every", is_flag=True, help="Every session of every host.")
+@click.option("--force", is_flag=True, help="Even if kernels are busy.")
+@click.pass_obj
+def stop(
+    invocation: Invocation,
+    session: str | None,
+    container: bool,
+    remove: bool,
+    every: bool,
+    force: bool,
+) -> None:
+    """Stop a session: its Jupyter server, its kernels and the local port.
+
+    The container stays unless you say --container (stop it too) or --remove (and delete it, with
+    all that is in it and in no volume). Busy kernels are not stopped without --force.
+    """
+    if every and session:
+        raise Usage(
+            "`--all` goes with no session", hint=f"`jlr stop {session}` stops only that one"
+        )
+    from jlremote.workflow import stop as workflow
+    from jlremote.workflow.requests import StopRequest
+
+    request = StopRequest(container=container, remove=remove, force=force)
+    context = invocation.context()
+    if every:
+        reports = workflow.stop_all(request, context)
+    else:
+        reports = [workflow.stop(session, request, context)]
+    for report in reports:
+        answer(f"{report.host}/{report.name}: {', '.join(report.done) or 'nothing to stop'}")
+    if not reports:
+        context.progress.note("no sessions")

@@ -1,0 +1,54 @@
+"""What goes to the terminal: answers on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+from typing import Any, TextIO
+
+import click
+
+from jlremote.errors import JlrError
+
+
+def answer(text: str, *, newline: bool = True) -> None:
+    """Print what was asked for on stdout, at once.
+
+    Raises:
+        JlrError: stdout cannot take it, as on a full disk.
+
+    """
+    try:
+        click.echo(text, nl=newline, color=coloured(sys.stdout))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as failure:
+        reason = (failure.strerror or str(failure)).lower()
+        raise JlrError(f"cannot write the output: {reason}") from failure
+
+
+def answer_json(value: Any) -> None:
+    """Print one JSON value on stdout."""
+    answer(json.dumps(value, indent=2))
+
+
+def tell(text: str) -> None:
+    """Print what a person may want to know on stderr; a stderr that is gone is no failure."""
+    try:
+        click.echo(text, err=True, color=coloured(sys.stderr))
+    except OSError as failure:
+        if failure.errno not in (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF):
+            raise
+
+
+def coloured(stream: TextIO) -> bool:
+    """Return whether `stream` is a terminal whose owner wants colours (https://no-color.org)."""
+    return watched(stream) and not os.environ.get("NO_COLOR")
+
+
+def watched(stream: TextIO) -> bool:
+    """Return whether `stream` is a terminal that can move its cursor."""
+    return stream.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
