@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
+import paramiko
 from paramiko import common
 
 from jlremote.ssh.tuning import FIRST_WINDOW, window_for
@@ -99,13 +100,14 @@ class ChannelTable:
 def _dispatch_by_name(transport: Any) -> None:
     """Let the transport call the methods of the channel it has, not always `paramiko.Channel`'s."""
 
-    def calling(name: str) -> Callable[[Any, Any], Any]:
+    def calling(handler: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        name = handler.__name__
+        if getattr(paramiko.Channel, name, None) is not handler:
+            return handler  # the transport's own, which looks at the channel itself
         return lambda channel, message: getattr(channel, name)(message)
 
-    handlers = type(transport)._channel_handler_table.items()
-    transport._channel_handler_table = {
-        kind: calling(handler.__name__) for kind, handler in handlers
-    }
+    handlers = transport._channel_handler_table.items()
+    transport._channel_handler_table = {kind: calling(handler) for kind, handler in handlers}
 
 
 def _catch_refusals(transport: Any, table: ChannelTable) -> None:

@@ -6,11 +6,13 @@ import socket
 import threading
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from jlremote.errors import ConnectionTimedOut, JlrError
 from jlremote.host.target import Target
 from jlremote.ssh.contract import Connection, Gateway
 from jlremote.ssh.loop import Loop
+from jlremote.ssh.relay import Relay
 from jlremote.ssh.splice import Splice
 from jlremote.ssh.tunnel_channel import TunnelChannel, direct_tcpip
 from jlremote.ssh.waiting_page import is_page_load, waiting_page
@@ -66,6 +68,7 @@ class Reception:
         self._total = 0
         self._last_failure: str | None = None
         self._obstacle: JlrError = ConnectionTimedOut("the host does not answer")
+        self._relay: Relay | None = None
         self._asking = False
         self._ticking = False
         self._closing = threading.Event()
@@ -90,6 +93,8 @@ class Reception:
         self._closing.set()
         for splice in list(self._splices):
             splice.close()
+        if self._relay is not None:
+            self._relay.retire()
 
     # What splices tell: `Opening`.
 
@@ -123,10 +128,21 @@ class Reception:
             self._enqueue(splice)
 
     def _connect(self, splice: Splice, connection: Connection, target: Target) -> None:
+        if target.relay is not None:
+            self._relay_to(connection.transport, target).connect(splice)
+            return
         channel = TunnelChannel(connection.transport, splice, self._loop.call)
         splice.join(channel)
         origin = splice.socket.getsockname()
         channel.ask(b"direct-tcpip", direct_tcpip(target.address, target.port, origin))
+
+    def _relay_to(self, transport: Any, target: Target) -> Relay:
+        relay = self._relay
+        if relay is None or not relay.leads_to(transport, target):
+            if relay is not None:
+                relay.retire()
+            self._relay = relay = Relay(transport, target, self._loop)
+        return relay
 
     def _enqueue(self, splice: Splice) -> None:
         self._queue.append(splice)

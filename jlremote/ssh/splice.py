@@ -115,7 +115,7 @@ class Splice:
         """See `Receiver`."""
         self._loop.call(lambda: self._be_refused(reason))
 
-    def received(self, data: bytes) -> int:
+    def received(self, data: bytes | memoryview) -> int:
         """See `Receiver`."""
         with self._lock:
             if self._closed:
@@ -185,6 +185,8 @@ class Splice:
         far = self._far
         assert far is not None
         piece = self._loop.piece[: min(far.room(), PIECE)]
+        if not piece:
+            return
         try:
             count = self.socket.recv_into(piece)
         except BlockingIOError:
@@ -228,7 +230,7 @@ class Splice:
 
     def _update(self) -> None:
         """Watch the socket for what can go on now, or close when nothing can."""
-        if self._closed or self._far is None:
+        if self._closed or not self._started or self._far is None:
             return
         over = self._far_closed or (self._local_ended and self._far_ended)
         if over and not self._kept:

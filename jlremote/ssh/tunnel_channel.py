@@ -72,15 +72,26 @@ class TunnelChannel:
 
     Public methods are for the loop's thread. Those with an underscore that are not private to this
     class are paramiko's names: the transport calls them.
+
+    Args:
+        transport: the `paramiko.Transport`.
+        receiver: who is told what happens.
+        call: does something in the loop's thread.
+        complained: gets a session's standard error, in the transport's thread.
     """
 
     def __init__(
-        self, transport: Any, receiver: Receiver, call: Callable[[Callable[[], None]], None]
+        self,
+        transport: Any,
+        receiver: Receiver,
+        call: Callable[[Callable[[], None]], None],
+        complained: Callable[[bytes], None] = lambda _: None,
     ) -> None:
         self._transport = transport
         self._table = ChannelTable.of(transport)
         self._receiver = receiver
         self._call = call
+        self._complained = complained
         self._lock = threading.Lock()
         self._number = self._table.add(self)
         self._peer = 0
@@ -215,9 +226,10 @@ class TunnelChannel:
             self._consume(taken)
 
     def _feed_extended(self, message: Any) -> None:
-        """Drop a session's standard error: nobody reads it, so it counts as passed on."""
+        """Pass a session's standard error on."""
         message.get_int()
         data = message.get_binary()
+        self._complained(data)
         with self._lock:
             self._credit -= len(data)
             self._consume(len(data))

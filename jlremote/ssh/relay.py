@@ -1,0 +1,238 @@
+"""The way to a server on a container's own loopback: a relay inside, reached by the engine's exec.
+
+One process for a forward, whatever the number of its connections: each engine exec costs 0.1 s, and
+sshd allows ten sessions. `relay_program.py` tells the protocol.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import secrets
+import shlex
+import struct
+from typing import Any
+
+from jlremote.host.target import Target
+from jlremote.ssh.loop import Loop
+from jlremote.ssh.relay_program import CLOSE, CREDIT, DATA, END, HEAD, OPEN, OPENED, REFUSED
+from jlremote.ssh.relay_stream import RelayStream
+from jlremote.ssh.splice import Splice
+from jlremote.ssh.tunnel_channel import TunnelChannel
+
+_SHELL = b"exec /bin/sh -s"
+_COMPLAINT_LIMIT = 2000
+_LAST_NUMBER = 0xFFFFFFFF
+
+
+@functools.cache
+def _program() -> str:
+    return (importlib.resources.files("jlremote.ssh") / "relay_program.py").read_text("utf-8")
+
+
+def relay_argv(target: Target, marker: str) -> tuple[str, ...]:
+    """Return the command that runs the relay.
+
+    Args:
+        target: its `relay` is an argv that runs Python 3.6 or later where the server listens, with
+            stdin and stdout attached and no terminal, such as `docker exec -i NAME python3`.
+        marker: what the relay prints, with a newline, when it is ready.
+    """
+    return (*(target.relay or ()), "-c", _program(), marker, target.address, str(target.port))
+
+
+class Relay:
+    """A relay process at work, and the receiver of the session that it runs in.
+
+    Attributes:
+        over: it has ended, or was told to; a new one is needed.
+    """
+
+    def __init__(self, transport: Any, target: Target, loop: Loop) -> None:
+        self.call = loop.call
+        self.over = False
+        self._transport = transport
+        self._target = target
+        self._marker = secrets.token_hex(16)
+        self._streams: dict[int, RelayStream] = {}
+        self._last_number = 0
+        self._ready = False
+        self._retired = False
+        self._lost = False
+        self._waiting = bytearray()
+        self._complaint = bytearray()
+        self._input = bytearray()
+        self._body: RelayStream | None = None
+        self._body_left = 0
+        self._channel = TunnelChannel(transport, self, self.call, self._complained)
+        self._channel.ask(b"session")
+
+    def leads_to(self, transport: Any, target: Target) -> bool:
+        """Return whether it may serve another connection, on this transport to this target."""
+        same = self._transport is transport and self._target == target
+        return same and not self.over and self._last_number < _LAST_NUMBER
+
+    def connect(self, splice: Splice) -> None:
+        """Open a stream for `splice`."""
+        self._last_number += 1
+        stream = RelayStream(self, self._last_number, splice)
+        self._streams[stream.number] = stream
+        splice.join(stream)
+        self.send(OPEN, stream.number)
+
+    def retire(self) -> None:
+        """End when the last stream has."""
+        self._retired = True
+        if not self._streams:
+            self._end()
+
+    def leave(self, stream: RelayStream) -> None:
+        """Close a stream."""
+        if self._streams.pop(stream.number, None) is None:
+            return
+        self.send(CLOSE, stream.number)
+        if self._retired and not self._streams:
+            self._end()
+
+    def room(self) -> int:
+        """Return how many bytes of DATA may be sent now."""
+        return 0 if self._waiting or not self._ready else self._channel.room()
+
+    def send(self, kind: int, number: int, count: int = 0, body: memoryview | None = None) -> None:
+        """Send a frame; what the channel has no room for waits."""
+        if self.over:
+            return
+        self._waiting += HEAD.pack(kind, number, count)
+        if body is not None:
+            self._waiting += body
+        self._flush()
+
+    def _flush(self) -> None:
+        room = self._channel.room()
+        if not (self._ready and self._waiting and room > 0):
+            return
+        with memoryview(self._waiting) as waiting:
+            self._channel.send(waiting[:room])
+        del self._waiting[:room]
+
+    def _end(self) -> None:
+        self.over = True
+        self._channel.close()
+
+    # What the channel tells, in the transport's thread: `Receiver`.
+
+    def opened(self) -> None:
+        """See `Receiver`."""
+        self.call(self._start)
+
+    def refused(self, reason: str) -> None:
+        """See `Receiver`."""
+        self.over = True
+        self._complaint += f"the host opens no session: {reason}".encode()
+        self.call(self._stop)
+
+    def received(self, data: bytes) -> int:
+        """See `Receiver`."""
+        if self._ready:
+            self._parse(memoryview(data))
+        else:
+            self._await_marker(data)
+        return len(data)
+
+    def writable(self) -> None:
+        """See `Receiver`."""
+        self.call(self._go_on)
+
+    def ended(self) -> None:
+        """See `Receiver`."""
+        self.over = True
+        self.call(self._stop)
+
+    closed = ended
+
+    def lost(self) -> None:
+        """See `Receiver`."""
+        self._lost = True
+        self.ended()
+
+    def _complained(self, data: bytes) -> None:
+        if not self._ready:
+            self._complaint += data[:_COMPLAINT_LIMIT]
+
+    def _await_marker(self, data: bytes) -> None:
+        """Skip what login files print."""
+        self._input += data
+        noise, marker, frames = self._input.partition(self._marker.encode() + b"\n")
+        if marker:
+            self._input = bytearray()
+            self._ready = True
+            self.call(self._go_on)
+            self._parse(memoryview(bytes(frames)))
+        else:
+            self._input = noise[-_COMPLAINT_LIMIT:]
+
+    def _parse(self, data: memoryview) -> None:
+        while data:
+            if self._body_left:
+                piece = data[: self._body_left]
+                self._body_left -= len(piece)
+                if self._body is not None:
+                    self._body.received(piece)
+                data = data[len(piece) :]
+                continue
+            missing = HEAD.size - len(self._input)
+            self._input += data[:missing]
+            data = data[missing:]
+            if len(self._input) == HEAD.size:
+                kind, number, count = HEAD.unpack(self._input)
+                self._input.clear()
+                self._act(kind, self._streams.get(number), count)
+
+    def _act(self, kind: int, stream: RelayStream | None, count: int) -> None:
+        if kind == DATA:
+            self._body, self._body_left = stream, count
+        if stream is None:
+            return  # late: the stream was closed meanwhile
+        if kind == OPENED:
+            stream.splice.opened()
+        elif kind == REFUSED:
+            stream.splice.refused(f"nothing listens on port {self._target.port} there")
+        elif kind == CREDIT:
+            stream.credited(count)
+        elif kind == END:
+            stream.splice.ended()
+        elif kind == CLOSE:
+            stream.splice.closed()
+
+    # In the loop's thread.
+
+    def _start(self) -> None:
+        """Start the relay by a shell's script: the login shell may quote in ways of its own.
+
+        Nothing follows the line until the marker comes: dash reads ahead, and what it has read is
+        lost to the program that takes its place.
+        """
+        self._channel.request(b"exec", struct.pack(">I", len(_SHELL)) + _SHELL)
+        script = f"exec {shlex.join(relay_argv(self._target, self._marker))}\n".encode()
+        self._channel.send(memoryview(script))
+
+    def _go_on(self) -> None:
+        self._flush()
+        if not self._waiting:
+            for stream in list(self._streams.values()):
+                stream.splice.writable()
+
+    def _stop(self) -> None:
+        """Tell all streams that the relay is gone; one that never began is not tried again."""
+        self._channel.close()
+        streams, self._streams = self._streams, {}
+        for stream in streams.values():
+            if self._ready or self._lost:
+                stream.splice.lost()
+            else:
+                stream.splice.refused(self._reason())
+
+    def _reason(self) -> str:
+        lines = bytes(self._complaint or self._input).decode("utf-8", "replace").split("\n")
+        said = [line.strip() for line in lines if line.strip()]
+        return f"the relay did not start: {said[-1] if said else 'it ended at once'}"

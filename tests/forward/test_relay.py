@@ -1,0 +1,222 @@
+"""A server that only its own container reaches, through a relay inside.
+
+Here the relay runs on the host itself: to the protocol it is all the same.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import shlex
+import socket
+import struct
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from jlremote.host.target import Target
+from jlremote.ssh import relay_program
+from jlremote.ssh.forwarder import TunnelForward
+from jlremote.ssh.relay import relay_argv
+from tests.forward.parts import (
+    Server,
+    SwitchedGateway,
+    ask,
+    connect,
+    is_turned_away,
+    read_all,
+    serving,
+    until,
+)
+
+MEGABYTE = 1 << 20
+
+
+def through_relay(server: Server, *relay: str) -> Target:
+    return Target("127.0.0.1", server.port, relay or (sys.executable,))
+
+
+def drain(sock: socket.socket) -> None:
+    read_all(sock)
+
+
+def relay_processes() -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        argv = process.info["cmdline"] or []
+        if len(argv) == 6 and argv[1] == "-c" and "relay.py" in argv[2]:
+            found.append(process)
+    return found
+
+
+@pytest.fixture
+def up(transport: Any, gateway: SwitchedGateway, echo_server: Server) -> SwitchedGateway:
+    gateway.up(transport, through_relay(echo_server))
+    return gateway
+
+
+def test_its_text_is_python_3_6() -> None:
+    text = Path(relay_program.__file__).read_text(encoding="utf-8")
+    ast.parse(text, feature_version=(3, 6))
+    assert "__future__" not in text
+
+
+@pytest.mark.parametrize("size", [0, 1, 32768, 9 * MEGABYTE + 17])
+def test_bytes_come_back_unchanged(up: SwitchedGateway, forward: TunnelForward, size: int) -> None:
+    question = os.urandom(size)
+    answer: list[bytes] = []
+    with connect(forward.local_port) as sock:
+        reader = threading.Thread(target=lambda: answer.append(read_all(sock)))
+        reader.start()
+        sock.sendall(question)
+        sock.shutdown(socket.SHUT_WR)
+        reader.join(60)
+    assert hashlib.sha256(answer[0]).digest() == hashlib.sha256(question).digest()
+
+
+def test_two_hundred_connections_share_one_process(
+    up: SwitchedGateway, forward: TunnelForward
+) -> None:
+    socks = [connect(forward.local_port) for _ in range(200)]
+    for number, sock in enumerate(socks):
+        sock.sendall(b"%06d" % number)
+    for number, sock in enumerate(socks):
+        assert sock.recv(6, socket.MSG_WAITALL) == b"%06d" % number
+    assert len(relay_processes()) == 1
+    for sock in socks:
+        sock.close()
+    until(lambda: forward.traffic().open == 0, "the end of the connections")
+
+
+def test_either_end_may_end_first_and_still_read(
+    transport: Any, gateway: SwitchedGateway, forward: TunnelForward
+) -> None:
+    heard: list[bytes] = []
+
+    def speak_first(sock: socket.socket) -> None:
+        sock.sendall(b"all I have to say")
+        sock.shutdown(socket.SHUT_WR)
+        heard.append(read_all(sock))
+
+    with serving(speak_first) as server:
+        gateway.up(transport, through_relay(server))
+        with connect(forward.local_port) as sock:
+            assert read_all(sock) == b"all I have to say"
+            sock.sendall(b"x" * MEGABYTE)
+            sock.shutdown(socket.SHUT_WR)
+            until(lambda: heard == [b"x" * MEGABYTE], "the other half")
+
+
+def test_a_reset_reaches_the_far_end(
+    transport: Any, gateway: SwitchedGateway, forward: TunnelForward
+) -> None:
+    with serving(drain) as server:
+        gateway.up(transport, through_relay(server))
+        sock = connect(forward.local_port)
+        sock.sendall(b"hello")
+        until(lambda: forward.traffic().open == 1, "the connection")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        sock.close()
+        until(lambda: bool(server.errors), "the reset")
+        assert isinstance(server.errors[0], ConnectionResetError)
+
+
+def test_a_slow_reader_neither_blocks_the_others_nor_fills_memory(
+    transport: Any, gateway: SwitchedGateway, forward: TunnelForward
+) -> None:
+    sent: list[int] = []
+
+    def send_or_echo(sock: socket.socket) -> None:
+        if sock.recv(1) == b"q":
+            sock.sendall(b"quick")
+            return
+        block = b"z" * MEGABYTE
+        while True:
+            sock.sendall(block)
+            sent.append(MEGABYTE)
+
+    with serving(send_or_echo) as server:
+        gateway.up(transport, through_relay(server))
+        stuck = [connect(forward.local_port) for _ in range(5)]
+        for sock in stuck:
+            sock.sendall(b"s")
+            assert sock.recv(1) == b"z"
+        assert ask(forward.local_port, b"q") == b"quick"
+        (relay,) = relay_processes()
+        assert relay.memory_info().rss < 40 * MEGABYTE
+        for sock in stuck:
+            sock.close()
+
+
+def test_a_port_where_nobody_listens_closes_at_once(
+    transport: Any, gateway: SwitchedGateway, forward: TunnelForward
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    gateway.up(transport, Target("127.0.0.1", port, (sys.executable,)))
+    assert is_turned_away(forward.local_port, b"hello")
+    assert forward.traffic().last_failure == f"nothing listens on port {port} there"
+
+
+def test_a_relay_that_dies_is_started_again(up: SwitchedGateway, forward: TunnelForward) -> None:
+    with connect(forward.local_port) as cut:
+        cut.sendall(b"x")
+        assert cut.recv(1) == b"x"
+        (first,) = relay_processes()
+        first.kill()
+        with pytest.raises(ConnectionResetError):
+            cut.recv(1)
+    assert ask(forward.local_port, b"again") == b"again"
+    (second,) = relay_processes()
+    assert second.pid != first.pid
+
+
+def test_a_relay_that_cannot_start_says_why(
+    transport: Any, gateway: SwitchedGateway, forward: TunnelForward, echo_server: Server
+) -> None:
+    gateway.up(transport, through_relay(echo_server, "/no/such/python"))
+    assert is_turned_away(forward.local_port, b"hello")
+    assert "/no/such/python" in (forward.traffic().last_failure or "")
+
+
+def test_noise_of_login_files_is_skipped(
+    transport: Any, gateway: SwitchedGateway, forward: TunnelForward, echo_server: Server
+) -> None:
+    noisy = ("sh", "-c", 'echo "Welcome\nto `lab`"; exec "$0" "$@"', sys.executable)
+    gateway.up(transport, through_relay(echo_server, *noisy))
+    assert ask(forward.local_port, b"hello") == b"hello"
+
+
+@pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
+def test_no_shell_swallows_the_first_frames(shell: str, echo_server: Server) -> None:
+    """The line is read, and what follows the marker belongs to the relay."""
+    if not Path(shell).exists():
+        pytest.skip(f"{shell} is not installed")
+    argv = relay_argv(through_relay(echo_server), "ready")
+    process = psutil.Popen([shell, "-s"], stdin=-1, stdout=-1)
+    process.stdin.write(f"exec {shlex.join(argv)}\n".encode())
+    process.stdin.flush()
+    assert process.stdout.readline() == b"ready\n"
+    process.stdin.write(relay_program.HEAD.pack(relay_program.OPEN, 1, 0))
+    process.stdin.flush()
+    head = process.stdout.read(relay_program.HEAD.size)
+    assert relay_program.HEAD.unpack(head) == (relay_program.OPENED, 1, 0)
+    process.communicate()
+    assert process.returncode == 0
+
+
+def test_the_relay_ends_with_the_forward(
+    transport: Any, gateway: SwitchedGateway, echo_server: Server
+) -> None:
+    gateway.up(transport, through_relay(echo_server))
+    forward = TunnelForward(0, gateway)
+    forward.start()
+    assert ask(forward.local_port, b"hello") == b"hello"
+    assert len(relay_processes()) == 1
+    forward.stop()
+    until(lambda: not relay_processes(), "the end of the relay")
