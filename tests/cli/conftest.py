@@ -1,0 +1,159 @@
+"""A laptop of its own for each test, and workflows that refuse what no test has announced."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from jlremote.cli import boundary
+from jlremote.storage import sessions
+from jlremote.workflow.report import Kernel, SessionReport
+
+WORKFLOWS = (
+    "start.start",
+    "start.plan",
+    "open.address",
+    "listing.reports",
+    "listing.report",
+    "logs.log",
+    "stop.stop",
+    "stop.stop_all",
+    "disconnect.disconnect",
+    "browser.open_in_browser",
+)
+
+URL = "http://127.0.0.1:8888/cont1/lab?token=5ec2e7"
+REPORT = SessionReport(
+    name="cont1",
+    host="dgx",
+    container="cont1",
+    runtime="docker",
+    state="up",
+    url=URL,
+    local_port=8888,
+    image="nvcr.io/nvidia/pytorch:24.05-py3",
+    gpus="all",
+    kernels=(Kernel("work/train.ipynb", "busy", "2026-01-02T03:04:05Z"),),
+)
+
+
+@pytest.fixture(autouse=True)
+def laptop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a home of its own, without settings, sessions or a display."""
+    for name in [name for name in os.environ if name.startswith(("JLR_", "XDG_"))]:
+        monkeypatch.delenv(name)
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    run = tmp_path / "run"
+    run.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(run))
+    for name in ("state", "config", "cache", "data"):
+        variable = f"XDG_{name.upper()}_HOME"
+        monkeypatch.setenv(variable, str(tmp_path / name))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TERM", "xterm-256color")
+    return tmp_path
+
+
+@dataclass
+class Workflows:
+    """What the commands call; a call that no test has announced fails."""
+
+    patch: pytest.MonkeyPatch
+    answers: dict[str, Any] = field(default_factory=dict)
+    calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
+
+    def will(self, name: str, answer: Any) -> None:
+        """Announce a call: it returns `answer`, raises it, or calls it with the arguments."""
+        self.answers[name] = answer
+
+    def take_over(self, name: str) -> None:
+        """Stand in for the function `name` of a workflow."""
+        module, _, function = name.partition(".")
+        self.patch.setattr(
+            import_module(f"jlremote.workflow.{module}"),
+            function,
+            lambda *arguments, **options: self._call(name, *arguments, **options),
+        )
+
+    def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
+        self.calls.append((name, arguments, options))
+        if name not in self.answers:
+            raise AssertionError(f"nobody expected a call of {name}{arguments}")
+        answer = self.answers[name]
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer(*arguments, **options) if callable(answer) else answer
+
+    def arguments(self, name: str) -> tuple[Any, ...]:
+        """Return the arguments of the only call of `name`."""
+        [arguments] = [arguments for called, arguments, _ in self.calls if called == name]
+        return arguments
+
+
+@pytest.fixture
+def workflows(monkeypatch: pytest.MonkeyPatch) -> Workflows:
+    fakes = Workflows(monkeypatch)
+    for name in WORKFLOWS:
+        fakes.take_over(name)
+    return fakes
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    stdout: str
+    stderr: str
+
+
+class Jlr(Protocol):
+    def __call__(self, *argv: str) -> Outcome: ...
+
+
+@pytest.fixture
+def jlr(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Jlr]:
+    """Run the whole command line in this process, where workflows can be faked."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+
+    def call(*argv: str) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["jlr", *argv])
+        capfd.readouterr()
+        code = boundary.run()
+        printed = capfd.readouterr()
+        return Outcome(code, printed.out, printed.err)
+
+    yield call
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def process() -> Jlr:
+    """Run the command line as a process of its own."""
+
+    def call(*argv: str) -> Outcome:
+        done = subprocess.run(
+            [sys.executable, "-m", "jlremote", *argv], capture_output=True, text=True, timeout=60
+        )
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    return call
+
+
+def remember(*records: tuple[str, str]) -> None:
+    """Have the laptop know sessions by host and name, the latest first."""
+    for age, (host, name) in enumerate(records):
+        sessions.save(
+            sessions.SessionRecord(
+                host=host, name=name, runtime="docker", local_port=8888 + age, last_used=1e9 - age
+            )
+        )

@@ -1,0 +1,224 @@
+"""`jlr start`: flags and settings become one request; stdout carries the answer alone."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jlremote.errors import Busy, NotFound, Unreachable
+from jlremote.workflow.requests import StartRequest
+from tests.cli.conftest import REPORT, URL, Jlr, Workflows
+
+
+@pytest.fixture(autouse=True)
+def started(workflows: Workflows) -> None:
+    workflows.will("start.start", REPORT)
+    workflows.will("browser.open_in_browser", None)
+
+
+def settle(laptop: Path, text: str) -> None:
+    folder = laptop / "config" / "jlr"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text(text)
+
+
+def test_the_url_is_the_only_line_on_stdout(jlr: Jlr, workflows: Workflows) -> None:
+    outcome = jlr("start", "dgx", "cont1")
+    assert (outcome.code, outcome.stdout) == (0, URL + "\n")
+    assert workflows.arguments("start.start")[0] == StartRequest(host="dgx", container="cont1")
+    assert workflows.arguments("browser.open_in_browser") == (URL, None)
+
+
+def test_every_option_reaches_the_request(jlr: Jlr, workflows: Workflows) -> None:
+    argv = "start me@dgx cont1 --image torch -v /a:/b --volume /c:/d:ro -e A=1 --env B -w /work"
+    rest = "-u 1000:1000 --shm-size 1g --gpus all --port 9999 --runtime docker --no-browser"
+    assert jlr(*argv.split(), *rest.split()).code == 0
+    assert workflows.arguments("start.start")[0] == StartRequest(
+        host="me@dgx",
+        container="cont1",
+        runtime="docker",
+        image="torch",
+        volumes=("/a:/b", "/c:/d:ro"),
+        environment=("A=1", "B"),
+        workdir="/work",
+        user="1000:1000",
+        shm_size="1g",
+        gpus="all",
+        local_port=9999,
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "request_"),
+    [
+        ("--python", StartRequest(host="dgx", runtime="none", python="lab")),
+        ("--conda-env", StartRequest(host="dgx", runtime="none", conda_env="lab")),
+    ],
+)
+def test_an_environment_can_be_named(
+    option: str, request_: StartRequest, jlr: Jlr, workflows: Workflows
+) -> None:
+    jlr("start", "dgx", "--runtime", "none", option, "lab")
+    assert workflows.arguments("start.start")[0] == request_
+
+
+def test_two_environments_are_one_too_many(jlr: Jlr) -> None:
+    outcome = jlr("start", "dgx", "--python", "p", "--conda-env", "c")
+    assert outcome.code == 2
+    assert "`--python` and `--conda-env` exclude each other" in outcome.stderr
+
+
+def test_what_no_flag_says_comes_from_the_settings(
+    jlr: Jlr, workflows: Workflows, laptop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(
+        laptop,
+        """
+        [profiles.torch]
+        image = "from-profile"
+        shm-size = "8g"
+        [hosts.dgx]
+        container = "mine"
+        profile = "torch"
+        env = ["A=host"]
+        browser = "firefox"
+        """,
+    )
+    monkeypatch.setenv("JLR_GPUS", "2")
+    assert jlr("start", "dgx", "--image", "from-flag", "-e", "B=flag").code == 0
+    assert workflows.arguments("start.start")[0] == StartRequest(
+        host="dgx",
+        container="mine",
+        image="from-flag",
+        shm_size="8g",
+        gpus="2",
+        environment=("A=host", "B=flag"),
+    )
+    assert workflows.arguments("browser.open_in_browser") == (URL, "firefox")
+
+
+def test_a_mistake_in_the_settings_is_usage(jlr: Jlr, laptop: Path) -> None:
+    settle(laptop, "[defaults]\nimgae = 'x'\n")
+    outcome = jlr("start", "dgx")
+    assert outcome.code == 2
+    assert "unknown key `defaults.imgae`" in outcome.stderr
+
+
+def test_json_is_one_object_with_the_promised_fields(jlr: Jlr, workflows: Workflows) -> None:
+    def start(request: object, context: object) -> object:
+        with context.progress.step("Connect"):  # type: ignore[attr-defined]
+            context.progress.note("noise")  # type: ignore[attr-defined]
+        return REPORT
+
+    workflows.will("start.start", start)
+    outcome = jlr("start", "dgx", "cont1", "--json", "--no-browser")
+    session = json.loads(outcome.stdout)
+    promised = {"name", "host", "container", "runtime", "state", "url", "local_port", "image"}
+    assert promised | {"gpus"} <= session.keys()
+    assert (session["url"], session["local_port"]) == (URL, 8888)
+    assert outcome.stderr == ""
+
+
+def test_errors_with_json_still_go_to_stderr(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("start.start", NotFound("no container `cont1`", hint="name an image"))
+    outcome = jlr("start", "dgx", "cont1", "--json")
+    assert (outcome.code, outcome.stdout) == (6, "")
+    assert outcome.stderr == "error: no container `cont1`\nhint: name an image\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--no-browser",), ("--browser", "none"), ("--no-browser", "--browser", "firefox")],
+)
+def test_no_browser_is_opened_when_none_is_wanted(
+    arguments: tuple[str, ...], jlr: Jlr, workflows: Workflows
+) -> None:
+    outcome = jlr("start", "dgx", "cont1", *arguments)
+    assert (outcome.code, outcome.stdout) == (0, URL + "\n")
+    assert not [name for name, *_ in workflows.calls if name.startswith("browser")]
+
+
+def test_without_a_browser_the_person_is_told_to_open_the_url(
+    jlr: Jlr, workflows: Workflows
+) -> None:
+    workflows.will("browser.open_in_browser", "there is no display here")
+    outcome = jlr("start", "dgx", "cont1")
+    assert (outcome.code, outcome.stdout) == (0, URL + "\n")
+    assert "there is no display here; open the URL yourself" in outcome.stderr
+
+
+def test_a_browser_that_was_asked_for_and_is_not_there_is_a_failure(
+    jlr: Jlr, workflows: Workflows
+) -> None:
+    workflows.will("browser.open_in_browser", "there is no browser `opera` here")
+    outcome = jlr("start", "dgx", "cont1", "--browser", "opera")
+    assert (outcome.code, outcome.stdout) == (1, URL + "\n")
+    assert "error: there is no browser `opera` here" in outcome.stderr
+
+
+def test_a_notebook_is_opened_in_the_session_that_was_started(
+    jlr: Jlr, workflows: Workflows
+) -> None:
+    workflows.will("open.address", "http://there")
+    outcome = jlr("start", "dgx", "cont1", "--notebook", "work/train.ipynb")
+    assert outcome.stdout == "http://there\n"
+    assert workflows.arguments("open.address")[:2] == ("dgx/cont1", "work/train.ipynb")
+    assert workflows.arguments("browser.open_in_browser")[0] == "http://there"
+
+
+def test_dry_run_shows_the_plan_and_starts_nothing(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("start.plan", ("docker create 'a b'", "docker start cont1"))
+    outcome = jlr("start", "dgx", "cont1", "--dry-run")
+    assert outcome.stdout == "docker create 'a b'\ndocker start cont1\n"
+    assert [name for name, *_ in workflows.calls] == ["start.plan"]
+    as_json = jlr("start", "dgx", "cont1", "--dry-run", "--json").stdout
+    assert json.loads(as_json) == {"commands": ["docker create 'a b'", "docker start cont1"]}
+
+
+def test_v_is_the_engines_letter_and_says_so(jlr: Jlr) -> None:
+    outcome = jlr("start", "dgx", "cont1", "-v", "--no-browser")
+    assert outcome.code == 2
+    assert "`-v` is --volume here" in outcome.stderr
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "http"])
+def test_a_port_that_cannot_be_is_usage(port: str, jlr: Jlr, workflows: Workflows) -> None:
+    assert jlr("start", "dgx", "--port", port).code == 2
+    assert not workflows.calls
+
+
+@pytest.mark.parametrize(("error", "code"), [(Busy("port 9"), 7), (Unreachable("dgx"), 5)])
+def test_failures_keep_their_exit_codes(
+    error: Exception, code: int, jlr: Jlr, workflows: Workflows
+) -> None:
+    workflows.will("start.start", error)
+    assert jlr("start", "dgx").code == code
+
+
+def test_global_options_may_stand_before_or_after_the_command(
+    jlr: Jlr, workflows: Workflows, laptop: Path
+) -> None:
+    config = laptop / "ssh_config"
+    config.touch()
+    options = ("--ssh-config", str(config), "--no-input", "--quiet")
+    for argv in ((*options, "start", "dgx"), ("start", "dgx", *options)):
+        workflows.calls.clear()
+        assert jlr(*argv).code == 0
+        context = workflows.arguments("start.start")[1]
+        assert context.ssh_config == config
+        assert type(context.asker).__name__ == "Nobody"
+
+
+def test_the_ssh_config_may_come_from_the_environment(
+    jlr: Jlr, workflows: Workflows, laptop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (laptop / "other").touch()
+    monkeypatch.setenv("JLR_SSH_CONFIG", str(laptop / "other"))
+    jlr("start", "dgx")
+    assert workflows.arguments("start.start")[1].ssh_config == laptop / "other"
+
+
+def test_an_ssh_config_that_is_not_there_is_usage(jlr: Jlr) -> None:
+    outcome = jlr("--ssh-config", "/no/such/file", "start", "dgx")
+    assert outcome.code == 2
+    assert "/no/such/file" in outcome.stderr
