@@ -131,10 +131,10 @@ class Relay:
         self._complaint += f"the host opens no session: {reason}".encode()
         self.call(self._stop)
 
-    def received(self, data: bytes) -> int:
+    def received(self, data: memoryview) -> int:
         """See `Receiver`."""
         if self._ready:
-            self._parse(memoryview(data))
+            self._parse(data)
         else:
             self._await_marker(data)
         return len(data)
@@ -159,7 +159,7 @@ class Relay:
         if not self._ready:
             self._complaint += data[:_COMPLAINT_LIMIT]
 
-    def _await_marker(self, data: bytes) -> None:
+    def _await_marker(self, data: memoryview) -> None:
         """Skip what login files print."""
         self._input += data
         noise, marker, frames = self._input.partition(self._marker.encode() + b"\n")

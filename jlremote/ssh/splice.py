@@ -115,7 +115,7 @@ class Splice:
         """See `Receiver`."""
         self._loop.call(lambda: self._be_refused(reason))
 
-    def received(self, data: bytes | memoryview) -> int:
+    def received(self, data: memoryview) -> int:
         """See `Receiver`."""
         with self._lock:
             if self._closed:
@@ -125,7 +125,7 @@ class Splice:
                 return 0
             sent = self._write(data)
             if sent < len(data):
-                self._kept += memoryview(data)[sent:]
+                self._kept += data[sent:]
                 self._loop.call(self._update)
             return sent
 
@@ -210,7 +210,7 @@ class Splice:
         assert self._far is not None
         self._far.consumed(sent)
 
-    def _write(self, data: bytes | memoryview) -> int:
+    def _write(self, data: memoryview) -> int:
         """Write what the socket takes; hold the lock."""
         try:
             return self.socket.send(data)

@@ -20,6 +20,7 @@ from paramiko.kex_curve25519 import KexCurve25519
 
 from jlremote.errors import LinkLost
 from jlremote.ssh.algorithms import Offer
+from jlremote.ssh.packetizer import Packetizer
 from jlremote.ssh.wire_format import key_type
 
 # paramiko logs to stderr by itself where nobody configured logging. Its log stays available to
@@ -51,7 +52,9 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
 
     def __init__(self, sock: Any, offer: Offer, *, window: int = _WINDOW) -> None:
         _send_at_once(sock)
-        super().__init__(sock, default_window_size=window, strict_kex=True)
+        super().__init__(
+            sock, default_window_size=window, strict_kex=True, packetizer_class=Packetizer
+        )
         self._preferred_ciphers = offer.ciphers
         self._preferred_macs = offer.macs
         self._preferred_kex = tuple(name for name in offer.key_exchange if name in self._kex_info)

@@ -20,8 +20,6 @@ from paramiko import common
 from jlremote.ssh.channel_table import ChannelTable
 from jlremote.ssh.tuning import FIRST_WINDOW, LARGEST_PACKET
 
-_PACKET_OVERHEAD = 64
-
 
 class Receiver(Protocol):
     """What wants to know of a channel. All is called from the transport's thread: do not block."""
@@ -34,7 +32,7 @@ class Receiver(Protocol):
         """Learn that the far end does not want the channel; nothing else follows."""
         ...
 
-    def received(self, data: bytes) -> int:
+    def received(self, data: memoryview) -> int:
         """Return how much of `data` was passed on; the rest is kept and told to `consumed`."""
         ...
 
@@ -112,11 +110,12 @@ class TunnelChannel:
         """Ask the far end to open the channel; `opened` or `refused` tells the answer."""
         self._asked = time.monotonic()
         opening = struct.pack(">III", self._number, self._window, LARGEST_PACKET)
-        self._send(common.cMSG_CHANNEL_OPEN + _string(kind) + opening + details)
+        self._send((common.cMSG_CHANNEL_OPEN, _string(kind), opening, details))
 
     def request(self, kind: bytes, details: bytes = b"") -> None:
         """Send a request of a session channel that wants no answer, such as `exec`."""
-        self._send(self._head(common.cMSG_CHANNEL_REQUEST) + _string(kind) + b"\0" + details)
+        head = self._head(common.cMSG_CHANNEL_REQUEST)
+        self._send((head, _string(kind), b"\0", details))
 
     def room(self) -> int:
         """Return how many bytes `send` takes now."""
@@ -127,13 +126,13 @@ class TunnelChannel:
         with self._lock:
             self._room -= len(data)
         head = self._head(common.cMSG_CHANNEL_DATA)
-        for start in range(0, len(data), self._packet):
-            piece = data[start : start + self._packet]
-            self._send(b"".join((head, struct.pack(">I", len(piece)), piece)))
+        starts = range(0, len(data), self._packet)
+        pieces = [data[start : start + self._packet] for start in starts]
+        self._send(*((head, len(piece).to_bytes(4, "big"), piece) for piece in pieces))
 
     def send_end(self) -> None:
         """Tell the far end that nothing more will be sent."""
-        self._send(self._head(common.cMSG_CHANNEL_EOF))
+        self._send((self._head(common.cMSG_CHANNEL_EOF),))
 
     def consumed(self, count: int) -> None:
         """Tell that `count` bytes which `received` did not take were passed on; any thread."""
@@ -150,7 +149,7 @@ class TunnelChannel:
             return
         self._close_sent = True
         if self._open:
-            self._send(self._head(common.cMSG_CHANNEL_CLOSE))
+            self._send((self._head(common.cMSG_CHANNEL_CLOSE),))
         if self._close_received:
             self._release()
 
@@ -171,19 +170,24 @@ class TunnelChannel:
             more = self._window - self._credit - self._unread
             self._credit += max(0, more)
         if more > 0 and not self._close_sent:
-            adjust = struct.pack(">I", more)
-            self._send(self._head(common.cMSG_CHANNEL_WINDOW_ADJUST) + adjust)
+            self._send((self._head(common.cMSG_CHANNEL_WINDOW_ADJUST), more.to_bytes(4, "big")))
 
     def _head(self, kind: bytes) -> bytes:
-        return kind + struct.pack(">I", self._peer)
+        return kind + self._peer.to_bytes(4, "big")
 
-    def _send(self, content: bytes) -> None:
+    def _send(self, *payloads: tuple[bytes | memoryview, ...]) -> None:
+        transport = self._transport
         try:
-            self._transport._send_user_message(_Payload(content))
-        except (paramiko.SSHException, EOFError, OSError):
-            # The transport's thread finds the connection broken as well, and tells all channels;
-            # but a key exchange that never ends is only seen here.
-            self._transport.close()
+            with transport.clear_to_send_lock:
+                if transport.clear_to_send.is_set():
+                    transport.packetizer.send_payloads(payloads)
+                    return
+            for parts in payloads:  # waits for the end of a key exchange
+                transport._send_user_message(_Payload(b"".join(parts)))
+        except paramiko.SSHException:
+            transport.close()  # the key exchange does not end
+        except (EOFError, OSError):
+            return  # the transport's thread finds the connection broken as well, and tells
 
     def _release(self) -> None:
         with self._lock:
@@ -192,6 +196,7 @@ class TunnelChannel:
                 return
             self._released = True
             unread, self._unread = self._unread, 0
+        self._transport.packetizer.sinks.pop(self._number, None)
         self._table.remove(self._number)
         self._table.unread(-unread)
 
@@ -201,10 +206,11 @@ class TunnelChannel:
         self._table.answered(time.monotonic() - self._asked)
         self._peer = number
         self._room = window
-        self._packet = max(1, packet - _PACKET_OVERHEAD)
+        self._packet = packet
         self._open = True
+        self._transport.packetizer.sinks[self._number] = self._take
         if self._close_sent:  # given up meanwhile: `close` could not name the peer's channel yet
-            self._call(lambda: self._send(self._head(common.cMSG_CHANNEL_CLOSE)))
+            self._call(lambda: self._send((self._head(common.cMSG_CHANNEL_CLOSE),)))
             return
         self._receiver.opened()
 
@@ -215,7 +221,10 @@ class TunnelChannel:
         self._receiver.refused(reason)
 
     def _feed(self, message: Any) -> None:
-        data = message.get_binary()
+        self._take(memoryview(message.get_binary()))
+
+    def _take(self, data: memoryview) -> None:
+        """Take what comes; straight from the packetizer where its cipher allows."""
         taken = self._receiver.received(data)
         kept = len(data) - taken
         if kept:

@@ -15,7 +15,9 @@ import paramiko
 
 from jlremote.errors import ConnectionTimedOut, JlrError
 from jlremote.host.target import Target
+from jlremote.ssh.algorithms import Offer
 from jlremote.ssh.contract import Connection
+from jlremote.ssh.transport import Transport
 from tests.lab.sshd import SSHServer
 
 
@@ -126,10 +128,10 @@ def until(condition: Callable[[], bool], what: str, timeout: float = 20) -> None
         time.sleep(0.01)
 
 
-def new_transport(sshd: SSHServer, key: Path) -> paramiko.Transport:
-    sock = socket.create_connection(("127.0.0.1", sshd.port))
-    transport = paramiko.Transport(sock)
-    transport.connect(username="root", pkey=paramiko.Ed25519Key(filename=str(key)))
+def new_transport(sshd: SSHServer, key: Path) -> Transport:
+    transport = Transport(socket.create_connection(("127.0.0.1", sshd.port)), Offer())
+    transport.handshake(10)
+    transport.auth_publickey("root", paramiko.Ed25519Key(filename=str(key)))
     return transport
 
 

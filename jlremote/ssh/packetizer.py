@@ -1,0 +1,242 @@
+"""SSH packets, read and written in large pieces.
+
+paramiko reads a packet in two or three calls of `recv`, each behind a `poll`, copies it four times,
+and writes each packet by itself. This one does so too until keys are agreed, and with ciphers other
+than AES-GCM; with AES-GCM, which every server of the last ten years has, it reads all that is there
+at once and writes several packets at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import paramiko
+from paramiko import common
+from paramiko.packet import NeedRekeyException
+from paramiko.packet import Packetizer as PlainPacketizer
+
+# OpenSSH takes no larger packet either.
+_LARGEST_PACKET = 256 * 1024
+_BUFFER = 1 << 20
+_TAG = 16
+_BLOCK = 16
+_LEAST_PADDING = 4
+_PADDING = bytes(2 * _BLOCK)
+# Linux takes 1,024 pieces at once.
+_MOST_PIECES = 512
+_CAN_GATHER = hasattr(socket.socket, "sendmsg")  # not on Windows
+_ALL = 0xFFFFFFFF
+
+Sink = Callable[[memoryview], None]
+
+
+class _Keys:
+    """One direction's AES-GCM state, RFC 5647: the nonce counts packets."""
+
+    def __init__(self, engine: Any, nonce: bytes) -> None:
+        self.engine = engine
+        self._fixed = nonce[:4]
+        self._count = int.from_bytes(nonce[4:], "big")
+
+    def nonce(self) -> bytes:
+        """Return the next packet's nonce."""
+        nonce = self._fixed + self._count.to_bytes(8, "big")
+        self._count = (self._count + 1) & 0xFFFFFFFFFFFFFFFF
+        return nonce
+
+
+class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no types
+    """paramiko's packetizer with a way of its own for AES-GCM.
+
+    Attributes:
+        sinks: by a channel's number, who takes the data that comes on it; whoever is not here
+            gets messages from the transport. Called from the transport's thread.
+    """
+
+    # OpenSSH's own limit for these ciphers, RFC 4344 allows 16 times as much. Each exchange stops
+    # both directions for two round trips.
+    REKEY_BYTES = 1 << 32
+
+    def __init__(self, sock: Any) -> None:
+        super().__init__(sock)
+        self.sinks: dict[int, Sink] = {}
+        self._socket = sock
+        self._is_socket = isinstance(sock, socket.socket)
+        self._keys_in: _Keys | None = None
+        self._keys_out: _Keys | None = None
+        self._decompress: Callable[[bytes], bytes] | None = None
+        self._compress: Callable[[bytes], bytes] | None = None
+        self._buffer = memoryview(bytearray(_BUFFER if self._is_socket else 0))
+        self._start = self._end = 0
+        self._received = self._sent = 0
+        self._sending = threading.Lock()
+        self._exchange_asked = False
+
+    # What paramiko's transport calls.
+
+    def close(self) -> None:
+        """Close the socket, and wake whoever waits for it."""
+        if self._is_socket:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+        super().close()
+
+    def set_inbound_cipher(self, *, aead: bool = False, iv_in: Any = None, **rest: Any) -> None:
+        """Use new keys for what comes."""
+        super().set_inbound_cipher(aead=aead, iv_in=iv_in, **rest)
+        self._received = 0
+        self._exchange_asked = False
+        self._keys_in = None
+        if aead and self._is_socket:
+            self._keys_in = _Keys(rest["block_engine"], iv_in)
+            # Its end wakes a thread that reads: it need not look whether it was closed.
+            self._socket.settimeout(None)
+
+    def set_outbound_cipher(self, *, aead: bool = False, iv_out: Any = None, **rest: Any) -> None:
+        """Use new keys for what goes."""
+        super().set_outbound_cipher(aead=aead, iv_out=iv_out, **rest)
+        self._sent = 0
+        self._keys_out = None
+        if aead and self._is_socket:
+            self._keys_out = _Keys(rest["block_engine"], iv_out)
+
+    def set_inbound_compressor(self, compressor: Callable[[bytes], bytes]) -> None:
+        """Decompress from now on."""
+        super().set_inbound_compressor(compressor)
+        self._decompress = compressor
+
+    def set_outbound_compressor(self, compressor: Callable[[bytes], bytes]) -> None:
+        """Compress from now on."""
+        super().set_outbound_compressor(compressor)
+        self._compress = compressor
+
+    def send_message(self, message: Any) -> None:
+        """Send one message."""
+        if self._keys_out is None:
+            super().send_message(message)
+        else:
+            self.send_payloads([(message.asbytes(),)])
+
+    def read_message(self) -> tuple[int, Any]:
+        """Return the next message that is not for a sink, and its kind.
+
+        Raises:
+            EOFError: the connection ended.
+            NeedRekeyException: new keys are due.
+            paramiko.SSHException: a packet is mangled.
+        """
+        while self._keys_in is not None:
+            payload = self._read_payload(self._keys_in)
+            kind = payload[0]
+            if kind == common.MSG_CHANNEL_DATA:
+                sink = self.sinks.get(int.from_bytes(payload[1:5], "big"))
+                if sink is not None:
+                    sink(payload[9 : 9 + int.from_bytes(payload[5:9], "big")])
+                    self._ask_for_exchange()
+                    continue
+            message = paramiko.Message(bytes(payload[1:]))
+            message.seqno = (self._Packetizer__sequence_number_in - 1) & _ALL
+            return kind, message
+        kind, message = super().read_message()
+        return kind, message
+
+    def send_payloads(self, payloads: Sequence[tuple[bytes | memoryview, ...]]) -> None:
+        """Send several messages at once, each given in parts."""
+        keys = self._keys_out
+        if keys is None:
+            for parts in payloads:
+                super().send_message(paramiko.Message(b"".join(parts)))
+            return
+        with self._sending:
+            pieces: list[bytes] = []
+            for parts in payloads:
+                pieces += self._seal(keys, parts)
+            self._write(pieces)
+
+    def _seal(self, keys: _Keys, parts: tuple[bytes | memoryview, ...]) -> tuple[bytes, bytes]:
+        """Return a packet's length, which stays readable, and the rest, which does not."""
+        if self._compress is not None:
+            parts = (self._compress(b"".join(parts)),)
+        size = 1 + sum(map(len, parts))
+        padding = _BLOCK - size % _BLOCK
+        if padding < _LEAST_PADDING:
+            padding += _BLOCK
+        length = (size + padding).to_bytes(4, "big")
+        # What pads need not be random: nothing is known of an AES-GCM text from parts of it.
+        plain = b"".join((bytes((padding,)), *parts, _PADDING[:padding]))
+        self._count_sent(len(plain))
+        return length, keys.engine.encrypt(keys.nonce(), plain, length)
+
+    def _write(self, pieces: list[bytes]) -> None:
+        try:
+            while pieces:
+                some, pieces = pieces[:_MOST_PIECES], pieces[_MOST_PIECES:]
+                sent = self._socket.sendmsg(some) if _CAN_GATHER else 0
+                if sent < sum(map(len, some)):
+                    self._socket.sendall(memoryview(b"".join(some))[sent:])
+        except OSError as error:
+            raise EOFError("the connection broke") from error
+
+    def _read_payload(self, keys: _Keys) -> memoryview:
+        self._fill(4)
+        length = bytes(self._buffer[self._start : self._start + 4])
+        size = int.from_bytes(length, "big")
+        if size > _LARGEST_PACKET or size % _BLOCK:
+            raise paramiko.SSHException(f"a packet claims to have {size} bytes")
+        self._fill(4 + size + _TAG)
+        begin = self._start + 4
+        sealed = self._buffer[begin : begin + size + _TAG]
+        try:
+            plain = memoryview(keys.engine.decrypt(keys.nonce(), sealed, length))
+        except Exception as error:
+            raise paramiko.SSHException("a packet is not what was sent") from error
+        self._start = begin + size + _TAG
+        self._count_received(size)
+        payload = plain[1 : size - plain[0]]
+        if self._decompress is not None:
+            payload = memoryview(self._decompress(bytes(payload)))
+        return payload
+
+    def _fill(self, wanted: int) -> None:
+        """Read until `wanted` bytes are there."""
+        missing = wanted - (self._end - self._start)
+        if missing <= 0:
+            return
+        if self._start + wanted > len(self._buffer) or self._start == self._end:
+            rest = bytes(self._buffer[self._start : self._end])
+            self._buffer[: len(rest)] = rest
+            self._start, self._end = 0, len(rest)
+        while missing > 0:
+            try:
+                count = self._socket.recv_into(self._buffer[self._end :])
+            except OSError as error:
+                raise EOFError("the connection broke") from error
+            if not count:
+                raise EOFError("the server closed the connection")
+            self._end += count
+            missing -= count
+
+    def _count_received(self, size: int) -> None:
+        # paramiko's own count, should the next exchange of keys agree on another cipher.
+        self._Packetizer__sequence_number_in: int
+        self._Packetizer__sequence_number_in = (self._Packetizer__sequence_number_in + 1) & _ALL
+        self._received += size
+        if self._received > self.REKEY_BYTES:
+            self._trigger_rekey()
+
+    def _count_sent(self, size: int) -> None:
+        self._Packetizer__sequence_number_out: int
+        self._Packetizer__sequence_number_out = (self._Packetizer__sequence_number_out + 1) & _ALL
+        self._sent += size
+        if self._sent > self.REKEY_BYTES:
+            self._trigger_rekey()
+
+    def _ask_for_exchange(self) -> None:
+        """Let the transport renew the keys, once, when either direction has used them enough."""
+        if self.need_rekey() and not self._exchange_asked:
+            self._exchange_asked = True
+            raise NeedRekeyException

@@ -1,0 +1,152 @@
+"""The processes that the tunnel's benchmark puts together: each is one, as in real life.
+
+Run as `python -m tests.bench.tunnel_parts ROLE ARGUMENTS`; prints its port when it is ready, and
+ends when its stdin does.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from typing import cast
+
+import paramiko
+
+from jlremote.host.target import Target
+from jlremote.ssh.algorithms import Offer
+from jlremote.ssh.contract import Connection
+from jlremote.ssh.forwarder import TunnelForward
+from jlremote.ssh.transport import Transport
+
+BLOCK = bytes(1 << 20)
+_CHUNK = 256 * 1024
+_ROUTER_BUFFER = 16 << 20
+
+
+def _serve(port_of: socket.socket, handle: object) -> None:
+    while True:
+        accepted, _ = port_of.accept()
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        threading.Thread(target=handle, args=(accepted,), daemon=True).start()  # type: ignore[arg-type]
+
+
+def far_server() -> int:
+    """Serve what the first byte asks for: `d`own, `u`p, `e`cho; return the port."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    threading.Thread(target=_serve, args=(listener, _answer), daemon=True).start()
+    return int(listener.getsockname()[1])
+
+
+def _answer(sock: socket.socket) -> None:
+    with sock, suppress(OSError):
+        wish = sock.recv(1)
+        if wish == b"d":
+            for _ in range(int.from_bytes(sock.recv(4, socket.MSG_WAITALL), "big")):
+                sock.sendall(BLOCK)
+        elif wish == b"u":
+            count = 0
+            while got := sock.recv(1 << 20):
+                count += len(got)
+            sock.sendall(count.to_bytes(8, "big"))
+        elif wish == b"e":
+            while got := sock.recv(65536):
+                sock.sendall(got)
+
+
+def slow_line(port: int, delay: float, rate: float) -> int:
+    """Pass connections on to `port` as a line does that takes `delay` s each way; return the port.
+
+    Args:
+        port: where to.
+        delay: seconds in each direction.
+        rate: bytes a second in each direction.
+    """
+
+    def accept(near: socket.socket) -> None:
+        far = socket.create_connection(("127.0.0.1", port))
+        far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for one, other in ((near, far), (far, near)):
+            threading.Thread(target=_delay, args=(one, other, delay, rate), daemon=True).start()
+
+    listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+    threading.Thread(target=_serve, args=(listener, accept), daemon=True).start()
+    return int(listener.getsockname()[1])
+
+
+def _delay(source: socket.socket, sink: socket.socket, delay: float, rate: float) -> None:
+    queue: deque[tuple[float, bytes]] = deque()
+    changed = threading.Condition()
+    threading.Thread(target=_deliver, args=(queue, changed, sink), daemon=True).start()
+    free = time.monotonic()
+    data = b"-"
+    while data:
+        with suppress(OSError):
+            data = source.recv(_CHUNK)
+        free = max(free, time.monotonic()) + len(data) / rate
+        with changed:
+            queue.append((free + delay, data))
+            changed.notify()
+            changed.wait_for(lambda: sum(len(piece) for _, piece in queue) < _ROUTER_BUFFER)
+
+
+def _deliver(
+    queue: deque[tuple[float, bytes]], changed: threading.Condition, sink: socket.socket
+) -> None:
+    while True:
+        with changed:
+            changed.wait_for(lambda: bool(queue))
+            when, data = queue[0]
+        time.sleep(max(0.0, when - time.monotonic()))
+        with suppress(OSError):
+            if not data:
+                sink.shutdown(socket.SHUT_WR)
+                return
+            sink.sendall(data)
+        with changed:
+            queue.popleft()
+            changed.notify()
+
+
+class _Gateway:
+    """Hands out one connection, for ever."""
+
+    def __init__(self, transport: Transport, port: int) -> None:
+        self.transport = transport
+        self._target = Target("127.0.0.1", port)
+
+    def wait(self, timeout: float) -> tuple[Connection, Target]:
+        return cast("Connection", self), self._target
+
+
+def our_forwards(sshd_port: int, key: str, target_port: int, count: int) -> str:
+    """Start `count` forwards on one connection; return their ports."""
+    sock = socket.create_connection(("127.0.0.1", sshd_port))
+    transport = Transport(sock, Offer())
+    transport.handshake(10)
+    transport.auth_publickey("root", paramiko.Ed25519Key(filename=key))
+    forwards = [TunnelForward(0, _Gateway(transport, target_port)) for _ in range(count)]
+    for forward in forwards:
+        forward.start()
+    return " ".join(str(forward.local_port) for forward in forwards)
+
+
+def _main(role: str, *arguments: str) -> None:
+    if role == "far":
+        print(far_server(), flush=True)
+    elif role == "line":
+        port, delay, rate = arguments
+        print(slow_line(int(port), float(delay), float(rate)), flush=True)
+    elif role == "ours":
+        sshd_port, key, target_port, count = arguments
+        print(our_forwards(int(sshd_port), key, int(target_port), int(count)), flush=True)
+    sys.stdin.read()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])
