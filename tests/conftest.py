@@ -18,7 +18,7 @@ from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine, running_engine
 from tests.lab.laptop import Laptop
 from tests.lab.line import Line
-from tests.lab.place import Say
+from tests.lab.place import LabError, Say
 from tests.lab.programs import missing
 from tests.lab.remote_host import Keys, new_keys, new_laptop, running_sshd
 from tests.lab.sshd import SSHServer
@@ -43,8 +43,12 @@ def engine(say: Say) -> Iterator[Engine]:
     """The lab's dockerd, with every image of the lab."""
     if reasons := missing():
         refuse(reasons)
-    with running_engine(say) as running:
-        images.ensure(running, say)
+    with ExitStack() as stack:
+        try:
+            running = stack.enter_context(running_engine(say))
+            images.ensure(running, say)
+        except LabError as failure:
+            pytest.fail(f"the lab: {failure}", pytrace=False)
         yield running
 
 
