@@ -18,7 +18,7 @@ _SECRET = re.compile(
     r"""(?ix)
     ( (?: [\w-]* (?: token | passw(?:or)?d | passphrase | secret | api[_-]?key | xsrf ) [\w-]*
       | authorization )
-      ["']? \s* [=:] \s* (?: (?:bearer|token|basic) \s+ )? ["']? )
+      ["']? \s* [=:] \s* ["']? (?: (?:bearer|token|basic) \s+ )? )
     [^\s&"',;)}\]]+
     """
 )

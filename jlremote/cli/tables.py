@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
+from rich.cells import cell_len, set_cell_size
 
 from jlremote.cli.terminal import answer, watched
 from jlremote.text import one_line
@@ -25,30 +27,31 @@ _STATE_STYLES = {
 
 def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print aligned columns; on a terminal cut to its width, with the column STATE in colour."""
-    rows = [[one_line(cell) for cell in row] for row in rows]
+    cells = [list(headings), *([one_line(cell) for cell in row] for row in rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
     if watched(sys.stdout):
-        _show_rich(headings, rows)
-    else:
-        widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
-        for row in (headings, *rows):
-            answer("  ".join(map(str.ljust, row, widths)).rstrip())
+        widths = _fitted(widths, headings, shutil.get_terminal_size().columns)
+    for row in cells:
+        columns = zip(headings, row, widths, strict=True)
+        answer("  ".join(_cell(heading, cell, width) for heading, cell, width in columns).rstrip())
 
 
-def _show_rich(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def _cell(heading: str, cell: str, width: int) -> str:
+    cut = cell if cell_len(cell) <= width else set_cell_size(cell, width - 1) + "…"
+    padding = " " * (width - cell_len(cut))
+    if cell == heading:
+        return click.style(cut, bold=True) + padding
+    return (click.style(cut, fg=state_style(cell)) if heading == "STATE" else cut) + padding
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in headings:
-        # The first columns say which session it is; a narrow terminal takes from the others.
-        table.add_column(heading, no_wrap=True, overflow="ellipsis", min_width=min(len(heading), 8))
-    for row in rows:
-        cells = [Text(cell) for cell in row]
-        if "STATE" in headings:
-            cells[headings.index("STATE")].stylize(state_style(row[headings.index("STATE")]))
-        table.add_row(*cells)
-    Console(highlight=False).print(table)
+
+def _fitted(widths: Sequence[int], headings: Sequence[str], room: int) -> list[int]:
+    """Return widths that fit into `room`, taking from the widest; a heading's width stays."""
+    fitted = list(widths)
+    excess = sum(fitted) + 2 * (len(fitted) - 1) - room
+    for _ in range(excess):
+        widest = max(range(len(fitted)), key=lambda i: (fitted[i] > len(headings[i]), fitted[i]))
+        fitted[widest] -= fitted[widest] > len(headings[widest])
+    return fitted
 
 
 def state_style(state: str) -> str:

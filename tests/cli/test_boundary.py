@@ -1,0 +1,193 @@
+"""Every failure is one clear message on stderr and one exit code; nothing secret is kept."""
+
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jlremote import errors
+from jlremote.cli.bug_report import redacted
+from tests.cli.conftest import REPORT, Jlr, Workflows
+
+JLR = (sys.executable, "-m", "jlremote")
+
+
+def all_errors(root: type[errors.JlrError]) -> list[type[errors.JlrError]]:
+    return [root, *(error for branch in root.__subclasses__() for error in all_errors(branch))]
+
+
+CODES = {
+    errors.Usage: 2,
+    errors.Bug: 3,
+    errors.Authentication: 4,
+    errors.Unreachable: 5,
+    errors.NotFound: 6,
+    errors.Busy: 7,
+}
+
+
+@pytest.mark.parametrize("error", all_errors(errors.JlrError))
+def test_each_error_has_the_exit_code_of_its_branch(
+    error: type[errors.JlrError], jlr: Jlr, workflows: Workflows
+) -> None:
+    workflows.will("open.address", error("it failed", hint="mend it"))
+    outcome = jlr("url")
+    [code] = [code for branch, code in CODES.items() if issubclass(error, branch)] or [1]
+    assert outcome.code == code
+    assert outcome.stdout == ""
+    if error is not errors.Bug:
+        assert outcome.stderr == "error: it failed\nhint: mend it\n"
+
+
+def test_an_unexpected_failure_goes_to_a_log(jlr: Jlr, workflows: Workflows, laptop: Path) -> None:
+    url = "http://127.0.0.1:1/?token=5ec2e7"
+    workflows.will("open.address", KeyError(f"password='hunter2' at {url}"))
+    outcome = jlr("url", "--no-input")
+    assert outcome.code == 3
+    assert "Traceback" not in outcome.stderr
+    [log] = re.findall(r"the details are in `([^`]+)`", outcome.stderr)
+    text = Path(log).read_text()
+    assert Path(log).is_relative_to(laptop / "state" / "jlr")
+    assert stat.S_IMODE(Path(log).stat().st_mode) == 0o600
+    assert "KeyError" in text
+    assert "command: url" in text
+    for secret in ("5ec2e7", "hunter2"):
+        assert secret not in text + outcome.stderr
+
+
+def test_the_log_has_neither_arguments_nor_variables(
+    jlr: Jlr, workflows: Workflows, laptop: Path
+) -> None:
+    workflows.will("start.start", RuntimeError("no idea"))
+    assert jlr("start", "dgx", "--env", "HF=s3same").code == 3
+    [log] = (laptop / "state" / "jlr" / "log").iterdir()
+    assert "s3same" not in log.read_text()
+
+
+def test_a_bug_that_cannot_be_logged_is_still_told(
+    jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc")
+    workflows.will("open.address", KeyError("odd"))
+    outcome = jlr("url")
+    assert outcome.code == 3
+    assert "KeyError: 'odd'" in outcome.stderr
+    assert "its log cannot be kept" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "harmless"),
+    [
+        ("GET /lab?token=abc123&x=1", "GET /lab?token=***&x=1"),
+        ("{'Authorization': 'token abc123'}", "{'Authorization': 'token ***'}"),
+        ("Authorization: Bearer abc.def", "Authorization: Bearer ***"),
+        ("password='pw'", "password='***'"),
+        ('{"api_key": "k"}', '{"api_key": "***"}'),
+        ("JUPYTER_TOKEN=abc", "JUPYTER_TOKEN=***"),
+        ("the tokens of the parser", "the tokens of the parser"),
+    ],
+)
+def test_what_looks_like_a_secret_is_blotted_out(text: str, harmless: str) -> None:
+    assert redacted(text) == harmless
+
+
+@pytest.mark.parametrize(
+    ("argv", "message", "hint"),
+    [
+        (("strat",), "no such command `strat`", "did you mean `jlr start`?"),
+        (("lsit",), "no such command `lsit`", "did you mean `jlr list`?"),
+        (("xyzzy",), "no such command `xyzzy`", "`jlr --help` lists the commands"),
+        (("stop", "--contaner"), "no such option `--contaner`", "did you mean `--container`?"),
+        (("start",), "missing argument `HOST`", "`jlr start --help` shows what it takes"),
+        (("logs", "--tail", "x"), "`x` is not a valid integer", "`jlr logs --help`"),
+    ],
+)
+def test_usage_errors_read_like_all_others(
+    argv: tuple[str, ...], message: str, hint: str, jlr: Jlr
+) -> None:
+    outcome = jlr(*argv)
+    error, told = outcome.stderr.splitlines()
+    assert outcome.code == 2
+    assert error.startswith("error: ")
+    assert message in error
+    assert told.startswith("hint: ")
+    assert hint in told
+
+
+def test_without_a_command_the_help_is_shown_and_it_is_usage(process: Jlr) -> None:
+    outcome = process()
+    assert (outcome.code, outcome.stdout) == (2, "")
+    assert "Examples:" in outcome.stderr
+
+
+def test_an_interrupt_is_130(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("start.start", KeyboardInterrupt())
+    assert jlr("start", "dgx").code == 130
+
+
+def test_a_reader_that_leaves_early_is_no_failure_to_talk_about(process: Jlr) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [*JLR, "completion", "bash"], stdout=writer, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writer)
+    assert done.returncode == 1
+    assert done.stderr == ""
+
+
+def test_a_full_disk_under_stdout_is_one_clear_error() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*JLR, "completion", "bash"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1
+    assert done.stderr == "error: cannot write the output: no space left on device\n"
+
+
+@pytest.mark.parametrize("variable", ["XDG_STATE_HOME", "XDG_RUNTIME_DIR"])
+def test_a_place_for_files_that_cannot_be_written_is_one_clear_error(
+    variable: str, process: Jlr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, "/proc/self/fdinfo")
+    outcome = process("--no-input", "stop")
+    assert outcome.code in (1, 6)
+    assert outcome.stderr.startswith("error: ")
+    assert "Traceback" not in outcome.stderr
+
+
+def test_no_colour_reaches_what_is_no_terminal(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("listing.report", REPORT)
+    outcome = jlr("-v", "status")
+    assert "\x1b" not in outcome.stdout + outcome.stderr
+
+
+def test_a_killed_command_leaves_as_the_signal_says() -> None:
+    script = (
+        "import sys, time; from jlremote.cli import boundary; from jlremote.workflow import open\n"
+        "def wait(*_):\n"
+        "    try: print('waiting', flush=True); time.sleep(60)\n"
+        "    finally: print('unwound', flush=True)\n"
+        "open.address = wait; sys.argv = ['jlr', 'url']; sys.exit(boundary.run())"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"waiting\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.read() == b"unwound\n"
+        assert process.wait(10) == 128 + signal.SIGTERM
+
+
+def test_nohup_keeps_its_word() -> None:
+    script = (
+        "import signal, sys; from jlremote.cli import boundary\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN); sys.argv = ['jlr', '--version']\n"
+        "boundary.run(); print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "True"

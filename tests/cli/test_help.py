@@ -1,0 +1,67 @@
+"""The help of each command has examples, and the examples are what the program takes."""
+
+import shlex
+
+import click
+import pytest
+
+import jlremote
+from jlremote.cli.invocation import Command
+from jlremote.cli.program import COMMANDS, EXAMPLES, jlr
+from tests.cli.conftest import Jlr
+
+
+def command(name: str) -> Command:
+    found = jlr.get_command(click.Context(jlr), name)
+    assert isinstance(found, Command)
+    return found
+
+
+def calls(examples: tuple[str, ...] | list[str]) -> list[list[str]]:
+    """Return the arguments of each call of jlr in example lines, without comments and pipes."""
+    found = []
+    for line in examples:
+        inner = line.partition("$(")[2].partition(")")[0] or line
+        words = shlex.split(inner, comments=True)
+        end = next((index for index, word in enumerate(words) if word in ("|", ">")), len(words))
+        found.append(words[1:end])
+    return found
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_has_examples_and_fits_the_terminal(name: str, jlr: Jlr) -> None:
+    for flag in ("-h", "--help"):
+        outcome = jlr(name, flag)
+        assert outcome.code == 0
+        assert f"Usage: jlr {name}" in outcome.stdout
+        assert f"\nExamples:\n  {command(name).examples[0]}\n" in outcome.stdout
+        assert max(map(len, outcome.stdout.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_line_in_the_groups_help_tells_what_the_command_is(name: str) -> None:
+    assert command(name).name == name
+    assert (command(name).help or "").split()[0] == COMMANDS[name][1].split()[0]
+
+
+EVERY_CALL = [call for name in COMMANDS for call in calls(list(command(name).examples))]
+
+
+@pytest.mark.parametrize("call", [*EVERY_CALL, *calls(EXAMPLES)], ids=" ".join)
+def test_the_examples_are_valid(call: list[str]) -> None:
+    group = click.Context(jlr, info_name="jlr")
+    command(call[0]).make_context(call[0], call[1:], parent=group)
+
+
+def test_the_groups_help_has_every_command_and_every_exit_code(jlr: Jlr) -> None:
+    text = jlr("--help").stdout
+    for name, (_, line) in COMMANDS.items():
+        assert f"  {name} " in text
+        assert line in text
+    for code in (0, 1, 2, 3, 4, 5, 6, 7, 130):
+        assert f" {code}  " in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_version(jlr: Jlr) -> None:
+    assert jlr("--version").stdout == f"jlr {jlremote.__version__}\n"

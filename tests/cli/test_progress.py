@@ -1,0 +1,139 @@
+"""Steps are lines with times; a spinner turns where a person watches, once it gets slow."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import pytest
+
+from jlremote.cli.progress import Steps, duration
+
+STEPS = """
+import sys, time
+from jlremote.cli.progress import Steps
+steps = Steps(silent="silent" in sys.argv, verbose="verbose" in sys.argv)
+with steps.step("Connect to dgx"):
+    time.sleep(0.05)
+try:
+    with steps.step("Pull " + "a-very-long-image-name" * 4):
+        time.sleep(0.6)
+        steps.note("port 8888 is taken\\x1b[2J")
+        steps.command("docker run 'x y'")
+        with steps.paused():
+            print("QUESTION", file=sys.stderr)
+            time.sleep(0.5)
+            print("ANSWERED", file=sys.stderr)
+        with steps.step("Inner"):
+            pass
+        1 / 0
+except ZeroDivisionError:
+    pass
+print("rich" in sys.modules)
+"""
+
+
+def on_a_terminal(*argv: str, columns: int = 80, environment: dict[str, str] | None = None) -> str:
+    """Return what a terminal gets that is `columns` wide."""
+    ours, theirs = pty.openpty()
+    surroundings = os.environ | {"COLUMNS": str(columns)} | (environment or {})
+    argv = (sys.executable, "-c", STEPS, *argv)
+    with subprocess.Popen(argv, stdout=theirs, stderr=theirs, env=surroundings) as process:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                shown += os.read(ours, 65536)
+            except OSError:  # EIO: the process has ended
+                break
+        assert process.wait() == 0
+    os.close(ours)
+    return shown.decode().replace("\r\n", "\n")
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "\n")
+
+
+def test_a_person_sees_a_spinner_and_then_a_line_with_the_time() -> None:
+    shown = plain(on_a_terminal(columns=40))
+    assert re.search(r"^✓ Connect to dgx  0\.\ds$", shown, re.MULTILINE)
+    assert re.search(r"^✗ Pull (a-very-long-image-name){4}  1\.\ds$", shown, re.MULTILINE)
+    frames = [line for line in shown.splitlines() if line[:1] in "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" and line]
+    assert frames
+    assert all(len(frame) <= 40 for frame in frames)
+    assert all(re.search(r"…  \d\.\ds$", frame) for frame in frames)
+
+
+def test_the_spinner_stays_away_while_a_question_is_on_the_screen() -> None:
+    shown = on_a_terminal()
+    during = shown.partition("QUESTION\n")[2].partition("ANSWERED")[0]
+    assert during == ""
+
+
+def test_the_cursor_is_back_at_the_end() -> None:
+    shown = on_a_terminal()
+    assert shown.rfind("\x1b[?25h") > shown.rfind("\x1b[?25l") > 0
+
+
+def test_without_colour_there_is_none_and_the_steps_are_the_same() -> None:
+    shown = on_a_terminal(environment={"NO_COLOR": "1"})
+    assert "✓ Connect to dgx" in shown
+    assert not re.search(r"\x1b\[(3|4|9)", shown)
+
+
+@pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"PYTHONIOENCODING": "latin-1"}])
+def test_a_terminal_that_cannot_draw_gets_plain_lines(environment: dict[str, str]) -> None:
+    shown = on_a_terminal(environment=environment)
+    assert "✓" not in shown
+    assert "Connect to dgx: done (0." in shown
+    assert ": failed (1." in shown
+    assert shown.endswith("False\n"), "rich was imported for nothing"
+
+
+def test_what_is_no_terminal_gets_plain_lines(capfd: pytest.CaptureFixture[str]) -> None:
+    steps = Steps(verbose=True)
+    with steps.step("Connect to\n dgx"):
+        steps.note("a note\x1b[31m")
+        steps.command("docker ps")
+    out, err = capfd.readouterr()
+    assert (out, err) == ("", "a note\n+ docker ps\nConnect to dgx: done (0.0s)\n")
+
+
+def test_commands_are_shown_only_when_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
+    Steps().command("docker ps")
+    assert capfd.readouterr().err == ""
+
+
+def test_silence_is_silent_but_for_the_commands_that_were_asked_for() -> None:
+    assert on_a_terminal("silent").partition("QUESTION")[0] == ""
+    assert "docker run 'x y'" in on_a_terminal("silent", "verbose")
+
+
+def test_a_quick_command_never_imports_rich() -> None:
+    script = (
+        "import sys; from jlremote.cli.progress import Steps\n"
+        "with Steps().step('quick'): pass\n"
+        "sys.exit('rich' in sys.modules)"
+    )
+    ours, theirs = pty.openpty()
+    done = subprocess.run([sys.executable, "-c", script], stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    os.close(ours)
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.04, "0.0s"),
+        (9.94, "9.9s"),
+        (9.96, "10s"),
+        (59.4, "59s"),
+        (59.6, "1m 00s"),
+        (185, "3m 05s"),
+    ],
+)
+def test_times_are_short(seconds: float, words: str) -> None:
+    assert duration(seconds) == words

@@ -1,0 +1,176 @@
+"""Questions are asked on the terminal itself, whatever stdin and stdout are."""
+
+import contextlib
+import os
+import pty
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from jlremote.cli.prompts import Nobody
+from jlremote.errors import NeedsAuthentication
+from jlremote.questions import Question, QuestionKind
+
+ASK = """
+import contextlib, json, sys
+from jlremote.cli.prompts import Person
+from jlremote.errors import NeedsAuthentication
+from jlremote.questions import Question
+@contextlib.contextmanager
+def paused():
+    print("paused", file=sys.stderr)
+    yield
+    print("resumed", file=sys.stderr)
+kind, text = sys.argv[1:3]
+try:
+    print(json.dumps(Person(paused).ask(Question(kind, text, echo="echo" in sys.argv))))
+except NeedsAuthentication as refusal:
+    print(refusal.message)
+"""
+
+HOST_KEY = "The authenticity of host 'dgx' cannot be established.\nED25519 key is SHA256:abc/+d."
+
+
+class Terminal:
+    """A process with a terminal of its own, and pipes for the rest."""
+
+    def __init__(self, *argv: str) -> None:
+        self.ours, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", ASK, *argv],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: self._control(theirs),
+            pass_fds=[theirs],
+            text=True,
+        )
+        os.close(theirs)
+        self.screen = ""
+
+    @staticmethod
+    def _control(terminal: int) -> None:
+        import fcntl
+        import termios
+
+        os.setsid()
+        fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+    def wait_for(self, text: str) -> None:
+        deadline = time.monotonic() + 10
+        while text not in self.screen:
+            assert time.monotonic() < deadline, self.screen
+            self.screen += os.read(self.ours, 1024).decode()
+
+    def type(self, keys: str) -> None:
+        os.write(self.ours, keys.encode())
+
+    def result(self) -> tuple[str, str]:
+        """Return what the process printed, once it has ended; and read the screen to its end."""
+        with contextlib.suppress(OSError):  # EIO is how a terminal says that nobody is there
+            while more := os.read(self.ours, 1024):
+                self.screen += more.decode()
+        return self.process.communicate(timeout=10)
+
+    def close(self) -> None:
+        os.close(self.ours)
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture
+def terminal(request: pytest.FixtureRequest) -> Iterator[Terminal]:
+    terminal = Terminal(*request.param)
+    yield terminal
+    terminal.close()
+
+
+@pytest.mark.parametrize("terminal", [("password", "me@dgx's password:")], indirect=True)
+def test_a_password_is_asked_for_and_not_shown(terminal: Terminal) -> None:
+    terminal.wait_for("me@dgx's password: ")
+    terminal.type("hunter2\n")
+    assert terminal.result() == ('"hunter2"\n', "paused\nresumed\n")
+    assert "hunter2" not in terminal.screen
+
+
+@pytest.mark.parametrize("terminal", [("code", "Verification code:", "echo")], indirect=True)
+def test_what_may_be_seen_is_shown(terminal: Terminal) -> None:
+    terminal.wait_for("Verification code: ")
+    terminal.type("123456\n")
+    assert terminal.result()[0] == '"123456"\n'
+    assert "123456" in terminal.screen
+
+
+@pytest.mark.parametrize("terminal", [("host-key", HOST_KEY)], indirect=True)
+@pytest.mark.parametrize(
+    ("typed", "answer"), [("yes", "yes"), ("NO", "no"), ("SHA256:abc/+d", "yes")]
+)
+def test_a_host_key_wants_a_whole_word_or_the_fingerprint(
+    typed: str, answer: str, terminal: Terminal
+) -> None:
+    terminal.wait_for("(yes/no/[fingerprint])? ")
+    for not_enough in ("y", "SHA256:other", ""):
+        terminal.screen = ""
+        terminal.type(not_enough + "\n")
+        terminal.wait_for("Please type `yes`, `no` or the fingerprint: ")
+    terminal.type(typed + "\n")
+    assert terminal.result()[0] == f'"{answer}"\n'
+
+
+@pytest.mark.parametrize("terminal", [("remember", "Keep it in the keyring?")], indirect=True)
+@pytest.mark.parametrize(("typed", "answer"), [("y", "yes"), ("Yes", "yes"), ("", "no")])
+def test_remembering_is_off_unless_one_says_so(typed: str, answer: str, terminal: Terminal) -> None:
+    terminal.wait_for("(y/N) ")
+    terminal.type(typed + "\n")
+    assert terminal.result()[0] == f'"{answer}"\n'
+
+
+@pytest.mark.parametrize("terminal", [("password", "Password:")], indirect=True)
+def test_ctrl_d_turns_away(terminal: Terminal) -> None:
+    terminal.wait_for("Password: ")
+    terminal.type("\x04")
+    assert terminal.result()[0] == "the question was not answered\n"
+
+
+@pytest.mark.parametrize("terminal", [("password", "Password:")], indirect=True)
+def test_ctrl_c_leaves_the_terminal_as_it_was(terminal: Terminal) -> None:
+    import termios
+
+    before = termios.tcgetattr(terminal.ours)[3] & termios.ECHO
+    terminal.wait_for("Password: ")
+    assert not termios.tcgetattr(terminal.ours)[3] & termios.ECHO
+    terminal.type("\x03")
+    assert "KeyboardInterrupt" in terminal.result()[1]
+    assert termios.tcgetattr(terminal.ours)[3] & termios.ECHO == before
+
+
+@pytest.mark.parametrize("terminal", [("password", "\x1b[2Jdgx\x07's password:")], indirect=True)
+def test_a_host_cannot_drive_the_terminal_with_its_prompt(terminal: Terminal) -> None:
+    terminal.wait_for("dgx's password: ")
+    terminal.type("x\n")
+    terminal.result()
+    assert "\x1b" not in terminal.screen
+    assert "\x07" not in terminal.screen
+
+
+def test_without_a_terminal_nobody_is_asked() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, "password", "me@dgx's password:"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+    )
+    message = "a password is needed, and nobody can be asked (me@dgx's password)\n"
+    assert (done.stdout, done.stderr) == (message, "")
+
+
+@pytest.mark.parametrize("kind", ["host-key", "passphrase", "password", "code", "remember"])
+def test_with_no_input_every_question_is_refused_with_advice(kind: QuestionKind) -> None:
+    with pytest.raises(NeedsAuthentication) as refusal:
+        Nobody().ask(Question(kind, "x?"))
+    assert refusal.value.exit_code == 4
+    assert "`--no-input`" in (refusal.value.hint or "")

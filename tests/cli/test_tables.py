@@ -1,0 +1,93 @@
+"""Tables are aligned, fit the terminal, and cannot be driven by what a host calls its images."""
+
+import datetime
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from jlremote.cli import tables
+from jlremote.workflow.report import Kernel
+
+
+def since(**age: float) -> str:
+    now = datetime.datetime.now(datetime.UTC)
+    return (now - datetime.timedelta(**age)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+@pytest.mark.parametrize(
+    ("age", "words"),
+    [
+        ({"seconds": 40.4}, "40s"),
+        ({"minutes": 5}, "5m"),
+        ({"hours": 3, "minutes": 59}, "3h"),
+        ({"days": 2}, "2d"),
+        ({"seconds": -30}, "0s"),
+    ],
+)
+def test_a_time_is_told_in_its_largest_unit(age: dict[str, float], words: str) -> None:
+    assert tables.ago(since(**age)) == words
+
+
+def test_a_moment_without_a_zone_is_utc_and_nonsense_is_a_question_mark() -> None:
+    assert tables.ago(since(hours=3).removesuffix("Z")) == "3h"
+    assert tables.ago("yesterday") == "?"
+
+
+def kernel(state: str, **age: float) -> Kernel:
+    return Kernel("a.ipynb", state, since(**age))
+
+
+@pytest.mark.parametrize(
+    ("kernels", "words"),
+    [
+        (None, "?"),
+        ((), "none"),
+        ((kernel("busy", hours=1), kernel("idle"), kernel("starting")), "2 busy"),
+        ((kernel("idle", hours=5), kernel("idle", minutes=7)), "idle 7m"),
+    ],
+)
+def test_kernels_in_short(kernels: tuple[Kernel, ...] | None, words: str) -> None:
+    assert tables.kernels_in_short(kernels) == words
+
+
+TABLE = """
+from jlremote.cli import tables
+tables.show_table(
+    ("SESSION", "HOST", "STATE", "IMAGE"),
+    [("cont1", "dgx", "up", "nvcr.io/nvidia/pytorch:24.05-py3 [bold]"), ("c", "h", "down", "x")],
+)
+"""
+
+
+def shown(columns: int, **environment: str) -> str:
+    ours, theirs = pty.openpty()
+    surroundings = os.environ | {"COLUMNS": str(columns)} | environment
+    done = subprocess.run([sys.executable, "-c", TABLE], stdout=theirs, env=surroundings)
+    os.close(theirs)
+    text = os.read(ours, 65536).decode().replace("\r\n", "\n")
+    os.close(ours)
+    assert done.returncode == 0
+    return text
+
+
+def test_a_terminal_gets_colours_and_no_line_is_too_wide() -> None:
+    text = shown(44)
+    assert "\x1b[32mup" in text
+    assert "\x1b[31mdown" in text
+    lines = shown(44, NO_COLOR="1").splitlines()
+    assert "\x1b[3" not in "".join(lines)
+    assert all(len(line) <= 44 for line in lines)
+    assert "…" in lines[1]
+    assert "cont1" in lines[1]
+
+
+def test_a_wide_terminal_shows_everything_as_it_is() -> None:
+    assert "nvcr.io/nvidia/pytorch:24.05-py3 [bold]" in shown(120)
+
+
+def test_a_pipe_gets_everything_without_colours(capfd: pytest.CaptureFixture[str]) -> None:
+    tables.show_table(("A", "STATE"), [("long\x1b[2J name\n", "up"), ("x", "down")])
+    assert capfd.readouterr().out == "A          STATE\nlong name  up\nx          down\n"
