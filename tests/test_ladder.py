@@ -1,0 +1,184 @@
+"""Imports run one way: cli → workflow → link, jupyter, runtimes, storage → host → the leaves.
+
+On the other side of the link's socket, in its own process, the link's server may also use `ssh`.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
+
+LEAVES = {"errors", "questions", "text", "root"}
+MIDDLE = {"jupyter", "runtimes", "storage"}
+# What each room may import, besides itself and the leaves.
+LADDER = {
+    "cli": {"workflow", "storage"},
+    "workflow": {"link", "host", "demo", *MIDDLE},
+    "link": {"host", *MIDDLE},
+    "link server": {"link", "ssh", "host", *MIDDLE},
+    "jupyter": {"host", "runtimes", "storage"},
+    "runtimes": {"host", "storage"},
+    "ssh": {"host", "storage"},
+    "demo": {"storage"},
+    "storage": set(),
+    "host": set(),
+    "entry": {"cli"},
+    **{leaf: set() for leaf in LEAVES},
+}
+# What the commands load of the link; the rest of the room is loaded in the link's own process.
+CLIENT_SIDE = {
+    f"jlremote.link.{name}" for name in ("client", "dial", "files", "protocol", "states")
+}
+
+# Who alone may import a library.
+OWNERS = {
+    "click": {"cli"},
+    "rich": {"cli"},
+    "paramiko": {"ssh"},
+    "sshtunnel": {"ssh"},
+    "asyncssh": {"demo"},
+    "platformdirs": {"storage"},
+    "keyring": {"storage", "ssh"},
+}
+
+# What a module does that speaks to a person itself.
+SPEAKS = {"print", "input", "getpass"}
+STREAMS = {"stdin", "stdout", "stderr"}
+
+
+def modules() -> dict[str, ast.Module]:
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        name = ".".join(part for part in parts if part != "__init__")
+        found[name] = ast.parse(path.read_text("utf-8"), str(path))
+    return found
+
+
+MODULES = modules()
+
+
+def room(module: str) -> str:
+    parts = module.split(".")
+    if len(parts) == 1:
+        return "root"
+    if parts[1:2] == ["link"] and len(parts) == 3 and module not in CLIENT_SIDE:
+        return "link server"
+    return "entry" if parts[1] == "__main__" else parts[1]
+
+
+def imports(tree: ast.AST, *, module: str) -> Iterator[str]:
+    """Return what a module imports, wherever in it, in full names; types count too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} imports relatively"
+            assert node.module
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in MODULES else node.module
+
+
+def ours(module: str) -> set[str]:
+    """Return the modules of ours that `module` imports."""
+    found = set(imports(MODULES[module], module=module)) & MODULES.keys()
+    return found - {module}
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_a_room_imports_only_what_is_below_it(module: str) -> None:
+    here = room(module)
+    assert here in LADDER, f"{module} is in no room that the ladder knows"
+    allowed = LADDER[here] | LEAVES | {here}
+    too_high = {other for other in ours(module) if room(other) not in allowed}
+    assert not too_high, f"{module} ({here}) may import {sorted(allowed)}, not {too_high}"
+
+
+def test_there_is_no_cycle() -> None:
+    # Taking away what imports nothing that is left ends with nothing, unless there is a cycle.
+    left = {module: ours(module) for module in MODULES}
+    while free := {module for module, needed in left.items() if not needed & left.keys()}:
+        left = {module: needed for module, needed in left.items() if module not in free}
+    assert not left
+
+
+@pytest.mark.parametrize("library", OWNERS)
+def test_a_library_stays_in_its_room(library: str) -> None:
+    users = {
+        room(module)
+        for module, tree in MODULES.items()
+        if library in {name.partition(".")[0] for name in imports(tree, module=module)}
+    }
+    assert users <= OWNERS[library]
+
+
+def test_nothing_below_the_command_line_prints_or_asks() -> None:
+    speakers = [
+        f"{module}:{getattr(node, 'lineno', '?')}"
+        for module, tree in MODULES.items()
+        if room(module) not in ("cli", "entry")
+        for node in ast.walk(tree)
+        if speaks(node)
+    ]
+    # The link's process has no terminal; its stdout is a pipe on which it says that it is ready.
+    assert [place for place in speakers if not place.startswith("jlremote.link.process:")] == []
+
+
+def speaks(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id in SPEAKS
+    return (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "sys"
+        and node.attr in STREAMS
+    )
+
+
+def test_the_test_sees_what_it_looks_for() -> None:
+    """A ladder that finds nothing would hold everywhere."""
+    assert speaks(ast.parse("print(1)").body[0].value)  # type: ignore[attr-defined]
+    assert speaks(ast.parse("sys.stdin").body[0].value)  # type: ignore[attr-defined]
+    assert "jlremote.errors" in ours("jlremote.storage.paths")
+    assert "rich" in {
+        name.partition(".")[0] for m in MODULES for name in imports(MODULES[m], module=m)
+    }
+
+
+HEAVY = ("paramiko", "sshtunnel", "asyncssh", "cryptography")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("list",),
+        ("--no-input", "start", "-h"),
+        ("--no-input", "start", "host.invalid"),
+        ("open", "--no-browser"),
+        ("stop",),
+        ("completion", "bash"),
+    ],
+    ids=" ".join,
+)
+def test_the_process_of_a_command_never_loads_ssh(
+    argv: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.setenv("JLR_LINK_IDLE", "1")
+    script = (
+        "import sys; from jlremote.__main__ import main; main()\n"
+        f"print(sorted(set(sys.modules) & {{*{HEAVY}}}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *argv], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.splitlines()[-1:] == ["[]"], done.stderr
