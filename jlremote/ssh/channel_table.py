@@ -87,14 +87,14 @@ class ChannelTable:
             self._round_trip = min(self._round_trip or seconds, seconds)
 
     def grown(self, window: int) -> int:
-        """Return the next window of a channel whose reader emptied the last one.
+        """Return the next window of a channel whose reader took half of the last one.
 
-        It doubles until it covers the line, as TCP's own does; so a page that nobody reads holds
-        a first window at most, and a download on a far line gets all it needs.
+        It grows until it covers the line, as TCP's own does; so a page that nobody reads holds a
+        first window at most, and a download on a far line soon gets all it needs.
         """
         if self._unread > BUFFER_LIMIT:
             return FIRST_WINDOW
-        return min(2 * window, window_for(self._round_trip))
+        return min(4 * window, window_for(self._round_trip))
 
 
 def _dispatch_by_name(transport: Any) -> None:

@@ -164,7 +164,7 @@ class TunnelChannel:
     def _grant(self) -> None:
         with self._lock:
             self._granting = False
-            if self._since_growth >= self._window:
+            if self._since_growth >= self._window // 2:
                 self._since_growth = 0
                 self._window = self._table.grown(self._window)
             more = self._window - self._credit - self._unread

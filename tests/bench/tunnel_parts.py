@@ -71,45 +71,53 @@ def slow_line(port: int, delay: float, rate: float) -> int:
         far = socket.create_connection(("127.0.0.1", port))
         far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for one, other in ((near, far), (far, near)):
-            threading.Thread(target=_delay, args=(one, other, delay, rate), daemon=True).start()
+            _Direction(one, other, delay, rate)
 
     listener = socket.create_server(("127.0.0.1", 0), backlog=64)
     threading.Thread(target=_serve, args=(listener, accept), daemon=True).start()
     return int(listener.getsockname()[1])
 
 
-def _delay(source: socket.socket, sink: socket.socket, delay: float, rate: float) -> None:
-    queue: deque[tuple[float, bytes]] = deque()
-    changed = threading.Condition()
-    threading.Thread(target=_deliver, args=(queue, changed, sink), daemon=True).start()
-    free = time.monotonic()
-    data = b"-"
-    while data:
-        with suppress(OSError):
-            data = source.recv(_CHUNK)
-        free = max(free, time.monotonic()) + len(data) / rate
-        with changed:
-            queue.append((free + delay, data))
-            changed.notify()
-            changed.wait_for(lambda: sum(len(piece) for _, piece in queue) < _ROUTER_BUFFER)
+class _Direction:
+    """One direction of a slow line: what was read is written a while later, in order."""
 
+    def __init__(self, source: socket.socket, sink: socket.socket, delay: float, rate: float):
+        self._source, self._sink = source, sink
+        self._delay, self._rate = delay, rate
+        self._queue: deque[tuple[float, bytes]] = deque()
+        self._size = 0
+        self._changed = threading.Condition()
+        for work in (self._read, self._write):
+            threading.Thread(target=work, daemon=True).start()
 
-def _deliver(
-    queue: deque[tuple[float, bytes]], changed: threading.Condition, sink: socket.socket
-) -> None:
-    while True:
-        with changed:
-            changed.wait_for(lambda: bool(queue))
-            when, data = queue[0]
-        time.sleep(max(0.0, when - time.monotonic()))
-        with suppress(OSError):
-            if not data:
-                sink.shutdown(socket.SHUT_WR)
-                return
-            sink.sendall(data)
-        with changed:
-            queue.popleft()
-            changed.notify()
+    def _read(self) -> None:
+        free = time.monotonic()
+        data = b"-"
+        while data:
+            try:
+                data = self._source.recv(_CHUNK)
+            except OSError:
+                data = b""
+            free = max(free, time.monotonic()) + len(data) / self._rate
+            with self._changed:
+                self._queue.append((free + self._delay, data))
+                self._size += len(data)
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._size < _ROUTER_BUFFER)
+
+    def _write(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: bool(self._queue))
+                when, data = self._queue.popleft()
+                self._size -= len(data)
+                self._changed.notify_all()
+            time.sleep(max(0.0, when - time.monotonic()))
+            with suppress(OSError):
+                if not data:
+                    self._sink.shutdown(socket.SHUT_WR)
+                    return
+                self._sink.sendall(data)
 
 
 class _Gateway:
