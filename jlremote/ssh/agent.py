@@ -22,7 +22,7 @@ _SIGN_SECONDS = 60.0  # a person may have to touch a token or confirm
 _LONGEST = 4 << 20
 
 
-class AgentFailure(Exception):  # noqa: N818 - a refusal is an answer
+class AgentFailure(Exception):
     """The agent did not do what it was asked."""
 
 

@@ -127,14 +127,14 @@ class _Session:
             return self._transport.open_channel(
                 "session", timeout=self._patience.slice(_OPEN_SECONDS)
             )
-        except paramiko.ChannelException as error:
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            self._patience.check()
+            if not self._transport.is_active():
+                raise LinkLost("the connection is gone") from error
             raise Busy(
                 "the server opens no more sessions on this connection",
                 hint="its `MaxSessions` is low; try again when other commands have ended",
             ) from error
-        except (paramiko.SSHException, EOFError, OSError) as error:
-            self._patience.check()
-            raise LinkLost("the connection is gone") from error
 
     def _begin(self) -> None:
         """Ask for the shell without waiting: the script follows in the same round trip."""

@@ -18,10 +18,10 @@ from jlremote.ssh.destination import Destination
 from jlremote.ssh.failures import translated
 from jlremote.ssh.host_keys import look_up, verify
 from jlremote.ssh.identities import agent_of
-from jlremote.ssh.plain_text import plain
 from jlremote.ssh.reach import ProxyProcess, Way, patience, straight, through_jump
 from jlremote.ssh.transport import Transport
 from jlremote.ssh.user_authentication import UserAuthentication
+from jlremote.text import printable
 
 _ANSWER_SECONDS = 120.0  # PAM modules may ask a directory, or push to a telephone
 
@@ -116,7 +116,7 @@ def _connect(
     with translated(destination, transport):
         wire = UserAuthentication(transport, destination.user, _ANSWER_SECONDS)
         log_in(wire, destination, credentials, agent_of(destination.login, agent_socket))
-    return SSHConnection(transport, ways[1:], plain("".join(wire.banners)))
+    return SSHConnection(transport, ways[1:], printable("".join(wire.banners)))
 
 
 def _shake_hands(destination: Destination, transport: Transport, ways: Sequence[Way]) -> None:

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 from jlremote.questions import Asker, Question, QuestionKind
 from jlremote.ssh.destination import Destination
-from jlremote.ssh.plain_text import plain
+from jlremote.text import printable
 
 Remember = Literal["ask", "yes", "no"]
 
@@ -110,7 +110,7 @@ class Credentials:
         Raises:
             NeedsAuthentication: nobody is there.
         """
-        return self.asker.ask(Question(kind, plain(text), echo=echo))
+        return self.asker.ask(Question(kind, printable(text), echo=echo))
 
     def was_right(self, account: str, secret: str) -> None:
         """Note a secret that may be kept once the login has succeeded."""

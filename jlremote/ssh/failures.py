@@ -22,7 +22,7 @@ from jlremote.errors import (
     Unreachable,
 )
 from jlremote.ssh.destination import Destination
-from jlremote.ssh.plain_text import plain
+from jlremote.text import one_line
 
 _TOO_MANY = "too many authentication failures"
 _FOREIGN = (paramiko.SSHException, OSError, EOFError)
@@ -41,7 +41,7 @@ def translated(destination: Destination, transport: Any = None) -> Iterator[None
 
 def explain(error: BaseException, destination: Destination, transport: Any = None) -> JlrError:
     """Return the error that a person should see."""
-    said = plain(getattr(transport, "disconnection", ""), longest=300)
+    said = one_line(getattr(transport, "disconnection", ""))
     if _TOO_MANY in said.lower():
         return Authentication(
             f"`{destination.place}` ended the login: {said}",
@@ -99,7 +99,7 @@ def _of_the_protocol(
     if isinstance(error, EOFError):
         return LinkLost(f"`{place}` closed the connection", hint="its log says why")
     return Unreachable(
-        f"the SSH connection to `{place}` failed: {plain(str(error), longest=300)}",
+        f"the SSH connection to `{place}` failed: {one_line(str(error))}",
         hint=f"`ssh -v {destination.host}` shows more",
     )
 
@@ -112,7 +112,7 @@ def explain_channel(error: paramiko.ChannelException, place: str, through: str) 
         place: where it should have gone.
         through: the server.
     """
-    words = plain(str(error.text), longest=200)
+    words = one_line(str(error.text))
     if error.code == paramiko.common.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED:
         return Unreachable(
             f"`{through}` does not permit connections to `{place}`: {words}",

@@ -38,7 +38,7 @@ _CURVE_HASHES: dict[int, Callable[[], hashes.HashAlgorithm]] = {
 }
 
 
-class UnusableKey(Exception):  # noqa: N818 - the login goes on without it
+class UnusableKey(Exception):
     """A key file that cannot be used; the message says why."""
 
 

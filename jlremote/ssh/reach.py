@@ -15,7 +15,7 @@ import paramiko
 from jlremote.errors import NameNotResolved, Unreachable
 from jlremote.ssh.destination import Destination
 from jlremote.ssh.failures import explain_channel
-from jlremote.ssh.plain_text import plain
+from jlremote.text import one_line
 
 # ssh waits as long as the system does, two minutes; nobody waits that long for a command.
 DEFAULT_SECONDS = 30.0
@@ -137,7 +137,7 @@ class ProxyProcess:
         """Return the last thing that a dead command said."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             _, words = self._process.communicate(timeout=_END_SECONDS)
-            return plain(words.decode("utf-8", "replace").strip(), longest=300)
+            return one_line(words.decode("utf-8", "replace").strip())
         return ""
 
     def close(self) -> None:

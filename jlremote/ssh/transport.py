@@ -139,8 +139,13 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         """Read until the connection ends; then wake whoever waits for an answer."""
         try:
             super().run()
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            # Over a jump host that is gone even closing the socket, a channel there, can fail.
+            _LOG.debug("while the connection was closed: %s", error)
         finally:
             self.active = False
+            if self.completion_event is not None:
+                self.completion_event.set()
             self.packetizer.complete_handshake()
             self.ended.set()
             while self._probes:
@@ -162,6 +167,17 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         message.get_int()
         self.disconnection = message.get_string().decode("utf-8", "replace")
 
+    def _parse_channel_open_failure(self, message: Any) -> None:
+        """Keep the server's own words, which tell a refused connection from one not permitted."""
+        number, code = message.get_int(), message.get_int()
+        words = message.get_string().decode("utf-8", "replace")
+        with self.lock:
+            self.saved_exception = paramiko.ChannelException(code, words)
+            self._channels.delete(number)
+            event = self.channel_events.pop(number, None)
+        if event is not None:
+            event.set()
+
     def _parse_request_success(self, message: Any) -> None:
         self._answer_probe()
 
@@ -180,12 +196,21 @@ def _send_at_once(sock: Any) -> None:
 
 
 def _channel_request(channel: Any, message: Any) -> None:
-    """Take an exit by signal as a shell would report it; paramiko drops the message."""
+    """Take an exit by signal as a shell would report it; paramiko drops the message.
+
+    Whoever waits for the channel's output also wants to know that the shell has ended.
+    """
+    if not isinstance(channel, paramiko.Channel):
+        channel._handle_request(message)
+        return
     start = message.packet.tell()
-    if isinstance(channel, paramiko.Channel) and message.get_text() == "exit-signal":
+    if message.get_text() == "exit-signal":
         message.get_boolean()
         channel.exit_status = 128 + _SIGNALS.get(message.get_text(), 0)
         channel.status_event.set()
-        return
-    message.packet.seek(start)
-    channel._handle_request(message)
+    else:
+        message.packet.seek(start)
+        channel._handle_request(message)
+    waiting = channel.in_buffer._event
+    if waiting is not None and channel.status_event.is_set():
+        waiting.set()

@@ -47,7 +47,7 @@ class Challenge:
     prompts: tuple[tuple[str, bool], ...]
 
 
-class PasswordExpired(Exception):  # noqa: N818 - it is an answer, not a fault
+class PasswordExpired(Exception):
     """The server takes the password only together with a new one."""
 
 

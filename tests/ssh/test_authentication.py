@@ -1,0 +1,385 @@
+"""Agents, key files, passwords and one-time codes, on real servers with real PAM."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from jlremote.errors import Authentication, NeedsAuthentication
+from jlremote.ssh.credentials import passphrase_account, password_account
+from jlremote.ssh.destination import resolve
+from tests.lab.accounts import Account
+from tests.lab.programs import run
+from tests.lab.sshd import SSHServer, make_key
+from tests.ssh.beside import HOST, Laptop, Person, logins
+from tests.ssh.conftest import ONLY_PASSWORD, PASSWORD, WITH_PASSWORDS, StartServer, sign
+from tests.ssh.servers import AgentProcess, PamServer
+
+CODES = tuple(f"{number:08}" for number in range(10000001, 10000013))
+
+
+@dataclass
+class Drawer:
+    """A keychain in memory."""
+
+    name: str = "the drawer"
+    kept: dict[str, str] = field(default_factory=dict)
+
+    def get(self, account: str) -> str | None:
+        return self.kept.get(account)
+
+    def set(self, account: str, secret: str) -> bool:
+        self.kept[account] = secret
+        return True
+
+    def delete(self, account: str) -> bool:
+        return self.kept.pop(account, None) is not None
+
+
+def failures(server: SSHServer) -> int:
+    return sum(line.startswith("Failed") for line in logins(server))
+
+
+def connections(server: SSHServer) -> int:
+    return server.log_text().count("Connection from")
+
+
+# Agents
+
+
+def test_a_key_that_only_the_agent_holds_gets_in(
+    server: SSHServer, laptop: Laptop, account: Account, agent: AgentProcess
+) -> None:
+    agent.add(laptop.key)
+    laptop.configure(server, account, identity=laptop.folder / "none")
+    assert laptop.theirs() is None
+    assert laptop.ours() is None
+
+
+@pytest.mark.parametrize("kind", ["rsa", "ecdsa"])
+def test_the_agent_signs_with_every_kind_of_key(
+    kind: str, start: StartServer, laptop: Laptop, account: Account, agent: AgentProcess
+) -> None:
+    key = make_key(laptop.folder / kind, kind)
+    agent.add(key)
+    server = start(keys=[key])
+    laptop.configure(server, account, identity=laptop.folder / "none")
+    assert laptop.theirs() is None
+    assert laptop.ours() is None
+
+
+def test_the_agents_key_of_an_encrypted_file_needs_no_passphrase(
+    start: StartServer, laptop: Laptop, account: Account, agent: AgentProcess
+) -> None:
+    key = make_key(laptop.folder / "later")
+    agent.add(key)
+    run("ssh-keygen", "-q", "-p", "-P", "", "-N", "secret words", "-f", str(key))
+    laptop.configure(start(keys=[key]), account, identity=key)
+    assert laptop.theirs() is None
+    assert laptop.ours() is None
+
+
+def test_identities_only_keeps_other_agent_keys_back(
+    server: SSHServer, laptop: Laptop, account: Account, agent: AgentProcess
+) -> None:
+    agent.add(laptop.key)
+    stranger = make_key(laptop.folder / "stranger")
+    laptop.configure(server, account, "IdentitiesOnly yes", identity=stranger)
+    assert laptop.theirs() is not None
+    error = laptop.ours()
+    assert isinstance(error, Authentication)
+    assert "publickey (1 keys)" in error.message
+
+
+def test_too_many_agent_keys_are_told_apart_from_wrong_ones_and_identities_only_helps(
+    start: StartServer, laptop: Laptop, account: Account, agent: AgentProcess
+) -> None:
+    server = start(["MaxAuthTries 3"])
+    for number in range(4):
+        agent.add(make_key(laptop.folder / f"stranger{number}"))
+    laptop.configure(server, account)
+    assert "Too many authentication failures" in str(laptop.theirs())
+    error = laptop.ours()
+    assert isinstance(error, Authentication)
+    assert "Too many authentication failures" in error.message
+    assert "IdentitiesOnly" in str(error.hint)
+    laptop.configure(server, account, "IdentitiesOnly yes")
+    assert laptop.theirs() is None
+    assert laptop.ours() is None
+
+
+@pytest.mark.parametrize("named", ["{socket}", "SSH_AUTH_SOCK", "none"])
+def test_identity_agent_names_the_agent(
+    named: str, server: SSHServer, laptop: Laptop, account: Account, agent: AgentProcess
+) -> None:
+    agent.add(laptop.key)
+    if named == "{socket}":
+        del laptop.environment["SSH_AUTH_SOCK"]
+    line = f"IdentityAgent {named.format(socket=agent.socket)}"
+    laptop.configure(server, account, line, identity=laptop.folder / "none")
+    assert (laptop.theirs() is None) == (laptop.ours() is None) == (named != "none")
+
+
+def test_an_agent_that_hangs_or_is_gone_does_not_keep_one_out(
+    server: SSHServer, laptop: Laptop, agent: AgentProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jlremote.ssh.agent._LIST_SECONDS", 0.3)
+    agent.suspend()
+    began = time.monotonic()
+    assert laptop.ours() is None
+    assert time.monotonic() - began < 5
+    agent.resume()
+    laptop.environment["SSH_AUTH_SOCK"] = "/nowhere/agent"
+    assert laptop.ours() is None
+
+
+# Key files
+
+
+def test_a_certificate_beside_its_key_and_one_named_by_certificate_file_get_in(
+    start: StartServer, laptop: Laptop, account: Account
+) -> None:
+    authority = make_key(laptop.folder / "authority")
+    key = make_key(laptop.folder / "mine")
+    certificate = sign(authority, key.with_suffix(".pub"), "-n", account.name)
+    trusted = f"TrustedUserCAKeys {authority.with_suffix('.pub')}"
+    server = start([trusted], keys=[authority])
+    laptop.configure(server, account, identity=key)
+    assert laptop.theirs() is None
+    assert laptop.ours() is None
+    elsewhere = certificate.rename(laptop.folder / "elsewhere.pub")
+    assert laptop.theirs() is not None
+    assert laptop.ours() is not None
+    laptop.configure(server, account, f"CertificateFile {elsewhere}", identity=key)
+    assert laptop.theirs() is None
+    assert laptop.ours() is None
+
+
+def test_a_certificate_whose_key_the_agent_holds_gets_in(
+    start: StartServer, laptop: Laptop, account: Account, agent: AgentProcess
+) -> None:
+    authority, key = make_key(laptop.folder / "authority"), make_key(laptop.folder / "mine", "rsa")
+    agent.add(key)
+    certificate = sign(authority, key.with_suffix(".pub"), "-n", account.name)
+    server = start([f"TrustedUserCAKeys {authority.with_suffix('.pub')}"], keys=[authority])
+    named = f"CertificateFile {certificate}"
+    laptop.configure(server, account, named, identity=laptop.folder / "none")
+    assert laptop.theirs() is None
+    assert laptop.ours() is None
+
+
+def test_a_passphrase_is_asked_only_for_a_key_that_the_server_wants(
+    start: StartServer, laptop: Laptop, account: Account
+) -> None:
+    locked = make_key(laptop.folder / "locked", passphrase="not needed")
+    laptop.configure(start(), account, f"IdentityFile {locked}")
+    person = Person()
+    with laptop.connected(person=person):
+        assert person.asked == []
+
+
+def test_a_wrong_passphrase_is_asked_for_again_and_an_empty_one_goes_on(
+    start: StartServer, laptop: Laptop, account: Account
+) -> None:
+    key = make_key(laptop.folder / "locked", passphrase="right words")
+    server = start(keys=[key])
+    laptop.configure(server, account, identity=key)
+    assert laptop.ours("wrong words", "right words") is None
+    error = laptop.ours("")
+    assert isinstance(error, Authentication)
+    assert "passphrase was not given" in str(error.hint)
+    assert isinstance(laptop.ours(), NeedsAuthentication)
+
+
+def test_a_key_that_others_may_read_is_not_used_and_said_so(
+    server: SSHServer, laptop: Laptop
+) -> None:
+    laptop.key.chmod(0o644)
+    assert laptop.theirs() is not None
+    error = laptop.ours()
+    assert isinstance(error, Authentication)
+    assert f"chmod 600 {laptop.key}" in str(error.hint)
+
+
+def test_a_key_without_its_public_half_beside_it_gets_in(
+    start: StartServer, laptop: Laptop, account: Account
+) -> None:
+    key = make_key(laptop.folder / "pem", "rsa", "words words")
+    laptop.convert(key, "PEM", "words words")
+    server = start(keys=[key])
+    key.with_suffix(".pub").unlink()
+    laptop.configure(server, account, identity=key)
+    assert laptop.theirs("words words") is None
+    assert laptop.ours("words words") is None
+
+
+# Passwords and codes
+
+
+@pytest.fixture
+def passwords(laptop: Laptop, account: Account) -> Iterator[SSHServer]:
+    """A server that takes a password only."""
+    server = PamServer(laptop.authorize(), ONLY_PASSWORD, options=WITH_PASSWORDS)
+    server.start()
+    laptop.knows(server)
+    laptop.configure(server, account, "PreferredAuthentications password")
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def interactive(laptop: Laptop, account: Account) -> Iterator[SSHServer]:
+    """A server that asks for the password, and then for a code that is good once."""
+    folder = laptop.folder
+    secret = folder / "codes"
+    secret.write_text("\n".join(("A" * 26, '" TOTP_AUTH', *CODES, "")))
+    secret.chmod(0o400)
+    service = (
+        "auth required pam_unix.so nodelay",
+        f"auth required pam_google_authenticator.so user=root secret={secret}",
+        "account required pam_permit.so",
+        "session required pam_permit.so",
+    )
+    options = ("UsePAM yes", "KbdInteractiveAuthentication yes")
+    server = PamServer(laptop.authorize(), service, options=options)
+    server.start()
+    laptop.knows(server)
+    laptop.configure(server, account, "PreferredAuthentications keyboard-interactive")
+    yield server
+    server.remove()
+
+
+def test_a_wrong_password_is_asked_for_again_over_the_same_connection(
+    passwords: SSHServer, laptop: Laptop
+) -> None:
+    assert laptop.ours("wrong a", "wrong b", PASSWORD) is None
+    assert (connections(passwords), failures(passwords)) == (1, 2)
+
+
+def test_a_refused_password_is_never_sent_twice_in_the_life_of_the_process(
+    passwords: SSHServer, laptop: Laptop
+) -> None:
+    assert isinstance(laptop.ours("wrong c", "wrong c", "wrong c"), Authentication)
+    assert isinstance(laptop.ours("wrong c", "wrong c"), NeedsAuthentication)
+    assert failures(passwords) == 1
+
+
+def test_with_nobody_there_nothing_is_sent(passwords: SSHServer, laptop: Laptop) -> None:
+    assert isinstance(laptop.ours(), NeedsAuthentication)
+    assert failures(passwords) == 0
+
+
+def test_the_refusal_names_what_was_tried_and_what_the_server_takes(
+    start: StartServer, laptop: Laptop, account: Account
+) -> None:
+    laptop.configure(start(), account, identity=make_key(laptop.folder / "stranger"))
+    error = laptop.ours()
+    assert isinstance(error, Authentication)
+    assert "tried publickey (1 keys); the server takes publickey" in error.message
+
+
+def test_password_and_code_are_both_asked_for_as_the_server_words_it(
+    interactive: SSHServer, laptop: Laptop
+) -> None:
+    assert laptop.theirs(PASSWORD, CODES[0]) is None
+    person = Person([PASSWORD, CODES[1]])
+    with laptop.connected(person=person):
+        assert person.kinds() == ["password", "code"]
+        assert "Verification code" in person.asked[1].text
+        assert not any(question.echo for question in person.asked)
+
+
+def test_a_used_code_is_refused_once_and_the_next_one_gets_in_with_the_same_password(
+    interactive: SSHServer, laptop: Laptop
+) -> None:
+    assert laptop.ours(PASSWORD, CODES[2]) is None
+    assert laptop.ours(PASSWORD, CODES[2], PASSWORD, CODES[3]) is None
+    assert failures(interactive) == 1
+
+
+def test_a_key_and_a_code_together_get_in(
+    interactive: SSHServer, laptop: Laptop, account: Account
+) -> None:
+    interactive.options = (
+        "AuthenticationMethods publickey,keyboard-interactive",
+        *interactive.options,
+    )
+    interactive.restart()
+    laptop.configure(interactive, account)
+    assert laptop.theirs(PASSWORD, CODES[4]) is None
+    person = Person([PASSWORD, CODES[5]])
+    with laptop.connected(person=person):
+        assert person.kinds() == ["password", "code"]
+
+
+def test_a_code_is_not_asked_for_when_nobody_is_there_and_no_storm_follows(
+    interactive: SSHServer, laptop: Laptop
+) -> None:
+    for _ in range(2):
+        assert isinstance(laptop.ours(), NeedsAuthentication)
+    assert connections(interactive) == 2
+    assert failures(interactive) == 0
+
+
+# Remembered secrets
+
+
+def test_a_right_password_is_kept_and_used_without_a_question(
+    passwords: SSHServer, laptop: Laptop
+) -> None:
+    drawer = Drawer()
+    with laptop.connected("wrong d", PASSWORD, keychain=drawer, remember="yes"):
+        pass
+    account = password_account(resolve(HOST, laptop.config))
+    assert drawer.kept == {account: PASSWORD}
+    with laptop.connected(keychain=drawer):
+        pass
+
+
+def test_whether_to_keep_it_is_asked_once(passwords: SSHServer, laptop: Laptop) -> None:
+    drawer = Drawer()
+    first = Person([PASSWORD, "no"])
+    with laptop.connected(person=first, keychain=drawer, remember="ask"):
+        assert first.kinds() == ["password", "remember"]
+    assert PASSWORD not in drawer.kept.values()
+    second = Person([PASSWORD])
+    with laptop.connected(person=second, keychain=drawer, remember="ask"):
+        assert second.kinds() == ["password"]
+
+
+def test_a_remembered_password_that_is_refused_is_forgotten_and_asked_for(
+    passwords: SSHServer, laptop: Laptop
+) -> None:
+    account = password_account(resolve(HOST, laptop.config))
+    drawer = Drawer(kept={account: "wrong e"})
+    with laptop.connected(PASSWORD, keychain=drawer):
+        pass
+    assert drawer.kept == {}
+    assert failures(passwords) == 1
+
+
+def test_a_remembered_password_answers_its_prompt_and_the_code_is_asked_for(
+    interactive: SSHServer, laptop: Laptop
+) -> None:
+    account = password_account(resolve(HOST, laptop.config))
+    drawer = Drawer(kept={account: PASSWORD})
+    person = Person([CODES[6]])
+    with laptop.connected(person=person, keychain=drawer, remember="yes"):
+        assert person.kinds() == ["code"]
+    assert drawer.kept == {account: PASSWORD}, "a code was kept"
+
+
+def test_a_passphrase_is_kept_and_a_stale_one_forgotten(
+    start: StartServer, laptop: Laptop, account: Account
+) -> None:
+    key = make_key(laptop.folder / "locked", passphrase="right words")
+    laptop.configure(start(keys=[key]), account, identity=key)
+    drawer = Drawer(kept={passphrase_account(key): "stale words"})
+    with laptop.connected("right words", keychain=drawer, remember="yes"):
+        pass
+    assert drawer.kept == {passphrase_account(key): "right words"}
+    with laptop.connected(keychain=drawer):
+        pass

@@ -1,0 +1,273 @@
+"""Scripts over a connection: exit status, streams, limits, and every login shell."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from jlremote.errors import Busy, LinkLost
+from jlremote.ssh.connection import SSHConnection
+from jlremote.ssh.contract import Stream
+from tests.lab.accounts import Account, claimed_account
+from tests.lab.programs import wait_until
+from tests.lab.sshd import SSHServer
+from tests.ssh.beside import Laptop
+from tests.ssh.conftest import StartServer, open_folder
+
+MEGABYTES = 3
+
+
+class Collected:
+    """What a script printed."""
+
+    def __init__(self) -> None:
+        self.streams: dict[Stream, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
+
+    def __call__(self, stream: Stream, data: bytes) -> None:
+        self.streams[stream] += data
+
+    @property
+    def stdout(self) -> bytes:
+        return bytes(self.streams["stdout"])
+
+    @property
+    def stderr(self) -> bytes:
+        return bytes(self.streams["stderr"])
+
+
+@pytest.fixture(scope="module")
+def home_laptop(
+    shared: StartServer, shared_key: Path, key_folder: Path, account: Account
+) -> tuple[SSHServer, Laptop]:
+    """A laptop that knows the module's plain server."""
+    laptop = Laptop(open_folder(key_folder), shared_key)
+    server = shared()
+    laptop.knows(server)
+    laptop.configure(server, account)
+    return server, laptop
+
+
+@pytest.fixture
+def connection(home_laptop: tuple[SSHServer, Laptop]) -> Iterator[SSHConnection]:
+    with home_laptop[1].connected() as connected:
+        yield connected
+
+
+def run(
+    connection: SSHConnection, script: str, timeout: float | None = 20
+) -> tuple[int, Collected]:
+    output = Collected()
+    return connection.execute(script.encode(), output, timeout=timeout), output
+
+
+def living(account: Account) -> list[str]:
+    names = []
+    for process in account.processes():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            names += [process.name()] if process.status() != psutil.STATUS_ZOMBIE else []
+    return names
+
+
+@pytest.mark.parametrize("status", [0, 1, 77, 255])
+def test_the_exit_status_and_both_streams_come_back(connection: SSHConnection, status: int) -> None:
+    ended, output = run(connection, f"printf out; printf err >&2; exit {status}")
+    assert (ended, output.stdout, output.stderr) == (status, b"out", b"err")
+
+
+@pytest.mark.parametrize(("signal", "number"), [("KILL", 9), ("TERM", 15), ("SEGV", 11)])
+def test_a_signals_death_counts_as_in_a_shell(
+    connection: SSHConnection, signal: str, number: int
+) -> None:
+    assert run(connection, f"kill -{signal} $$")[0] == 128 + number
+
+
+def test_bytes_are_exact(connection: SSHConnection) -> None:
+    content = bytes(range(256)).replace(b"\0", b"") * 40
+    text = "".join(f"\\{byte:03o}" for byte in content)
+    assert run(connection, f"printf '{text}'")[1].stdout == content
+
+
+def test_both_streams_are_drained_while_the_script_is_still_sent(connection: SSHConnection) -> None:
+    """A remote shell that is flooded with input while it floods us must not stall either side."""
+    flood = f"head -c {MEGABYTES}000000 /dev/zero; head -c {MEGABYTES}000000 /dev/zero >&2\n"
+    padding = f"# {'x' * 1000}\n" * 3000
+    status, output = run(connection, flood + padding + flood + "exit 3")
+    assert status == 3
+    assert len(output.stdout) == len(output.stderr) == 2 * MEGABYTES * 1_000_000
+
+
+def test_a_process_left_in_the_background_does_not_hold_the_call(
+    connection: SSHConnection, account: Account
+) -> None:
+    began = time.monotonic()
+    assert run(connection, "sleep 60 & echo started")[0] == 0
+    assert time.monotonic() - began < 10
+    account.end_processes()
+
+
+def test_a_time_limit_ends_the_call_and_what_it_ran(
+    connection: SSHConnection, account: Account
+) -> None:
+    began = time.monotonic()
+    with pytest.raises(TimeoutError):
+        run(connection, "sleep 61; true", timeout=0.5)
+    assert time.monotonic() - began < 5
+    wait_until(lambda: "sleep" not in living(account), "the end of the remote process")
+    assert run(connection, "exit 4")[0] == 4
+
+
+def test_cancelling_ends_the_call_and_what_it_ran(
+    connection: SSHConnection, account: Account
+) -> None:
+    cancelled, started = threading.Event(), threading.Event()
+    result: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            script = b"echo started; sleep 62; true"
+            connection.execute(script, lambda *_: started.set(), cancelled=cancelled)
+        except LinkLost as error:
+            result.append(error)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    assert started.wait(10)
+    cancelled.set()
+    thread.join(5)
+    assert "cancelled" in str(result[0])
+    wait_until(lambda: "sleep" not in living(account), "the end of the remote process")
+
+
+def test_a_broken_connection_ends_the_call(home_laptop: tuple[SSHServer, Laptop]) -> None:
+    server, laptop = home_laptop
+    with laptop.connected() as connection:
+        started = threading.Event()
+
+        def drop() -> None:
+            started.wait(10)
+            server.drop_connections()
+
+        threading.Thread(target=drop, daemon=True).start()
+        with pytest.raises(LinkLost):
+            connection.execute(b"echo up; sleep 63", lambda *_: started.set(), timeout=20)
+        assert connection.wait_closed(5)
+        with pytest.raises(LinkLost):
+            run(connection, "true")
+        with pytest.raises(LinkLost):
+            connection.probe(5)
+
+
+def test_twenty_calls_at_once_share_eight_sessions(connection: SSHConnection) -> None:
+    results: list[int] = []
+    lock = threading.Lock()
+
+    def call(number: int) -> None:
+        status, _ = run(connection, f"sleep 0.1; exit {number}")
+        with lock:
+            results.append(status)
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(results) == list(range(20))
+
+
+def test_a_server_with_fewer_sessions_says_so(
+    start: StartServer, laptop: Laptop, account: Account
+) -> None:
+    laptop.configure(start(["MaxSessions 1"]), account)
+    with laptop.connected() as connection:
+        started = threading.Event()
+        first = threading.Thread(
+            target=connection.execute, args=(b"echo up; sleep 2", lambda *_: started.set())
+        )
+        first.start()
+        assert started.wait(10)
+        with pytest.raises(Busy, match="no more sessions"):
+            run(connection, "true")
+        first.join()
+
+
+def test_an_account_that_may_run_nothing_gets_an_answer_without_a_hang(
+    start: StartServer, laptop: Laptop, account: Account
+) -> None:
+    laptop.configure(start(["ForceCommand internal-sftp"]), account)
+    with laptop.connected() as connection:
+        began = time.monotonic()
+        status, output = run(connection, "echo inside")
+        assert b"inside" not in output.stdout
+        assert status != 0
+        assert time.monotonic() - began < 10
+
+
+# Login shells
+
+NOISE = "echo noise; printf '\\033]0;title\\007\\033[31mred'; "
+FLOOD = "head -c 3000000 /dev/zero; head -c 3000000 /dev/zero >&2; "
+RC_FILES = {
+    "/bin/bash": (".bashrc", ".bash_profile"),
+    "/usr/bin/zsh": (".zshenv", ".zshrc"),
+    "/usr/bin/fish": (".config/fish/config.fish",),
+    "/usr/bin/tcsh": (".tcshrc", ".login"),
+    "/bin/dash": (".profile",),
+}
+MARKER = b"==7f3a=="
+
+
+@pytest.fixture(scope="module", params=RC_FILES, ids=lambda shell: Path(shell).name)
+def shell_user(request: pytest.FixtureRequest) -> Iterator[Account]:
+    if not Path(request.param).exists():
+        pytest.skip(f"{request.param} is not installed")
+    with claimed_account(request.param) as account:
+        yield account
+
+
+@pytest.mark.parametrize("rc", ["", NOISE, FLOOD], ids=["quiet", "noise", "megabytes"])
+def test_a_script_survives_what_a_login_shell_prints_first(
+    rc: str, shell_user: Account, shared: StartServer, shared_key: Path, key_folder: Path
+) -> None:
+    write_rc(shell_user, rc)
+    laptop = Laptop(open_folder(key_folder), shared_key)
+    server = shared()
+    laptop.knows(server)
+    laptop.configure(server, shell_user)
+    script = f"printf '{MARKER.decode()}%s' \"$0 it's $((6*7)) \\\\\"; exit 5"
+    with laptop.connected() as connection:
+        status, output = run(connection, script)
+    assert status == 5
+    before, marker, after = output.stdout.partition(MARKER)
+    assert marker == MARKER
+    assert after == b"/bin/sh it's 42 \\"
+    if not rc:
+        assert before == b""
+
+
+def test_a_login_shell_that_exits_by_itself_is_an_answer_and_no_hang(
+    shell_user: Account, shared: StartServer, shared_key: Path, key_folder: Path
+) -> None:
+    write_rc(shell_user, "exit 9")
+    laptop = Laptop(open_folder(key_folder), shared_key)
+    server = shared()
+    laptop.knows(server)
+    laptop.configure(server, shell_user)
+    theirs = laptop.ssh("echo inside; exit 5")
+    with laptop.connected() as connection:
+        status, output = run(connection, "echo inside; exit 5")
+    reads_rc = theirs.returncode == 9
+    assert status == (9 if reads_rc else 5)
+    assert (b"inside" in output.stdout) == (not reads_rc)
+
+
+def write_rc(account: Account, text: str) -> None:
+    for name in RC_FILES[account.shell]:
+        path = account.home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n")

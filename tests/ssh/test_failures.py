@@ -1,0 +1,169 @@
+"""Each cause has its own error, message and hint; no foreign exception gets out."""
+
+from __future__ import annotations
+
+import inspect
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import paramiko
+import pytest
+from paramiko import ssh_exception
+
+from jlremote.errors import (
+    ConnectionRefused,
+    ConnectionTimedOut,
+    JlrError,
+    LinkLost,
+    NameNotResolved,
+    NoCommonAlgorithm,
+    NotSSH,
+    Unreachable,
+    Usage,
+)
+from jlremote.ssh.destination import Destination
+from jlremote.ssh.failures import explain, explain_channel, translated
+from tests.lab.accounts import Account
+from tests.lab.sshd import free_port
+from tests.ssh.beside import Laptop
+from tests.ssh.conftest import StartServer
+
+DESTINATION = Destination("lab", "lab.example.org", 22, "me")
+ARGUMENTS: dict[str, tuple[object, ...]] = {
+    "BadAuthenticationType": ("bad", ["publickey"]),
+    "PartialAuthentication": (["password"],),
+    "ChannelException": (2, "Connect failed"),
+    "ProxyCommandFailure": ("nc", "gone"),
+    "NoValidConnectionsError": ({("127.0.0.1", 22): OSError("no")},),
+    "CouldNotCanonicalize": ("name",),
+}
+
+
+def foreign() -> list[type[BaseException]]:
+    found = [
+        kind
+        for _, kind in inspect.getmembers(ssh_exception, inspect.isclass)
+        if issubclass(kind, BaseException) and kind.__module__ == ssh_exception.__name__
+    ]
+    return [*found, socket.gaierror, TimeoutError, EOFError, ConnectionResetError, OSError]
+
+
+@pytest.mark.parametrize("kind", foreign(), ids=lambda kind: kind.__name__)
+def test_no_exception_of_paramiko_or_the_system_gets_out(kind: type[BaseException]) -> None:
+    if kind is ssh_exception.BadHostKeyException:
+        key = paramiko.ECDSAKey.generate()
+        error: BaseException = kind("host", key, key)
+    else:
+        error = kind(*ARGUMENTS.get(kind.__name__, ("reason",)))
+    with pytest.raises(JlrError) as caught, translated(DESTINATION):
+        raise error
+    assert "lab" in caught.value.message
+    assert not caught.value.message.endswith(".")
+
+
+def test_an_error_of_ours_passes_unchanged() -> None:
+    error = Usage("mine", hint="mine too")
+    with pytest.raises(Usage) as caught, translated(DESTINATION):
+        raise error
+    assert caught.value is error
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "kind"),
+    [
+        (1, "open failed", Unreachable),
+        (2, "Connection refused", ConnectionRefused),
+        (2, "Connection timed out", ConnectionTimedOut),
+        (2, "Name or service not known", NameNotResolved),
+        (2, "\x1b[31mweird\n", Unreachable),
+    ],
+)
+def test_a_channel_that_was_not_opened_says_why(
+    code: int, words: str, kind: type[JlrError]
+) -> None:
+    error = explain_channel(paramiko.ChannelException(code, words), "inner", "bastion")
+    assert type(error) is kind
+    assert "\x1b" not in error.message
+
+
+def test_the_hints_of_socket_errors_differ() -> None:
+    errors = [ConnectionRefusedError(), TimeoutError(), ConnectionResetError(), OSError(101, "x")]
+    assert len({explain(error, DESTINATION).hint for error in errors}) == len(errors)
+
+
+@contextmanager
+def answering(words: bytes, *, close: bool) -> Iterator[int]:
+    """Something that listens, says `words`, and hangs up or waits."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ended = threading.Event()
+
+        def serve() -> None:
+            client, _ = listener.accept()
+            with client:
+                client.sendall(words)
+                ended.wait(0 if close else 20)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1]
+        ended.set()
+        thread.join(5)
+
+
+@pytest.mark.parametrize(
+    ("words", "close", "kind"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", True, NotSSH),
+        (b"", True, NotSSH),
+        (b"220 mail.example.org ESMTP\r\n" * 200, False, NotSSH),
+        (b"\0\xff" * 5000, True, NotSSH),
+        (b"SSH-1.5-old\r\n", False, Unreachable),
+        (b"SSH-2.0-mute\r\n", True, LinkLost),
+        (b"SSH-2.0-mute\r\n", False, ConnectionTimedOut),
+        (b"SSH-2.0-odd\r\n" + b"\xff" * 4000, False, Unreachable),
+    ],
+    ids=["http", "silent", "mail", "binary", "ssh 1", "hangs up", "mute", "garbage"],
+)
+def test_what_answers_as_something_else_is_named(
+    words: bytes,
+    close: bool,
+    kind: type[JlrError],
+    laptop: Laptop,
+    account: Account,
+    start: StartServer,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with answering(words, close=close) as port:
+        laptop.configure(start(), account, f"Port {port}", "ConnectTimeout 2")
+        error = laptop.ours()
+    assert isinstance(error, kind), repr(error)
+    assert capfd.readouterr() == ("", ""), "a library printed"
+
+
+def test_a_name_a_port_and_an_algorithm_that_are_not_there_are_told_apart(
+    start: StartServer, laptop: Laptop, account: Account
+) -> None:
+    server = start(["Ciphers aes128-cbc"])
+    causes: dict[str, type[JlrError]] = {
+        "HostName no-such-host.invalid": NameNotResolved,
+        f"Port {free_port()}": ConnectionRefused,
+        "ConnectTimeout 9": NoCommonAlgorithm,
+        "Ciphers chacha20-poly1305@openssh.com": NoCommonAlgorithm,
+        "AddressFamily inet6": NameNotResolved,
+    }
+    for setting, kind in causes.items():
+        laptop.configure(server, account, setting)
+        error = laptop.ours()
+        assert type(error) is kind, f"{setting}: {error!r}"
+        assert error.hint
+
+
+def test_a_failing_proxy_command_is_quoted(
+    start: StartServer, laptop: Laptop, account: Account
+) -> None:
+    laptop.configure(start(), account, "ProxyCommand echo 'no route to bastion' >&2; exit 1")
+    error = laptop.ours()
+    assert isinstance(error, Unreachable)
+    assert "no route to bastion" in error.message

@@ -1,0 +1,188 @@
+"""Jump hosts in network namespaces: the inner host cannot be reached but through the bastion."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jlremote.errors import Authentication, ConnectionRefused, Unreachable
+from tests.lab.accounts import Account
+from tests.lab.programs import wait_until
+from tests.lab.sshd import make_key
+from tests.ssh.beside import Laptop, Person, logins
+from tests.ssh.servers import Network, SpecialServer
+
+
+class Hosts:
+    """A bastion and an inner host behind it, and a laptop whose config names both.
+
+    Each takes a key of its own.
+    """
+
+    def __init__(self, network: Network, laptop: Laptop) -> None:
+        self.network, self.laptop = network, laptop
+        self.inner_key = make_key(laptop.folder / "inner")
+        self.bastion = self._server(network.bastion, network.bastion_address, laptop.key)
+        self.inner = self._server(network.inner, network.inner_address, self.inner_key)
+
+    def _server(self, namespace: str, address: str, key: Path) -> SpecialServer:
+        allowed = self.laptop.authorize(key)
+        listen = (f"ListenAddress {address}:22",)
+        server = SpecialServer(allowed, options=listen, host_key_kinds=["ed25519"])
+        server.namespace = namespace
+        server.start()
+        self.laptop.knows(server, address)
+        return server
+
+    def configure(self, account: Account, *settings: str, bastion: tuple[str, ...] = ()) -> None:
+        common = (
+            f"User {account.name}",
+            f"UserKnownHostsFile {self.laptop.known_hosts}",
+            "GlobalKnownHostsFile none",
+            "StrictHostKeyChecking yes",
+            "ConnectTimeout 2",
+        )
+        lines = [
+            "Host lab",
+            *settings,
+            f"HostName {self.network.inner_address}",
+            f"IdentityFile {self.inner_key}",
+            "Host bastion Bastion",
+            *bastion,
+            f"HostName {self.network.bastion_address}",
+            f"IdentityFile {self.laptop.key}",
+            "Host *",
+            *common,
+        ]
+        self.laptop.config.write_text("\n".join(lines) + "\n")
+
+    def stop(self) -> None:
+        self.inner.remove()
+        self.bastion.remove()
+
+
+@pytest.fixture(scope="module")
+def network(account: Account) -> Iterator[Network]:
+    with Network(os.getpid() % 200) as made:
+        yield made
+
+
+@pytest.fixture
+def hosts(network: Network, laptop: Laptop) -> Iterator[Hosts]:
+    both = Hosts(network, laptop)
+    yield both
+    both.stop()
+
+
+@pytest.mark.parametrize(
+    ("settings", "way"),
+    [
+        ((), False),
+        (("ProxyJump bastion",), True),
+        (("ProxyJump Bastion",), True),
+        (("ProxyJump {user}@bastion:22",), True),
+        (("ProxyJump ssh://{user}@bastion:22",), True),
+        (("ProxyJump bastion,bastion",), True),
+        (("ProxyJump none",), False),
+        (("ProxyJump no-such-user@bastion",), False),
+        (("ProxyJump bastion:2222",), False),
+        (("ProxyCommand ssh -F {config} -W %h:%p bastion",), True),
+    ],
+    ids=str,
+)
+def test_a_jump_is_taken_as_ssh_takes_it(
+    settings: tuple[str, ...], way: bool, hosts: Hosts, account: Account
+) -> None:
+    values = {"user": account.name, "config": hosts.laptop.config}
+    hosts.configure(account, *(line.format(**values) for line in settings))
+    theirs, ours = hosts.laptop.theirs(), hosts.laptop.ours()
+    assert (theirs is None, ours is None) == (way, way), f"ssh: {theirs}\njlr: {ours!r}"
+
+
+def test_a_jump_hosts_own_jump_and_own_keys_are_used(hosts: Hosts, account: Account) -> None:
+    """The config of the jump host decides how it is reached itself."""
+    hosts.configure(account, "ProxyJump bastion", bastion=("ProxyJump outer",))
+    address = hosts.network.bastion_address
+    outer = f"Host outer\nHostName {address}\nIdentityFile {hosts.laptop.key}\n"
+    config = hosts.laptop.config.read_text()
+    hosts.laptop.config.write_text(outer + config)
+    assert hosts.laptop.theirs() is None
+    assert hosts.laptop.ours() is None
+    accepted = [line for line in logins(hosts.bastion) if "Accepted publickey" in line]
+    assert len(accepted) == 4
+
+
+def test_the_keys_of_one_host_are_not_offered_to_the_other(hosts: Hosts, account: Account) -> None:
+    hosts.configure(account, "ProxyJump bastion")
+    with hosts.laptop.connected():
+        pass
+    for server in (hosts.bastion, hosts.inner):
+        assert not any("Failed" in line for line in logins(server))
+
+
+def test_a_refusal_says_which_host_refused(hosts: Hosts, account: Account) -> None:
+    hosts.configure(account, "ProxyJump bastion", bastion=("PubkeyAuthentication no",))
+    error = hosts.laptop.ours()
+    assert isinstance(error, Authentication)
+    assert error.message.startswith("jump host: ")
+    hosts.configure(account, "ProxyJump bastion", "PubkeyAuthentication no")
+    error = hosts.laptop.ours()
+    assert isinstance(error, Authentication)
+    assert not error.message.startswith("jump host: ")
+
+
+def test_a_bastion_that_does_not_forward_and_a_closed_port_are_told_apart(
+    hosts: Hosts, account: Account
+) -> None:
+    hosts.configure(account, "ProxyJump bastion", "Port 2222")
+    assert isinstance(hosts.laptop.ours(), ConnectionRefused)
+    hosts.bastion.options = ("AllowTcpForwarding no", *hosts.bastion.options)
+    hosts.bastion.restart()
+    hosts.configure(account, "ProxyJump bastion")
+    error = hosts.laptop.ours()
+    assert type(error) is Unreachable
+    assert "does not permit" in error.message
+    assert "AllowTcpForwarding" in str(error.hint)
+
+
+def test_a_dead_bastion_ends_the_inner_connection_and_closing_ends_both(
+    hosts: Hosts, account: Account
+) -> None:
+    hosts.configure(account, "ProxyJump bastion")
+    with hosts.laptop.connected() as connection:
+        assert connection.probe(5) < 5
+        hosts.bastion.drop_connections()
+        assert connection.wait_closed(5)
+    with hosts.laptop.connected():
+        assert hosts.bastion.sessions()
+    wait_until(lambda: not hosts.bastion.sessions(), "the end of the bastion's connection")
+
+
+def test_megabytes_pass_through_a_jump(hosts: Hosts, account: Account) -> None:
+    hosts.configure(account, "ProxyJump bastion")
+    received = bytearray()
+    with hosts.laptop.connected() as connection:
+        status = connection.execute(
+            b"head -c 20000000 /dev/zero", lambda _stream, data: received.extend(data), timeout=60
+        )
+    assert (status, len(received)) == (0, 20_000_000)
+
+
+def test_a_proxy_commands_death_ends_the_connection_without_a_spinning_thread(
+    hosts: Hosts, account: Account
+) -> None:
+    command = f"ProxyCommand ssh -F {hosts.laptop.config} -W %h:%p bastion"
+    hosts.configure(account, command)
+    before = threading.active_count()
+    with hosts.laptop.connected(person=Person()) as connection:
+        hosts.bastion.drop_connections()
+        assert connection.wait_closed(5)
+        burnt = time.process_time()
+        assert not threading.Event().wait(0.5)
+        assert time.process_time() - burnt < 0.25
+    wait_until(lambda: threading.active_count() <= before, "the end of the threads")

@@ -1,0 +1,249 @@
+"""Every setting beside its real counterpart: `ssh` and jlr both get in, or both do not.
+
+docs/ssh.md names these tests; a row that jlr treats otherwise on purpose has a test that says so.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.lab.accounts import Account
+from tests.lab.sshd import free_port, make_key
+from tests.ssh.beside import HOST, Laptop
+from tests.ssh.conftest import PASSWORD, WITH_PASSWORDS, StartServer
+
+IN, OUT = True, False
+_PIPE = Path(__file__).with_name("pipe.py")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the matrix.
+
+    Attributes:
+        name: the setting and what is special.
+        settings: lines of the config, `{…}` filled in by the test.
+        way: whether one gets in.
+        options: lines of sshd_config.
+        answers: what a person answers.
+        known: whether the server's key is in known_hosts.
+    """
+
+    name: str
+    settings: tuple[str, ...]
+    way: bool
+    options: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    known: bool = True
+
+
+ROWS = (
+    Row("nothing special", (), IN),
+    Row("IdentityFile missing", ("IdentityFile {folder}/none", "IdentitiesOnly yes"), IN),
+    Row("IdentityFile of a stranger first", ("IdentityFile {stranger}",), IN),
+    Row("IdentityFile with tokens", ("IdentityFile {folder}/%n-%r.key",), IN),
+    Row("PubkeyAuthentication no", ("PubkeyAuthentication no",), OUT),
+    Row("PreferredAuthentications password", ("PreferredAuthentications password",), OUT),
+    Row(
+        "PreferredAuthentications password, and it is taken",
+        ("PreferredAuthentications password",),
+        IN,
+        WITH_PASSWORDS,
+        (PASSWORD,),
+    ),
+    Row(
+        "PasswordAuthentication no",
+        ("PreferredAuthentications password", "PasswordAuthentication no"),
+        OUT,
+        WITH_PASSWORDS,
+        (PASSWORD,),
+    ),
+    Row(
+        "BatchMode asks nothing",
+        ("PreferredAuthentications password", "BatchMode yes"),
+        OUT,
+        WITH_PASSWORDS,
+        (PASSWORD,),
+    ),
+    Row(
+        "NumberOfPasswordPrompts 1",
+        ("PreferredAuthentications password", "NumberOfPasswordPrompts 1"),
+        OUT,
+        WITH_PASSWORDS,
+        ("wrong one", PASSWORD),
+    ),
+    Row(
+        "NumberOfPasswordPrompts 2",
+        ("PreferredAuthentications password", "NumberOfPasswordPrompts 2"),
+        IN,
+        WITH_PASSWORDS,
+        ("wrong two", PASSWORD),
+    ),
+    Row("PubkeyAcceptedAlgorithms without ours", ("PubkeyAcceptedAlgorithms ssh-rsa",), OUT),
+    Row("PubkeyAcceptedAlgorithms with ours", ("PubkeyAcceptedAlgorithms ssh-ed25519",), IN),
+    Row("StrictHostKeyChecking yes, unknown", ("StrictHostKeyChecking yes",), OUT, known=False),
+    Row("StrictHostKeyChecking ask, no", (), OUT, known=False, answers=("no",)),
+    Row("StrictHostKeyChecking ask, yes", (), IN, known=False, answers=("yes",)),
+    Row("StrictHostKeyChecking ask, batch", ("BatchMode yes",), OUT, known=False),
+    Row("StrictHostKeyChecking accept-new", ("StrictHostKeyChecking accept-new",), IN, known=False),
+    Row("StrictHostKeyChecking no", ("StrictHostKeyChecking no",), IN, known=False),
+    Row("HostKeyAlias unknown", ("HostKeyAlias other", "StrictHostKeyChecking yes"), OUT),
+    Row("HostKeyAlias known", ("HostKeyAlias MyAlias", "StrictHostKeyChecking yes"), IN),
+    Row("UserKnownHostsFile none", ("UserKnownHostsFile none", "StrictHostKeyChecking yes"), OUT),
+    Row(
+        "UserKnownHostsFile with two files",
+        ("UserKnownHostsFile {folder}/missing {folder}/known_hosts", "StrictHostKeyChecking yes"),
+        IN,
+    ),
+    Row(
+        "GlobalKnownHostsFile",
+        (
+            "UserKnownHostsFile {folder}/missing",
+            "GlobalKnownHostsFile {folder}/known_hosts",
+            "StrictHostKeyChecking yes",
+        ),
+        IN,
+    ),
+    Row("AddressFamily inet6, IPv4 server", ("AddressFamily inet6",), OUT),
+    Row("AddressFamily inet", ("AddressFamily inet",), IN),
+    Row("BindAddress", ("BindAddress 127.0.0.2",), IN),
+    Row("BindAddress that is not ours", ("BindAddress 192.0.2.1",), OUT),
+    Row("Compression yes", ("Compression yes",), IN),
+    Row("Port from the config", ("Port 1",), OUT),
+    Row("ProxyCommand", ("ProxyCommand {python} {pipe} %h %p",), IN),
+    Row("ProxyCommand in a pipeline", ("ProxyCommand true && {python} {pipe} %h %p",), OUT),
+    Row("ProxyCommand that fails", ("ProxyCommand echo broken >&2; exit 3",), OUT),
+    Row("ProxyCommand none", ("ProxyCommand none",), IN),
+    Row(
+        "ProxyUseFdpass",
+        ("ProxyCommand {python} {pipe} --pass %h %p", "ProxyUseFdpass yes"),
+        IN,
+    ),
+    Row("ProxyJump none", ("ProxyJump none",), IN),
+    Row("ProxyJump in circles", ("ProxyJump 127.0.0.1",), OUT),
+    Row("Ciphers without GCM", ("Ciphers aes256-ctr",), IN),
+    Row("MACs", ("Ciphers aes128-ctr", "MACs hmac-sha2-512"), IN),
+    Row("KexAlgorithms", ("KexAlgorithms ecdh-sha2-nistp384",), IN),
+    Row("KexAlgorithms curve25519-sha256 alone", ("KexAlgorithms curve25519-sha256",), IN),
+    Row(
+        "KexAlgorithms group exchange",
+        ("KexAlgorithms diffie-hellman-group-exchange-sha256",),
+        IN,
+    ),
+    Row("HostKeyAlgorithms the server lacks", ("HostKeyAlgorithms rsa-sha2-512",), OUT),
+    Row("Include", ("Include {folder}/included",), IN),
+    Row("Match exec", ("Match exec true", "IdentityFile {folder}/none"), IN),
+    Row("a setting that ssh does not know", ("NoSuchSetting yes",), OUT),
+    Row("an unknown token", ("ProxyCommand nc %q %p",), OUT),
+    Row("a variable that is not set", ("IdentityFile ${{NO_SUCH_VARIABLE_HERE}}",), OUT),
+    Row("RekeyLimit", ("RekeyLimit 64K",), IN),
+    Row(
+        "the server wants publickey twice", (), OUT, ("AuthenticationMethods publickey,publickey",)
+    ),
+    Row(
+        "the server wants key and password",
+        (),
+        IN,
+        (*WITH_PASSWORDS, "AuthenticationMethods publickey,password"),
+        (PASSWORD,),
+    ),
+    Row(
+        "MaxAuthTries 1 and a stranger's key",
+        ("IdentityFile {stranger}",),
+        OUT,
+        ("MaxAuthTries 1",),
+    ),
+    Row("AllowUsers somebody else", (), OUT, ("AllowUsers nobody",)),
+    Row("ciphers that are not safe", (), OUT, ("Ciphers aes128-cbc",)),
+    Row("a MAC that is not safe", (), OUT, ("Ciphers aes128-ctr", "MACs hmac-sha1-96")),
+    Row("a key exchange that is not safe", (), OUT, ("KexAlgorithms diffie-hellman-group1-sha1",)),
+)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name.replace(" ", "-"))
+def test_ssh_and_jlr_both_get_in_or_both_do_not(
+    row: Row, shared: StartServer, shared_key: Path, key_folder: Path, account: Account
+) -> None:
+    server = shared(row.options)
+    laptop = Laptop(Path(tempfile.mkdtemp(dir=key_folder)), shared_key)
+    if row.known:
+        laptop.knows(server)
+        laptop.knows(server, "myalias")
+    tokens = laptop.folder / f"{HOST}-{account.name}.key"
+    tokens.write_bytes(shared_key.read_bytes())
+    tokens.chmod(0o600)
+    (laptop.folder / "included").write_text("ConnectionAttempts 2\n")
+    values = {
+        "folder": laptop.folder,
+        "stranger": make_key(laptop.folder / "stranger"),
+        "python": sys.executable,
+        "pipe": _PIPE,
+    }
+    laptop.configure(server, account, *(line.format(**values) for line in row.settings))
+    theirs = laptop.theirs(*row.answers)
+    laptop.known_hosts.unlink(missing_ok=True)
+    if row.known:
+        laptop.knows(server)
+        laptop.knows(server, "myalias")
+    ours = laptop.ours(*row.answers)
+    assert (theirs is None, ours is None) == (row.way, row.way), f"ssh: {theirs}\njlr: {ours!r}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [
+        ("rsa", "RFC4716"),
+        ("rsa", "PEM"),
+        ("rsa", "PKCS8"),
+        ("ecdsa", "RFC4716"),
+        ("ecdsa", "PEM"),
+        ("ecdsa", "PKCS8"),
+        ("ed25519", "RFC4716"),  # OpenSSH writes these in its own format only
+    ],
+)
+@pytest.mark.parametrize("passphrase", ["", "open sesame"])
+def test_every_kind_and_form_of_key_file_gets_in_as_with_ssh(
+    kind: str,
+    form: str,
+    passphrase: str,
+    start: StartServer,
+    laptop: Laptop,
+    account: Account,
+) -> None:
+    key = make_key(laptop.folder / "other", kind, passphrase)
+    if form != "RFC4716":
+        laptop.convert(key, form, passphrase)
+    server = start(keys=[key])
+    laptop.configure(server, account, identity=key)
+    answers = (passphrase,) if passphrase else ()
+    assert laptop.theirs(*answers) is None
+    assert laptop.ours(*answers) is None
+
+
+def test_ipv6_is_spoken_as_with_ssh(start: StartServer, laptop: Laptop, account: Account) -> None:
+    port = free_port()
+    server = start([f"ListenAddress [::1]:{port}"], port=port)
+    laptop.knows(server, f"[::1]:{port}")
+    laptop.configure(server, account, "HostName ::1", "AddressFamily inet6")
+    assert laptop.theirs() is None
+    assert laptop.ours() is None
+
+
+def test_connect_timeout_ends_a_silent_server_as_with_ssh(
+    start: StartServer, laptop: Laptop, account: Account
+) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        server = start()
+        port = silent.getsockname()[1]
+        laptop.configure(server, account, f"Port {port}", "ConnectTimeout 1")
+        assert laptop.theirs() is not None
+        ours = laptop.ours()
+        assert type(ours).__name__ == "ConnectionTimedOut"
