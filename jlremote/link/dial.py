@@ -74,9 +74,9 @@ def start_and_dial(files: LinkFiles) -> tuple[Socket, bool]:
 
 def _spawn(files: LinkFiles) -> None:
     """Start the link's process and wait until it listens."""
-    config = () if files.ssh_config is None else ("--ssh-config", str(files.ssh_config.resolve()))
+    config = () if files.ssh_config is None else (str(files.ssh_config.resolve()),)
     # -P: whatever lies in the current folder must not be imported in place of ours.
-    command = (sys.executable, "-P", "-m", "jlremote.link", *config, "--", files.host)
+    command = (sys.executable, "-P", "-m", "jlremote.link", files.host, *config)
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
-import logging.handlers
 import multiprocessing.connection as sockets
 import os
 import secrets
@@ -27,11 +25,8 @@ LOG_BYTES = 1 << 20
 
 def main() -> int:
     """Run the link of one host until nobody needs it."""
-    parser = argparse.ArgumentParser(prog="jlremote.link")
-    parser.add_argument("--ssh-config", type=Path)
-    parser.add_argument("host")
-    arguments = parser.parse_args()
-    files = link_files(arguments.host, arguments.ssh_config)
+    host, *config = sys.argv[1:]
+    files = link_files(host, Path(config[0]) if config else None)
     _log_to(files.log)
     # A terminal's Ctrl-C is meant for the command; the link goes on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -77,9 +72,10 @@ def _say_ready() -> None:
 
 
 def _log_to(path: Path) -> None:
-    handler = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=1)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    if path.exists() and path.stat().st_size > LOG_BYTES:
+        path.replace(path.with_suffix(".log.1"))
+    form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+    logging.basicConfig(filename=path, level=logging.INFO, format=form)
     path.chmod(0o600)
     # Its INFO lines repeat what the supervisor says.
     logging.getLogger("paramiko").setLevel(logging.WARNING)
