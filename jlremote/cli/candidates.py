@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jlremote.cli.invocation import Invocation
 from jlremote.errors import JlrError
 
 if TYPE_CHECKING:
@@ -68,5 +69,5 @@ def _sessions() -> list[SessionRecord]:
 
 
 def _ssh_config(context: click.Context) -> str | None:
-    file = context.find_root().params.get("ssh_config")
-    return str(file) if file else None
+    invocation = context.find_object(Invocation)
+    return invocation.ssh_config if invocation else None

@@ -113,5 +113,5 @@ def command(name: str, *, examples: Sequence[str]) -> Callable[[Callable[..., An
 
 
 def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:
-    if value and not context.resilient_parsing:
+    if value:
         setattr(context.ensure_object(Invocation), str(option.name), value)

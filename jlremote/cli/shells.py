@@ -1,4 +1,4 @@
-"""Completion in bash, zsh and fish: click's own, mended where shells cut words their own way."""
+"""Completion in bash, zsh and fish: click's answers, by scripts of our own."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from click.shell_completion import (
     split_arg_string,
 )
 
+# click's own trusts COMP_WORDS, which bash cuts at @ and =, where jlr does not.
 _BASH = """\
 # Completion of jlr for bash 4.4 and later. Written by `jlr completion bash`.
 
 %(complete_func)s() {
     local IFS=$'\\n' completion type value
     COMPREPLY=()
-    # The line, and not COMP_WORDS: bash cuts words at @ and =, where jlr does not.
     while read -r completion; do
         type=${completion%%%%,*} value=${completion#*,}
         case $type in
@@ -34,6 +34,63 @@ _BASH = """\
 }
 
 complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+
+# click's own completes nothing the second time it is called, when it was loaded from fpath.
+_ZSH = """\
+#compdef %(prog_name)s
+# Completion of jlr for zsh. Written by `jlr completion zsh`.
+
+_%(prog_name)s() {
+    local -a response values described
+    local kind value help
+    response=("${(@f)$(env COMP_WORDS="${words[*]}" COMP_CWORD=$((CURRENT - 1)) \\
+        %(complete_var)s=zsh_complete %(prog_name)s 2>/dev/null)}")
+    for kind value help in "${response[@]}"; do
+        case $kind in
+            dir) _path_files -/ ;;
+            file) _path_files -f ;;
+            plain)
+                if [[ $help == _ ]]; then
+                    values+=("$value")
+                else
+                    described+=("$value:$help")
+                fi
+                ;;
+        esac
+    done
+    (( $#described )) && _describe -V unsorted described -U
+    (( $#values )) && compadd -U -V unsorted -a values
+}
+
+if [[ $funcstack[1] == _%(prog_name)s ]]; then
+    _%(prog_name)s "$@" # loaded from fpath, by the first completion
+else
+    compdef _%(prog_name)s %(prog_name)s # sourced
+fi
+"""
+
+# click's own cuts a description at its first comma.
+_FISH = """\
+# Completion of jlr for fish. Written by `jlr completion fish`.
+
+function %(complete_func)s
+    set -l response (env %(complete_var)s=fish_complete COMP_WORDS=(commandline -cp) \\
+        COMP_CWORD=(commandline -t) %(prog_name)s 2>/dev/null)
+    for completion in $response
+        set -l metadata (string split -m 1 "," -- $completion)
+        switch $metadata[1]
+            case dir
+                __fish_complete_directories $metadata[2]
+            case file
+                __fish_complete_path $metadata[2]
+            case plain
+                echo $metadata[2]
+        end
+    end
+end
+
+complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
 """
 
 
@@ -67,7 +124,9 @@ class Bash(_WholeWords, BashComplete):
     def format_completion(self, item: CompletionItem[Any]) -> str:
         """Return the line that the script reads: the type, and the value from the last break on."""
         breaks = os.environ.get("COMP_WORDBREAKS", "")
-        kept = max((self._incomplete.rfind(character) + 1 for character in breaks), default=0)
+        # An @ ends a word too, but begins the next one with itself.
+        ends = (self._incomplete.rfind(mark) + (mark != "@") for mark in breaks)
+        kept = max(0, *ends, 0)
         shared = item.value.startswith(self._incomplete[:kept])
         return f"{item.type},{item.value[kept:] if shared else item.value}"
 
@@ -75,9 +134,13 @@ class Bash(_WholeWords, BashComplete):
 class Zsh(_WholeWords, ZshComplete):
     """Zsh."""
 
+    source_template = _ZSH
+
 
 class Fish(_WholeWords, FishComplete):
     """Fish."""
+
+    source_template = _FISH
 
 
 CLASSES: dict[str, type[ShellComplete]] = {"bash": Bash, "zsh": Zsh, "fish": Fish}

@@ -53,7 +53,7 @@ def _lines(path: str) -> Iterator[tuple[str, list[str]]]:
     except OSError:
         return
     for line in text.splitlines():
-        keyword, _, rest = line.strip().replace("=", " ", 1).partition(" ")
-        words = [quoted or plain for quoted, plain in _WORD.findall(rest.replace("\t", " "))]
+        keyword, _, rest = line.strip().replace("\t", " ").replace("=", " ", 1).partition(" ")
+        words = [quoted or plain for quoted, plain in _WORD.findall(rest)]
         comment = next((i for i, word in enumerate(words) if word.startswith("#")), len(words))
         yield keyword.lower(), words[:comment]

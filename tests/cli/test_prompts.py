@@ -1,11 +1,7 @@
 """Questions are asked on the terminal itself, whatever stdin and stdout are."""
 
-import contextlib
-import os
-import pty
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +9,7 @@ import pytest
 from jlremote.cli.prompts import Nobody
 from jlremote.errors import NeedsAuthentication
 from jlremote.questions import Question, QuestionKind
+from tests.cli.terminal import Terminal
 
 ASK = """
 import contextlib, json, sys
@@ -34,56 +31,15 @@ except NeedsAuthentication as refusal:
 HOST_KEY = "The authenticity of host 'dgx' cannot be established.\nED25519 key is SHA256:abc/+d."
 
 
-class Terminal:
-    """A process with a terminal of its own, and pipes for the rest."""
-
-    def __init__(self, *argv: str) -> None:
-        self.ours, theirs = pty.openpty()
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", ASK, *argv],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            preexec_fn=lambda: self._control(theirs),
-            pass_fds=[theirs],
-            text=True,
-        )
-        os.close(theirs)
-        self.screen = ""
-
-    @staticmethod
-    def _control(terminal: int) -> None:
-        import fcntl
-        import termios
-
-        os.setsid()
-        fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
-
-    def wait_for(self, text: str) -> None:
-        deadline = time.monotonic() + 10
-        while text not in self.screen:
-            assert time.monotonic() < deadline, self.screen
-            self.screen += os.read(self.ours, 1024).decode()
-
-    def type(self, keys: str) -> None:
-        os.write(self.ours, keys.encode())
-
-    def result(self) -> tuple[str, str]:
-        """Return what the process printed, once it has ended; and read the screen to its end."""
-        with contextlib.suppress(OSError):  # EIO is how a terminal says that nobody is there
-            while more := os.read(self.ours, 1024):
-                self.screen += more.decode()
-        return self.process.communicate(timeout=10)
-
-    def close(self) -> None:
-        os.close(self.ours)
-        self.process.kill()
-        self.process.communicate()
-
-
 @pytest.fixture
 def terminal(request: pytest.FixtureRequest) -> Iterator[Terminal]:
-    terminal = Terminal(*request.param)
+    """Give a process that asks on its terminal, while its stdin is empty and the rest are pipes."""
+    terminal = Terminal(
+        [sys.executable, "-c", ASK, *request.param],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     yield terminal
     terminal.close()
 
@@ -113,7 +69,7 @@ def test_a_host_key_wants_a_whole_word_or_the_fingerprint(
 ) -> None:
     terminal.wait_for("(yes/no/[fingerprint])? ")
     for not_enough in ("y", "SHA256:other", ""):
-        terminal.screen = ""
+        terminal.forget()
         terminal.type(not_enough + "\n")
         terminal.wait_for("Please type `yes`, `no` or the fingerprint: ")
     terminal.type(typed + "\n")
@@ -137,14 +93,11 @@ def test_ctrl_d_turns_away(terminal: Terminal) -> None:
 
 @pytest.mark.parametrize("terminal", [("password", "Password:")], indirect=True)
 def test_ctrl_c_leaves_the_terminal_as_it_was(terminal: Terminal) -> None:
-    import termios
-
-    before = termios.tcgetattr(terminal.ours)[3] & termios.ECHO
     terminal.wait_for("Password: ")
-    assert not termios.tcgetattr(terminal.ours)[3] & termios.ECHO
+    assert not terminal.echoes()
     terminal.type("\x03")
     assert "KeyboardInterrupt" in terminal.result()[1]
-    assert termios.tcgetattr(terminal.ours)[3] & termios.ECHO == before
+    assert terminal.echoes()
 
 
 @pytest.mark.parametrize("terminal", [("password", "\x1b[2Jdgx\x07's password:")], indirect=True)

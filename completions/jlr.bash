@@ -1,0 +1,17 @@
+# Completion of jlr for bash 4.4 and later. Written by `jlr completion bash`.
+
+_jlr_completion() {
+    local IFS=$'\n' completion type value
+    COMPREPLY=()
+    while read -r completion; do
+        type=${completion%%,*} value=${completion#*,}
+        case $type in
+            dir) compopt -o dirnames 2>/dev/null ;;
+            file) compopt -o default 2>/dev/null ;;
+            plain) COMPREPLY+=("$value") ;;
+        esac
+    done < <(env COMP_LINE="${COMP_LINE:0:COMP_POINT}" COMP_WORDBREAKS="$COMP_WORDBREAKS" \
+        _JLR_COMPLETE=bash_complete "$1" 2>/dev/null)
+}
+
+complete -o nosort -F _jlr_completion jlr

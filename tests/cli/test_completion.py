@@ -1,0 +1,173 @@
+"""Completion in the real shells, as they are typed at, and the scripts that the project ships."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from jlremote.cli import shells
+from jlremote.cli.ssh_config import host_names
+from tests.cli.conftest import Jlr, remember
+from tests.cli.terminal import Terminal
+
+PROJECT = Path(__file__).resolve().parents[2]
+SCRIPTS = {"bash": "jlr.bash", "zsh": "_jlr", "fish": "jlr.fish"}
+
+
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_the_scripts_that_are_shipped_are_those_of_the_program(shell: str, jlr: Jlr) -> None:
+    outcome = jlr("completion", shell)
+    assert outcome.code == 0
+    shipped = PROJECT / "completions" / SCRIPTS[shell]
+    remedy = f"`jlr completion {shell} > completions/{SCRIPTS[shell]}` writes it again"
+    assert outcome.stdout == shipped.read_text(), remedy
+
+
+@pytest.fixture
+def ssh_config(laptop: Path) -> Path:
+    folder = laptop / ".ssh"
+    (folder / "conf.d").mkdir(parents=True)
+    (folder / "config").write_text(
+        "Include conf.d/*.conf\n"
+        "Host dgx dgx-old *.lab !bad  # a comment\n"
+        "    User me\n"
+        "Host=login\n"
+        "Match host x\n"
+        "INCLUDE config\n"
+    )
+    (folder / "conf.d" / "lab.conf").write_text('host\t"gpu.lab.org"\n')
+    return folder / "config"
+
+
+def test_hosts_come_from_the_ssh_config_and_what_it_includes(ssh_config: Path) -> None:
+    assert host_names(str(ssh_config)) == ["gpu.lab.org", "dgx", "dgx-old", "login"]
+
+
+def test_without_an_ssh_config_there_are_no_hosts(laptop: Path) -> None:
+    assert host_names(str(laptop / "missing")) == []
+
+
+Complete = Callable[[str], list[str]]
+
+
+@pytest.fixture
+def complete(monkeypatch: pytest.MonkeyPatch, ssh_config: Path) -> Complete:
+    """Complete a line as a shell's script would, and return the candidates."""
+    remember(("dgx", "cont1"), ("login", "cont2"), ("gpu.lab.org", "twin"), ("dgx", "twin"))
+
+    def candidates(line: str) -> list[str]:
+        monkeypatch.setenv("COMP_LINE", line)
+        from jlremote.cli.program import jlr
+
+        completer = shells.Bash(jlr, {}, "jlr", "_JLR_COMPLETE")
+        return [item.value for item in completer.get_completions(*completer.get_completion_args())]
+
+    return candidates
+
+
+@pytest.mark.parametrize(
+    ("line", "candidates"),
+    [
+        ("jlr st", ["start", "status", "stop"]),
+        ("jlr start ", ["gpu.lab.org", "dgx", "dgx-old", "login"]),
+        ("jlr start d", ["dgx", "dgx-old"]),
+        ("jlr start me@d", ["me@dgx", "me@dgx-old"]),
+        ("jlr start dgx ", ["cont1", "twin"]),
+        ("jlr -v --no-input start dgx c", ["cont1"]),
+        ("jlr open ", ["cont1", "cont2", "gpu.lab.org/twin", "dgx/twin"]),
+        ("jlr stop c", ["cont1", "cont2"]),
+        ("jlr status dgx/", ["dgx/cont1", "dgx/twin"]),
+        ("jlr start dgx --runtime ", ["auto", "docker", "none"]),
+        ("jlr start dgx --runtime=d", ["--runtime=docker"]),
+        ("jlr stop --r", ["--remove"]),
+        ("jlr completion ", ["bash", "zsh", "fish"]),
+    ],
+)
+def test_candidates(line: str, candidates: list[str], complete: Complete) -> None:
+    assert complete(line) == candidates
+
+
+def test_another_ssh_config_gives_other_hosts(complete: Complete, laptop: Path) -> None:
+    (laptop / "other").write_text("Host elsewhere\n")
+    assert complete(f"jlr --ssh-config {laptop}/other start e") == ["elsewhere"]
+
+
+def test_profiles_come_from_the_settings(complete: Complete, laptop: Path) -> None:
+    (laptop / "config" / "jlr").mkdir(parents=True)
+    config = laptop / "config" / "jlr" / "config.toml"
+    config.write_text("[profiles.torch]\n[profiles.jax]\n")
+    assert complete("jlr start dgx --profile t") == ["torch"]
+    config.write_text("not toml")
+    assert complete("jlr start dgx --profile t") == []
+
+
+def test_state_that_cannot_be_read_completes_to_nothing(
+    complete: Complete, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc")
+    assert complete("jlr open ") == []
+    assert "dgx" in complete("jlr start ")
+
+
+START = {
+    "bash": ("bash", "--noprofile", "--norc", "-i"),
+    "zsh": ("zsh", "-f", "-i"),
+    "fish": ("fish", "--no-config", "-i"),
+}
+PREPARE = {
+    "bash": "PS1='ready> '; source {folder}/jlr.bash\n",
+    "zsh": "PS1='ready> '; bindkey -e\n"
+    "fpath=({folder} $fpath); autoload -U compinit; compinit -D\n",
+    "fish": "function fish_prompt; echo 'ready> '; end; source {folder}/jlr.fish\n",
+}
+
+
+@pytest.fixture(params=SCRIPTS)
+def shell(
+    request: pytest.FixtureRequest, ssh_config: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Terminal]:
+    """Give a shell at its prompt, with the project's script and `jlr` on the PATH."""
+    name = str(request.param)
+    if not shutil.which(name):
+        pytest.skip(f"no {name} here")
+    remember(("dgx", "cont1"))
+    folder = Path(sys.executable).parent
+    environment = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"}
+    terminal = Terminal(START[name], environment=environment)
+    terminal.type(PREPARE[name].format(folder=PROJECT / "completions"))
+    terminal.wait_for("ready> ")
+    terminal.type("echo set''tled\n")
+    terminal.wait_for("settled")
+    terminal.wait_for("ready> ")
+    yield terminal
+    terminal.close()
+
+
+@pytest.mark.parametrize(
+    ("typed", "line"),
+    [
+        ("jlr disc\t", "jlr disconnect"),
+        ("jlr start log\t", "jlr start login"),
+        ("jlr start me@log\t", "jlr start me@login"),
+        ("jlr start dgx con\t", "jlr start dgx cont1"),
+        ("jlr open c\t", "jlr open cont1"),
+        ("jlr open dgx/\t", "jlr open dgx/cont1"),
+        ("jlr start dgx --runtime do\t", "jlr start dgx --runtime docker"),
+        ("jlr start dgx --runtime=do\t", "jlr start dgx --runtime=docker"),
+        ("jlr stop --con\t", "jlr stop --container"),
+        ("jlr --ssh-config /etc/host.c\t", "jlr --ssh-config /etc/host.conf"),
+    ],
+)
+def test_a_shell_completes_what_is_typed(typed: str, line: str, shell: Terminal) -> None:
+    # Twice: a script that is loaded when it is first needed must also work when it is there.
+    for _ in range(2):
+        shell.forget()
+        # Then make the line a call of echo, with a mark that is not shown as it is typed.
+        shell.type(f"{typed}\x01echo 'mark'\"ed\" \n")
+        shell.wait_for(f"marked {line}")
+        shell.wait_for("ready> ")
