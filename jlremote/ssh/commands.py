@@ -39,6 +39,7 @@ class Commands:
         *,
         timeout: float | None = None,
         cancelled: threading.Event | None = None,
+        hold_stdin: bool = False,
     ) -> int:
         """Run a script; see `contract.Connection.execute`.
 
@@ -50,7 +51,7 @@ class Commands:
         patience = _Patience(timeout, cancelled)
         self._take_slot(patience)
         try:
-            return _Session(self._transport, patience).run(script, output)
+            return _Session(self._transport, patience).run(script, output, hold_stdin=hold_stdin)
         finally:
             self._slots.release()
 
@@ -109,11 +110,11 @@ class _Session:
         self._wake = _Wake()
         self._channel = self._open()
 
-    def run(self, script: bytes, output: Output) -> int:
+    def run(self, script: bytes, output: Output, *, hold_stdin: bool) -> int:
         """Feed the script, pass on the output, and return the exit status."""
         try:
             self._begin()
-            self._exchange(memoryview(script), output)
+            self._exchange(memoryview(script), output, hold_stdin=hold_stdin)
             return self._status()
         except BaseException:
             self._terminate()
@@ -159,7 +160,7 @@ class _Session:
         except (paramiko.SSHException, EOFError, OSError) as error:
             raise LinkLost("the connection broke") from error
 
-    def _exchange(self, unsent: memoryview, output: Output) -> None:
+    def _exchange(self, unsent: memoryview, output: Output, *, hold_stdin: bool) -> None:
         """Send and receive until both streams end; neither direction waits for the other."""
         quiet_since = time.monotonic()
         feeding = True
@@ -168,7 +169,7 @@ class _Session:
             if feeding:
                 unsent = self._feed(unsent)
                 feeding = bool(unsent)
-                if not feeding:
+                if not feeding and not hold_stdin:
                     self._end_input()
             if self._drain(output):
                 quiet_since = time.monotonic()

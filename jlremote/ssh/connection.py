@@ -51,9 +51,12 @@ class SSHConnection:
         *,
         timeout: float | None = None,
         cancelled: threading.Event | None = None,
+        hold_stdin: bool = False,
     ) -> int:
         """Run a script; see `contract.Connection.execute`."""
-        return self._commands.execute(script, output, timeout=timeout, cancelled=cancelled)
+        return self._commands.execute(
+            script, output, timeout=timeout, cancelled=cancelled, hold_stdin=hold_stdin
+        )
 
     def probe(self, timeout: float) -> float:
         """Return the seconds that an answer took; see `contract.Connection.probe`."""

@@ -27,6 +27,7 @@ class Connection(Protocol):
         *,
         timeout: float | None = None,
         cancelled: threading.Event | None = None,
+        hold_stdin: bool = False,
     ) -> int:
         """Feed `script` to `exec /bin/sh -s` and return its exit status.
 
@@ -35,10 +36,13 @@ class Connection(Protocol):
         a further call waits its turn. A signal's death counts as 128 + its number, as in a shell.
 
         Args:
-            script: what the remote shell reads on its stdin, whole; then comes end of file.
+            script: what the remote shell reads on its stdin, whole; then comes end of file, at
+                once or with `hold_stdin` when the call ends.
             output: called with `"stdout"` or `"stderr"` and the bytes.
             timeout: seconds until the call gives up, `None` for never.
             cancelled: ends the call early when it is set; the channel is closed.
+            hold_stdin: keeps the script's stdin open, so that it sees by end of file that nobody
+                is there any more, however we went.
 
         Raises:
             TimeoutError: `timeout` seconds went by.
