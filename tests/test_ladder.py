@@ -1,4 +1,4 @@
-"""Imports run one way: cli → workflow → link, jupyter, runtimes, storage → host → the leaves.
+"""Imports run one way: cli → workflow → link, jupyter, mounts, runtimes, storage → host → leaves.
 
 On the other side of the link's socket, in its own process, the link's server may also use `ssh`.
 """
@@ -16,7 +16,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 
 LEAVES = {"errors", "questions", "text", "root"}
-MIDDLE = {"jupyter", "runtimes", "storage"}
+MIDDLE = {"jupyter", "mounts", "runtimes", "storage"}
 # What each room may import, besides itself and the leaves.
 LADDER = {
     "cli": {"workflow", "storage"},
@@ -24,6 +24,7 @@ LADDER = {
     "link": {"host", *MIDDLE},
     "link server": {"link", "ssh", "host", *MIDDLE},
     "jupyter": {"host", "runtimes", "storage"},
+    "mounts": {"host", "storage"},
     "runtimes": {"host", "storage"},
     "ssh": {"host", "storage"},
     "demo": {"storage"},

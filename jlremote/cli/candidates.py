@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import click
 
 from jlremote.cli.invocation import Invocation
 from jlremote.errors import JlrError
-
-if TYPE_CHECKING:
-    from jlremote.storage.sessions import SessionRecord
+from jlremote.storage.session_names import session_names
 
 
 def hosts(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -19,29 +16,24 @@ def hosts(context: click.Context, _parameter: click.Parameter, incomplete: str) 
     from jlremote.cli.ssh_config import host_names
 
     user, at, begun = incomplete.rpartition("@")
-    names = [*host_names(_ssh_config(context)), *(record.host for record in _sessions())]
+    names = [*host_names(_ssh_config(context)), *(host for host, _ in session_names())]
     found = dict.fromkeys(name for name in names if name.startswith(begun if at else incomplete))
     return [f"{user}{at}{name}" for name in found if not (at and "@" in name)]
 
 
 def sessions(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete a session: its name, or `host/name` where the name is taken twice or begun so."""
-    records = _sessions()
-    times = Counter(record.name for record in records)
-    short = [record.name for record in records if times[record.name] == 1]
-    long = [f"{record.host}/{record.name}" for record in records]
-    wanted = [*short, *long] if incomplete else [*short, *_ambiguous(records, times)]
-    return [name for name in wanted if name.startswith(incomplete)]
+    known = session_names()
+    times = Counter(name for _, name in known)
+    short = [name for _, name in known if times[name] == 1]
+    long = [f"{host}/{name}" for host, name in known if incomplete or times[name] > 1]
+    return [name for name in (*short, *long) if name.startswith(incomplete)]
 
 
 def containers(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete a container of the host that stands before it, as far as sessions know."""
-    host = context.params.get("host")
-    return [
-        record.container
-        for record in _sessions()
-        if record.host == host and record.container and record.container.startswith(incomplete)
-    ]
+    typed = context.params.get("host")
+    return [name for host, name in session_names() if host == typed and name.startswith(incomplete)]
 
 
 def profiles(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -53,19 +45,6 @@ def profiles(_context: click.Context, _parameter: click.Parameter, incomplete: s
     except JlrError:
         return []
     return [name for name in known if name.startswith(incomplete)]
-
-
-def _ambiguous(records: list[SessionRecord], times: Counter[str]) -> list[str]:
-    return [f"{record.host}/{record.name}" for record in records if times[record.name] > 1]
-
-
-def _sessions() -> list[SessionRecord]:
-    from jlremote.storage.sessions import load_all
-
-    try:
-        return list(load_all())
-    except JlrError:
-        return []
 
 
 def _ssh_config(context: click.Context) -> str | None:

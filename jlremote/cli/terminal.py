@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sys
 from typing import Any, TextIO
@@ -32,6 +31,8 @@ def answer(text: str, *, newline: bool = True) -> None:
 
 def answer_json(value: Any) -> None:
     """Print one JSON value on stdout."""
+    import json
+
     answer(json.dumps(value, indent=2))
 
 

@@ -27,9 +27,7 @@ def state_directory() -> Path:
     Raises:
         JlrError: it cannot be made, or it is not ours alone.
     """
-    import platformdirs  # 20 ms that `--version` and completion do not need
-
-    return private_directory(platformdirs.user_state_path(_NAME, appauthor=False))
+    return private_directory(_place("user_state_path"))
 
 
 def log_directory() -> Path:
@@ -38,9 +36,7 @@ def log_directory() -> Path:
     Raises:
         JlrError: it cannot be made, or it is not ours alone.
     """
-    import platformdirs
-
-    return private_directory(platformdirs.user_log_path(_NAME, appauthor=False))
+    return private_directory(_place("user_log_path"))
 
 
 def runtime_directory() -> Path:
@@ -49,25 +45,31 @@ def runtime_directory() -> Path:
     Raises:
         JlrError: it cannot be made, or it is not ours alone.
     """
-    import platformdirs
+    return private_directory(_place("user_runtime_path"))
+
+
+def config_directory() -> Path:
+    """Return the folder of `config.toml`, which a person makes: it may be missing.
+
+    Raises:
+        JlrError: there is no home folder.
+    """
+    return _place("user_config_path")
+
+
+def _place(kind: str) -> Path:
+    import platformdirs  # 10 ms that `--version` and `--help` do not need
 
     try:
         # It warns when it passes over XDG_RUNTIME_DIR; a person without one cannot use that.
         with warnings.catch_warnings(action="ignore"):
-            path = platformdirs.user_runtime_path(_NAME, appauthor=False)
-    except PermissionError as refusal:
+            path: Path = getattr(platformdirs, kind)(_NAME, appauthor=False)
+    except (PermissionError, RuntimeError) as refusal:
         raise JlrError(
-            f"the folder for sockets cannot be trusted: {refusal}",
-            hint="set `XDG_RUNTIME_DIR` to a folder that is yours alone",
+            f"there is no folder to keep files in: {refusal}",
+            hint="set `HOME`, or `XDG_STATE_HOME`, `XDG_CONFIG_HOME` and `XDG_RUNTIME_DIR`",
         ) from refusal
-    return private_directory(path)
-
-
-def config_directory() -> Path:
-    """Return the folder of `config.toml`, which a person makes: it may be missing."""
-    import platformdirs
-
-    return platformdirs.user_config_path(_NAME, appauthor=False)
+    return path
 
 
 def private_directory(path: Path) -> Path:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import pytest
 
 from jlremote.cli import boundary
-from jlremote.storage import sessions
+from jlremote.storage import paths, sessions
 from jlremote.workflow.report import Kernel, SessionReport
 
 WORKFLOWS = (
@@ -151,9 +151,13 @@ def process() -> Jlr:
 
 def remember(*records: tuple[str, str]) -> None:
     """Have the laptop know sessions by host and name, the latest first."""
+    folder = paths.state_directory() / "sessions"
     for age, (host, name) in enumerate(records):
+        before = set(folder.glob("*"))
         sessions.save(
             sessions.SessionRecord(
                 host=host, name=name, runtime="docker", local_port=8888 + age, last_used=1e9 - age
             )
         )
+        for file in set(folder.glob("*")) - before:
+            os.utime(file, (1e9 - age, 1e9 - age))

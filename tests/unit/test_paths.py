@@ -56,6 +56,15 @@ def test_without_a_runtime_folder_the_fallback_is_silent(
     assert not recwarn.list
 
 
+def test_without_a_home_there_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setenv("HOME", "nowhere")
+    monkeypatch.setattr("pwd.getpwuid", dict[int, str]().__getitem__)
+    with pytest.raises(JlrError, match="no folder to keep files in") as refusal:
+        paths.state_directory()
+    assert "`HOME`" in (refusal.value.hint or "")
+
+
 def test_a_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:
     loose = tmp_path / "loose"
     loose.mkdir()
