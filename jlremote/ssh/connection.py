@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -166,11 +165,3 @@ def _connect_jump(
         if isinstance(error, JlrError):
             error.message = f"jump host: {error.message}"
         raise
-
-
-def describe(connection: SSHConnection) -> str:
-    """Return what was agreed with the server, for `-v`."""
-    transport = connection.transport
-    with contextlib.suppress(AttributeError):
-        return f"{transport.remote_version}, {transport.local_cipher}, {transport.host_key_type}"
-    return "not connected"

@@ -1,0 +1,238 @@
+"""What becomes of the user's settings, with and without `ssh` installed."""
+
+from __future__ import annotations
+
+import getpass
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jlremote.errors import Usage
+from jlremote.ssh.destination import Destination, resolve
+from jlremote.ssh.ssh_settings import Asked, arguments, check_host
+from jlremote.ssh.tokens import Names, expand, expand_path
+
+NAMES = Names("lab", "lab.example.org", 2222, "me", jump="bastion")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return tmp_path / "config"
+
+
+@pytest.fixture
+def without_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jlremote.ssh.ssh_settings.shutil.which", lambda _name: None)
+
+
+def resolved(config: Path, text: str, host: str = "lab") -> Destination:
+    config.write_text(text)
+    return resolve(host, config)
+
+
+@pytest.mark.parametrize(
+    "host", ["", "-oProxyCommand=id", "me@-x", "a b", "a\nb", "a\0b", "a\x1b[2J", "\u202eb", "a\tb"]
+)
+def test_a_host_that_could_be_an_option_or_not_be_shown_is_refused(host: str, config: Path) -> None:
+    with pytest.raises(Usage) as caught:
+        resolved(config, "", host)
+    assert caught.value.message.isprintable()
+
+
+@given(host=st.text(max_size=30))
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_any_text_is_either_a_host_or_a_usage_error(host: str, tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text("")
+    try:
+        destination = resolve(host, config)
+    except Usage:
+        return
+    assert destination.hostname
+    assert destination.port == 22 or ":" in host
+
+
+@given(st.text(min_size=1, max_size=20))
+def test_nothing_that_a_person_types_becomes_an_option_of_ssh(host: str) -> None:
+    assert arguments(Asked(host), None)[-2:] == ("--", host)
+
+
+@pytest.mark.parametrize("host", ["lab", "me@lab", "ssh://me@lab:2200", "LAB.example.org", "::1"])
+def test_the_forms_of_a_host_are_those_of_ssh(host: str, config: Path) -> None:
+    check_host(host)
+    destination = resolved(config, "", host)
+    assert destination.user == ("me" if "@" in host else getpass.getuser())
+    assert destination.port == (2200 if "2200" in host else 22)
+    assert destination.host == host.removeprefix("ssh://").removeprefix("me@").removesuffix(":2200")
+
+
+def test_every_setting_that_bears_on_a_connection_is_taken_over(
+    config: Path, tmp_path: Path
+) -> None:
+    destination = resolved(
+        config,
+        f"""
+        Host lab
+            HostName LAB.Example.org
+            Port 2222
+            User someone
+            IdentityFile {tmp_path}/one-%r
+            IdentityFile "{tmp_path}/two words"
+            CertificateFile ~/cert-%h
+            IdentitiesOnly yes
+            IdentityAgent none
+            HostKeyAlias Alias
+            UserKnownHostsFile {tmp_path}/a "{tmp_path}/b c"
+            GlobalKnownHostsFile none
+            StrictHostKeyChecking accept-new
+            HashKnownHosts yes
+            ConnectTimeout 7
+            AddressFamily inet6
+            BindAddress 127.0.0.9
+            Compression yes
+            ServerAliveInterval 11
+            ServerAliveCountMax 4
+            PreferredAuthentications password,publickey,gssapi-with-mic
+            NumberOfPasswordPrompts 2
+            ProxyCommand relay %h %p %r %n %%
+        """,
+    )
+    assert (destination.hostname, destination.port) == ("lab.example.org", 2222)
+    assert destination.account == "someone@[lab.example.org]:2222"
+    login, keys = destination.login, destination.host_key
+    assert login.identity_files == (tmp_path / "one-someone", tmp_path / "two words")
+    assert login.certificate_files == (Path.home() / "cert-lab.example.org",)
+    assert (login.identities_only, login.identity_agent) == (True, "none")
+    assert (login.methods, login.prompts) == (("password", "publickey"), 2)
+    assert keys.user_files == (tmp_path / "a", tmp_path / "b c")
+    assert keys.global_files == ()
+    assert (keys.alias, keys.strict, keys.hash_names) == ("alias", "accept-new", True)
+    assert destination.connect_timeout == 7
+    assert (destination.address_family, destination.bind_address) == ("inet6", "127.0.0.9")
+    assert destination.compression
+    assert (destination.alive_interval, destination.alive_count) == (11, 4)
+    assert destination.proxy_command == "relay lab.example.org 2222 someone lab %"
+
+
+def test_a_chain_of_jumps_is_resolved_from_the_far_end_each_with_its_own_settings(
+    config: Path,
+) -> None:
+    destination = resolved(
+        config,
+        """
+        Host lab
+            ProxyJump first,me@second:2200
+        Host first
+            HostName 10.0.0.1
+            User anna
+            ProxyJump zero
+        Host second
+            HostName 10.0.0.2
+            User ignored
+            ProxyJump ignored-too
+        """,
+    )
+    second = destination.jump
+    assert second is not None
+    assert (second.hostname, second.port, second.user) == ("10.0.0.2", 2200, "me")
+    first = second.jump
+    assert first is not None
+    assert (first.hostname, first.user) == ("10.0.0.1", "anna")
+    zero = first.jump
+    assert zero is not None
+    assert (zero.hostname, zero.jump) == ("zero", None)
+
+
+def test_jumps_that_go_in_circles_are_refused(config: Path) -> None:
+    with pytest.raises(Usage, match="circles"):
+        resolved(config, "Host lab\nProxyJump other\nHost other\nProxyJump lab\n")
+
+
+@pytest.mark.parametrize(
+    ("setting", "remark"),
+    [
+        ("ForwardAgent yes", "never forwarded"),
+        ("VerifyHostKeyDNS yes", "known_hosts files decide"),
+        ("KnownHostsCommand /bin/true", "not run"),
+        ("StrictHostKeyChecking no", "refused all the same"),
+        ("ControlPath ~/.ssh/%C", "a connection of its own"),
+        ("GSSAPIAuthentication yes", "Kerberos"),
+        ("LocalForward 1 b:2", "its own forwards"),
+    ],
+)
+def test_what_is_not_honoured_is_said(setting: str, remark: str, config: Path) -> None:
+    assert any(remark in note for note in resolved(config, f"Host *\n{setting}\n").notes)
+    assert resolved(config, "").notes == ()
+
+
+def test_a_config_that_is_not_there_or_not_readable_by_ssh_is_a_usage_error(config: Path) -> None:
+    with pytest.raises(Usage, match="no ssh config"):
+        resolve("lab", config)
+    with pytest.raises(Usage, match="line 1"):
+        resolved(config, "NoSuchThing yes\n")
+
+
+@pytest.mark.usefixtures("without_ssh")
+def test_without_ssh_the_simpler_parser_reads_and_names_its_gaps(config: Path) -> None:
+    text = "Host lab\nHostName 10.0.0.9\nPort 2222\nUser anna\nProxyJump me@bastion:23\n"
+    destination = resolved(config, text)
+    assert destination.account == "anna@[10.0.0.9]:2222"
+    assert destination.jump is not None
+    assert destination.jump.account == "me@[bastion]:23"
+    assert destination.host_key.strict == "ask"
+    assert destination.login.methods == ("publickey", "keyboard-interactive", "password")
+    assert Path.home() / ".ssh/id_ed25519" in destination.login.identity_files
+    assert any("Include" in note for note in destination.notes)
+
+
+@pytest.mark.parametrize("text", ["Host lab\nPort\n", "Host lab\nPort many\n", "\0\0=\n"])
+@pytest.mark.usefixtures("without_ssh")
+def test_without_ssh_a_broken_config_is_a_usage_error(text: str, config: Path) -> None:
+    with pytest.raises(Usage):
+        resolved(config, text)
+
+
+@pytest.mark.skipif(shutil.which("ssh") is None, reason="`ssh` is not installed")
+@pytest.mark.parametrize("host", ["lab", "anna@lab", "other", "ssh://otto@lab:99"])
+def test_without_ssh_simple_configs_come_out_as_with_it(
+    host: str, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "Host lab\nHostName 10.0.0.9\nPort 2222\nIdentityFile ~/k\nHost *\nUser anna\n"
+    with_ssh = resolved(config, text, host)
+    monkeypatch.setattr("jlremote.ssh.ssh_settings.shutil.which", lambda _name: None)
+    alone = resolved(config, text, host)
+    for name in ("host", "hostname", "port", "user", "jump", "proxy_command"):
+        assert getattr(alone, name) == getattr(with_ssh, name), name
+    assert alone.login.methods == with_ssh.login.methods
+    if "lab" in host:
+        assert alone.login.identity_files == with_ssh.login.identity_files
+
+
+@given(st.text(st.sampled_from("%hpnrz/ab$~{}"), max_size=20))
+def test_tokens_are_expanded_or_refused_and_never_left(text: str) -> None:
+    known = set("%CdhijkLlnpru")
+    letters = []
+    rest = text
+    while "%" in rest:
+        _, _, rest = rest.partition("%")
+        letters.append(rest[:1])
+        rest = rest[1:]
+    if all(letter in known for letter in letters):
+        expected = expand(text, NAMES)
+        assert expected.count("%") == letters.count("%")
+    else:
+        with pytest.raises(Usage):
+            expand(text, NAMES)
+
+
+def test_paths_know_the_home_and_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_FOLDER", "/somewhere")
+    assert expand_path("${SOME_FOLDER}/%r", NAMES) == Path("/somewhere/me")
+    assert expand_path("~/x", NAMES) == Path.home() / "x"
+    with pytest.raises(Usage, match="not set"):
+        expand_path("${NO_SUCH_FOLDER}", NAMES)

@@ -1,0 +1,192 @@
+"""The keychain: a real Secret Service, and backends that lie, hang, fail or are none."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import keyring
+import pytest
+from keyring.backend import KeyringBackend
+from keyring.backends import fail, null
+
+from jlremote.ssh.credentials import Keychain
+from jlremote.storage.secrets import SERVICE, Secrets, is_real, open_secrets
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+class Memory(KeyringBackend):
+    """A backend that behaves; the others differ from it in one thing."""
+
+    priority = 5
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.kept: dict[tuple[str, str], str] = {}
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return self.kept.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self.kept[service, username] = password
+
+    def delete_password(self, service: str, username: str) -> None:
+        del self.kept[service, username]
+
+
+class Forgetful(Memory):
+    def set_password(self, service: str, username: str, password: str) -> None:
+        """Take the secret and lose it, as a full keychain does."""
+
+
+class Failing(Memory):
+    def get_password(self, service: str, username: str) -> str | None:
+        raise RuntimeError("locked")
+
+    set_password = delete_password = get_password  # type: ignore[assignment]
+
+
+class Hanging(Memory):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+        self.released = threading.Event()
+
+    def get_password(self, service: str, username: str) -> str | None:
+        self.calls += 1
+        self.released.wait(30)
+        return "late"
+
+
+@pytest.fixture
+def hanging() -> Iterator[Hanging]:
+    backend = Hanging()
+    yield backend
+    backend.released.set()
+
+
+def test_a_secret_is_kept_read_and_forgotten() -> None:
+    backend = Memory()
+    secrets: Keychain = Secrets(backend)
+    assert secrets.set("password me@host", "correct horse")
+    assert backend.kept == {(SERVICE, "password me@host"): "correct horse"}
+    assert secrets.get("password me@host") == "correct horse"
+    assert secrets.delete("password me@host")
+    assert not secrets.delete("password me@host")
+    assert secrets.get("password me@host") is None
+
+
+def test_a_secret_that_cannot_be_read_back_does_not_count_as_kept() -> None:
+    assert not Secrets(Forgetful()).set("account", "secret")
+
+
+def test_a_backend_that_fails_is_as_good_as_none() -> None:
+    secrets = Secrets(Failing())
+    assert secrets.get("account") is None
+    assert not secrets.set("account", "secret")
+    assert not secrets.delete("account")
+
+
+def test_a_locked_keychain_costs_its_deadline_once_and_is_used_again_when_it_answers(
+    hanging: Hanging,
+) -> None:
+    secrets = Secrets(hanging, deadline=0.2)
+    began = time.monotonic()
+    assert [secrets.get("account") for _ in range(20)] == [None] * 20
+    assert time.monotonic() - began < 2
+    assert hanging.calls == 1
+    hanging.released.set()
+    deadline = time.monotonic() + 5
+    while secrets.get("account") != "late":
+        assert time.monotonic() < deadline
+
+
+def test_nothing_shows_a_secret() -> None:
+    backend = Memory()
+    secrets = Secrets(backend)
+    secrets.set("account", "correct horse")
+    assert "correct horse" not in repr(secrets) + repr(vars(secrets))
+
+
+@pytest.mark.parametrize(
+    ("backend", "real"), [(Memory, True), (fail.Keyring, False), (null.Keyring, False)]
+)
+def test_only_real_keychains_count(backend: Callable[[], Any], real: bool) -> None:
+    assert is_real(backend()) is real
+
+
+def test_files_that_call_themselves_a_keychain_do_not_count() -> None:
+    plaintext = type("PlaintextKeyring", (Memory,), {"__module__": "keyrings.alt.file"})
+    assert not is_real(plaintext())
+    assert not is_real(type("Weak", (Memory,), {"priority": 0.5})())
+
+
+def test_of_several_backends_the_first_real_one_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    plaintext = type("PlaintextKeyring", (Memory,), {"__module__": "keyrings.alt.file"})()
+    several = type("Several", (), {"backends": [plaintext, Memory()]})()
+    monkeypatch.setattr(keyring, "get_keyring", lambda: several)
+    found = open_secrets()
+    assert found is not None
+    assert "Memory" in found.name
+    monkeypatch.setattr(keyring, "get_keyring", fail.Keyring)
+    assert open_secrets() is None
+
+
+def in_session(before: str, folder: Path, deadline: float = 10) -> dict[str, Any]:
+    """Run the program in a D-Bus session of its own, after the shell commands `before`."""
+    for program in ("dbus-run-session", "gnome-keyring-daemon"):
+        if shutil.which(program) is None:
+            pytest.skip(f"`{program}` is not installed")
+    command = f"{before} exec {sys.executable} -m tests.ssh.keychain_program {deadline}"
+    done = subprocess.run(
+        ("dbus-run-session", "--", "sh", "-c", command),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=REPOSITORY,
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "XDG_RUNTIME_DIR": str(folder),
+            "XDG_DATA_HOME": str(folder / "data"),
+        },
+        check=False,
+    )
+    assert done.stdout, done.stderr
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+UNLOCK = "printf {} | gnome-keyring-daemon --unlock --components=secrets >/dev/null;"
+
+
+def test_a_real_secret_service_keeps_and_forgets(tmp_path: Path) -> None:
+    told = in_session(UNLOCK.format("pw"), tmp_path)
+    assert "SecretService" in told["name"]
+    assert (told["unknown"], told["kept"], told["read"]) == (None, True, "correct horse")
+    assert (told["forgotten"], told["again"], told["after"]) == (True, False, None)
+
+
+def test_a_locked_secret_service_hangs_nobody_and_gives_nothing(tmp_path: Path) -> None:
+    in_session(UNLOCK.format("pw"), tmp_path)  # makes the keyring, encrypted with this password
+    start = "gnome-keyring-daemon --start --components=secrets >/dev/null;"
+    told = in_session(start, tmp_path, deadline=2)
+    assert told["seconds"] < 10
+    assert not told.get("kept")
+    assert told.get("read") is None
+
+
+def test_a_session_without_a_secret_service_has_no_keychain(tmp_path: Path) -> None:
+    started = time.monotonic()
+    told = in_session("DBUS_SESSION_BUS_ADDRESS=unix:path=/nowhere;", tmp_path)
+    assert told["name"] is None
+    assert time.monotonic() - started < 20

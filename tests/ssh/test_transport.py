@@ -1,0 +1,185 @@
+"""The transport: what it offers, how it knows that the line is dead, and that it is quiet."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import paramiko
+import pytest
+
+from jlremote.errors import LinkLost, NoCommonAlgorithm
+from jlremote.ssh.algorithms import CIPHERS, HOST_KEYS, KEY_EXCHANGE, MACS, Offer, offer
+from jlremote.ssh.connection import SSHConnection
+from jlremote.ssh.destination import Algorithms
+from tests.lab.accounts import Account
+from tests.lab.programs import wait_until
+from tests.lab.sshd import SSHServer
+from tests.ssh.beside import Laptop
+from tests.ssh.conftest import StartServer
+
+UNSAFE = ("cbc", "3des", "md5", "sha1", "arcfour", "ssh-rsa", "ssh-dss", "group1-")
+
+
+def test_nothing_unsafe_is_offered_and_gcm_comes_first() -> None:
+    everything = (*CIPHERS, *MACS, *KEY_EXCHANGE, *HOST_KEYS)
+    assert not [name for name in everything for word in UNSAFE if word in name]
+    assert "gcm" in CIPHERS[0]
+
+
+def test_what_goes_over_the_wire_is_that_offer_with_strict_key_exchange(
+    server: SSHServer, laptop: Laptop
+) -> None:
+    with laptop.connected() as connection:
+        transport = connection.transport
+        assert transport.agreed_on_strict_kex
+        assert transport.local_cipher == transport.remote_cipher == CIPHERS[0]
+        assert set(transport.preferred_ciphers) <= set(CIPHERS)
+        assert set(transport.preferred_macs) <= set(MACS)
+        assert not any("cert" in name for name in transport.preferred_keys)
+        assert transport.get_security_options().compression == ("none",)
+
+
+def test_the_settings_only_ever_narrow_the_offer() -> None:
+    narrow = Algorithms(ciphers=("aes256-ctr", "3des-cbc"), macs=("hmac-sha2-512",))
+    made = offer(narrow, (), compression=False)
+    assert (made.ciphers, made.macs) == (("aes256-ctr",), ("hmac-sha2-512",))
+    assert made.host_keys == Offer().host_keys
+    with pytest.raises(NoCommonAlgorithm, match="Ciphers"):
+        offer(Algorithms(ciphers=("3des-cbc",)), (), compression=False)
+
+
+def test_a_known_key_type_is_asked_for_first() -> None:
+    assert offer(Algorithms(), ("rsa-sha2-256",), compression=False).host_keys[0] == "rsa-sha2-256"
+
+
+def test_compression_begins_after_the_login_and_carries_data(
+    server: SSHServer, laptop: Laptop, account: Account
+) -> None:
+    laptop.configure(server, account, "Compression yes")
+    received = bytearray()
+    with laptop.connected() as connection:
+        assert connection.transport.remote_compression == "zlib@openssh.com"
+        status = connection.execute(
+            b"head -c 3000000 /dev/zero | tr '\\0' x", lambda _s, data: received.extend(data)
+        )
+    assert status == 0
+    assert bytes(received) == b"x" * 3_000_000
+
+
+def test_a_probe_measures_an_answer(server: SSHServer, laptop: Laptop) -> None:
+    with laptop.connected() as connection:
+        assert 0 < connection.probe(5) < 5
+
+
+def test_probes_at_once_each_get_an_answer_while_keys_are_renewed(
+    start: StartServer, laptop: Laptop, account: Account
+) -> None:
+    laptop.configure(start(["RekeyLimit 64K"]), account)
+    with laptop.connected() as connection:
+        times: list[float] = []
+        busy = threading.Thread(
+            target=connection.execute, args=(b"head -c 20000000 /dev/zero", lambda *_: None)
+        )
+        busy.start()
+        probes = [
+            threading.Thread(target=lambda: times.append(connection.probe(20))) for _ in range(20)
+        ]
+        for probe in probes:
+            probe.start()
+        for thread in (*probes, busy):
+            thread.join(30)
+        assert len(times) == 20
+
+
+def test_a_dead_line_is_found_within_the_deadline_though_it_still_looks_active(
+    server: SSHServer, laptop: Laptop
+) -> None:
+    with laptop.connected() as connection:
+        connection.probe(5)  # now the process that serves the session is there to be frozen
+        server.freeze_connections()
+        began = time.monotonic()
+        with pytest.raises(LinkLost, match="did not answer within 1 s"):
+            connection.probe(1)
+        assert 0.9 < time.monotonic() - began < 3
+        assert connection.transport.is_active()
+        assert not connection.wait_closed(0)
+        server.thaw_connections()
+        assert connection.probe(5) < 5
+
+
+def test_a_probe_keeps_its_deadline_when_the_line_takes_nothing_any_more(
+    server: SSHServer, laptop: Laptop
+) -> None:
+    with laptop.connected() as connection:
+        connection.probe(5)  # now the process that serves the session is there to be frozen
+        server.freeze_connections()
+        filling = threading.Thread(target=fill, args=(connection,), daemon=True)
+        filling.start()
+        filling.join(1)
+        began = time.monotonic()
+        with pytest.raises(LinkLost):
+            connection.probe(1)
+        assert time.monotonic() - began < 3
+        connection.close()
+        filling.join(10)
+        assert not filling.is_alive()
+        server.thaw_connections()
+
+
+def fill(connection: SSHConnection) -> None:
+    message = paramiko.Message(b"\2" + (30_000).to_bytes(4, "big") + bytes(30_000))
+    try:
+        while True:
+            connection.transport._send_message(message)
+    except (paramiko.SSHException, OSError, EOFError):
+        return
+
+
+def test_closing_ends_the_threads_at_once_and_twice_is_fine(
+    server: SSHServer, laptop: Laptop
+) -> None:
+    before = set(threading.enumerate())
+    with laptop.connected() as connection:
+        began = time.monotonic()
+        connection.close()
+        assert connection.wait_closed(2)
+        connection.close()
+    wait_until(lambda: set(threading.enumerate()) <= before, "the end of the threads", timeout=5)
+    assert time.monotonic() - began < 3
+
+
+def test_an_idle_connection_costs_next_to_nothing(server: SSHServer, laptop: Laptop) -> None:
+    with laptop.connected():
+        burnt = time.process_time()
+        assert not threading.Event().wait(1)
+        assert time.process_time() - burnt < 0.1
+
+
+def test_nothing_is_printed_when_logging_was_not_configured(tmp_path: Path) -> None:
+    """paramiko prints 22 lines to stderr for a bad greeting in a plain program."""
+    program = (
+        "import socket, threading\n"
+        "from jlremote.ssh.algorithms import Offer\n"
+        "from jlremote.ssh.transport import Transport\n"
+        "ours, theirs = socket.socketpair()\n"
+        "theirs.sendall(b'HTTP/1.1 400 Bad Request\\r\\n\\r\\n')\n"
+        "theirs.close()\n"
+        "try:\n"
+        "    Transport(ours, Offer()).handshake(5)\n"
+        "except Exception as error:\n"
+        "    print(type(error).__name__)\n"
+    )
+    done = subprocess.run(
+        (sys.executable, "-c", program),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        cwd=Path(__file__).parents[2],
+        check=True,
+    )
+    assert done.stderr == ""
+    assert done.stdout
