@@ -25,11 +25,21 @@ _BUFFER = 1 << 20
 _TAG = 16
 _BLOCK = 16
 _LEAST_PADDING = 4
-_PADDING = bytes(2 * _BLOCK)
 # Linux takes 1,024 pieces at once.
 _MOST_PIECES = 512
 _CAN_GATHER = hasattr(socket.socket, "sendmsg")  # not on Windows
 _ALL = 0xFFFFFFFF
+
+
+def _padding(payload: int) -> tuple[bytes, bytes]:
+    """Return the padding's count and itself, for a payload of so many bytes beyond whole blocks."""
+    count = _BLOCK - (1 + payload) % _BLOCK
+    if count < _LEAST_PADDING:
+        count += _BLOCK
+    return bytes((count,)), bytes(count)
+
+
+_PADDINGS = [_padding(payload) for payload in range(_BLOCK)]
 
 Sink = Callable[[memoryview], None]
 
@@ -152,42 +162,41 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
                 super().send_message(paramiko.Message(b"".join(parts)))
             return
         with self._sending:
-            pieces: list[bytes] = []
-            for parts in payloads:
-                pieces += self._seal(keys, parts)
-            self._write(pieces)
+            try:
+                if len(payloads) == 1:
+                    self._socket.sendall(b"".join(self._seal(keys, payloads[0])))
+                else:
+                    self._write([piece for parts in payloads for piece in self._seal(keys, parts)])
+            except OSError as error:
+                raise EOFError("the connection broke") from error
 
     def _seal(self, keys: _Keys, parts: tuple[bytes | memoryview, ...]) -> tuple[bytes, bytes]:
         """Return a packet's length, which stays readable, and the rest, which does not."""
         if self._compress is not None:
             parts = (self._compress(b"".join(parts)),)
-        size = 1 + sum(map(len, parts))
-        padding = _BLOCK - size % _BLOCK
-        if padding < _LEAST_PADDING:
-            padding += _BLOCK
-        length = (size + padding).to_bytes(4, "big")
         # What pads need not be random: nothing is known of an AES-GCM text from parts of it.
-        plain = b"".join((bytes((padding,)), *parts, _PADDING[:padding]))
+        count, padding = _PADDINGS[sum(map(len, parts)) % _BLOCK]
+        plain = b"".join((count, *parts, padding))
+        length = len(plain).to_bytes(4, "big")
         self._count_sent(len(plain))
         return length, keys.engine.encrypt(keys.nonce(), plain, length)
 
     def _write(self, pieces: list[bytes]) -> None:
-        try:
-            while pieces:
-                some, pieces = pieces[:_MOST_PIECES], pieces[_MOST_PIECES:]
-                sent = self._socket.sendmsg(some) if _CAN_GATHER else 0
-                if sent < sum(map(len, some)):
-                    self._socket.sendall(memoryview(b"".join(some))[sent:])
-        except OSError as error:
-            raise EOFError("the connection broke") from error
+        while pieces:
+            some, pieces = pieces[:_MOST_PIECES], pieces[_MOST_PIECES:]
+            sent = self._socket.sendmsg(some) if _CAN_GATHER else 0
+            if sent < sum(map(len, some)):
+                self._socket.sendall(memoryview(b"".join(some))[sent:])
 
     def _read_payload(self, keys: _Keys) -> memoryview:
-        self._fill(4)
+        if self._end - self._start < 4:
+            self._fill(4)
         length = bytes(self._buffer[self._start : self._start + 4])
         size = int.from_bytes(length, "big")
         if size > _LARGEST_PACKET or size % _BLOCK:
             raise paramiko.SSHException(f"a packet claims to have {size} bytes")
-        self._fill(4 + size + _TAG)
+        if self._end - self._start < 4 + size + _TAG:
+            self._fill(4 + size + _TAG)
         begin = self._start + 4
         sealed = self._buffer[begin : begin + size + _TAG]
         try:
@@ -204,8 +213,6 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
     def _fill(self, wanted: int) -> None:
         """Read until `wanted` bytes are there."""
         missing = wanted - (self._end - self._start)
-        if missing <= 0:
-            return
         if self._start + wanted > len(self._buffer) or self._start == self._end:
             rest = bytes(self._buffer[self._start : self._end])
             self._buffer[: len(rest)] = rest

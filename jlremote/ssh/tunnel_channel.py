@@ -123,10 +123,14 @@ class TunnelChannel:
 
     def send(self, data: memoryview) -> None:
         """Send `data`, at most `room()` bytes of it."""
+        count = len(data)
         with self._lock:
-            self._room -= len(data)
+            self._room -= count
         head = self._head(common.cMSG_CHANNEL_DATA)
-        starts = range(0, len(data), self._packet)
+        if count <= self._packet:
+            self._send((head, count.to_bytes(4, "big"), data))
+            return
+        starts = range(0, count, self._packet)
         pieces = [data[start : start + self._packet] for start in starts]
         self._send(*((head, len(piece).to_bytes(4, "big"), piece) for piece in pieces))
 
