@@ -1,0 +1,56 @@
+"""The demo's keys and ssh configuration: made anew each time, in a folder of ours alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import asyncssh
+
+from jlremote.storage import paths
+
+_CONFIG = """\
+Host {host}
+    HostName 127.0.0.1
+    Port {port}
+    User {user}
+    IdentityFile "{folder}/id"
+    IdentitiesOnly yes
+    IdentityAgent none
+    PreferredAuthentications publickey
+    UserKnownHostsFile "{folder}/known_hosts"
+    GlobalKnownHostsFile /dev/null
+    StrictHostKeyChecking yes
+"""
+
+
+def _new_key() -> asyncssh.SSHKey:
+    return asyncssh.generate_private_key("ssh-ed25519")
+
+
+@dataclass(frozen=True)
+class Keys:
+    """One key by which the host is known, and one that it lets in."""
+
+    host: asyncssh.SSHKey = field(default_factory=_new_key)
+    person: asyncssh.SSHKey = field(default_factory=_new_key)
+
+
+def write_configuration(config: Path, keys: Keys, host: str, user: str, port: int) -> None:
+    """Write what a client needs to reach the demo's server: `ssh -F CONFIG HOST`.
+
+    Args:
+        config: the file to write; the keys go beside it.
+        keys: from which the server was made.
+        host: the name that the server gets.
+        user: who logs in.
+        port: the server's TCP port on 127.0.0.1.
+
+    Raises:
+        JlrError: a file cannot be written.
+    """
+    folder = config.parent
+    known = f"[127.0.0.1]:{port} ".encode() + keys.host.export_public_key()
+    paths.write_whole(folder / "known_hosts", known)
+    paths.write_whole(folder / "id", keys.person.export_private_key())
+    paths.write_whole(config, _CONFIG.format(host=host, port=port, user=user, folder=folder))

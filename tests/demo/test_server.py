@@ -1,0 +1,336 @@
+"""The demo's SSH server, asked by paramiko and by OpenSSH."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import paramiko
+import psutil
+import pytest
+
+from jlremote.demo.keys import Keys, write_configuration
+from jlremote.demo.server import running_server
+from tests.demo.conftest import EVERY_INTERFACE, Host, login
+from tests.lab.programs import wait_until
+
+PROHIBITED = 1  # RFC 4254, 5.1: SSH_OPEN_ADMINISTRATIVELY_PROHIBITED
+
+needs_openssh = pytest.mark.skipif(shutil.which("ssh") is None, reason="`ssh` is not installed")
+
+
+def session(client: paramiko.Transport, command: str | None = None) -> paramiko.Channel:
+    """Open a session, which runs `command` if there is one."""
+    channel = client.open_session(timeout=10)
+    channel.settimeout(20)
+    if command is not None:
+        channel.exec_command(command)
+    return channel
+
+
+def output(channel: paramiko.Channel) -> bytes:
+    """Return all that a session prints on stdout."""
+    return b"".join(iter(lambda: channel.recv(1 << 20), b""))
+
+
+def ended(channel: paramiko.Channel) -> int:
+    """Return a session's exit status; it must come soon."""
+    assert channel.status_event.wait(20), "no exit status came"
+    return int(channel.exit_status)
+
+
+def ssh(host: Host, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run OpenSSH's client with the configuration that the demo wrote."""
+    argv = ("ssh", "-F", str(host.config), "-o", "BatchMode=yes", *words)
+    return subprocess.run(argv, input=stdin, capture_output=True, timeout=30, check=False)
+
+
+@contextmanager
+def echo_to_the_end() -> Iterator[int]:
+    """Serve one connection on all interfaces that is answered only when its sender has ended."""
+    listener = socket.create_server((EVERY_INTERFACE, 0))
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            received = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+            connection.sendall(received.upper())
+
+    server = threading.Thread(target=serve, daemon=True)
+    server.start()
+    with listener:
+        yield listener.getsockname()[1]
+
+
+def test_a_script_on_stdin_runs_in_the_folder_and_environment_of_the_login(
+    host: Host, client: paramiko.Transport
+) -> None:
+    shell = session(client, "exec /bin/sh -s")
+    shell.sendall(b'pwd; echo "$MARK"; echo complaint >&2; exit 7\n')
+    shell.shutdown_write()
+    assert output(shell) == f"{host.folder}\nhere\n".encode()
+    assert (shell.makefile_stderr("rb").read(), ended(shell)) == (b"complaint\n", 7)
+
+
+def test_bytes_come_back_as_they_were_sent(client: paramiko.Transport) -> None:
+    sent = os.urandom(8 << 20)
+    cat = session(client, "cat")
+    sender = threading.Thread(target=lambda: (cat.sendall(sent), cat.shutdown_write()))
+    sender.start()
+    assert output(cat) == sent
+    sender.join()
+    assert ended(cat) == 0
+
+
+def test_all_output_arrives_though_the_command_has_ended_long_before_it_is_read(
+    client: paramiko.Transport, tmp_path: Path
+) -> None:
+    big = session(client, f"head -c 20000000 /dev/zero; touch {tmp_path}/written")
+    wait_until(lambda: big.in_buffer.__len__() > 1 << 20, "the first output")
+    assert not (tmp_path / "written").exists(), "nothing held the command back"
+    assert len(output(big)) == 20_000_000
+    assert ended(big) == 0
+
+
+def test_a_command_ends_while_its_stdin_is_still_open(client: paramiko.Transport) -> None:
+    assert ended(session(client, "exit 3")) == 3
+
+
+def test_a_command_may_go_on_after_its_stdin_has_ended(client: paramiko.Transport) -> None:
+    late = session(client, "cat; echo done")
+    late.sendall(b"first\n")
+    late.shutdown_write()
+    assert output(late) == b"first\ndone\n"
+
+
+def test_a_death_by_signal_is_reported_as_one(host: Host) -> None:
+    if shutil.which("ssh") is None:
+        pytest.skip("paramiko does not tell signals")
+    died = ssh(host, "-v", "demo", "kill -KILL $$")
+    assert (died.returncode, b"exit-signal" in died.stderr) == (255, True)
+
+
+def test_what_a_command_leaves_behind_does_not_hold_it_up_and_lives_on(
+    client: paramiko.Transport, tmp_path: Path
+) -> None:
+    shell = session(client, f"sleep 60 & echo $! >{tmp_path}/pid; echo started")
+    assert (output(shell), ended(shell)) == (b"started\n", 0)
+    left = psutil.Process(int((tmp_path / "pid").read_text()))
+    assert left.is_running()
+    left.kill()
+
+
+def test_many_sessions_run_at_once_on_one_connection(client: paramiko.Transport) -> None:
+    sessions = [session(client, "read line; echo $line") for _ in range(12)]
+    for number, one in enumerate(sessions):
+        one.sendall(f"{number}\n".encode())
+    assert [output(one) for one in sessions] == [f"{n}\n".encode() for n in range(12)]
+
+
+def test_a_keepalive_is_answered(client: paramiko.Transport) -> None:
+    assert client.global_request("keepalive@openssh.com", wait=True) is not None
+
+
+@pytest.mark.parametrize("stubborn", ["", "trap '' HUP TERM;"])
+def test_closing_the_channel_ends_the_command_and_its_children(
+    client: paramiko.Transport, stubborn: str, tmp_path: Path
+) -> None:
+    shell = session(client, f"{stubborn} sleep 300 & echo $! >{tmp_path}/pid; echo up; wait")
+    assert shell.recv(10) == b"up\n"
+    child = psutil.Process(int((tmp_path / "pid").read_text()))
+    shell.close()
+    wait_until(lambda: not alive(child), "the end of the child")
+
+
+def alive(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_a_signal_reaches_the_command(host: Host, client: paramiko.Transport) -> None:
+    shell = session(
+        client, "trap 'echo caught; exit 5' TERM; echo up; while :; do sleep 0.05; done"
+    )
+    assert shell.recv(10) == b"up\n"
+    request = paramiko.Message()
+    request.add_byte(bytes([98]))  # SSH_MSG_CHANNEL_REQUEST
+    request.add_int(shell.remote_chanid)
+    request.add_string("signal")
+    request.add_boolean(False)
+    request.add_string("TERM")
+    client._send_user_message(request)
+    assert (output(shell), ended(shell)) == (b"caught\n", 5)
+
+
+def test_ctrl_c_in_a_terminal_interrupts_a_program(client: paramiko.Transport) -> None:
+    shell = session(client)
+    shell.get_pty("xterm")
+    shell.exec_command("trap 'echo caught; exit 3' INT; echo up $TERM; sleep 300")
+    assert shell.recv(100) == b"up xterm\r\n"
+    shell.sendall(b"\x03")
+    assert (output(shell), ended(shell)) == (b"^Ccaught\r\n", 3)
+
+
+def test_a_shell_in_a_terminal_knows_its_size_and_ends_with_ctrl_d(
+    client: paramiko.Transport,
+) -> None:
+    shell = session(client)
+    shell.get_pty("dumb", width=100, height=30)
+    shell.invoke_shell()
+    shell.resize_pty(width=90, height=20)
+    shell.sendall(b"stty size; tty; exit 4\n")
+    text = output(shell)
+    assert b"20 90\r\n" in text
+    assert b"/dev/pts/" in text
+    assert ended(shell) == 4
+
+
+def test_a_hang_up_ends_what_runs_in_a_terminal(client: paramiko.Transport, tmp_path: Path) -> None:
+    shell = session(client)
+    shell.get_pty()
+    shell.exec_command(f"echo $$ >{tmp_path}/pid; echo up; exec sleep 300")
+    assert shell.recv(10) == b"up\r\n"
+    program = psutil.Process(int((tmp_path / "pid").read_text()))
+    shell.close()
+    wait_until(lambda: not alive(program), "the end of the program")
+
+
+def test_another_key_is_refused(host: Host) -> None:
+    transport = host.transport()
+    with pytest.raises(paramiko.AuthenticationException):
+        transport.auth_publickey(host.user, paramiko.RSAKey.generate(2048))
+    transport.close()
+
+
+def test_another_user_is_refused(host: Host) -> None:
+    transport = host.transport()
+    with pytest.raises(paramiko.AuthenticationException):
+        transport.auth_publickey("root2", host.key)
+    transport.close()
+
+
+def test_nothing_but_a_key_is_taken(host: Host) -> None:
+    transport = host.transport()
+    with pytest.raises(paramiko.BadAuthenticationType) as refusal:
+        transport.auth_password(host.user, "password", fallback=False)
+    assert refusal.value.allowed_types == ["publickey"]
+    transport.close()
+
+
+def test_a_forward_to_the_loopback_keeps_half_closed_connections(
+    client: paramiko.Transport,
+) -> None:
+    with echo_to_the_end() as port:
+        channel = client.open_channel("direct-tcpip", ("127.0.0.1", port), ("127.0.0.1", 1))
+        channel.sendall(b"half closed" * 10_000)
+        channel.shutdown_write()
+        assert output(channel) == b"HALF CLOSED" * 10_000
+
+
+def test_a_forward_to_a_port_without_a_listener_fails(client: paramiko.Transport) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(paramiko.ChannelException):
+        client.open_channel("direct-tcpip", ("127.0.0.1", port), ("127.0.0.1", 1))
+
+
+@pytest.mark.parametrize("address", [EVERY_INTERFACE, "192.0.2.1", "example.com", "::"])
+def test_a_forward_to_elsewhere_is_refused(client: paramiko.Transport, address: str) -> None:
+    with pytest.raises(paramiko.ChannelException) as refusal:
+        client.open_channel("direct-tcpip", (address, 80), ("127.0.0.1", 1), timeout=5)
+    assert refusal.value.code == PROHIBITED
+
+
+def test_a_forward_from_the_far_side_is_refused(client: paramiko.Transport) -> None:
+    with pytest.raises(paramiko.SSHException):
+        client.request_port_forward("127.0.0.1", 0)
+
+
+def test_a_forward_to_a_container_is_allowed(tmp_path: Path) -> None:
+    keys, there = Keys(), login(tmp_path)
+    with running_server(keys, there, lambda: {EVERY_INTERFACE}) as port, echo_to_the_end() as echo:
+        write_configuration(tmp_path / "ssh_config", keys, "demo", there.user, port)
+        host = Host(port, there.user, tmp_path / "ssh_config", tmp_path)
+        client = host.transport()
+        client.auth_publickey(host.user, host.key)
+        channel = client.open_channel("direct-tcpip", (EVERY_INTERFACE, echo), ("127.0.0.1", 1))
+        channel.sendall(b"inside")
+        channel.shutdown_write()
+        assert output(channel) == b"INSIDE"
+        client.close()
+
+
+def test_the_end_of_the_server_ends_what_it_runs(tmp_path: Path) -> None:
+    keys, there = Keys(), login(tmp_path)
+    with running_server(keys, there) as port:
+        write_configuration(tmp_path / "ssh_config", keys, "demo", there.user, port)
+        host = Host(port, there.user, tmp_path / "ssh_config", tmp_path)
+        client = host.transport()
+        client.auth_publickey(host.user, host.key)
+        shell = session(client, "trap '' HUP TERM; echo $$; while :; do sleep 1; done")
+        stubborn = psutil.Process(int(shell.recv(20)))
+    assert not alive(stubborn)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=5)
+    client.close()
+
+
+@needs_openssh
+def test_openssh_logs_in_with_the_written_configuration(host: Host) -> None:
+    done = ssh(host, "demo", "exec /bin/sh -s", stdin=b"echo from ssh; exit 9\n")
+    assert (done.stdout, done.returncode) == (b"from ssh\n", 9), done.stderr
+
+
+@needs_openssh
+def test_openssh_forwards_through_it(host: Host) -> None:
+    with echo_to_the_end() as port:
+        done = ssh(host, "-W", f"127.0.0.1:{port}", "demo", stdin=b"through")
+    assert done.stdout == b"THROUGH", done.stderr
+
+
+@needs_openssh
+def test_openssh_is_refused_a_forward_to_elsewhere(host: Host) -> None:
+    done = ssh(host, "-W", "192.0.2.1:80", "demo")
+    assert done.returncode == 255
+    assert b"administratively prohibited" in done.stderr
+
+
+@needs_openssh
+def test_openssh_refuses_a_server_with_another_host_key(host: Host, tmp_path: Path) -> None:
+    other = Keys().host.export_public_key()
+    (host.config.parent / "known_hosts").write_bytes(f"[127.0.0.1]:{host.port} ".encode() + other)
+    done = ssh(host, "demo", "true")
+    assert (done.returncode, b"HOST IDENTIFICATION HAS CHANGED" in done.stderr) == (255, True)
+
+
+def test_the_configuration_is_readable_by_its_owner_alone(host: Host) -> None:
+    modes = {path.name: path.stat().st_mode & 0o777 for path in host.config.parent.iterdir()}
+    assert modes == {"id": 0o600, "known_hosts": 0o600, "ssh_config": 0o600}
+
+
+def test_a_shell_that_does_not_exist_is_an_exit_status(tmp_path: Path) -> None:
+    keys = Keys()
+    there = login(tmp_path / "gone")
+    with running_server(keys, there) as port:
+        write_configuration(tmp_path / "ssh_config", keys, "demo", there.user, port)
+        host = Host(port, there.user, tmp_path / "ssh_config", tmp_path)
+        client = host.transport()
+        client.auth_publickey(host.user, host.key)
+        assert ended(session(client, "true")) == 127
+        client.close()
+
+
+def test_no_signal_is_ignored_by_what_it_runs(client: paramiko.Transport) -> None:
+    text = output(session(client, "grep SigIgn /proc/self/status")).split()[1]
+    ignored = int(text, 16)
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIPE, signal.SIGHUP):
+        assert not ignored & 1 << (number - 1), number
