@@ -1,0 +1,192 @@
+"""How long a notebook takes: `python -m tests.bench.start [ROUNDS]`, on the lab's real parts.
+
+Three moments, each against what people do by hand, in turn within the same run; the medians are
+compared. Exit code 1 says that a target was missed.
+"""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from tests.lab import images
+from tests.lab.accounts import claimed_account
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.engine import Engine, running_engine
+from tests.lab.laptop import Laptop
+from tests.lab.remote_host import new_keys, new_laptop, running_sshd
+
+ROUNDS = 5
+IMAGE = "lab/jupyter"
+HAND_MADE_PORT = "19321"
+PATIENCE = 120.0
+
+
+@dataclass(frozen=True)
+class Contest:
+    """One moment: what jlr takes for it, what the peer takes, and the ratio that is wanted."""
+
+    title: str
+    ours: Callable[[], float]
+    theirs: Callable[[], float]
+    target: float
+
+
+class Bench:
+    """The lab, and one container with a running Jupyter in it."""
+
+    def __init__(self, engine: Engine, laptop: Laptop, containers: ContainerFactory) -> None:
+        self._engine = engine
+        self._laptop = laptop
+        self._containers = containers
+        self._names = itertools.count()
+        self._warm = containers(IMAGE)
+        self._jlr("start", "lab", self._warm.name, "--no-browser")
+
+    def contests(self) -> tuple[Contest, ...]:
+        return (
+            Contest(
+                "`jlr open --no-browser` on a live link, to `python -c 'import click'`",
+                self._open,
+                self._import_click,
+                3.0,
+            ),
+            Contest(
+                "`jlr start`, Jupyter runs, no link yet, to `ssh -fNL` and "
+                "`ssh docker exec jupyter server list`",
+                self._attach,
+                self._attach_by_hand,
+                0.4,
+            ),
+            Contest(
+                "`jlr start`, nothing there and no link, to `docker run` of JupyterLab "
+                "until it answers",
+                self._cold,
+                self._cold_by_hand,
+                1.25,
+            ),
+        )
+
+    def _jlr(self, *words: str) -> float:
+        return timed(lambda: self._run("jlr", *words))
+
+    def _run(self, *argv: str) -> None:
+        """Run a program; no pipes, which `ssh -f` would keep open."""
+        subprocess.run(
+            argv,
+            env=self._laptop.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=PATIENCE,
+            check=True,
+        )
+
+    def _open(self) -> float:
+        return self._jlr("open", self._warm.name, "--no-browser")
+
+    def _import_click(self) -> float:
+        return timed(lambda: self._run(sys.executable, "-c", "import click"))
+
+    def _attach(self) -> float:
+        self._jlr("disconnect", "lab")
+        return self._jlr("start", "lab", self._warm.name, "--no-browser")
+
+    def _attach_by_hand(self) -> float:
+        master = f"{self._laptop.folder}/hand-made"
+        ssh = ("ssh", "-F", str(self._laptop.ssh_config))
+        forward = f"{HAND_MADE_PORT}:{self._warm.address}:8888"
+
+        def attach() -> None:
+            self._run(*ssh, "-fNL", forward, "-M", "-S", master, "lab")
+            listing = ("docker", "exec", self._warm.name, "jupyter", "server", "list")
+            # A connection of its own, as the shell functions that people use have it.
+            self._run(*ssh, "-S", "none", "lab", *listing)
+
+        try:
+            return timed(attach)
+        finally:
+            self._run(*ssh, "-S", master, "-O", "exit", "lab")
+
+    def _cold(self) -> float:
+        self._jlr("disconnect", "lab")
+        name = self._containers.name()
+        try:
+            return self._jlr("start", "lab", name, "--image", IMAGE, "--no-browser")
+        finally:
+            self._jlr("stop", name, "--remove", "--force")
+
+    def _cold_by_hand(self) -> float:
+        command = ("jupyter", "lab", "--ip=0.0.0.0", "--allow-root", "--no-browser")
+        started = time.perf_counter()
+        container = self._containers(IMAGE, *command)
+        wait_for_answer(container)
+        taken = time.perf_counter() - started
+        self._engine.docker("rm", "--force", container.name)
+        return taken
+
+
+def wait_for_answer(container: Container) -> None:
+    """Return once Jupyter's API answers at the container's address."""
+    address, limit = container.address, time.monotonic() + PATIENCE
+    while time.monotonic() < limit:
+        with suppress(OSError):
+            connection = http.client.HTTPConnection(address, 8888, timeout=PATIENCE)
+            connection.request("GET", "/api")
+            connection.getresponse().read()
+            return
+        time.sleep(0.005)  # refused: nothing that could be awaited tells when it listens
+    raise TimeoutError(address)
+
+
+def timed(action: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
+
+
+@contextmanager
+def bench() -> Iterator[Bench]:
+    with (
+        running_engine() as engine,
+        claimed_account() as account,
+        new_keys() as keys,
+        running_sshd(engine, keys) as server,
+        new_laptop(server, account, keys) as laptop,
+    ):
+        images.ensure(engine, print)
+        containers = ContainerFactory(engine, "bench-")
+        try:
+            yield Bench(engine, laptop, containers)
+        finally:
+            containers.remove_all()
+
+
+def main() -> int:
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
+    missed = False
+    with bench() as parts:
+        print(
+            f"| what, medians of {rounds} | jlr | by hand | ratio | target |\n|---|---|---|---|---|"
+        )
+        for contest in parts.contests():
+            pairs = [(contest.ours(), contest.theirs()) for _ in range(rounds)]
+            ours, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
+            missed |= ours > contest.target * theirs
+            print(
+                f"| {contest.title} | {ours:.2f} s | {theirs:.2f} s "
+                f"| **{ours / theirs:.2f}** | ≤ {contest.target} |",
+                flush=True,
+            )
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
