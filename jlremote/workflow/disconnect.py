@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from jlremote.storage import sessions
 from jlremote.workflow.context import Context
-from jlremote.workflow.links import link_to
+from jlremote.workflow.links import link_of, link_to
 
 
 def disconnect(host: str | None, context: Context) -> list[str]:
     """End the link to one host, or to all that have sessions; return whose links were ended."""
-    hosts = {host} if host is not None else {record.host for record in sessions.load_all()}
-    return [name for name in sorted(hosts) if link_to(name, context).shut_down()]
+    links = [link_of(record, context) for record in sessions.load_all()]
+    if host is not None:
+        links = [link_to(host, context), *(link for link in links if link.name == host)]
+    return sorted({link.name for link in links if link.shut_down()})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from pathlib import Path
 
 from jlremote.errors import JlrError, Unreachable
 from jlremote.jupyter.discovery import endpoint
@@ -25,20 +27,31 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
         context: the laptop's side.
         without: a session that the caller is about to look after itself.
     """
+    config = None if context.ssh_config is None else context.ssh_config.resolve()
 
     def restore(link: Link) -> None:
         for record in sessions.load_all():
-            if record.host == host and record.forwarded and record.name != without:
+            here = (record.host, _config(record)) == (host, config)
+            if here and record.forwarded and record.name != without:
                 _bring_back(link, record, context)
 
     return Link(
         host,
-        context.ssh_config,
+        config,
         context.asker,
         agent_socket=os.environ.get("SSH_AUTH_SOCK"),
         on_command=context.progress.command,
         on_start=restore,
     )
+
+
+def link_of(record: SessionRecord, context: Context) -> Link:
+    """Return the link to a session's host, by the ssh configuration that it was started with."""
+    return link_to(record.host, replace(context, ssh_config=_config(record)))
+
+
+def _config(record: SessionRecord) -> Path | None:
+    return None if record.ssh_config is None else Path(record.ssh_config)
 
 
 def _bring_back(link: Link, record: SessionRecord, context: Context) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from jlremote.errors import Authentication, JlrError, NeedsAuthentication, Unreachable
+from jlremote.errors import Authentication, JlrError, NeedsAuthentication, Unreachable, Usage
 from jlremote.jupyter.address import address
 from jlremote.jupyter.api import JupyterApi
 from jlremote.jupyter.locate import ContainerGone, JupyterDead, locate
@@ -17,7 +17,7 @@ from jlremote.questions import Question
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.context import Context
-from jlremote.workflow.links import link_to
+from jlremote.workflow.links import link_of
 from jlremote.workflow.report import Kernel, SessionReport
 
 HOSTS_AT_ONCE = 16
@@ -38,11 +38,11 @@ def reports(context: Context, host: str | None = None) -> list[SessionReport]:
     """Return a report of every session that was not stopped, the latest first."""
     records = [r for r in sessions.load_all() if r.forwarded and host in (None, r.host)]
     quiet = replace(context, asker=_AsksNobody())
-    by_host: dict[str, list[SessionRecord]] = defaultdict(list)
+    by_link: dict[tuple[str, str | None], list[SessionRecord]] = defaultdict(list)
     for record in records:
-        by_host[record.host].append(record)
+        by_link[record.host, record.ssh_config].append(record)
     with ThreadPoolExecutor(HOSTS_AT_ONCE) as pool:
-        answers = pool.map(lambda item: _reports_of(item[0], item[1], quiet), by_host.items())
+        answers = pool.map(lambda together: _reports_of(together, quiet), by_link.values())
         found = {(r.host, r.name): r for answer in answers for r in answer}
     return [found[record.host, record.name] for record in records]
 
@@ -56,18 +56,17 @@ def report(selector: str | None, context: Context) -> SessionReport:
     record = sessions.choose(selector)
     if not record.forwarded:
         return _plain(record, "stopped", None)
-    return next(iter(_reports_of(record.host, [record], context)))
+    return next(iter(_reports_of([record], context)))
 
 
-def _reports_of(
-    host: str, records: Iterable[SessionRecord], context: Context
-) -> list[SessionReport]:
-    link = link_to(host, context)
+def _reports_of(records: Sequence[SessionRecord], context: Context) -> list[SessionReport]:
+    """Return the reports of sessions that share a link."""
+    link = link_of(records[0], context)
     try:
         status = link.status(connect=True)
     except Authentication as refused:
         return [_plain(record, State.NEEDS_AUTH, refused) for record in records]
-    except Unreachable as gone:
+    except (Unreachable, Usage) as gone:  # usage: the ssh config may be gone by now
         return [_plain(record, _state_without(link), gone) for record in records]
     return [_report_of(link, status, record) for record in records]
 

@@ -13,7 +13,7 @@ from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.text import printable
 from jlremote.workflow.context import Context
-from jlremote.workflow.links import link_to
+from jlremote.workflow.links import link_of
 
 
 def log(selector: str | None, context: Context, *, follow: bool, tail: int) -> Iterator[str]:
@@ -32,7 +32,7 @@ def log(selector: str | None, context: Context, *, follow: bool, tail: int) -> I
     """
     record = sessions.choose(selector)
     runtime = runtime_named(record.runtime)
-    host = link_to(record.host, context)
+    host = link_of(record, context)
     with host.stream(_script(runtime, record.name, tail, follow=follow)) as output:
         for text in output:
             yield printable(text)

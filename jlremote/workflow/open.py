@@ -9,7 +9,7 @@ from jlremote.link.client import ForwardStatus, Link
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.context import Context
-from jlremote.workflow.links import link_to
+from jlremote.workflow.links import link_of
 
 
 def address(selector: str | None, path: str | None, context: Context) -> str:
@@ -25,7 +25,7 @@ def address(selector: str | None, path: str | None, context: Context) -> str:
         Unreachable: the host or the server does not answer.
     """
     record = sessions.choose(selector)
-    forward = live_forward(link_to(record.host, context), record)
+    forward = live_forward(link_of(record, context), record)
     JupyterApi(forward.local_port, forward.endpoint.server).status()
     sessions.save(record.used_now())
     return url_of(forward.endpoint.server, forward.local_port, path)

@@ -18,7 +18,7 @@ from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.context import Context
-from jlremote.workflow.links import link_to
+from jlremote.workflow.links import link_of
 from jlremote.workflow.requests import StopRequest
 
 
@@ -62,7 +62,7 @@ def stop_all(request: StopRequest, context: Context) -> list[StopReport]:
 
 def _stop(record: SessionRecord, request: StopRequest, context: Context) -> StopReport:
     runtime = runtime_named(record.runtime)
-    host = link_to(record.host, context)
+    host = link_of(record, context)
     done: list[str] = []
     with context.progress.step(f"Look for {record.name}"):
         forward = host.status(connect=True).forward(record.name)
