@@ -37,7 +37,6 @@ def browse(url: str, context: Context, *, browser: str | None, asked: bool) -> N
 
     Raises:
         JlrError: the browser that was asked for does not open.
-
     """
     if browser == "none":
         return

@@ -21,7 +21,6 @@ class Invocation:
         verbose: show each remote command.
         quiet: show no steps.
         no_input: never ask.
-
     """
 
     ssh_config: str | None = None

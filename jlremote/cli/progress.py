@@ -30,7 +30,6 @@ class Steps:
     Args:
         silent: show neither steps nor notes (`--json`, `--quiet`).
         verbose: show the commands that are run on the host (`-v`), even when silent.
-
     """
 
     def __init__(self, *, silent: bool = False, verbose: bool = False) -> None:

@@ -30,7 +30,6 @@ class Nobody:
 
         Raises:
             NeedsAuthentication: always.
-
         """
         raise _nobody(question, "without `--no-input`")
 
@@ -40,7 +39,6 @@ class Person:
 
     Args:
         paused: keeps the spinner away while the question is on the screen.
-
     """
 
     def __init__(self, paused: Callable[[], AbstractContextManager[None]]) -> None:
@@ -51,7 +49,6 @@ class Person:
 
         Raises:
             NeedsAuthentication: there is no terminal, or the person ended it with Ctrl-D.
-
         """
         with contextlib.ExitStack() as stack:
             try:

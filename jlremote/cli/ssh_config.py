@@ -22,7 +22,6 @@ def host_names(file: str | None = None) -> list[str]:
 
     Args:
         file: ssh's `-F`; the person's own file and the system's if `None`.
-
     """
     files = [file] if file else [os.path.expanduser(_USER), _SYSTEM]  # noqa: PTH111 - pathlib costs 5 ms
     names = [name for path in files for name in _names(path, path == _SYSTEM, 0)]

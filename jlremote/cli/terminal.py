@@ -17,7 +17,6 @@ def answer(text: str, *, newline: bool = True) -> None:
 
     Raises:
         JlrError: stdout cannot take it, as on a full disk.
-
     """
     try:
         click.echo(text, nl=newline, color=coloured(sys.stdout))

@@ -15,7 +15,6 @@ class Target:
         port: TCP port there.
         relay: argv of a command on the host whose stdin and stdout speak the relay's protocol,
             for a server that listens on a container's own loopback only.
-
     """
 
     address: str

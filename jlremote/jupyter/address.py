@@ -14,7 +14,6 @@ def address(server: Server, local_port: int, path: str | None = None) -> str:
         server: what is behind the port.
         local_port: the local end of the forward.
         path: a file or folder below the server's root.
-
     """
     page = f"lab/tree/{quote(path.strip('/'))}" if path else "lab"
     query = f"?{urlencode({'token': server.token})}" if server.token else ""

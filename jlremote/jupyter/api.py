@@ -30,7 +30,6 @@ class KernelActivity:
         notebook: path of its notebook, or the kernel's name where it has none.
         state: `idle`, `busy`, `starting`, ….
         last_activity: ISO 8601, UTC.
-
     """
 
     notebook: str

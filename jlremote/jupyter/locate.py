@@ -33,7 +33,6 @@ class Survey:
     Attributes:
         container: the container, `None` if there is none of that name.
         findings: what runs in it, `None` if nothing could be run in it.
-
     """
 
     container: Container | None
@@ -56,7 +55,6 @@ def locate(host: Host, known: Endpoint) -> Endpoint:
     Raises:
         ContainerGone: the container is missing, stopped, restarted or replaced.
         JupyterDead: the server is not there any more.
-
     """
     place = known.place
     runtime = runtime_named(place.runtime)

@@ -17,7 +17,6 @@ class Place:
         name: the session's name, the container's where there is one.
         container_id: the engine's id; a container of the same name may replace it.
         started_at: when it was started, as the engine says it.
-
     """
 
     runtime: str
@@ -42,7 +41,6 @@ class Server:
         loopback_only: whether it listens on loopback alone.
         ours: whether jlr launched it.
         python: the interpreter that runs it.
-
     """
 
     pid: int

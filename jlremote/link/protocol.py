@@ -26,7 +26,6 @@ def send(connection: Connection[Any, Any], message: dict[str, Any]) -> None:
 
     Raises:
         OSError: the other side is gone.
-
     """
     connection.send_bytes(json.dumps(message).encode("ascii"))
 
@@ -38,7 +37,6 @@ def receive(connection: Connection[Any, Any]) -> dict[str, Any]:
         EOFError: the other side closed.
         OSError: the other side is gone, or sent more than a message may hold.
         ValueError: what came is not a message.
-
     """
     message = json.loads(connection.recv_bytes(MESSAGE_BYTES))
     if not isinstance(message, dict):

@@ -26,7 +26,6 @@ class Container:
         addresses: addresses at which the host reaches the container, best first.
         gpus: as they were asked for (`all`, `2`, `0,3`, …), `None` for none.
         labels: the engine's labels.
-
     """
 
     id: str
@@ -76,7 +75,6 @@ class Runtime(Protocol):
 
         Raises:
             Usage: with the rule that the name breaks.
-
         """
         ...
 
@@ -89,7 +87,6 @@ class Runtime(Protocol):
 
         Raises:
             JlrError: the engine is missing, not permitted or not running.
-
         """
         ...
 

@@ -20,7 +20,6 @@ def runtime_named(name: str) -> Runtime:
 
     Raises:
         Usage: there is no such runtime.
-
     """
     chosen = RUNTIMES.get("docker" if name == "auto" else name)
     if chosen is None:

@@ -32,7 +32,6 @@ class SessionRecord:
         gpus: the GPUs that the container was created with.
         forwarded: whether the port is to be held; false after `jlr stop`.
         last_used: seconds since the epoch.
-
     """
 
     host: str
@@ -68,7 +67,6 @@ def save(record: SessionRecord) -> None:
 
     Raises:
         JlrError: it cannot be written.
-
     """
     document = {"format": FORMAT} | asdict(record)
     paths.write_whole(_file(record.host, record.name), json.dumps(document, indent=2) + "\n")
@@ -114,7 +112,6 @@ def choose(selector: str | None) -> SessionRecord:
     Raises:
         NotFound: there is no such session.
         Usage: the name stands for sessions on several hosts.
-
     """
     records = load_all()
     if selector is None:
