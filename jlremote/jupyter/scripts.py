@@ -2,8 +2,9 @@
 
 Each session has a folder of its own there (0700): `runtime/` is Jupyter's `JUPYTER_RUNTIME_DIR`,
 where it writes `jpserver-PID.json` with the token that it made (0600); `jupyter.log` is its log;
-`exit` its exit status once it has ended. Reading the file takes a twentieth of the time of
-`jupyter server list`, which also deletes the records of servers whose pid it cannot see.
+`launch` names the launch that all this is of, and `exit` is the exit status once it has ended.
+Reading the file takes a twentieth of the time of `jupyter server list`, which also deletes the
+records of servers whose pid it cannot see.
 
 Only `sh`, `cat`, `ls`, `grep`, `id`, `mkdir` and `/proc` are needed.
 """
@@ -15,6 +16,7 @@ import shlex
 FIELD, RECORD = "\\037", "\\036"  # ASCII's unit and record separators; JSON cannot hold them raw
 WAIT_SECONDS = 120
 POLLS_A_SECOND = 20
+NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 
 # Jupyter makes its token; given through its configuration it is not repeated in its log.
 SERVER_CONFIG = """\
@@ -112,11 +114,14 @@ set -- "$folder/bin/python" -m jupyterlab
 """
 
 
-def launch(name: str, *, engine: bool, bind_address: str, jupyter: str = ON_PATH) -> str:
+def launch(
+    name: str, launch_id: str, *, engine: bool, bind_address: str, jupyter: str = ON_PATH
+) -> str:
     """Return the script that runs JupyterLab in the session's folder until it ends.
 
     Args:
         name: the session's name, also its `base_url`.
+        launch_id: what tells this launch's traces from those of an earlier one.
         engine: whether this is a container.
         bind_address: what Jupyter listens on.
         jupyter: shell text that sets the positional parameters to what runs JupyterLab.
@@ -129,7 +134,7 @@ def launch(name: str, *, engine: bool, bind_address: str, jupyter: str = ON_PATH
         "--ServerApp.allow_remote_access=False",
     )
     script = _LAUNCH.replace("FIND_JUPYTER\n", jupyter).replace("OPTIONS", shlex.join(options))
-    return session_directory(name, engine=engine) + script
+    return session_directory(name, engine=engine) + f"launch={shlex.quote(launch_id)}\n" + script
 
 
 _LAUNCH = f"""\
@@ -137,6 +142,7 @@ umask 077
 mkdir -p "$directory/runtime" "$directory/config" || exit 1
 [ ! -e "$directory/jupyter.log" ] || mv -f "$directory/jupyter.log" "$directory/jupyter.log.1"
 rm -f "$directory/exit" "$directory/pid" "$directory"/runtime/*.json
+echo "$launch" >"$directory/launch"
 cat >"$directory/config/jupyter_server_config.py" <<'END'
 {SERVER_CONFIG}END
 [ "$(id -u)" != 0 ] || root_allowed=--allow-root
@@ -153,14 +159,23 @@ echo "$?" >"$directory/exit"
 """
 
 
-def wait_and_probe(name: str, *, engine: bool) -> str:
-    """Return the script that waits until the server has written its file or ended, then probes."""
+def wait_and_probe(name: str, launch_id: str, *, engine: bool) -> str:
+    """Return the script that waits until the server has written its file or ended, then probes.
+
+    It ends at once with what `mkdir` says where the session's folder cannot be made: a launch in
+    the background has nobody to tell.
+    """
     return (
         session_directory(name, engine=engine)
         + f"""\
+umask 077
+mkdir -p "$directory/runtime" || exit {NO_FOLDER}
 turns=0
-while [ "$turns" -lt {WAIT_SECONDS * POLLS_A_SECOND} ] && [ ! -e "$directory/exit" ]; do
-  for file in "$directory"/runtime/jpserver-*.json; do [ ! -s "$file" ] || break 2; done
+while [ "$turns" -lt {WAIT_SECONDS * POLLS_A_SECOND} ]; do
+  if [ "$(cat "$directory/launch" 2>/dev/null)" = {shlex.quote(launch_id)} ]; then
+    [ ! -e "$directory/exit" ] || break
+    for file in "$directory"/runtime/jpserver-*.json; do [ ! -s "$file" ] || break 2; done
+  fi
   turns=$((turns + 1))
   sleep {1 / POLLS_A_SECOND} 2>/dev/null || sleep 1
 done

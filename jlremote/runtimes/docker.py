@@ -10,12 +10,12 @@ from typing import Any
 
 from jlremote.errors import Usage
 from jlremote.host.script import Completed, Steps, command_line
-from jlremote.runtimes.contract import Container
+from jlremote.runtimes.contract import Container, Volume
 from jlremote.runtimes.docker_commands import inspect_argv
 from jlremote.runtimes.docker_errors import engine_error
 
-# moby/names: RestrictedNamePattern
-CONTAINER_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
+# moby/names: RestrictedNamePattern. Docker sets no upper limit; ours lets the name be a file's.
+CONTAINER_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{1,127}")
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Docker:
         if not CONTAINER_NAME.fullmatch(name):
             raise Usage(
                 f"`{_shown(name)}` cannot be a container's name",
-                hint="use letters, digits, `_`, `.` and `-`, starting with a letter or digit",
+                hint="use 2 to 128 letters, digits, `_`, `.` and `-`, the first a letter or digit",
             )
 
     def survey(self, name: str, inside: str) -> Steps:
@@ -46,7 +46,9 @@ class Docker:
         """Return the container that the survey found."""
         inspected = results["container"]
         if inspected.status == 0:
-            return read_container(json.loads(inspected.stdout)[0])
+            found = read_container(json.loads(inspected.stdout)[0])
+            # Docker also takes the beginning of an id, and `ada` or `beef` may be one by chance.
+            return found if found.name == name else None
         if "no such container" in inspected.stderr.lower():
             return None
         raise engine_error(self.name, inspected)
@@ -76,6 +78,8 @@ def read_container(inspected: Mapping[str, Any]) -> Container:
         addresses=_addresses(inspected),
         gpus=_gpus(inspected),
         labels=config.get("Labels") or {},
+        workdir=config.get("WorkingDir") or "/",
+        volumes=_volumes(inspected),
     )
 
 
@@ -85,6 +89,15 @@ def _addresses(inspected: Mapping[str, Any]) -> tuple[str, ...]:
     networks = inspected["NetworkSettings"].get("Networks") or {}
     found = (network.get("IPAddress") for network in networks.values())
     return tuple(address for address in found if address)
+
+
+def _volumes(inspected: Mapping[str, Any]) -> tuple[Volume, ...]:
+    """Return the mounts with a folder behind them; a tmpfs has none."""
+    return tuple(
+        Volume(mount["Source"], mount["Destination"], mount.get("Name"))
+        for mount in inspected.get("Mounts") or []
+        if mount.get("Source")
+    )
 
 
 def _gpus(inspected: Mapping[str, Any]) -> str | None:

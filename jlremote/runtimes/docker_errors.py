@@ -5,8 +5,27 @@ from __future__ import annotations
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.host.script import Completed
 from jlremote.runtimes.contract import ContainerSpec
+from jlremote.text import printable
 
 COMMAND_NOT_FOUND = 127
+# Followed, by version, by "the Docker daemon socket" or "the docker API". Alone, `permission
+# denied` may also come from a file in a container.
+_NOT_PERMITTED = "permission denied while trying to connect"
+_NOT_RUNNING = ("cannot connect to the docker", "is the docker daemon running")
+_PREFIXES = ("docker: ", "Error response from daemon: ", "Error: ")
+
+
+def reason(failed: Completed) -> str:
+    """Return why docker refused, on one line that is safe to show.
+
+    Its first line tells; what follows is advice, or says only that it failed.
+    """
+    lines = printable(failed.stderr).splitlines()
+    told = [line.strip() for line in lines if line.strip() and not line.startswith("WARNING")]
+    text = told[0] if told else failed.complaint
+    for prefix in _PREFIXES:
+        text = text.removeprefix(prefix)
+    return text
 
 
 def engine_error(engine: str, failed: Completed) -> JlrError:
@@ -17,17 +36,17 @@ def engine_error(engine: str, failed: Completed) -> JlrError:
             f"`{engine}` is not installed on the host",
             hint="install it there, or start without containers: `--runtime none`",
         )
-    if "permission denied" in complaint:
+    if _NOT_PERMITTED in complaint:
         return JlrError(
-            f"the user on the host may not use `{engine}`: {failed.complaint}",
+            f"the user on the host may not use `{engine}`: {reason(failed)}",
             hint=f"ask for membership of its group: `sudo usermod -aG {engine} USER`",
         )
-    if "cannot connect" in complaint or "is the docker daemon running" in complaint:
+    if any(phrase in complaint for phrase in _NOT_RUNNING):
         return JlrError(
-            f"the `{engine}` daemon does not run on the host: {failed.complaint}",
+            f"the `{engine}` daemon does not run on the host: {reason(failed)}",
             hint=f"start it there: `sudo systemctl start {engine}`",
         )
-    return JlrError(f"`{engine}` failed: {failed.complaint}")
+    return JlrError(f"`{engine}` failed: {reason(failed)}")
 
 
 def image_missing(failed: Completed) -> bool:
@@ -40,8 +59,13 @@ def creation_error(spec: ContainerSpec, failed: Completed) -> JlrError:
     complaint = failed.stderr.lower()
     if "invalid reference format" in complaint:
         return Usage(
-            f"`{spec.image}` cannot be an image's name",
+            f"`{printable(spec.image)}` cannot be an image's name",
             hint="write `NAME[:TAG]`, in lower case",
+        )
+    if complaint.startswith("invalid argument"):
+        return Usage(
+            f"docker on the host does not take an option: {reason(failed)}",
+            hint="options are passed on as they are; `docker create --help` there describes them",
         )
     if "already in use by container" in complaint:
         return Busy(
@@ -50,26 +74,26 @@ def creation_error(spec: ContainerSpec, failed: Completed) -> JlrError:
         )
     if "could not select device driver" in complaint or "nvidia-container-cli" in complaint:
         return JlrError(
-            f"the host gives no GPUs to containers: {failed.complaint}",
+            f"the host gives no GPUs to containers: {reason(failed)}",
             hint="the NVIDIA container toolkit may be missing there; `--gpus` asked for "
             f"`{spec.gpus}`",
         )
     if "no space left" in complaint:
         return JlrError(
-            f"no space is left on the host: {failed.complaint}",
+            f"no space is left on the host: {reason(failed)}",
             hint="`docker system df` there shows what takes it",
         )
-    if "permission denied" in complaint or "docker daemon" in complaint:
+    if any(phrase in complaint for phrase in (_NOT_PERMITTED, *_NOT_RUNNING)):
         return engine_error("docker", failed)
     return JlrError(
-        f"the container `{spec.name}` was not created: {failed.complaint}",
-        hint="`-v` shows the command",
+        f"the container `{spec.name}` was not created: {reason(failed)}",
+        hint="`--verbose` shows the command",
     )
 
 
 def image_not_found(image: str, host: str, failed: Completed) -> NotFound:
     """Return why an image could not be had from its registry."""
     return NotFound(
-        f"the image `{image}` is not on `{host}` and cannot be pulled: {failed.complaint}",
+        f"the image `{image}` is not on `{host}` and cannot be pulled: {reason(failed)}",
         hint="check its name and tag; a private registry wants `docker login` on the host",
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 from contextlib import suppress
 
 from jlremote.errors import JlrError, NotFound
+from jlremote.host.script import Completed
 from jlremote.host.shell import Host, run_script
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
@@ -29,12 +31,12 @@ def ensure(start: Undertaking, found: Survey) -> tuple[Server, bool]:
     if found.findings is not None and found.findings.servers:
         return found.findings.servers[0], False
     if found.findings is not None and not found.findings.jupyter and start.runtime.engine:
-        raise _missing(start)
+        raise _missing(start, found)
     with start.context.progress.step("Launch JupyterLab"):
-        return _launch(start), True
+        return _launch(start, found), True
 
 
-def script(request: StartRequest, runtime: Runtime, name: str) -> str:
+def script(request: StartRequest, runtime: Runtime, name: str, launch_id: str) -> str:
     """Return the shell command that launches JupyterLab on the host, without waiting for it."""
     jupyter = scripts.ON_PATH
     if request.python is not None:
@@ -42,28 +44,30 @@ def script(request: StartRequest, runtime: Runtime, name: str) -> str:
     elif request.conda_env is not None:
         jupyter = scripts.with_conda(request.conda_env)
     launch = scripts.launch(
-        name, engine=runtime.engine, bind_address=runtime.bind_address, jupyter=jupyter
+        name, launch_id, engine=runtime.engine, bind_address=runtime.bind_address, jupyter=jupyter
     )
     return runtime.detached(name, launch)
 
 
-def _launch(start: Undertaking) -> Server:
+def _launch(start: Undertaking, found: Survey) -> Server:
     """Launch the server and wait, on the host, until it has said where it listens."""
-    runtime, name = start.runtime, start.name
-    waiting = scripts.wait_and_probe(name, engine=runtime.engine)
+    runtime, name, launch_id = start.runtime, start.name, secrets.token_hex(4)
+    waiting = scripts.wait_and_probe(name, launch_id, engine=runtime.engine)
     start.undo.callback(_abandon, start)
     results = start.host.run(
         {
-            "launch": script(start.request, runtime, name),
+            "launch": script(start.request, runtime, name, launch_id),
             "server": runtime.inside(name, waiting),
         },
         timeout=scripts.WAIT_SECONDS + 30.0,
     )
+    if results["server"].status == scripts.NO_FOLDER:
+        raise _no_folder(start, results["server"])
     findings = read_probe(results["server"].stdout)
     for server in findings.servers:
         if server.ours:
             return server
-    raise _failed(start, findings)
+    raise _failed(start, found, findings)
 
 
 def _abandon(start: Undertaking) -> None:
@@ -73,11 +77,19 @@ def _abandon(start: Undertaking) -> None:
         run_script(start.host, start.runtime.inside(start.name, ending))
 
 
-def _failed(start: Undertaking, findings: Findings) -> JlrError:
+def _no_folder(start: Undertaking, failed: Completed) -> JlrError:
+    where = f"the container `{start.name}`" if start.runtime.engine else f"`{start.request.host}`"
+    return JlrError(
+        f"no file can be written in {where}: {failed.complaint}",
+        hint="it may be read-only or full; Jupyter needs a place for its own files",
+    )
+
+
+def _failed(start: Undertaking, found: Survey, findings: Findings) -> JlrError:
     status = findings.exit_status
     log = log_tail(start.host, start.runtime, start.name)
     if status == COMMAND_NOT_FOUND or "No module named jupyterlab" in log:
-        return _missing(start)
+        return _missing(start, found)
     happened = (
         f"JupyterLab did not start within {scripts.WAIT_SECONDS} s"
         if status is None
@@ -86,25 +98,29 @@ def _failed(start: Undertaking, findings: Findings) -> JlrError:
     last = f"; the last lines of its log:\n{log}" if log else ", and its log is empty"
     return JlrError(
         f"{happened}{last}",
-        hint=f"try it by hand on `{start.request.host}`: `{_by_hand(start)}`",
+        hint=f"try it by hand on `{start.request.host}`: `{_by_hand(start, found)}`",
     )
 
 
-def _by_hand(start: Undertaking) -> str:
-    if start.runtime.engine:
-        return f"{start.runtime.name} exec -it {start.name} jupyter lab --ip=0.0.0.0"
-    return "jupyter lab"
+def _by_hand(start: Undertaking, found: Survey) -> str:
+    if not start.runtime.engine:
+        return "jupyter lab"
+    if found.container is None:  # ours, and gone by the time that this is read
+        return f"{start.runtime.name} run -it --rm {start.request.image} jupyter lab"
+    return f"{start.runtime.name} exec -it {start.name} jupyter lab"
 
 
-def _missing(start: Undertaking) -> NotFound:
-    where = f"the container `{start.name}`" if start.runtime.engine else f"`{start.request.host}`"
+def _missing(start: Undertaking, found: Survey) -> NotFound:
     install = "python3 -m pip install jupyterlab"
-    if start.runtime.engine:
+    if not start.runtime.engine:
+        where, remedy = f"on `{start.request.host}`", f"install it there: `{install}`"
+    elif found.container is None:
+        where = f"in the image `{start.request.image}`"
+        remedy = "choose an image that has it, or build one with `RUN pip install jupyterlab`"
+    else:
         install = f"{start.runtime.name} exec {start.name} {install}"
-    return NotFound(
-        f"there is no JupyterLab in {where}",
-        hint=f"install it there: `{install}`; or choose an image that has it",
-    )
+        where, remedy = f"in the container `{start.name}`", f"install it there: `{install}`"
+    return NotFound(f"there is no JupyterLab {where}", hint=remedy)
 
 
 def log_tail(host: Host, runtime: Runtime, name: str, lines: int = LOG_LINES) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from jlremote.errors import JlrError, NotFound
-from jlremote.host.script import command_line
+from jlremote.host.script import Completed, command_line
 from jlremote.host.shell import run_script
 from jlremote.jupyter.locate import Survey
 from jlremote.runtimes import docker_commands as docker
@@ -114,13 +114,17 @@ def _start(start: Undertaking) -> Container:
         )
     started = start.runtime.read(name, {"container": done}) if done.status == 0 else None
     if started is None or not started.running:
-        reason = done.complaint if done.status != 0 else "it ends at once"
-        raise JlrError(
-            f"the container `{name}` does not start: {reason}",
-            hint=f"`docker logs {name}` on the host may say why",
-        )
+        raise _does_not_start(name, done)
     start.undo.callback(_stop_again, start)
     return started
+
+
+def _does_not_start(name: str, done: Completed) -> JlrError:
+    reason = docker_errors.reason(done) if done.status != 0 else "it ends at once"
+    hint = f"`docker logs {name}` on the host may say why"
+    if "paused" in reason:
+        hint = f"let it go on: `docker unpause {name}` on the host"
+    return JlrError(f"the container `{name}` does not start: {reason}", hint=hint)
 
 
 def _remove(start: Undertaking) -> None:

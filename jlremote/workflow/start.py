@@ -69,7 +69,7 @@ def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
     found = survey(link_to(request.host, context, without=name), runtime, name)
     commands = placing.plan(request, name, found)
     if found.findings is None or not found.findings.servers:
-        commands.append(launching.script(request, runtime, name))
+        commands.append(launching.script(request, runtime, name, "by-hand"))
     return tuple(commands)
 
 
@@ -79,7 +79,7 @@ def _what(request: StartRequest) -> tuple[str, Runtime]:
     Raises:
         Usage: no engine would take that name.
     """
-    name = request.container or _last_name(request.host)
+    name = _last_name(request.host) if request.container is None else request.container
     runtime = runtime_named(request.runtime)
     runtime.check_name(name)
     return name, runtime

@@ -13,10 +13,12 @@ from jlremote.jupyter.locate import Survey, survey
 from jlremote.jupyter.server import Server
 from jlremote.link.client import ForwardStatus
 from jlremote.runtimes import docker_commands as docker
+from jlremote.runtimes import docker_errors
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow import browser
 from jlremote.workflow.context import Context
 from jlremote.workflow.links import link_of
 from jlremote.workflow.requests import StopRequest
@@ -76,6 +78,7 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
         done.append(f"released port {record.local_port}")
     if found.container is not None and runtime.engine:
         done += _end_container(host, record, request, context)
+    browser.forget_redirect(record.local_port)
     _note(record, request)
     return StopReport(record.name, record.host, tuple(done) or ("it was stopped before",))
 
@@ -157,7 +160,7 @@ def _end_container(
     with context.progress.step(f"{' '.join(argv[:2])} {record.name}"):
         ended = run_script(host, command_line(argv))
     if ended.status != 0:
-        raise JlrError(f"`{command_line(argv)}` failed: {ended.complaint}")
+        raise JlrError(f"`{command_line(argv)}` failed: {docker_errors.reason(ended)}")
     return [did]
 
 
