@@ -13,6 +13,21 @@ CREATOR_LABEL = "org.jlremote.created-by"
 
 
 @dataclass(frozen=True)
+class Volume:
+    """A folder of the host, or of a named volume, that a container sees.
+
+    Attributes:
+        source: absolute path on the host.
+        target: absolute path in the container.
+        name: the volume's name, `None` for a folder of the host.
+    """
+
+    source: str
+    target: str
+    name: str | None = None
+
+
+@dataclass(frozen=True)
 class Container:
     """A container (or, without an engine, the host itself) as it is right now.
 
@@ -26,6 +41,8 @@ class Container:
         addresses: addresses at which the host reaches the container, best first.
         gpus: as they were asked for (`all`, `2`, `0,3`, …), `None` for none.
         labels: the engine's labels.
+        workdir: the container's working folder.
+        volumes: what it sees of the host's folders.
     """
 
     id: str
@@ -36,6 +53,8 @@ class Container:
     addresses: tuple[str, ...] = ()
     gpus: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    workdir: str = "/"
+    volumes: tuple[Volume, ...] = ()
 
 
 @dataclass(frozen=True)

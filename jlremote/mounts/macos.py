@@ -1,0 +1,69 @@
+"""Mounts on macOS: macFUSE or FUSE-T."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import psutil
+
+from jlremote.errors import JlrError
+from jlremote.mounts.holders import Holder
+from jlremote.mounts.points import MountPoint
+from jlremote.text import one_line
+
+_UNMOUNT_SECONDS = 10.0
+# What macFUSE, its predecessor and FUSE-T call a mount.
+_KINDS = ("macfuse", "osxfuse", "fuse-t")
+_HINT = (
+    "install macFUSE: `brew install --cask macfuse && brew install gromgit/fuse/sshfs-mac`; "
+    "or, without a kernel extension, FUSE-T: "
+    "`brew install macos-fuse-t/cask/fuse-t macos-fuse-t/cask/fuse-t-sshfs`"
+)
+
+
+class MacOS:
+    """See `System`."""
+
+    options: tuple[str, ...] = ("noappledouble",)
+
+    def sshfs(self) -> str:
+        """Find sshfs."""
+        program = shutil.which("sshfs")
+        if program is None:
+            raise JlrError("`sshfs` is not installed", hint=_HINT)
+        return program
+
+    def mounted(self) -> list[MountPoint]:
+        """Ask getfsstat(2) for what it remembers, without asking the file systems."""
+        return [
+            MountPoint(partition.mountpoint, partition.fstype, partition.device)
+            for partition in psutil.disk_partitions(all=True)
+            if partition.fstype.startswith(_KINDS)
+        ]
+
+    def unmount(self, path: str, *, lazily: bool) -> str | None:
+        """Run `umount`; by force where Linux would do it lazily."""
+        command = ("/sbin/umount", *(("-f",) if lazily else ()), "--", path)
+        try:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_UNMOUNT_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return "`umount` does not end"
+        if done.returncode == 0:
+            return None
+        return one_line(done.stderr.decode("utf-8", "replace")) or "it gives no reason"
+
+    def holders(self, path: str) -> list[Holder]:
+        """Find the programs that work in it, as far as the system lets us see."""
+        found = []
+        for process in psutil.process_iter(["name", "cwd"]):
+            folder = process.info["cwd"] or ""
+            if folder == path or folder.startswith(f"{path}/"):
+                found.append(Holder(process.pid, process.info["name"] or "a program", "works in"))
+        return found

@@ -1,0 +1,130 @@
+"""The program sshfs: how it is called, and which versions of it have known holes."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from jlremote.mounts.connector import DOOR_VARIABLE
+from jlremote.text import one_line
+
+CONNECTOR = "jlremote.mounts.connector"
+START_SECONDS = 60.0
+
+# https://github.com/libfuse/sshfs/releases: 3.7.6 closed both. Distributions have repaired older
+# versions since, and what they repaired shows in the options that sshfs knows.
+SAFE_VERSION = (3, 7, 6)
+CONTAINMENT = "contain_symlinks"
+
+
+@dataclass(frozen=True)
+class Mounting:
+    """One mount, as sshfs is to make it.
+
+    Attributes:
+        name: by which the link knows its sshfs.
+        door: the link's socket for mounts.
+        host: what was typed after `ssh`, shown in the list of mounts.
+        remote: absolute path of a folder on the host.
+        local: absolute path of a folder here.
+        read_only: whether nothing can be changed through it.
+    """
+
+    name: str
+    door: Path
+    host: str
+    remote: str
+    local: str
+    read_only: bool
+
+
+def argv(program: str, mounting: Mounting, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the command that mounts.
+
+    `reconnect` keeps sshfs alive when its connection ends. Set-user-id files and devices of the
+    host mean nothing here, and the remote user's files appear as one's own. Who else may look is
+    FUSE's default: nobody.
+
+    Args:
+        program: sshfs.
+        mounting: what to mount.
+        extra: options that this system's sshfs wants besides.
+    """
+    # sshfs cuts this at blanks and knows no quotes; see `environment` for what may hold some.
+    connector = f"{Path(sys.executable).name} -P -m {CONNECTOR} {mounting.name}"
+    options = [
+        f"ssh_command={connector}",
+        f"fsname={_escaped(f'{mounting.host}:{mounting.remote}')}",
+        *("reconnect", "idmap=user", "nosuid", "nodev"),
+        *(("ro",) if mounting.read_only else ()),
+        *extra,
+    ]
+    return (program, "-o", ",".join(options), f"jlr:{mounting.remote}", mounting.local)
+
+
+def _escaped(value: str) -> str:
+    """Return an option's value as libfuse reads it, where a comma would begin the next option."""
+    return value.replace("\\", "\\\\").replace(",", "\\,")
+
+
+def environment(mounting: Mounting) -> dict[str, str]:
+    """Return the environment in which sshfs finds the connector, and the connector the link."""
+    python = str(Path(sys.executable).parent)
+    path = os.pathsep.join([python, os.environ.get("PATH", os.defpath)])
+    return {**os.environ, "PATH": path, DOOR_VARIABLE: str(mounting.door)}
+
+
+def start(command: tuple[str, ...], environment: dict[str, str]) -> str | None:
+    """Run sshfs until it has mounted and gone to the background; return what it says if not.
+
+    It must not keep our folder, terminal or output: it outlives us.
+    """
+    try:
+        done = subprocess.run(
+            command,
+            env=environment,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=START_SECONDS,
+            start_new_session=True,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"nothing happened within {START_SECONDS:g} s"
+    if done.returncode == 0:
+        return None
+    complaint = one_line(done.stderr.decode("utf-8", "replace"))
+    return complaint or f"exit status {done.returncode}"
+
+
+def warning(program: str) -> str | None:
+    """Return what a person should know about this sshfs, if anything."""
+    found = re.search(r"SSHFS version (\d+(?:\.\d+)*)", _output(program, "--version"))
+    version = found[1] if found else "of an unknown version"
+    if found and tuple(map(int, version.split("."))) >= SAFE_VERSION:
+        return None
+    holes = "CVE-2026-47187 (symbolic links that lead out of the mount) and CVE-2026-48711"
+    if CONTAINMENT in _output(program, "--help"):
+        return (
+            f"sshfs {version} is older than 3.7.6, which closed {holes}; "
+            "this one has the repair of your distribution"
+        )
+    return (
+        f"sshfs {version} has the holes {holes}; "
+        "mount only hosts that you trust, and update it to 3.7.6 or later"
+    )
+
+
+def _output(*command: str) -> str:
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return (done.stdout + done.stderr).decode("utf-8", "replace")

@@ -1,0 +1,154 @@
+"""The `sftp` subsystem of a connection, spliced with the socket of an sshfs.
+
+One login serves shells, forwards and mounts, so a host with one-time codes asks once, and the
+host's key is verified in one place.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from paramiko import common
+
+from jlremote.ssh.contract import Connection
+from jlremote.ssh.loop import Loop
+from jlremote.ssh.splice import Splice
+from jlremote.ssh.tunnel_channel import TunnelChannel
+
+_STOP_SECONDS = 5.0
+
+Ended = Callable[[str | None], None]
+
+
+class SftpStreams:
+    """All SFTP streams of a link, in one thread."""
+
+    def __init__(self) -> None:
+        self._loop = Loop()
+        self._thread = threading.Thread(target=self._loop.run, name="sftp", daemon=True)
+        self._thread.start()
+
+    def open(self, connection: Connection, local: Any, ended: Ended) -> SftpStream:
+        """Join `local`, a connected stream socket, with a new SFTP server on the host.
+
+        Args:
+            connection: the connection to the host.
+            local: sshfs's socket; closed when the stream ends.
+            ended: told once when the stream is over, with the reason if the host refused it.
+        """
+        return SftpStream(connection, local, self._loop, ended)
+
+    def stop(self) -> None:
+        """End the thread; streams are closed by those who opened them."""
+        self._loop.stop()
+        self._thread.join(_STOP_SECONDS)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+
+class SftpStream:
+    """One sshfs and its SFTP server; the receiver of the channel, for it asks for the subsystem.
+
+    Attributes:
+        connection: what it goes over.
+        heard: when the host last did something on this stream, seconds of the monotonic clock.
+    """
+
+    def __init__(self, connection: Connection, local: Any, loop: Loop, ended: Ended) -> None:
+        self.connection = connection
+        self.heard = time.monotonic()
+        self._loop = loop
+        local.setblocking(False)
+        self._splice = Splice(local, loop, _Fate(ended))
+        self._channel = _Subsystem(connection.transport, self, loop.call)
+        self._splice.join(self._channel)
+        loop.call(lambda: self._channel.ask(b"session"))
+
+    def abort(self) -> None:
+        """Close it, so that whatever sshfs waits for fails now; from any thread."""
+        self._loop.call(self._splice.abort)
+
+    # What the channel tells, in the transport's thread: `Receiver`.
+
+    def opened(self) -> None:
+        """Ask for the subsystem; sshfs's first words follow without waiting for the answer."""
+        self._loop.call(self._channel.start)
+        self._splice.opened()
+
+    def refused(self, reason: str) -> None:
+        """See `Receiver`."""
+        self._splice.refused(reason)
+
+    def received(self, data: memoryview) -> int:
+        """See `Receiver`."""
+        self.heard = time.monotonic()
+        return self._splice.received(data)
+
+    def ended(self) -> None:
+        """See `Receiver`."""
+        self._splice.ended()
+
+    def writable(self) -> None:
+        """See `Receiver`."""
+        self._splice.writable()
+
+    def closed(self) -> None:
+        """See `Receiver`."""
+        self._splice.closed()
+
+    def lost(self) -> None:
+        """See `Receiver`."""
+        self._splice.lost()
+
+    def taken(self) -> None:
+        """Learn that the host took some of what was sent to it."""
+        self.heard = time.monotonic()
+
+
+class _Subsystem(TunnelChannel):
+    """A session channel that runs the SFTP server, whatever program that is on the host."""
+
+    _receiver: SftpStream
+
+    def start(self) -> None:
+        """Ask for the subsystem, and for an answer: a server without one keeps the channel."""
+        head = self._head(common.cMSG_CHANNEL_REQUEST)
+        self._send((head, _string(b"subsystem"), b"\1", _string(b"sftp")))
+
+    def _window_adjust(self, message: Any) -> None:
+        self._receiver.taken()
+        super()._window_adjust(message)
+
+    def _request_failed(self, _message: Any) -> None:
+        self._receiver.refused("the host's SSH server offers no `sftp` subsystem")
+
+
+class _Fate:
+    """Who is told by the splice how it ends: `Opening`; in the loop's thread."""
+
+    def __init__(self, ended: Ended) -> None:
+        self._ended = ended
+        self._reason: str | None = None
+
+    def accepted(self, _splice: Splice) -> None:
+        """See `Opening`."""
+
+    def refused(self, _splice: Splice, reason: str) -> None:
+        """See `Opening`."""
+        self._reason = reason
+
+    def failed(self, splice: Splice) -> None:
+        """Close: sshfs fails what it was asked, and connects again when it is asked again."""
+        splice.close()
+
+    def finished(self, _splice: Splice) -> None:
+        """See `Opening`."""
+        self._ended(self._reason)
+
+
+def _string(content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + content
