@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jlremote.errors import NoCommonAlgorithm
-from jlremote.ssh.destination import Algorithms
 from jlremote.ssh.host_certificates import CERTIFICATE_SUFFIX
+from jlremote.ssh.rules import Algorithms
 
 # AES-GCM is three times as fast as CTR with a MAC here; no CBC, no 3DES.
 CIPHERS = (

@@ -85,6 +85,10 @@ class Login:
                 outcome = self._wire.password(password)
             except PasswordExpired as expired:
                 raise _expired(self._destination, str(expired)) from None
+            except EOFError:
+                if self._wire.turned_away():
+                    self._credentials.was_wrong(account, password)
+                raise
             if outcome.success or outcome.partial:
                 self._credentials.was_right(account, password)
             else:
@@ -111,7 +115,12 @@ class Login:
     def _interactive(self) -> Iterator[Outcome]:
         for attempt in range(self._destination.login.prompts):
             conversation = Conversation(self._destination, self._credentials, first=attempt == 0)
-            outcome = self._wire.interactive(conversation.answer)
+            try:
+                outcome = self._wire.interactive(conversation.answer)
+            except EOFError:
+                if self._wire.turned_away():
+                    conversation.ended(Outcome(success=False))
+                raise
             conversation.ended(outcome)
             yield outcome
             if not conversation.answers:

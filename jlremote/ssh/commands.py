@@ -18,6 +18,7 @@ SESSIONS = 8
 _COMMAND = "exec /bin/sh -s"
 _PIECE = 1 << 20
 _OPEN_SECONDS = 60.0
+_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4)
 # How long a cancelled call may go unnoticed, and how often a full window is looked at again.
 _CANCEL_SECONDS = 0.2
 _WINDOW_SECONDS = 0.02
@@ -124,10 +125,21 @@ class _Session:
                 self._channel.close()
 
     def _open(self) -> Any:
+        """Open the channel; sshd counts a session a moment longer than it lasts, so ask again."""
+        pauses = iter(_PAUSES)
+        while True:
+            try:
+                return self._ask_for_channel()
+            except Busy:
+                pause = next(pauses, None)
+                if pause is None:
+                    raise
+            self._transport.ended.wait(self._patience.slice(pause))
+
+    def _ask_for_channel(self) -> Any:
+        seconds = self._patience.slice(_OPEN_SECONDS)
         try:
-            return self._transport.open_channel(
-                "session", timeout=self._patience.slice(_OPEN_SECONDS)
-            )
+            return self._transport.open_channel("session", timeout=seconds)
         except (paramiko.SSHException, EOFError, OSError) as error:
             self._patience.check()
             if not self._transport.is_active():

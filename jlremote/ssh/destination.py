@@ -3,87 +3,31 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from jlremote.errors import Usage
+from jlremote.ssh.rules import (
+    Algorithms,
+    HostKeyRules,
+    LoginRules,
+    algorithms,
+    host_key_rules,
+    is_set,
+    login_rules,
+    number,
+)
 from jlremote.ssh.ssh_settings import Asked, Settings, read_settings
-from jlremote.ssh.tokens import PROXY_TOKENS, Names, expand, expand_path
+from jlremote.ssh.tokens import PROXY_TOKENS, Names, expand
 from jlremote.ssh.unsupported import remarks
 
-StrictHostKeyChecking = Literal["yes", "no", "ask", "accept-new"]
 AddressFamily = Literal["any", "inet", "inet6"]
 
 _MOST_HOPS = 16
 _JUMP = re.compile(
     r"(?:ssh://)?(?:(?P<user>[^@]+)@)?(?P<host>\[[^\]]+\]|[^:@/]+)(?::(?P<port>\d+))?/?"
 )
-_STRICT: dict[str, StrictHostKeyChecking] = {
-    "yes": "yes",
-    "true": "yes",
-    "no": "no",
-    "off": "no",
-    "false": "no",
-    "accept-new": "accept-new",
-}
-_PREFERRED = ("publickey", "keyboard-interactive", "password")
-
-
-@dataclass(frozen=True)
-class Algorithms:
-    """The algorithms that the settings allow; `None` where they name none."""
-
-    ciphers: tuple[str, ...] | None = None
-    macs: tuple[str, ...] | None = None
-    key_exchange: tuple[str, ...] | None = None
-    host_keys: tuple[str, ...] | None = None
-    public_keys: tuple[str, ...] | None = None
-    authorities: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True)
-class HostKeyRules:
-    """How the host has to prove who it is (ssh_config(5) names in the attributes' order).
-
-    Attributes:
-        user_files: UserKnownHostsFile; a new key goes to the first.
-        global_files: GlobalKnownHostsFile.
-        alias: HostKeyAlias.
-        strict: StrictHostKeyChecking.
-        hash_names: HashKnownHosts.
-        revoked: RevokedHostKeys, a list of public keys.
-    """
-
-    user_files: tuple[Path, ...] = ()
-    global_files: tuple[Path, ...] = ()
-    alias: str | None = None
-    strict: StrictHostKeyChecking = "ask"
-    hash_names: bool = False
-    revoked: Path | None = None
-
-
-@dataclass(frozen=True)
-class LoginRules:
-    """Which credentials may be offered, and in which order.
-
-    Attributes:
-        identity_files: IdentityFile, in order; a missing file is no error.
-        certificate_files: CertificateFile.
-        identities_only: whether agent keys that no IdentityFile names stay out.
-        identity_agent: IdentityAgent; `None` for the agent of the calling shell.
-        methods: the methods in the order of PreferredAuthentications, those switched off left out.
-        prompts: how often a password is asked for.
-        batch: BatchMode, nothing is asked.
-    """
-
-    identity_files: tuple[Path, ...] = ()
-    certificate_files: tuple[Path, ...] = ()
-    identities_only: bool = False
-    identity_agent: str | None = None
-    methods: tuple[str, ...] = _PREFERRED
-    prompts: int = 3
-    batch: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,9 +50,9 @@ class Destination:
     hostname: str
     port: int
     user: str
-    host_key: HostKeyRules = HostKeyRules()
-    login: LoginRules = LoginRules()
-    algorithms: Algorithms = Algorithms()
+    host_key: HostKeyRules = field(default_factory=HostKeyRules)
+    login: LoginRules = field(default_factory=LoginRules)
+    algorithms: Algorithms = field(default_factory=Algorithms)
     connect_timeout: float | None = None
     address_family: AddressFamily = "any"
     bind_address: str | None = None
@@ -156,16 +100,16 @@ def _resolve(asked: Asked, ssh_config: Path | None, hops: int) -> Destination:
         hostname=names.hostname,
         port=names.port,
         user=names.user,
-        host_key=_host_key_rules(settings, names),
-        login=_login_rules(settings, names),
-        algorithms=_algorithms(settings),
+        host_key=host_key_rules(settings, names),
+        login=login_rules(settings, names),
+        algorithms=algorithms(settings),
         connect_timeout=_seconds(settings.first("connecttimeout")) or None,
         address_family=_address_family(settings),
         bind_address=settings.first("bindaddress") or None,
         compression=settings.on("compression"),
         alive_interval=_seconds(settings.first("serveraliveinterval")),
-        alive_count=_number(settings.first("serveralivecountmax", "3"), "ServerAliveCountMax"),
-        proxy_command=expand(command, names, PROXY_TOKENS) if _is_set(command) else None,
+        alive_count=number(settings.first("serveralivecountmax", "3"), "ServerAliveCountMax"),
+        proxy_command=expand(command, names, PROXY_TOKENS) if is_set(command) else None,
         proxy_passes_descriptor=settings.on("proxyusefdpass"),
         jump=jump,
         notes=(*(jump.notes if jump else ()), *settings.notes, *remarks(names.host, settings)),
@@ -179,9 +123,9 @@ def _names(host: str, settings: Settings) -> Names:
     return Names(
         host=name,
         hostname=settings.first("hostname", name).strip("[]"),
-        port=_number(settings.first("port", "22"), "Port"),
+        port=number(settings.first("port", "22"), "Port"),
         user=settings.first("user"),
-        host_key_alias=alias.lower() if _is_set(alias) else None,
+        host_key_alias=alias.lower() if is_set(alias) else None,
         jump=settings.first("proxyjump"),
     )
 
@@ -191,7 +135,7 @@ def _jump(
 ) -> Destination | None:
     """Resolve the last jump host; what stands before it is how that one is reached."""
     chain = settings.first("proxyjump")
-    if not _is_set(chain):
+    if not is_set(chain):
         return None
     before, _, last = chain.rpartition(",")
     parts = _JUMP.fullmatch(last.strip())
@@ -204,85 +148,10 @@ def _jump(
     return _resolve(asked, ssh_config, hops + 1)
 
 
-def _host_key_rules(settings: Settings, names: Names) -> HostKeyRules:
-    revoked = settings.first("revokedhostkeys")
-    return HostKeyRules(
-        user_files=_paths(settings.first("userknownhostsfile"), names),
-        global_files=_paths(settings.first("globalknownhostsfile"), names),
-        alias=names.host_key_alias,
-        strict=_STRICT.get(settings.first("stricthostkeychecking"), "ask"),
-        hash_names=settings.on("hashknownhosts"),
-        revoked=expand_path(revoked, names) if _is_set(revoked) else None,
-    )
-
-
-def _login_rules(settings: Settings, names: Names) -> LoginRules:
-    agent = settings.first("identityagent")
-    return LoginRules(
-        identity_files=_each_path(settings, "identityfile", names),
-        certificate_files=_each_path(settings, "certificatefile", names),
-        identities_only=settings.on("identitiesonly"),
-        identity_agent=agent or None,
-        methods=_methods(settings),
-        prompts=_number(settings.first("numberofpasswordprompts", "3"), "NumberOfPasswordPrompts"),
-        batch=settings.on("batchmode"),
-    )
-
-
-def _methods(settings: Settings) -> tuple[str, ...]:
-    switches = {
-        "publickey": "pubkeyauthentication",
-        "keyboard-interactive": "kbdinteractiveauthentication",
-        "password": "passwordauthentication",
-    }
-    wanted = settings.first("preferredauthentications") or ",".join(_PREFERRED)
-    return tuple(
-        method
-        for method in wanted.split(",")
-        if method in switches and settings.first(switches[method], "yes") not in {"no", "false"}
-    )
-
-
-def _algorithms(settings: Settings) -> Algorithms:
-    def names(setting: str) -> tuple[str, ...] | None:
-        value = settings.first(setting)
-        return tuple(value.split(",")) if value else None
-
-    return Algorithms(
-        ciphers=names("ciphers"),
-        macs=names("macs"),
-        key_exchange=names("kexalgorithms"),
-        host_keys=names("hostkeyalgorithms"),
-        public_keys=names("pubkeyacceptedalgorithms"),
-        authorities=names("casignaturealgorithms"),
-    )
-
-
-def _paths(text: str, names: Names) -> tuple[Path, ...]:
-    """Split a list of files, which `ssh -G` prints without the quotes that kept blanks together."""
-    if not _is_set(text):
-        return ()
-    return tuple(expand_path(part, names) for part in re.split(r"\s+(?=[/~%$]|[A-Za-z]:)", text))
-
-
-def _each_path(settings: Settings, name: str, names: Names) -> tuple[Path, ...]:
-    return tuple(expand_path(text, names) for text in settings.every(name) if _is_set(text))
-
-
 def _address_family(settings: Settings) -> AddressFamily:
     families: dict[str, AddressFamily] = {"inet": "inet", "inet6": "inet6"}
     return families.get(settings.first("addressfamily"), "any")
 
 
-def _is_set(value: str) -> bool:
-    return value.lower() not in {"", "none"}
-
-
 def _seconds(value: str) -> float:
     return float(value) if value.isdecimal() else 0.0
-
-
-def _number(value: str, name: str) -> int:
-    if not value.isdecimal():
-        raise Usage(f"`{name}` is `{value}`, which is not a number", hint="check your ssh config")
-    return int(value)

@@ -22,9 +22,9 @@ from jlremote.errors import (
     Unreachable,
 )
 from jlremote.ssh.destination import Destination
+from jlremote.ssh.user_authentication import TOO_MANY
 from jlremote.text import one_line
 
-_TOO_MANY = "too many authentication failures"
 _FOREIGN = (paramiko.SSHException, OSError, EOFError)
 
 
@@ -42,7 +42,7 @@ def translated(destination: Destination, transport: Any = None) -> Iterator[None
 def explain(error: BaseException, destination: Destination, transport: Any = None) -> JlrError:
     """Return the error that a person should see."""
     said = one_line(getattr(transport, "disconnection", ""))
-    if _TOO_MANY in said.lower():
+    if TOO_MANY in said.lower():
         return Authentication(
             f"`{destination.place}` ended the login: {said}",
             hint="fewer keys help: `IdentitiesOnly yes` and one `IdentityFile` in your ssh config",

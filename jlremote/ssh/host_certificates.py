@@ -53,7 +53,7 @@ def read_certificate(blob: bytes) -> Certificate:
     except UnsupportedAlgorithm as error:
         raise ValueError(str(error)) from error
     if not isinstance(parsed, SSHCertificate):
-        raise TypeError("a bare key is not a certificate")
+        raise ValueError("a bare key is not a certificate")
     signature = _last_string(blob)
     return Certificate(
         parsed,

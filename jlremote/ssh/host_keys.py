@@ -11,6 +11,7 @@ from jlremote.questions import Asker, Question
 from jlremote.ssh.destination import Destination
 from jlremote.ssh.host_certificates import (
     CERTIFICATE_SUFFIX,
+    Certificate,
     is_certificate,
     read_certificate,
     why_invalid,
@@ -74,14 +75,14 @@ def verify(destination: Destination, blob: bytes, asker: Asker) -> None:
         NeedsAuthentication: a person would have to decide, and nobody is there.
     """
     known = look_up(destination)
-    _refuse_revoked(destination, known, blob)
-    if is_certificate(blob):
-        problem = _certificate_problem(destination, known, blob)
+    certificate = _certificate(destination, blob)
+    _refuse_revoked(destination, known, blob, certificate)
+    if certificate is not None:
+        problem = _certificate_problem(destination, known, certificate)
         if problem is None:
             return
         _LOG.warning("the certificate of %s does not count: %s", destination.place, problem)
-        blob = read_certificate(blob).plain_key
-        _refuse_revoked(destination, known, blob)
+        blob = certificate.plain_key  # which may be known by itself, as in ssh
     plain = [line for line in known.keys if line.marker == ""]
     if any(line.blob == blob for line in plain):
         return
@@ -93,10 +94,20 @@ def verify(destination: Destination, blob: bytes, asker: Asker) -> None:
     _accept_new(destination, known, blob, asker)
 
 
-def _refuse_revoked(destination: Destination, known: KnownHost, blob: bytes) -> None:
+def _certificate(destination: Destination, blob: bytes) -> Certificate | None:
+    if not is_certificate(blob):
+        return None
+    try:
+        return read_certificate(blob)
+    except ValueError as error:
+        raise _unknown(destination, blob, f"its certificate cannot be read: {error}") from error
+
+
+def _refuse_revoked(
+    destination: Destination, known: KnownHost, blob: bytes, certificate: Certificate | None
+) -> None:
     suspects = {blob}
-    if is_certificate(blob):
-        certificate = read_certificate(blob)
+    if certificate is not None:
         suspects |= {certificate.plain_key, certificate.authority}
     where = [
         line.where
@@ -133,8 +144,9 @@ def _revoked_lines(path: Path, suspects: set[bytes]) -> list[str]:
     ]
 
 
-def _certificate_problem(destination: Destination, known: KnownHost, blob: bytes) -> str | None:
-    certificate = read_certificate(blob)
+def _certificate_problem(
+    destination: Destination, known: KnownHost, certificate: Certificate
+) -> str | None:
     trusted = [line for line in known.keys if line.marker == "@cert-authority"]
     if all(line.blob != certificate.authority for line in trusted):
         return "no @cert-authority line names its authority"

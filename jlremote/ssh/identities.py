@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.ssh.agent import Agent, AgentKey
-from jlremote.ssh.destination import LoginRules
 from jlremote.ssh.host_certificates import is_certificate, read_certificate
 from jlremote.ssh.key_files import find, read_public
+from jlremote.ssh.rules import LoginRules
 from jlremote.ssh.wire_format import key_type
 
 _RSA = ("rsa-sha2-512", "rsa-sha2-256")
@@ -25,18 +25,14 @@ class Identity:
         label: how people know it.
         agent: the agent that signs, else `path` is read.
         path: the private key's file.
+        held: how the agent knows the key that signs; a certificate may come from a file.
     """
 
     blob: bytes | None
     label: str
     agent: Agent | None = None
     path: Path | None = None
-
-    @property
-    def signing_key(self) -> bytes:
-        """Return the blob by which an agent knows the key that signs."""
-        assert self.blob is not None
-        return read_certificate(self.blob).plain_key if is_certificate(self.blob) else self.blob
+    held: bytes = b""
 
 
 def agent_of(rules: LoginRules, agent_socket: str | None) -> Agent | None:
@@ -60,7 +56,7 @@ def gather(rules: LoginRules, agent: Agent | None) -> tuple[Identity, ...]:
     listed = {identity.blob for identity in files}
     known = [_held(key, agent, files) for key in held if key.blob in listed]
     others = [
-        Identity(key.blob, key.comment or key_type(key.blob), agent)
+        Identity(key.blob, key.comment or key_type(key.blob), agent, held=key.blob)
         for key in held
         if key.blob not in listed and not rules.identities_only
     ]
@@ -119,7 +115,7 @@ def _from_files(paths: Sequence[Path]) -> list[Identity]:
 
 def _held(key: AgentKey, agent: Agent | None, files: Sequence[Identity]) -> Identity:
     listed = next(identity for identity in files if identity.blob == key.blob)
-    return Identity(key.blob, listed.label, agent, listed.path)
+    return Identity(key.blob, listed.label, agent, listed.path, held=key.blob)
 
 
 def _certified(
@@ -129,9 +125,9 @@ def _certified(
     blob = read_public(path)
     if blob is None or not is_certificate(blob):
         return None
-    plain = read_certificate(blob).plain_key
+    plain = _certified_key(blob)
     if any(key.blob == plain for key in held):
-        return Identity(blob, str(path), agent)
+        return Identity(blob, str(path), agent, held=plain)
     for identity in files:
         if identity.blob == plain:
             return Identity(blob, str(path), path=identity.path)
@@ -143,10 +139,18 @@ def _signed_by_agent(identity: Identity, held: Sequence[AgentKey], agent: Agent 
     blob = identity.blob
     if blob is None or not is_certificate(blob):
         return identity
-    plain = read_certificate(blob).plain_key
+    plain = _certified_key(blob)
     if all(key.blob != plain for key in held):
         return identity
-    return Identity(blob, identity.label, agent, identity.path)
+    return Identity(blob, identity.label, agent, identity.path, held=plain)
+
+
+def _certified_key(blob: bytes) -> bytes:
+    """Return the bare key of a certificate, nothing where it is of a kind that is not known."""
+    try:
+        return read_certificate(blob).plain_key
+    except ValueError:
+        return b""
 
 
 def _once(identities: Sequence[Identity]) -> list[Identity]:

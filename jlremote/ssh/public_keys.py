@@ -84,7 +84,7 @@ class PublicKeys:
 
     def _sign(self, identity: Identity, data: bytes, algorithm: str) -> bytes:
         if identity.agent is not None:
-            return identity.agent.sign(identity.signing_key, data, algorithm)
+            return identity.agent.sign(identity.held, data, algorithm)
         assert identity.path is not None
         return sign(self._private(identity.path), data, algorithm)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
-import time
+import threading
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -21,6 +22,7 @@ from jlremote.text import one_line
 DEFAULT_SECONDS = 30.0
 _FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
 _END_SECONDS = 2.0
+_KEPT = 4096  # bytes of what a proxy command says
 
 
 class Way(Protocol):
@@ -117,6 +119,16 @@ class ProxyProcess:
         finally:
             theirs.close()
         self.socket = ours
+        self._said = b""
+        # Read all the time: a command that says much, such as `ssh -v`, would block on a full pipe.
+        self._listener = threading.Thread(target=self._listen, name="jlr proxy", daemon=True)
+        self._listener.start()
+
+    def _listen(self) -> None:
+        assert self._process.stderr is not None
+        with self._process.stderr as stream:
+            while words := os.read(stream.fileno(), _KEPT):
+                self._said = (self._said + words)[-_KEPT:]
 
     def receive_descriptor(self, seconds: float) -> socket.socket:
         """Return the connected socket that the command hands over (ProxyUseFdpass).
@@ -135,19 +147,17 @@ class ProxyProcess:
 
     def complaint(self) -> str:
         """Return the last thing that a dead command said."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            _, words = self._process.communicate(timeout=_END_SECONDS)
-            return one_line(words.decode("utf-8", "replace").strip())
-        return ""
+        self._listener.join(_END_SECONDS)
+        lines = self._said.decode("utf-8", "replace").strip().splitlines()
+        return one_line(" / ".join(lines[-3:]))
 
     def close(self) -> None:
         """End the command and everything that it started. Never raises."""
         self.socket.close()
-        deadline = time.monotonic() + _END_SECONDS
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, 15)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.communicate(timeout=max(0.0, deadline - time.monotonic()))
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, 9)
-        self._process.wait()
+        for signal_number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal_number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_SECONDS)
+                break
+        self._listener.join(_END_SECONDS)

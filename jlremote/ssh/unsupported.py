@@ -5,7 +5,7 @@ from __future__ import annotations
 from jlremote.ssh.ssh_settings import Settings
 
 # Each setting with the values that change nothing, and with what the person should know.
-_QUIET = frozenset({"", "no", "none", "false"})
+_QUIET = frozenset({"", "no", "none", "false", "0 0"})
 _REMARKS = {
     "gssapiauthentication": "Kerberos tickets are not offered",
     "hostbasedauthentication": "host-based authentication is not offered",
@@ -21,6 +21,7 @@ _REMARKS = {
     "localforward": "jlr opens only its own forwards",
     "remoteforward": "jlr opens only its own forwards",
     "dynamicforward": "jlr opens only its own forwards",
+    "rekeylimit": "keys are renewed after as many bytes as jlr's own limit says",
     "remotecommand": "jlr runs only its own commands",
     "setenv": "the variables are not sent",
     "tunnel": "no tunnel device is opened",

@@ -18,6 +18,8 @@ from paramiko import common
 
 from jlremote.ssh.wire_format import string
 
+TOO_MANY = "too many authentication failures"  # sshd's words
+
 _SERVICE = "ssh-connection"
 # The number 60 means something else in each method (RFC 4252 section 7, RFC 4256 section 3.2).
 _METHOD_SPECIFIC = 60
@@ -118,6 +120,10 @@ class UserAuthentication:
             self._transport._send_message(response)
             kind, message = self._wait()
         return self._outcome(kind, message)
+
+    def turned_away(self) -> bool:
+        """Return whether the server ended the login, which is how it refuses a last attempt."""
+        return TOO_MANY in self._transport.disconnection.lower()
 
     def server_signatures(self) -> tuple[str, ...] | None:
         """Return the signature algorithms that the server takes, `None` if it did not say."""

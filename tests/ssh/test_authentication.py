@@ -171,6 +171,16 @@ def test_a_certificate_whose_key_the_agent_holds_gets_in(
     assert laptop.ours() is None
 
 
+def test_a_server_that_wants_two_keys_gets_two(
+    start: StartServer, laptop: Laptop, account: Account
+) -> None:
+    second = make_key(laptop.folder / "second")
+    server = start(["AuthenticationMethods publickey,publickey"], keys=[laptop.key, second])
+    laptop.configure(server, account, f"IdentityFile {second}")
+    assert laptop.theirs() is None
+    assert laptop.ours() is None
+
+
 def test_a_passphrase_is_asked_only_for_a_key_that_the_server_wants(
     start: StartServer, laptop: Laptop, account: Account
 ) -> None:
@@ -264,6 +274,16 @@ def test_a_refused_password_is_never_sent_twice_in_the_life_of_the_process(
 ) -> None:
     assert isinstance(laptop.ours("wrong c", "wrong c", "wrong c"), Authentication)
     assert isinstance(laptop.ours("wrong c", "wrong c"), NeedsAuthentication)
+    assert failures(passwords) == 1
+
+
+def test_a_password_that_was_refused_by_hanging_up_is_not_sent_again_either(
+    passwords: SSHServer, laptop: Laptop
+) -> None:
+    passwords.options = ("MaxAuthTries 1", *passwords.options)
+    passwords.restart()
+    assert "Too many authentication failures" in str(laptop.ours("wrong f"))
+    assert isinstance(laptop.ours("wrong f", "wrong f", "wrong f"), Authentication)
     assert failures(passwords) == 1
 
 

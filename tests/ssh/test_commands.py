@@ -228,6 +228,7 @@ def shell_user(request: pytest.FixtureRequest) -> Iterator[Account]:
         pytest.skip(f"{request.param} is not installed")
     with claimed_account(request.param) as account:
         yield account
+        wait_until(lambda: not living(account), "the end of the user's processes")
 
 
 @pytest.mark.parametrize("rc", ["", NOISE, FLOOD], ids=["quiet", "noise", "megabytes"])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import paramiko
 import pytest
@@ -30,6 +32,7 @@ from tests.lab.sshd import free_port
 from tests.ssh.beside import Laptop
 from tests.ssh.conftest import StartServer
 
+_PIPE = Path(__file__).with_name("pipe.py")
 DESTINATION = Destination("lab", "lab.example.org", 22, "me")
 ARGUMENTS: dict[str, tuple[object, ...]] = {
     "BadAuthenticationType": ("bad", ["publickey"]),
@@ -167,3 +170,12 @@ def test_a_failing_proxy_command_is_quoted(
     error = laptop.ours()
     assert isinstance(error, Unreachable)
     assert "no route to bastion" in error.message
+
+
+def test_a_proxy_command_that_says_much_does_not_stall(
+    start: StartServer, laptop: Laptop, account: Account
+) -> None:
+    noisy = f"head -c 300000 /dev/zero >&2; exec {sys.executable} {_PIPE} %h %p"
+    laptop.configure(start(), account, f"ProxyCommand sh -c '{noisy}'")
+    assert laptop.theirs() is None
+    assert laptop.ours() is None

@@ -1,0 +1,165 @@
+"""The rules of one host, from its settings: host keys, credentials, algorithms."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from jlremote.errors import Usage
+from jlremote.ssh.ssh_settings import Settings
+from jlremote.ssh.tokens import Names, expand_path
+
+StrictHostKeyChecking = Literal["yes", "no", "ask", "accept-new"]
+
+_STRICT: dict[str, StrictHostKeyChecking] = {
+    "yes": "yes",
+    "true": "yes",
+    "no": "no",
+    "off": "no",
+    "false": "no",
+    "accept-new": "accept-new",
+}
+_PREFERRED = ("publickey", "keyboard-interactive", "password")
+
+
+@dataclass(frozen=True)
+class Algorithms:
+    """The algorithms that the settings allow; `None` where they name none."""
+
+    ciphers: tuple[str, ...] | None = None
+    macs: tuple[str, ...] | None = None
+    key_exchange: tuple[str, ...] | None = None
+    host_keys: tuple[str, ...] | None = None
+    public_keys: tuple[str, ...] | None = None
+    authorities: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class HostKeyRules:
+    """How the host has to prove who it is (ssh_config(5) names in the attributes' order).
+
+    Attributes:
+        user_files: UserKnownHostsFile; a new key goes to the first.
+        global_files: GlobalKnownHostsFile.
+        alias: HostKeyAlias.
+        strict: StrictHostKeyChecking.
+        hash_names: HashKnownHosts.
+        revoked: RevokedHostKeys, a list of public keys.
+    """
+
+    user_files: tuple[Path, ...] = ()
+    global_files: tuple[Path, ...] = ()
+    alias: str | None = None
+    strict: StrictHostKeyChecking = "ask"
+    hash_names: bool = False
+    revoked: Path | None = None
+
+
+@dataclass(frozen=True)
+class LoginRules:
+    """Which credentials may be offered, and in which order.
+
+    Attributes:
+        identity_files: IdentityFile, in order; a missing file is no error.
+        certificate_files: CertificateFile.
+        identities_only: whether agent keys that no IdentityFile names stay out.
+        identity_agent: IdentityAgent; `None` for the agent of the calling shell.
+        methods: the methods in the order of PreferredAuthentications, those switched off left out.
+        prompts: how often a password is asked for.
+        batch: BatchMode, nothing is asked.
+    """
+
+    identity_files: tuple[Path, ...] = ()
+    certificate_files: tuple[Path, ...] = ()
+    identities_only: bool = False
+    identity_agent: str | None = None
+    methods: tuple[str, ...] = _PREFERRED
+    prompts: int = 3
+    batch: bool = False
+
+
+def host_key_rules(settings: Settings, names: Names) -> HostKeyRules:
+    """Return how the host has to prove who it is."""
+    revoked = settings.first("revokedhostkeys")
+    return HostKeyRules(
+        user_files=_paths(settings.first("userknownhostsfile"), names),
+        global_files=_paths(settings.first("globalknownhostsfile"), names),
+        alias=names.host_key_alias,
+        strict=_STRICT.get(settings.first("stricthostkeychecking"), "ask"),
+        hash_names=settings.on("hashknownhosts"),
+        revoked=expand_path(revoked, names) if is_set(revoked) else None,
+    )
+
+
+def login_rules(settings: Settings, names: Names) -> LoginRules:
+    """Return which credentials may be offered, and in which order."""
+    agent = settings.first("identityagent")
+    return LoginRules(
+        identity_files=_each_path(settings, "identityfile", names),
+        certificate_files=_each_path(settings, "certificatefile", names),
+        identities_only=settings.on("identitiesonly"),
+        identity_agent=agent or None,
+        methods=_methods(settings),
+        prompts=number(settings.first("numberofpasswordprompts", "3"), "NumberOfPasswordPrompts"),
+        batch=settings.on("batchmode"),
+    )
+
+
+def _methods(settings: Settings) -> tuple[str, ...]:
+    switches = {
+        "publickey": "pubkeyauthentication",
+        "keyboard-interactive": "kbdinteractiveauthentication",
+        "password": "passwordauthentication",
+    }
+    wanted = settings.first("preferredauthentications") or ",".join(_PREFERRED)
+    return tuple(
+        method
+        for method in wanted.split(",")
+        if method in switches and settings.first(switches[method], "yes") not in {"no", "false"}
+    )
+
+
+def algorithms(settings: Settings) -> Algorithms:
+    """Return the algorithms that the settings allow."""
+
+    def names(setting: str) -> tuple[str, ...] | None:
+        value = settings.first(setting)
+        return tuple(value.split(",")) if value else None
+
+    return Algorithms(
+        ciphers=names("ciphers"),
+        macs=names("macs"),
+        key_exchange=names("kexalgorithms"),
+        host_keys=names("hostkeyalgorithms"),
+        public_keys=names("pubkeyacceptedalgorithms"),
+        authorities=names("casignaturealgorithms"),
+    )
+
+
+def _paths(text: str, names: Names) -> tuple[Path, ...]:
+    """Split a list of files, which `ssh -G` prints without the quotes that kept blanks together."""
+    if not is_set(text):
+        return ()
+    return tuple(expand_path(part, names) for part in re.split(r"\s+(?=[/~%$]|[A-Za-z]:)", text))
+
+
+def _each_path(settings: Settings, name: str, names: Names) -> tuple[Path, ...]:
+    return tuple(expand_path(text, names) for text in settings.every(name) if is_set(text))
+
+
+def is_set(value: str) -> bool:
+    """Return whether a setting has a value; `none` is how ssh_config(5) takes one back."""
+    return value.lower() not in {"", "none"}
+
+
+def number(value: str, name: str) -> int:
+    """Return a setting's number.
+
+    Raises:
+        Usage: it is none.
+    """
+    if not value.isdecimal():
+        raise Usage(f"`{name}` is `{value}`, which is not a number", hint="check your ssh config")
+    return int(value)

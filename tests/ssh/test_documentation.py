@@ -1,0 +1,37 @@
+"""docs/ssh.md promises tests by name; each of them exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from jlremote import errors
+from tests.ssh.test_matrix import ROWS
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "ssh.md"
+
+
+def defined() -> set[str]:
+    sources = [path.read_text() for path in Path(__file__).parent.glob("test_*.py")]
+    return {
+        name for source in sources for name in re.findall(r"^def (test_\w+)", source, re.MULTILINE)
+    }
+
+
+def test_every_test_that_the_document_names_exists() -> None:
+    named = set(re.findall(r"`(test_\w+)`", DOCUMENT.read_text())) - {"test_matrix"}
+    assert named
+    assert named - defined() == set()
+
+
+def test_every_error_that_the_document_names_exists() -> None:
+    table = DOCUMENT.read_text().split("## What goes wrong")[1]
+    named = re.findall(r"`([A-Z]\w+)`[^|]*\|$", table, re.MULTILINE)
+    assert named
+    assert [name for name in named if not hasattr(errors, name)] == []
+
+
+def test_every_setting_of_the_matrix_is_in_the_document() -> None:
+    text = DOCUMENT.read_text()
+    settings = {line.split()[0] for row in ROWS for line in row.settings}
+    assert {name for name in settings if f"`{name}" not in text} == {"NoSuchSetting"}
