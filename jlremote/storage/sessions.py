@@ -5,6 +5,7 @@ Everything else is asked where the truth is, on the host. No secret is ever in h
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from dataclasses import asdict, dataclass, field, replace
@@ -16,6 +17,7 @@ from jlremote.errors import NotFound, Usage
 from jlremote.storage import paths
 
 FORMAT = 1
+LONGEST_STEM = 200  # a file's name has 255 bytes at most, and a draft's is longer than the file's
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,11 @@ def _folder() -> Path:
 
 
 def _file(host: str, name: str) -> Path:
-    return _folder() / f"{quote(host, safe='')}+{quote(name, safe='')}.json"
+    stem = f"{quote(host, safe='')}+{quote(name, safe='')}"
+    if len(stem) > LONGEST_STEM:
+        digest = hashlib.sha256(stem.encode()).hexdigest()
+        stem = f"{stem[: LONGEST_STEM - len(digest)]}{digest}"
+    return _folder() / f"{stem}.json"
 
 
 def save(record: SessionRecord) -> None:
@@ -131,7 +137,7 @@ def choose(selector: str | None) -> SessionRecord:
 def _read(path: Path) -> SessionRecord | None:
     try:
         document = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):  # the last one for a thousand brackets
         return None
     if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
         return None
@@ -143,5 +149,7 @@ def _record(document: dict[str, Any]) -> SessionRecord | None:
     if document.keys() != wanted.keys():
         return None
     if not all(isinstance(document[key], wanted[key]) for key in wanted):
+        return None
+    if isinstance(document["local_port"], bool) or not 0 < document["local_port"] < 65536:
         return None
     return SessionRecord(**document)

@@ -56,12 +56,12 @@ def _config(record: SessionRecord) -> Path | None:
 
 def _bring_back(link: Link, record: SessionRecord, context: Context) -> None:
     """Forward a session again on its port, if it still runs."""
-    runtime = runtime_named(record.runtime)
-    found = survey(link, runtime, record.name)
-    if found.container is None or found.findings is None or not found.findings.servers:
-        return
-    to = endpoint(runtime, found.container, found.findings.servers[0])
     try:
+        runtime = runtime_named(record.runtime)
+        found = survey(link, runtime, record.name)
+        if found.container is None or found.findings is None or not found.findings.servers:
+            return
+        to = endpoint(runtime, found.container, found.findings.servers[0])
         link.forward(record.name, record.local_port, to)
     except Unreachable:
         raise

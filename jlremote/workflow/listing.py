@@ -36,6 +36,8 @@ class _AsksNobody:
 
 def reports(context: Context, host: str | None = None) -> list[SessionReport]:
     """Return a report of every session that was not stopped, the latest first."""
+    for path in sessions.unreadable():
+        context.progress.note(f"`{path}` is no record of a session: passed over")
     records = [r for r in sessions.load_all() if r.forwarded and host in (None, r.host)]
     quiet = replace(context, asker=_AsksNobody())
     by_link: dict[tuple[str, str | None], list[SessionRecord]] = defaultdict(list)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from jlremote.errors import JlrError, NotFound
 from jlremote.jupyter.address import address as url_of
 from jlremote.jupyter.api import JupyterApi
@@ -27,7 +29,8 @@ def address(selector: str | None, path: str | None, context: Context) -> str:
     record = sessions.choose(selector)
     forward = live_forward(link_of(record, context), record)
     JupyterApi(forward.local_port, forward.endpoint.server).status()
-    sessions.save(record.used_now())
+    with suppress(JlrError):  # a full disk shall keep nobody from a session that runs
+        sessions.save(record.used_now())
     return url_of(forward.endpoint.server, forward.local_port, path)
 
 

@@ -1,0 +1,166 @@
+"""The laptop's records: what is written is read again, and what is not ours is let be."""
+
+from __future__ import annotations
+
+import json
+import stat
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.storage import sessions
+from jlremote.storage.sessions import SessionRecord
+
+RECORD = SessionRecord("me@dgx", "cont1", "docker", 8888, image="torch", last_used=3.0)
+DOCUMENT = {"format": 1} | asdict(RECORD)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a state folder of the test's own, and return where records go in it."""
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    return state / "jlr" / "sessions"
+
+
+def write(folder: Path, name: str, content: str | bytes) -> Path:
+    sessions.load_all()  # makes the folder
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def test_a_record_is_read_as_it_was_written() -> None:
+    sessions.save(RECORD)
+    assert sessions.load_all() == [RECORD]
+    assert sessions.find("me@dgx", "cont1") == RECORD
+    assert sessions.find("dgx", "cont1") is None
+
+
+def test_a_records_file_is_ours_alone(folder: Path) -> None:
+    sessions.save(RECORD)
+    [path] = folder.iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_the_latest_used_comes_first() -> None:
+    for number, moment in enumerate((5.0, 9.0, 7.0)):
+        sessions.save(replace(RECORD, name=f"cont{number}", last_used=moment))
+    assert [record.name for record in sessions.load_all()] == ["cont1", "cont2", "cont0"]
+
+
+def test_deleting_twice_is_fine() -> None:
+    sessions.save(RECORD)
+    sessions.delete(RECORD)
+    sessions.delete(RECORD)
+    assert sessions.load_all() == []
+
+
+@pytest.mark.parametrize(
+    "host", ["../../etc/x", "a/b", "x" * 300, "ü" * 200, "[::1]:22", "a+b", "%2e"]
+)
+def test_any_host_makes_a_file_in_the_folder_and_no_two_the_same(folder: Path, host: str) -> None:
+    sessions.save(replace(RECORD, host=host))
+    sessions.save(replace(RECORD, host=host + "x"))
+    assert {record.host for record in sessions.load_all()} == {host, host + "x"}
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_a_host_and_a_name_do_not_run_into_each_other() -> None:
+    sessions.save(replace(RECORD, host="a+b", name="c"))
+    sessions.save(replace(RECORD, host="a", name="b+c"))
+    assert len(sessions.load_all()) == 2
+
+
+def changed(**values: Any) -> str:
+    return json.dumps(DOCUMENT | values)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        json.dumps(DOCUMENT)[:-20],
+        "null",
+        "[]",
+        "7",
+        b"\xff\xfe\x00binary",
+        "[" * 100_000,
+        changed(format=2),
+        changed(local_port="8888"),
+        changed(local_port=True),
+        changed(local_port=0),
+        changed(local_port=70_000),
+        changed(host=None),
+        changed(forwarded="yes"),
+        changed(more=1),
+        json.dumps({key: value for key, value in DOCUMENT.items() if key != "name"}),
+    ],
+    ids=lambda content: repr(content[:24]),
+)
+def test_what_is_no_record_is_passed_over_and_left_alone(
+    folder: Path, content: str | bytes
+) -> None:
+    sessions.save(RECORD)
+    path = write(folder, "foreign.json", content)
+    before = path.read_bytes()
+    assert sessions.load_all() == [RECORD]
+    assert sessions.unreadable() == [path]
+    assert path.read_bytes() == before
+
+
+def test_folders_and_dangling_links_are_passed_over(folder: Path) -> None:
+    sessions.save(RECORD)
+    (folder / "folder.json").mkdir()
+    (folder / "link.json").symlink_to("/nonexistent")
+    assert sessions.load_all() == [RECORD]
+
+
+def test_a_record_that_was_cut_short_is_written_anew(folder: Path) -> None:
+    sessions.save(RECORD)
+    [path] = folder.iterdir()
+    path.write_text("{")
+    assert sessions.find(RECORD.host, RECORD.name) is None
+    sessions.save(RECORD)
+    assert sessions.load_all() == [RECORD]
+
+
+def test_the_latest_that_is_forwarded_is_chosen_by_default() -> None:
+    sessions.save(replace(RECORD, name="stopped", forwarded=False, last_used=9.0))
+    sessions.save(RECORD)
+    assert sessions.choose(None) == RECORD
+    assert sessions.choose("stopped").name == "stopped"
+    assert sessions.choose("me@dgx/stopped").name == "stopped"
+
+
+def test_no_session_and_no_such_session_are_told_apart() -> None:
+    with pytest.raises(NotFound, match="there are no sessions"):
+        sessions.choose(None)
+    sessions.save(RECORD)
+    with pytest.raises(NotFound, match="no session `other`"):
+        sessions.choose("other")
+
+
+def test_a_name_on_two_hosts_must_be_said_with_its_host() -> None:
+    sessions.save(RECORD)
+    sessions.save(replace(RECORD, host="other"))
+    with pytest.raises(Usage, match="several sessions") as caught:
+        sessions.choose("cont1")
+    assert "`other/cont1`" in str(caught.value.hint)
+    assert sessions.choose("other/cont1").host == "other"
+
+
+def test_a_folder_that_cannot_be_written_is_found_out_before_anything_is_made(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions.check_writable()
+    assert list(folder.iterdir()) == []
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc/self")
+    with pytest.raises(JlrError, match="cannot write"):
+        sessions.check_writable()
