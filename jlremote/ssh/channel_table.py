@@ -18,6 +18,7 @@ BUFFER_LIMIT = 32 << 20
 # paramiko numbers its own channels from 0 to 0xFFFFFF, and remembers each number for ever: ours
 # are above, and are used again.
 _FIRST_NUMBER = 1 << 24
+_LEAST_WINDOW = 32 << 10
 
 
 class Refusable(Protocol):
@@ -80,6 +81,14 @@ class ChannelTable:
         if change:
             with self._lock:
                 self._unread += change
+
+    def first_window(self) -> int:
+        """Return the window that a new channel begins with; smaller the more there are.
+
+        What nobody reads is held here up to the window. So a thousand pages that hang at once hold
+        150 MB and not 2 GB; one that is read has its whole window a round trip later.
+        """
+        return max(_LEAST_WINDOW, FIRST_WINDOW // (1 + len(self._channels) // 16))
 
     def answered(self, seconds: float) -> None:
         """Learn from the time that an opening took: the shortest is the round trip."""

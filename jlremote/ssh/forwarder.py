@@ -24,6 +24,7 @@ from jlremote.errors import Busy, JlrError
 from jlremote.ssh.contract import Gateway
 from jlremote.ssh.loop import READ, Loop
 from jlremote.ssh.reception import Patience, Reception, Traffic
+from jlremote.ssh.tuning import allow_many_descriptors
 
 LOCALHOST = "127.0.0.1"
 
@@ -77,6 +78,7 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
         """
         if self._started:
             return
+        allow_many_descriptors()
         try:
             super().start()
         except BaseException:

@@ -18,7 +18,7 @@ import paramiko
 from paramiko import common
 
 from jlremote.ssh.channel_table import ChannelTable
-from jlremote.ssh.tuning import FIRST_WINDOW, LARGEST_PACKET
+from jlremote.ssh.tuning import LARGEST_PACKET
 
 
 class Receiver(Protocol):
@@ -95,8 +95,7 @@ class TunnelChannel:
         self._peer = 0
         self._packet = 0
         self._room = 0
-        self._window = FIRST_WINDOW
-        self._credit = FIRST_WINDOW
+        self._window = self._credit = self._table.first_window()
         self._unread = 0
         self._since_growth = 0
         self._granting = False

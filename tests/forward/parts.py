@@ -128,8 +128,13 @@ def until(condition: Callable[[], bool], what: str, timeout: float = 20) -> None
         time.sleep(0.01)
 
 
-def new_transport(sshd: SSHServer, key: Path) -> Transport:
-    transport = Transport(socket.create_connection(("127.0.0.1", sshd.port)), Offer())
+def new_transport(sshd: SSHServer, key: Path, offer: Offer | None = None) -> Transport:
+    return log_in(socket.create_connection(("127.0.0.1", sshd.port)), key, offer)
+
+
+def log_in(sock: Any, key: Path, offer: Offer | None = None) -> Transport:
+    """Return a connection over anything that is like a socket."""
+    transport = Transport(sock, offer or Offer())
     transport.handshake(10)
     transport.auth_publickey("root", paramiko.Ed25519Key(filename=str(key)))
     return transport

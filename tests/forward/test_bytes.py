@@ -7,22 +7,27 @@ import os
 import socket
 import struct
 import threading
+from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
 from jlremote.host.target import Target
+from jlremote.ssh.algorithms import Offer
 from jlremote.ssh.forwarder import TunnelForward
 from tests.forward.parts import (
     Server,
     SwitchedGateway,
     ask,
     connect,
+    log_in,
+    new_transport,
     read_all,
     serving,
     until,
 )
+from tests.lab.sshd import SSHServer
 
 MEGABYTE = 1 << 20
 
@@ -37,6 +42,23 @@ def up(transport: Any, gateway: SwitchedGateway, echo_server: Server) -> Switche
 def test_bytes_come_back_unchanged(up: SwitchedGateway, forward: TunnelForward, size: int) -> None:
     question = os.urandom(size)
     assert ask(forward.local_port, question) == question
+
+
+def ask_at_once(port: int, question: bytes) -> bytes:
+    """Send `question` and read at the same time, as an echo wants it."""
+    answer: list[bytes] = []
+    with connect(port) as sock:
+        reader = threading.Thread(target=lambda: answer.append(read_all(sock)))
+        reader.start()
+        sock.sendall(question)
+        sock.shutdown(socket.SHUT_WR)
+        reader.join(60)
+    return answer[0]
+
+
+def same(one: bytes, other: bytes) -> bool:
+    """Return whether both are equal; pytest would take minutes to show how they differ."""
+    return hashlib.sha256(one).digest() == hashlib.sha256(other).digest()
 
 
 def count_key_exchanges(transport: Any) -> list[str]:
@@ -58,15 +80,64 @@ def test_bytes_are_equal_across_key_exchanges(
     transport.packetizer.REKEY_BYTES = 3 * MEGABYTE
     exchanges = count_key_exchanges(transport)
     question = os.urandom(40 * MEGABYTE)
-    answer: list[bytes] = []
-    with connect(forward.local_port) as sock:
-        reader = threading.Thread(target=lambda: answer.append(read_all(sock)))
-        reader.start()
-        sock.sendall(question)
-        sock.shutdown(socket.SHUT_WR)
-        reader.join(60)
-    assert hashlib.sha256(answer[0]).digest() == hashlib.sha256(question).digest()
+    assert same(ask_at_once(forward.local_port, question), question)
     assert len(exchanges) >= 5
+
+
+def test_bytes_are_equal_across_key_exchanges_that_the_server_wants(
+    forward_key: Path, gateway: SwitchedGateway, forward: TunnelForward, echo_server: Server
+) -> None:
+    options = ("PermitRootLogin yes", "LogLevel ERROR", "RekeyLimit 3M")
+    sshd = SSHServer(forward_key.with_suffix(".pub"), options=options)
+    sshd.start()
+    try:
+        transport = new_transport(sshd, forward_key)
+        exchanges = count_key_exchanges(transport)
+        gateway.up(transport, echo_server.target)
+        question = os.urandom(40 * MEGABYTE)
+        assert same(ask_at_once(forward.local_port, question), question)
+        assert len(exchanges) >= 5
+        transport.close()
+    finally:
+        sshd.remove()
+
+
+@pytest.mark.parametrize("cipher", ["aes128-gcm@openssh.com", "aes256-ctr"])
+@pytest.mark.parametrize("compression", [False, True])
+def test_bytes_are_equal_with_every_kind_of_cipher(
+    cipher: str,
+    compression: bool,
+    forward_sshd: SSHServer,
+    forward_key: Path,
+    gateway: SwitchedGateway,
+    forward: TunnelForward,
+    echo_server: Server,
+) -> None:
+    offer = Offer(ciphers=(cipher,), compression=compression)
+    transport = new_transport(forward_sshd, forward_key, offer)
+    assert transport.local_cipher == cipher
+    gateway.up(transport, echo_server.target)
+    question = os.urandom(2 * MEGABYTE) + bytes(2 * MEGABYTE)
+    assert same(ask_at_once(forward.local_port, question), question)
+    transport.close()
+
+
+def test_bytes_are_equal_through_a_jump_host(
+    transport: Any,
+    forward_sshd: SSHServer,
+    forward_key: Path,
+    gateway: SwitchedGateway,
+    forward: TunnelForward,
+    echo_server: Server,
+) -> None:
+    """There the connection's socket is a channel of another connection."""
+    place = ("127.0.0.1", forward_sshd.port)
+    channel = transport.open_channel("direct-tcpip", place, ("127.0.0.1", 0))
+    inner = log_in(channel, forward_key)
+    gateway.up(inner, echo_server.target)
+    question = os.urandom(4 * MEGABYTE)
+    assert same(ask_at_once(forward.local_port, question), question)
+    inner.close()
 
 
 def test_the_far_end_may_end_first_and_still_read(
