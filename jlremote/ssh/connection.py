@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from jlremote.errors import JlrError, LinkLost, NotSSH, Unreachable
+from jlremote.errors import JlrError, LinkLost, NeedsAuthentication, NotSSH, Unreachable
 from jlremote.questions import Asker
 from jlremote.ssh.algorithms import offer
 from jlremote.ssh.authentication import log_in
@@ -162,6 +162,6 @@ def _connect_jump(
     except BaseException as error:
         for way in ways:
             way.close()
-        if isinstance(error, JlrError):
-            error.message = f"jump host: {error.message}"
+        if isinstance(error, JlrError) and not isinstance(error, NeedsAuthentication):
+            raise type(error)(f"jump host: {error.message}", hint=error.hint) from error
         raise

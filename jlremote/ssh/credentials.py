@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import secrets
 import threading
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from jlremote.errors import NeedsAuthentication
 from jlremote.questions import Asker, Question, QuestionKind
 from jlremote.ssh.destination import Destination
 from jlremote.text import printable
@@ -123,14 +125,15 @@ class Credentials:
             self.keychain.delete(account)
 
     def keep(self) -> None:
-        """Keep what was right, if the person wants that; nothing that goes wrong here matters."""
+        """Keep what was right, if the person wants that; we are in, whatever happens here."""
         right, self._right = self._right, {}
         keychain = self.keychain
         if keychain is None or self.remember == "no":
             return
-        for account, secret in right.items():
-            if keychain.get(account) != secret and self._wanted(keychain, account):
-                keychain.set(account, secret)
+        with contextlib.suppress(NeedsAuthentication):
+            for account, secret in right.items():
+                if keychain.get(account) != secret and self._wanted(keychain, account):
+                    keychain.set(account, secret)
 
     def _wanted(self, keychain: Keychain, account: str) -> bool:
         if self.remember == "yes":

@@ -122,7 +122,7 @@ def _names(host: str, settings: Settings) -> Names:
     name = typed["host"].strip("[]") if typed else host.rpartition("@")[2]
     return Names(
         host=name,
-        hostname=settings.first("hostname", name).strip("[]"),
+        hostname=settings.first("hostname", name),
         port=number(settings.first("port", "22"), "Port"),
         user=settings.first("user"),
         host_key_alias=alias.lower() if is_set(alias) else None,

@@ -25,6 +25,8 @@ from jlremote.ssh.destination import Destination
 from jlremote.ssh.user_authentication import TOO_MANY
 from jlremote.text import one_line
 
+# What sshd writes in place of a greeting: MaxStartups, and PerSourcePenalties since 9.8.
+_LIMITS = ("Exceeded MaxStartups", "Not allowed at this time")
 _FOREIGN = (paramiko.SSHException, OSError, EOFError)
 
 
@@ -56,13 +58,14 @@ def explain(error: BaseException, destination: Destination, transport: Any = Non
         )
     if isinstance(error, OSError):
         return _of_the_socket(error, destination)
-    greeted = bool(getattr(transport, "remote_version", "SSH-"))
-    return _of_the_protocol(error, destination, said, greeted=greeted)
+    if transport is not None and not transport.remote_version:
+        return _not_ssh(destination, one_line(" ".join(transport.greeting[:2])))
+    return _of_the_protocol(error, destination, said)
 
 
 def _no_common_algorithm(error: BaseException, destination: Destination) -> JlrError:
     return NoCommonAlgorithm(
-        f"`{destination.place}` offers nothing that is still safe: {error}",
+        f"`{destination.place}` offers nothing that is still safe: {one_line(str(error))}",
         hint="its administrator should update the SSH server; jlr takes no CBC, 3DES, MD5 or SHA-1",
     )
 
@@ -85,15 +88,22 @@ def _of_the_socket(error: OSError, destination: Destination) -> JlrError:
     return Unreachable(f"`{place}` cannot be reached: {reason}", hint="check the network or VPN")
 
 
-def _of_the_protocol(
-    error: BaseException, destination: Destination, said: str, *, greeted: bool
-) -> JlrError:
-    place = destination.place
-    if not greeted:
-        return NotSSH(
-            f"`{place}` did not answer as an SSH server",
-            hint="is the port right? A server that limits connections also hangs up without a word",
+def _not_ssh(destination: Destination, greeting: str) -> JlrError:
+    """Return why there was no greeting; sshd says so itself when it has had enough of us."""
+    place, shown = destination.place, greeting[:100]
+    if any(words in greeting for words in _LIMITS):
+        return Unreachable(
+            f"`{place}` takes no more connections for now: {shown}",
+            hint="wait some minutes: too many came at once, or logins failed before",
         )
+    return NotSSH(
+        f"`{place}` did not answer as an SSH server" + (f": it said `{shown}`" if shown else ""),
+        hint="is the port right? A server that limits connections also hangs up without a word",
+    )
+
+
+def _of_the_protocol(error: BaseException, destination: Destination, said: str) -> JlrError:
+    place = destination.place
     if said:
         return LinkLost(f"`{place}` ended the connection: {said}")
     if isinstance(error, EOFError):

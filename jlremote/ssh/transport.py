@@ -44,6 +44,7 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         ended: set once the connection is gone and its thread has finished.
         host_key_blob: the key that the server proved to have, after `handshake`.
         disconnection: what the server said when it disconnected, `""` if nothing.
+        greeting: the lines that it said before anything was agreed.
     """
 
     _active_check_timeout = _IDLE_SECONDS
@@ -67,6 +68,7 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         self.ended = threading.Event()
         self.host_key_blob = b""
         self.disconnection = ""
+        self.greeting: list[str] = []
         self._probes: deque[threading.Event] = deque()
         self._channel_handler_table: dict[int, Any] = {
             **paramiko.Transport._channel_handler_table,
@@ -92,6 +94,18 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
             raise TimeoutError
         if not self.is_active():
             raise self.get_exception() or EOFError("the server closed the connection")
+
+    def _check_banner(self) -> None:
+        """Keep what is said instead of a greeting: it tells which server this is, or why not."""
+        read = self.packetizer.readline
+
+        def read_and_keep(seconds: float) -> str:
+            line: str = read(seconds)
+            self.greeting.append(line)
+            return line
+
+        self.packetizer.readline = read_and_keep
+        super()._check_banner()
 
     def probe(self, seconds: float) -> float:
         """Return the seconds that an answer took to a request which wants one.

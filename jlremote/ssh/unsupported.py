@@ -6,6 +6,7 @@ from jlremote.ssh.ssh_settings import Settings
 
 # Each setting with the values that change nothing, and with what the person should know.
 _QUIET = frozenset({"", "no", "none", "false", "0 0"})
+_RSA_SIZE = "1024"  # OpenSSH's default
 _REMARKS = {
     "gssapiauthentication": "Kerberos tickets are not offered",
     "hostbasedauthentication": "host-based authentication is not offered",
@@ -14,6 +15,8 @@ _REMARKS = {
     "knownhostscommand": "the command is not run; the known_hosts files decide",
     "checkhostip": "the address is not checked besides the name",
     "bindinterface": "connections are bound by BindAddress only",
+    "nohostauthenticationforlocalhost": "the host's key is checked all the same",
+    "localcommand": "the command is not run",
     "forwardagent": "the agent is never forwarded",
     "forwardx11": "X11 is not forwarded",
     "controlpath": "jlr keeps a connection of its own instead of sharing ssh's",
@@ -40,4 +43,6 @@ def remarks(host: str, settings: Settings) -> tuple[str, ...]:
             f"{host}: `StrictHostKeyChecking no` accepts new keys; a changed key is refused all"
             " the same"
         )
+    if settings.first("requiredrsasize", _RSA_SIZE) != _RSA_SIZE:
+        found.append(f"{host}: `RequiredRSASize` is not honoured: RSA keys of any size are taken")
     return tuple(found)

@@ -370,6 +370,17 @@ def test_whether_to_keep_it_is_asked_once(passwords: SSHServer, laptop: Laptop) 
         assert second.kinds() == ["password"]
 
 
+def test_nobody_there_to_say_whether_to_keep_it_does_not_undo_the_login(
+    passwords: SSHServer, laptop: Laptop
+) -> None:
+    drawer = Drawer()
+    person = Person([PASSWORD])
+    with laptop.connected(person=person, keychain=drawer, remember="ask") as connection:
+        assert person.kinds() == ["password", "remember"]
+        assert connection.probe(5) < 5
+    assert drawer.kept == {}
+
+
 def test_a_remembered_password_that_is_refused_is_forgotten_and_asked_for(
     passwords: SSHServer, laptop: Laptop
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,48 @@ def test_any_text_is_either_a_host_or_a_usage_error(host: str, tmp_path: Path) -
         return
     assert destination.hostname
     assert destination.port == 22 or ":" in host
+
+
+LATER = ("IdentityFile", "ProxyCommand", "ProxyJump", "UserKnownHostsFile")
+SETTINGS = (
+    *LATER,
+    "HostName",
+    "User",
+    "HostKeyAlias",
+    "Port",
+    "ConnectTimeout",
+    "IdentityAgent",
+    "BindAddress",
+    "Match host",
+)
+
+
+@given(
+    name=st.sampled_from(SETTINGS),
+    value=st.text(st.sampled_from("aB0 -@:,./~%h$'{}\"[]!*"), max_size=25),
+)
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_any_value_is_taken_as_ssh_takes_it_or_is_a_usage_error(
+    name: str, value: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "config"
+    config.write_text(f"{name} {value}\n")
+    told = subprocess.run(
+        ("ssh", "-G", "-F", str(config), "lab"), capture_output=True, text=True, check=False
+    )
+    try:
+        destination = resolve("lab", config)
+    except Usage:
+        # Ours looks at a few values that `ssh -G` prints without a look: tokens, variables, jumps.
+        assert told.returncode != 0 or name in LATER
+        return
+    assert told.returncode == 0
+    lines = told.stdout.splitlines()
+    assert f"hostname {destination.hostname}" in lines
+    assert f"port {destination.port}" in lines
+    assert f"user {destination.user}" in lines
 
 
 @given(st.text(min_size=1, max_size=20))
@@ -162,6 +205,8 @@ def test_jumps_that_go_in_circles_are_refused(config: Path) -> None:
         ("StrictHostKeyChecking no", "refused all the same"),
         ("ControlPath ~/.ssh/%C", "a connection of its own"),
         ("GSSAPIAuthentication yes", "Kerberos"),
+        ("NoHostAuthenticationForLocalhost yes", "checked all the same"),
+        ("RequiredRSASize 4096", "of any size"),
         ("LocalForward 1 b:2", "its own forwards"),
     ],
 )

@@ -120,14 +120,15 @@ def answering(words: bytes, *, close: bool) -> Iterator[int]:
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", True, NotSSH),
         (b"", True, NotSSH),
+        (b"Exceeded MaxStartups\r\n", True, Unreachable),
         (b"220 mail.example.org ESMTP\r\n" * 200, False, NotSSH),
         (b"\0\xff" * 5000, True, NotSSH),
-        (b"SSH-1.5-old\r\n", False, Unreachable),
+        (b"SSH-1.5-old\r\n", False, NoCommonAlgorithm),
         (b"SSH-2.0-mute\r\n", True, LinkLost),
         (b"SSH-2.0-mute\r\n", False, ConnectionTimedOut),
         (b"SSH-2.0-odd\r\n" + b"\xff" * 4000, False, Unreachable),
     ],
-    ids=["http", "silent", "mail", "binary", "ssh 1", "hangs up", "mute", "garbage"],
+    ids=["http", "silent", "limit", "mail", "binary", "ssh 1", "hangs up", "mute", "garbage"],
 )
 def test_what_answers_as_something_else_is_named(
     words: bytes,
@@ -141,7 +142,7 @@ def test_what_answers_as_something_else_is_named(
     with answering(words, close=close) as port:
         laptop.configure(start(), account, f"Port {port}", "ConnectTimeout 2")
         error = laptop.ours()
-    assert isinstance(error, kind), repr(error)
+    assert type(error) is kind, repr(error)
     assert capfd.readouterr() == ("", ""), "a library printed"
 
 
@@ -161,6 +162,17 @@ def test_a_name_a_port_and_an_algorithm_that_are_not_there_are_told_apart(
         error = laptop.ours()
         assert type(error) is kind, f"{setting}: {error!r}"
         assert error.hint
+
+
+def test_something_else_is_quoted_and_a_limit_is_not_taken_for_it(
+    start: StartServer, laptop: Laptop, account: Account
+) -> None:
+    server = start()
+    said = {b"HTTP/1.1 400 Bad\r\n\r\n": "HTTP/1.1 400 Bad", b"Not allowed at this time\r\n": "now"}
+    for words, expected in said.items():
+        with answering(words, close=True) as port:
+            laptop.configure(server, account, f"Port {port}")
+            assert expected in str(laptop.ours())
 
 
 def test_a_failing_proxy_command_is_quoted(
