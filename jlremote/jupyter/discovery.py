@@ -25,7 +25,6 @@ class Findings:
         jupyter: path of a `jupyter-lab` or `jupyter` on the PATH, empty for none.
         exit_status: how the server that jlr launched last has ended, `None` if it has not.
         servers: servers that run, ours first.
-
     """
 
     directory: str
@@ -75,11 +74,14 @@ def _server(record: list[str], directory: str, listeners: tuple[_Listener, ...])
     if facts is None:
         return None
     inodes = set(re.findall(r"socket:\[(\d+)\]", descriptors))
+    ours = path.startswith(f"{directory}/runtime/")
     held = [
         listener
         for listener in listeners
-        # Another user's descriptors cannot be read; then the port alone has to do.
-        if listener.port == facts["port"] and (not inodes or listener.inode in inodes)
+        if listener.port == facts["port"]
+        # Another user's descriptors cannot be read, and then the port alone has to do. Those of
+        # our own server can: a process that hides them has got its id after our server's end.
+        and (listener.inode in inodes or (not inodes and not ours))
     ]
     if not held:
         return None
@@ -92,7 +94,7 @@ def _server(record: list[str], directory: str, listeners: tuple[_Listener, ...])
         password=bool(facts.get("password")),
         root_directory=facts.get("root_dir") or facts.get("notebook_dir") or "",
         loopback_only=all(listener.address in LOOPBACK for listener in held),
-        ours=path.startswith(f"{directory}/runtime/"),
+        ours=ours,
         python=executable.rpartition(" -> ")[2].strip(),
     )
 

@@ -32,9 +32,11 @@ def session_directory(name: str, *, engine: bool) -> str:
     """Return the shell assignment of `$directory`, the session's folder.
 
     A container's own `/tmp` can be written whoever the user is in there; a host's `/tmp` belongs
-    to everybody, so without an engine it is the XDG state folder.
+    to everybody, so without an engine it is the XDG state folder. Machines may share that one,
+    and a process id of one means nothing on another, so each has a folder of its own in it.
     """
-    root = "/tmp/jlr-$(id -u)" if engine else "${XDG_STATE_HOME:-$HOME/.local/state}/jlr"  # noqa: S108
+    state = "${XDG_STATE_HOME:-$HOME/.local/state}/jlr/servers/$(uname -n)"
+    root = "/tmp/jlr-$(id -u)" if engine else state  # noqa: S108
     return f'directory="{root}"/{shlex.quote(name)}\n'
 
 

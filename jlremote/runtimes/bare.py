@@ -12,7 +12,7 @@ from jlremote.runtimes.contract import Container
 
 SESSION_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 
-
+# util-linux has `--fork`, BusyBox has not.
 _DETACH = """\
 if setsid --help 2>&1 | grep -q -e --fork; then
   exec setsid --fork sh -c "$1" </dev/null >/dev/null 2>&1
@@ -45,15 +45,15 @@ class Bare:
     def survey(self, name: str, inside: str) -> Steps:
         """Tell which boot of which machine this is, and look for a server."""
         return {
-            "container": "cat /proc/sys/kernel/random/boot_id 2>/dev/null || uname -n",
+            "container": "uname -n; cat /proc/sys/kernel/random/boot_id",
             "inside": self.inside(name, inside),
         }
 
     def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
         """Return the host, which is always there; its boot stands for the container's start."""
-        boot = results["container"].stdout.strip()
+        machine, _, boot = results["container"].stdout.strip().partition("\n")
         return Container(
-            id=boot, name=name, running=True, started_at=boot, addresses=("127.0.0.1",)
+            id=machine, name=name, running=True, started_at=boot, addresses=("127.0.0.1",)
         )
 
     def inside(self, name: str, script: str) -> str:

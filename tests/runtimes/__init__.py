@@ -1,0 +1,1 @@
+"""Where a Jupyter server can run, on real parts."""

@@ -1,0 +1,198 @@
+"""Runtime `none`: JupyterLab on the host itself, as an ordinary user, behind a real sshd."""
+
+from __future__ import annotations
+
+import json
+import pwd
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+from websocket import WebSocket, create_connection
+
+from jlremote.jupyter import scripts
+from jlremote.jupyter.discovery import read_probe
+from tests.demo.person import ignores
+from tests.lab.accounts import Account
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+from tests.sessions.parts import Session, failed, start, started
+
+STATE = Path(".local/state/jlr/servers") / socket.gethostname()
+
+
+@pytest.fixture
+def environment(laptop: Laptop, account: Account) -> Iterator[Path]:
+    """A virtual environment of the account's that has JupyterLab, borrowed from the tests' own."""
+    folder = account.home / "env"
+    packages, extensions = sysconfig.get_path("purelib"), Path(sys.prefix) / "etc"
+    steps = (
+        "test -d env || python3 -m venv --without-pip env",
+        f"ln -sfn {extensions} env/etc",
+        f"echo {packages} >$(echo env/lib/python3*/site-packages)/lab.pth",
+        "env/bin/python -c 'import jupyterlab, zmq'",
+    )
+    made = laptop.ssh("lab", "; ".join(steps))
+    if made.status != 0:
+        pytest.skip(f"the host's Python cannot use the tests' packages: {made.stderr[-200:]}")
+    yield folder
+    account.end_processes()
+
+
+def bare(laptop: Laptop, name: str, environment: Path) -> Session:
+    """Start a session without containers."""
+    return started(laptop, name, "--runtime", "none", "--python", str(environment))
+
+
+def server_of(account: Account) -> psutil.Process:
+    """Return the one JupyterLab of the account."""
+    (server,) = servers_of(account)
+    return server
+
+
+def servers_of(account: Account) -> list[psutil.Process]:
+    found = []
+    for process in account.processes():
+        with suppress(psutil.Error):  # it may have just ended
+            if "jupyterlab" in process.cmdline():
+                found.append(process)
+    return found
+
+
+def terminal(session: Session) -> WebSocket:
+    """Open a terminal as JupyterLab does."""
+    name = session.ask("api/terminals", {})["name"]
+    socket = create_connection(
+        f"ws://{session.base}terminals/websocket/{name}",
+        header=[f"Authorization: token {session.token}"],
+        timeout=30,
+    )
+    socket.send(json.dumps(["set_size", 30, 100, 0, 0]))
+    return socket
+
+
+def type_in(socket: WebSocket, text: str, until: str) -> None:
+    """Type, and wait until the terminal shows something."""
+    socket.send(json.dumps(["stdin", text]))
+    shown = ""
+    while until not in shown:
+        kind, *content = json.loads(socket.recv())
+        shown += content[0] if kind == "stdout" else ""
+
+
+def test_jupyter_outlives_the_connection_and_hears_ctrl_c(
+    laptop: Laptop, account: Account, environment: Path
+) -> None:
+    session = bare(laptop, "work", environment)
+    server = server_of(account)
+    assert (session.report["container"], session.report["runtime"]) == (None, "none")
+    assert not ignores(server, signal.SIGINT)
+    assert {c.laddr.ip for c in server.net_connections() if c.status == "LISTEN"} == {"127.0.0.1"}
+    laptop.jlr("disconnect", "lab")
+    again = bare(laptop, "work", environment)
+    assert (again.born(), again.port) == (session.ask("api/status")["started"], session.port)
+    with closing(terminal(session)) as shell:
+        type_in(shell, "sleep 300\r", "sleep 300")
+        wait_until(lambda: "sleep" in {p.name() for p in server.children(recursive=True)}, "sleep")
+        type_in(shell, "\x03", "^C")
+        type_in(shell, "echo status=$?\r", "status=130")
+
+
+def test_the_session_s_folder_is_private_and_stop_leaves_only_its_log(
+    laptop: Laptop, account: Account, environment: Path
+) -> None:
+    session = bare(laptop, "work", environment)
+    folder = account.home / STATE / "work"
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o077 for path in files} == {0}
+    assert session.token not in (folder / "jupyter.log").read_text()
+    family = [server_of(account), *server_of(account).children(recursive=True)]
+    stopped = laptop.jlr("stop", "work")
+    assert stopped.status == 0, stopped
+    assert not any(process.is_running() for process in family)
+    assert not (folder / "runtime").exists()
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", session.port), timeout=5)
+    assert laptop.jlr("stop", "work").status == 0
+
+
+def test_ports_that_others_hold_are_passed_over(
+    laptop: Laptop, account: Account, environment: Path
+) -> None:
+    holders = []
+    for port in (8888, 8889, 8890):
+        with suppress(OSError):  # somebody else holds it already
+            holders.append(socket.create_server(("127.0.0.1", port)))
+    session = bare(laptop, "work", environment)
+    ports = {c.laddr.port for c in server_of(account).net_connections() if c.status == "LISTEN"}
+    assert not ports & {holder.getsockname()[1] for holder in holders}
+    assert session.ask("api/status")
+    for holder in holders:
+        holder.close()
+
+
+def test_a_server_of_somebody_else_is_not_taken_for_ours(
+    laptop: Laptop, account: Account, environment: Path
+) -> None:
+    """A process that got our old server's id, beside somebody who listens on its old port."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    facts = {"port": listener.getsockname()[1], "base_url": "/work/", "token": "stale", "pid": 1}
+    runtime = STATE / "work" / "runtime"
+    stale = f"mkdir -p {runtime}; cat >{runtime}/jpserver-1.json"
+    assert laptop.ssh("lab", stale, stdin=json.dumps(facts)).status == 0
+    session = bare(laptop, "work", environment)
+    assert session.token != "stale"
+    listener.settimeout(0)
+    with pytest.raises(BlockingIOError):
+        listener.accept()
+    listener.close()
+
+
+@pytest.mark.parametrize("way", ["folder", "name"])
+def test_a_conda_environment_is_found_by_its_folder_and_by_its_name(
+    laptop: Laptop, account: Account, environment: Path, way: str
+) -> None:
+    laptop.ssh("lab", "mkdir -p miniconda3/envs && ln -sfn ~/env miniconda3/envs/lab")
+    named = str(environment) if way == "folder" else "lab"
+    session = started(laptop, f"conda-{way}", "--runtime", "none", "--conda-env", named)
+    assert session.ask("api/status")
+    argv = server_of(account).cmdline()
+    assert Path(argv[0]).resolve() == (environment / "bin/python").resolve()
+
+
+def test_a_python_without_jupyterlab_is_an_error_and_leaves_no_process(
+    laptop: Laptop, account: Account
+) -> None:
+    words = ("work", "--runtime", "none", "--python", "/usr/bin/python3")
+    failed(start(laptop, "lab", *words), 6, "there is no JupyterLab")
+    assert not servers_of(account)
+
+
+def test_on_a_home_that_machines_share_another_machine_s_server_is_not_ours(
+    laptop: Laptop, account: Account, environment: Path
+) -> None:
+    """The other machine is this one under another name: there the process id would even fit."""
+    bare(laptop, "work", environment)
+    assert len(read_probe(probe(account)).servers) == 1
+    assert read_probe(probe(account, "hostname another")).servers == ()
+
+
+def probe(account: Account, before: str = ":") -> str:
+    """Return what the probe tells in a UTS namespace of its own, as the account's user."""
+    ask = scripts.probe("work", engine=False)
+    group = pwd.getpwuid(account.uid).pw_gid
+    user = f"--reuid {account.uid} --regid {group} --clear-groups"
+    login = f"{before}; HOME={account.home} exec setpriv {user} sh -s"
+    done = subprocess.run(
+        ("unshare", "--uts", "env", "-i", "PATH=/usr/bin:/bin", "sh", "-c", login),
+        input=ask, capture_output=True, text=True, check=True, timeout=30,
+    )  # fmt: skip
+    return done.stdout
