@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from jlremote.errors import JlrError
 from jlremote.host.script import Completed, Steps, framed, new_marker, unframed
+
+NOISE_BYTES = 4096
 
 Execute = Callable[[str, Callable[[str, bytes], None]], object]
 
@@ -29,6 +32,33 @@ class _Output:
         return self.parts[stream].decode("utf-8", "surrogateescape")
 
 
+class FromMarker:
+    """Decodes one stream of an announced script, from the marker on.
+
+    Attributes:
+        begun: whether the marker has come.
+    """
+
+    def __init__(self, marker: str) -> None:
+        self.begun = False
+        self._marker = f"{marker}\n".encode()
+        self._before = b""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    @property
+    def noise(self) -> str:
+        """What came last without a marker."""
+        return self._before.decode("utf-8", "replace")
+
+    def take(self, data: bytes) -> str:
+        """Return the text that is whole by now."""
+        if not self.begun:
+            before, marker, data = (self._before + data).partition(self._marker)
+            self.begun = bool(marker)
+            self._before = before[-NOISE_BYTES:]
+        return self._decoder.decode(data)
+
+
 class OutputTooLong(JlrError):
     """A script printed more than it may."""
 
@@ -39,7 +69,6 @@ def run_steps(steps: Steps, limit: int, execute: Execute) -> dict[str, Completed
     Raises:
         OutputTooLong: more than `limit` bytes came back.
         JlrError: the shell ended early.
-
     """
     marker = new_marker()
     output = _Output(limit)

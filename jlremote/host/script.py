@@ -47,7 +47,8 @@ def new_marker() -> str:
 def framed(steps: Steps, marker: str) -> str:
     """Return the script that runs `steps` in order, each in a subshell of its own.
 
-    stdin of a step is empty, or it would swallow the rest of the script.
+    stdin of a step is empty, or it would swallow the rest of the script. A step finds the exit
+    status of the one before it in `$status`.
     """
     return "".join(_framed_step(name, text, marker) for name, text in steps.items())
 
@@ -61,18 +62,46 @@ def _framed_step(name: str, text: str, marker: str) -> str:
     )
 
 
+def announced(script: str, marker: str) -> str:
+    """Return a script for streaming: what comes before the marker, on either stream, is noise.
+
+    The braces let the shell read all of it before it runs any, as what it runs may read stdin.
+    """
+    announce = f"printf '%s\\n' '{marker}'"
+    return f"{{\n{announce}; {announce} >&2\n{script}\n}}\n"
+
+
+def until_hang_up(command: str) -> str:
+    """Return shell text that runs `command` until it ends, or stdin does.
+
+    For what would run for ever when nobody listens any more. Where stdin is held open for as long
+    as somebody does, its end gets through to every place that the text may run at, also into a
+    container, while signals end at the engine's client.
+    """
+    return f"""\
+exec 3<&0
+{command} 3<&- &
+command=$!
+{{ read -r nothing; kill $command; }} <&3 3<&- >/dev/null 2>&1 &
+watcher=$!
+exec 3<&-
+wait $command; status=$?
+kill $watcher 2>/dev/null
+exit $status
+"""
+
+
 def unframed(steps: Iterable[str], stdout: str, stderr: str, marker: str) -> dict[str, Completed]:
     """Return each step's result out of everything that came back.
 
     Raises:
         JlrError: a step's end is missing, because the remote shell ended early.
-
     """
     results: dict[str, Completed] = {}
     for name in steps:
         found = _between(stdout, name, marker)
         if found is None:
-            raise _ended_early(stdout, stderr)
+            raise ended_early(stdout, stderr)
         output, status = found
         complaint = _between(stderr, name, marker)
         results[name] = Completed(int(status), output, complaint[0] if complaint else "")
@@ -89,7 +118,8 @@ def _between(text: str, name: str, marker: str) -> tuple[str, str] | None:
     return body, tail.partition("\n")[0].strip()
 
 
-def _ended_early(stdout: str, stderr: str) -> JlrError:
+def ended_early(stdout: str, stderr: str) -> JlrError:
+    """Return why a script was not run: the shell's last words."""
     last_words = printable((stderr.strip() or stdout.strip())[-200:].strip())
     said = f"; it said: {last_words}" if last_words else ""
     return JlrError(

@@ -33,7 +33,6 @@ class Host(Protocol):
         Raises:
             JlrError: time or output went over the limit, or the shell ended early.
             Unreachable: the connection is not there, or broke.
-
         """
         ...
 
@@ -53,7 +52,10 @@ class StreamingHost(Host, Protocol):
     """A host whose scripts can also be watched."""
 
     def stream(self, script: str) -> AbstractContextManager[OutputStream]:
-        """Run `script` and give its output as it comes; leaving the context ends it."""
+        """Run `script` and give its output as it comes; leaving the context ends it.
+
+        Its stdin stays open for exactly as long, so that `until_hang_up` ends what runs wherever.
+        """
         ...
 
 

@@ -8,22 +8,32 @@ from contextlib import contextmanager
 
 from jlremote.jupyter.locate import locate
 from jlremote.jupyter.server import Endpoint
+from jlremote.link.backoff import Backoff
 from jlremote.link.connection_host import ConnectionHost
 from jlremote.link.files import LinkFiles
 from jlremote.link.forwards import Forwards
+from jlremote.link.mounts import Mounts
+from jlremote.link.pulse import Probing, Pulse
 from jlremote.link.server import LinkServer
 from jlremote.link.supervisor import Supervisor
+from jlremote.link.surroundings import Surroundings
 from jlremote.questions import Asker
 from jlremote.ssh.connection import connect
 from jlremote.ssh.contract import Connection
 from jlremote.ssh.destination import resolve
 from jlremote.ssh.forwarder import TunnelForward
+from jlremote.ssh.sftp import SftpStreams
 
 
 class Dialer:
-    """Dials the host, each time with the settings and the agent as they are by then."""
+    """Dials the host, each time with the settings and the agent as they are by then.
+
+    Attributes:
+        probing: how the settings of the latest connection want a dead one to be noticed.
+    """
 
     def __init__(self, files: LinkFiles) -> None:
+        self.probing = Probing()
         self._files = files
         self._agent_socket = os.environ.get("SSH_AUTH_SOCK")
 
@@ -34,6 +44,8 @@ class Dialer:
     def dial(self, asker: Asker) -> Connection:
         """Return a new connection."""
         destination = resolve(self._files.host, self._files.ssh_config)
+        wanted = destination.alive_interval, destination.alive_count
+        self.probing = Probing(*wanted) if destination.alive_interval > 0 else Probing()
         return connect(destination, asker, agent_socket=self._agent_socket)
 
 
@@ -41,21 +53,26 @@ class Dialer:
 def assemble(files: LinkFiles, *, idle_seconds: float) -> Iterator[LinkServer]:
     """Give the server of a link whose parts work; leaving stops them."""
     dialer = Dialer(files)
+    surroundings = Surroundings()  # only the supervisor's thread looks
     supervisor = Supervisor(
         dialer.dial,
-        wanted=lambda: len(forwards) > 0,
+        wanted=lambda: len(forwards) + len(mounts) > 0,
         on_up=lambda connection: forwards.prove_all(connection),
+        pulse=Pulse(lambda: dialer.probing, surroundings.changed),
+        backoff=Backoff(surroundings.changed),
     )
 
     def find(connection: Connection, known: Endpoint) -> Endpoint:
         return locate(ConnectionHost(files.host, connection), known)
 
     forwards = Forwards(supervisor, find, TunnelForward)
+    mounts = Mounts(supervisor, SftpStreams(), files.mount_door)
     supervisor.start()
     try:
         yield LinkServer(
-            supervisor, forwards, idle_seconds=idle_seconds, hand_over=dialer.hand_over
+            supervisor, forwards, mounts, idle_seconds=idle_seconds, hand_over=dialer.hand_over
         )
     finally:
+        supervisor.end()  # first: what writes to a dead connection ends when that is closed
         forwards.stop()
-        supervisor.end()
+        mounts.stop()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -11,11 +10,11 @@ from typing import Any
 
 from jlremote import __version__
 from jlremote.errors import Bug, JlrError, LinkLost, from_json
-from jlremote.host.collect import run_steps
-from jlremote.host.script import Completed, Steps
+from jlremote.host.collect import FromMarker, run_steps
+from jlremote.host.script import Completed, Steps, announced, ended_early, new_marker
 from jlremote.host.shell import OUTPUT_BYTES, SCRIPT_SECONDS
 from jlremote.jupyter.server import Endpoint, endpoint_from_json
-from jlremote.link.dial import NoLink, Socket, dial, start_and_dial
+from jlremote.link.dial import NoLink, Socket, dial, start_link, turn
 from jlremote.link.files import link_files
 from jlremote.link.protocol import PROTOCOL, bytes_of, receive, send
 from jlremote.questions import Asker, Question
@@ -35,7 +34,6 @@ class ForwardStatus:
         since: seconds since the epoch.
         detail: why it is in that state, where something went wrong.
         endpoint: where it leads.
-
     """
 
     name: str
@@ -47,6 +45,21 @@ class ForwardStatus:
 
 
 @dataclass(frozen=True)
+class MountStatus:
+    """A mount as the link tells it.
+
+    Attributes:
+        name: the record's name.
+        connected: whether its sshfs has an SFTP server on the host.
+        failure: why it could get none when it wanted one last.
+    """
+
+    name: str
+    connected: bool
+    failure: str | None
+
+
+@dataclass(frozen=True)
 class LinkStatus:
     """A link as it tells itself."""
 
@@ -54,10 +67,15 @@ class LinkStatus:
     since: float
     detail: str | None
     forwards: tuple[ForwardStatus, ...]
+    mounts: tuple[MountStatus, ...]
 
     def forward(self, name: str) -> ForwardStatus | None:
         """Return the forward of one session."""
         return next((forward for forward in self.forwards if forward.name == name), None)
+
+    def mount(self, name: str) -> MountStatus | None:
+        """Return one mount."""
+        return next((mount for mount in self.mounts if mount.name == name), None)
 
 
 class Link:
@@ -82,6 +100,7 @@ class Link:
         self._agent_socket = agent_socket
         self._on_command = on_command
         self._on_start = on_start
+        self._restoring = False
 
     def run(
         self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
@@ -100,17 +119,18 @@ class Link:
 
     @contextmanager
     def stream(self, script: str) -> Iterator[RemoteOutput]:
-        """Run `script` and give its output as it comes; leaving ends it."""
+        """Run `script` and give its output as it comes; leaving ends it (see `StreamingHost`)."""
         self._on_command(script)
-        with self._conversation("run", script=script, timeout=None) as messages:
-            yield RemoteOutput(messages)
+        marker = new_marker()
+        whole = announced(script, marker)
+        with self._conversation("run", script=whole, timeout=None, hold_stdin=True) as messages:
+            yield RemoteOutput(messages, marker)
 
     def forward(self, name: str, local_port: int, endpoint: Endpoint) -> ForwardStatus:
         """Forward a local port (0 for any) to `endpoint`; redirect the forward if there is one.
 
         Raises:
             Busy: the port is taken.
-
         """
         answer = self._ask("forward", name=name, local_port=local_port, endpoint=endpoint.to_json())
         return _forward_status(answer)
@@ -122,16 +142,32 @@ class Link:
         except NoLink:
             return False
 
+    @property
+    def mount_door(self) -> Path:
+        """Where sshfs finds the link; there from the first mount on."""
+        return self._files.mount_door
+
+    def mount(self, name: str) -> None:
+        """Let the sshfs of a mount in from now on; twice is fine."""
+        self._ask("mount", name=name)
+
+    def unmount(self, name: str) -> bool:
+        """Let it in no more; return whether there was one. Starts no link."""
+        try:
+            return bool(self._ask("unmount", start=False, name=name))
+        except NoLink:
+            return False
+
     def status(self, *, connect: bool = False) -> LinkStatus:
         """Return the link's state; `connect` starts the link and brings its connection up first.
 
         Raises:
             NoLink: no link runs, and none was to be started.
-
         """
         answer = self._ask("status", start=connect, connect=connect)
         forwards = tuple(_forward_status(forward) for forward in answer["forwards"])
-        return LinkStatus(answer["state"], answer["since"], answer["detail"], forwards)
+        mounts = tuple(MountStatus(**mount) for mount in answer["mounts"])
+        return LinkStatus(answer["state"], answer["since"], answer["detail"], forwards, mounts)
 
     def wait_unforwarded(self, name: str) -> None:
         """Return once the session's forward is gone, or the link is."""
@@ -172,7 +208,12 @@ class Link:
         as long as it has not accepted, the request can be sent to the next one.
         """
         for _ in range(TRIES):
-            socket = self._dial(start=start)
+            try:
+                socket = self._dial(start=start)
+            except NoLink:
+                if not start:
+                    raise
+                continue
             try:
                 send(socket, request)
                 if "accepted" in receive(socket):
@@ -184,26 +225,39 @@ class Link:
 
     def _dial(self, *, start: bool) -> Socket:
         try:
-            return dial(self._files)
+            socket = dial(self._files)
         except NoLink:
             if not start:
                 raise
-        socket, started = start_and_dial(self._files)
-        if started:
-            self._restore()
-        return socket
+            start_link(self._files)
+            socket = dial(self._files)
+        if not start or self._restoring or not self._files.restoring.exists():
+            return socket
+        socket.close()
+        self._restore()
+        return dial(self._files)
 
     def _restore(self) -> None:
-        """Let whoever knows bring back what the last link had; only once, and not recursively."""
-        on_start, self._on_start = self._on_start, lambda _: None
-        on_start(self)
+        """Bring back what the last link had, unless somebody else does; then wait for that.
+
+        It comes first even for a command that found the new link running, for what it asks may be
+        about what is still to come back. To connect is nobody's turn: the link does that once.
+        """
+        self._restoring = True
+        try:
+            self.status(connect=True)
+            with turn(self._files):
+                if self._files.restoring.exists():
+                    self._on_start(self)
+                    self._files.restoring.unlink(missing_ok=True)
+        finally:
+            self._restoring = False
 
     def _messages(self, socket: Socket) -> Generator[Message]:
         """Give the link's messages up to the result, answering its questions in between.
 
         Raises:
             JlrError: what the link reports; `LinkLost` when it breaks off.
-
         """
         while True:
             try:
@@ -214,7 +268,8 @@ class Link:
                     hint=f"try again; its log is {self._files.log}",
                 ) from gone
             if "ask" in message:
-                send(socket, self._reply(message))
+                with suppress(OSError):  # it may have given up waiting, and says so
+                    send(socket, self._reply(message))
                 continue
             if "error" in message:
                 raise from_json(message)
@@ -233,18 +288,24 @@ class Link:
 class RemoteOutput:
     """The output of a script that runs over the link."""
 
-    def __init__(self, messages: Iterator[Message]) -> None:
+    def __init__(self, messages: Iterator[Message], marker: str) -> None:
         self._messages = messages
+        self._marker = marker
         self.status: int | None = None
 
     def __iter__(self) -> Iterator[str]:
-        decoders = {
-            stream: codecs.getincrementaldecoder("utf-8")("replace")
-            for stream in ("stdout", "stderr")
-        }
+        """Give stdout and stderr as they come.
+
+        Raises:
+            JlrError: the shell ended before the script began.
+        """
+        streams = {name: FromMarker(self._marker) for name in ("stdout", "stderr")}
         for message in self._messages:
             if "stream" in message:
-                yield decoders[message["stream"]].decode(bytes_of(message["data"]))
+                if text := streams[message["stream"]].take(bytes_of(message["data"])):
+                    yield text
+            elif not streams["stdout"].begun:
+                raise ended_early(*(stream.noise for stream in streams.values()))
             else:
                 self.status = message["result"]
 

@@ -9,6 +9,7 @@ from jlremote.errors import JlrError
 from jlremote.host.collect import run_steps
 from jlremote.host.script import Completed, Steps
 from jlremote.host.shell import OUTPUT_BYTES, SCRIPT_SECONDS
+from jlremote.link.protocol import bytes_of
 from jlremote.ssh.contract import Connection
 
 
@@ -26,7 +27,7 @@ class ConnectionHost:
 
         def execute(script: str, output: Callable[[str, bytes], None]) -> None:
             try:
-                self.connection.execute(script.encode(), output, timeout=timeout)
+                self.connection.execute(bytes_of(script), output, timeout=timeout)
             except TimeoutError as late:
                 raise JlrError(f"`{self.name}` did not answer within {timeout:g} s") from late
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing.connection as sockets
 import subprocess
 import sys
+from contextlib import AbstractContextManager
 from multiprocessing import AuthenticationError
 from typing import Any
 
@@ -26,7 +27,6 @@ def dial(files: LinkFiles) -> Socket:
     Raises:
         NoLink: there is none.
         JlrError: there is one, and it does not answer.
-
     """
     try:
         secret = files.key.read_bytes()
@@ -55,21 +55,21 @@ def _wait_for_challenge(socket: Socket, files: LinkFiles) -> None:
         )
 
 
-def start_and_dial(files: LinkFiles) -> tuple[Socket, bool]:
-    """Start the link, unless somebody else just did, and return a conversation with it.
+def start_link(files: LinkFiles) -> None:
+    """Start the link, unless somebody else just did."""
+    with turn(files):
+        try:
+            dial(files).close()
+        except NoLink:
+            files.restoring.touch(mode=0o600)
+            _spawn(files)
 
-    Returns:
-        the conversation, and whether it was this call that started the link.
 
-    """
+def turn(files: LinkFiles) -> AbstractContextManager[object]:
+    """Return what only one command at a time can enter."""
     from filelock import FileLock  # not needed while a link lives
 
-    with FileLock(files.starting, mode=0o600):
-        try:
-            return dial(files), False
-        except NoLink:
-            _spawn(files)
-        return dial(files), True
+    return FileLock(files.starting, mode=0o600)
 
 
 def _spawn(files: LinkFiles) -> None:
@@ -77,13 +77,10 @@ def _spawn(files: LinkFiles) -> None:
     config = () if files.ssh_config is None else (str(files.ssh_config.resolve()),)
     # -P: whatever lies in the current folder must not be imported in place of ours.
     command = (sys.executable, "-P", "-m", "jlremote.link", files.host, *config)
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=files.log.open("ab"),
-        **_detached(),
-    )
+    with files.log.open("ab") as log:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, **_detached()
+        )
     assert process.stdout is not None
     with process.stdout as pipe:
         ready = pipe.readline()

@@ -18,19 +18,22 @@ class LinkFiles:
         host: what was typed after `ssh`.
         ssh_config: ssh's `-F`; another configuration is another link.
         lock: held by the link for as long as it lives. A pid is never trusted.
-        starting: held by the command that starts the link.
+        starting: held by the command that starts the link, or brings back what the last one held.
+        restoring: there as long as nobody has brought that back.
         address: what `multiprocessing.connection` listens on.
         key: the secret by which both sides know each other, made anew by each link.
+        mount_door: where sshfs comes in; its name outlives the link.
         log: where the link writes what nobody sees otherwise.
-
     """
 
     host: str
     ssh_config: Path | None
     lock: Path
     starting: Path
+    restoring: Path
     address: str
     key: Path
+    mount_door: Path
     log: Path
 
 
@@ -45,7 +48,9 @@ def link_files(host: str, ssh_config: Path | None) -> LinkFiles:
         ssh_config,
         lock=folder / f"{digest}.lock",
         starting=folder / f"{digest}.starting",
+        restoring=folder / f"{digest}.restoring",
         address=named_pipe if os.name == "nt" else str(folder / f"{digest}.socket"),
         key=folder / f"{digest}.key",
+        mount_door=folder / f"{digest}.sftp",
         log=paths.log_directory() / f"link-{digest}.log",
     )

@@ -52,7 +52,7 @@ def _serve(files: LinkFiles) -> None:
 
     with assemble(files, idle_seconds=idle_seconds(os.environ)) as server:
         server.serve(listener, secret)
-        listener.close()
+        files.key.unlink(missing_ok=True)
 
 
 def idle_seconds(environment: Mapping[str, str]) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import multiprocessing.connection as sockets
 import threading
@@ -11,52 +10,22 @@ from multiprocessing import AuthenticationError
 from typing import Any
 
 from jlremote import __version__
-from jlremote.errors import JlrError, NeedsAuthentication, from_json
+from jlremote.errors import JlrError
 from jlremote.jupyter.server import endpoint_from_json
+from jlremote.link.conversation import Conversation, Message
 from jlremote.link.forwards import Forwards
-from jlremote.link.protocol import PROTOCOL, bytes_of, receive, send, text_of
+from jlremote.link.mounts import Mounts
+from jlremote.link.protocol import PROTOCOL, bytes_of, text_of
+from jlremote.link.states import State
 from jlremote.link.supervisor import Supervisor
-from jlremote.questions import Question
 from jlremote.ssh.contract import Stream
 
 log = logging.getLogger(__name__)
 
-Message = dict[str, Any]
 LAST_WORDS_SECONDS = 1.0
-
-
-class Conversation:
-    """One command at the other end; also the person behind it, who can be asked."""
-
-    def __init__(self, socket: sockets.Connection[Any, Any], request: Message) -> None:
-        self.request = request
-        self._socket = socket
-        self._sending = threading.Lock()
-
-    def say(self, message: Message) -> None:
-        """Send one message."""
-        with self._sending:
-            send(self._socket, message)
-
-    def ask(self, question: Question) -> str:
-        """Put a question to the person at the command."""
-        try:
-            self.say({"ask": question.kind, "text": question.text, "echo": question.echo})
-            reply = receive(self._socket)
-        except (OSError, EOFError) as gone:
-            raise NeedsAuthentication("the command that was asked has gone") from gone
-        if "answer" not in reply:
-            raise from_json(reply.get("declined") or {})
-        return str(reply["answer"])
-
-    def when_gone(self, then: Callable[[], None]) -> None:
-        """Call `then` once the command hangs up; it can be asked nothing afterwards."""
-        threading.Thread(target=self._wait_for_hang_up, args=(then,), daemon=True).start()
-
-    def _wait_for_hang_up(self, then: Callable[[], None]) -> None:
-        with contextlib.suppress(OSError, EOFError, ValueError):
-            receive(self._socket)
-        then()
+# How long a link stays that has neither a connection nor anything to keep, after its last command.
+USELESS_SECONDS = 1.0
+NO_DESCRIPTORS_PAUSE = 0.2
 
 
 class LinkServer:
@@ -66,65 +35,94 @@ class LinkServer:
         self,
         supervisor: Supervisor,
         forwards: Forwards,
+        mounts: Mounts,
         *,
         idle_seconds: float,
         hand_over: Callable[[str], None],
     ) -> None:
         self._supervisor = supervisor
         self._forwards = forwards
+        self._mounts = mounts
         self._idle_seconds = idle_seconds
         self._hand_over = hand_over
         self._changed = threading.Condition()
         self._conversations = 0
+        self._served = False
         self._ended = False
+        self._deaf = threading.Event()
         self._operations: dict[str, Callable[[Conversation], Any]] = {
             "run": self._run,
             "forward": self._forward,
             "unforward": self._unforward,
+            "mount": self._mount,
+            "unmount": self._unmount,
             "status": self._status,
             "watch": self._watch,
             "shutdown": self._shutdown,
         }
 
     def serve(self, listener: sockets.Listener, secret: bytes) -> None:
-        """Accept conversations until the link ends."""
+        """Accept conversations until the link ends; then nobody can reach it any more."""
         threading.Thread(target=self._accept, args=(listener, secret), daemon=True).start()
-        self._wait_for_the_end()
-
-    def _accept(self, listener: sockets.Listener, secret: bytes) -> None:
-        while True:
-            try:
-                socket = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._converse, args=(socket, secret), daemon=True).start()
-
-    def _wait_for_the_end(self) -> None:
-        """Return when asked to, or when nothing has needed the link for a while."""
         with self._changed:
             while not self._ended:
-                idle = self._conversations == 0 and len(self._forwards) == 0
-                if not self._changed.wait(self._idle_seconds if idle else None) and idle:
+                if not self._changed.wait(self._patience()) and self._patience() is not None:
                     self._ended = True
-            # Last answers go out, the one to `shutdown` among them.
+        listener.close()
+        self._deaf.set()
+        with self._changed:  # last answers go out, the one to `shutdown` among them
             self._changed.wait_for(lambda: self._conversations == 0, LAST_WORDS_SECONDS)
 
+    def _patience(self) -> float | None:
+        """Return the seconds after which the link leaves, `None` as long as it is needed."""
+        if self._conversations or len(self._forwards) or len(self._mounts):
+            return None
+        if self._served and self._supervisor.condition.state is not State.UP:
+            return min(USELESS_SECONDS, self._idle_seconds)
+        return self._idle_seconds
+
+    def _accept(self, listener: sockets.Listener, secret: bytes) -> None:
+        while not self._ended:
+            try:
+                socket = listener.accept()
+            except OSError as error:  # the listener was closed, or no descriptor is left
+                log.info("no conversation was accepted: %r", error)
+                self._deaf.wait(NO_DESCRIPTORS_PAUSE)
+                continue
+            threading.Thread(target=self._converse, args=(socket, secret), daemon=True).start()
+
     def _converse(self, socket: sockets.Connection[Any, Any], secret: bytes) -> None:
-        with self._changed:
-            self._conversations += 1
-            self._changed.notify_all()
+        conversation = Conversation(socket)
         try:
             # Not in `accept`: a caller that never answers would keep everybody else out.
-            sockets.deliver_challenge(socket, secret)
-            sockets.answer_challenge(socket, secret)
-            self._answer(Conversation(socket, receive(socket)))
+            conversation.greet(secret)
+            if self._begin():
+                try:
+                    self._answer(conversation)
+                finally:
+                    self._finish()
+            else:
+                # The command tries again when we hang up; by then it must not find us any more.
+                self._deaf.wait()
         except (OSError, EOFError, ValueError, AuthenticationError) as error:
             log.info("a conversation ended early: %r", error)
         finally:
-            socket.close()
-            with self._changed:
-                self._conversations -= 1
-                self._changed.notify_all()
+            conversation.end()
+
+    def _begin(self) -> bool:
+        """Count a conversation, unless the link is leaving; return whether it is counted."""
+        with self._changed:
+            if self._ended:
+                return False
+            self._served = True
+            self._conversations += 1
+            self._changed.notify_all()
+            return True
+
+    def _finish(self) -> None:
+        with self._changed:
+            self._conversations -= 1
+            self._changed.notify_all()
 
     def _answer(self, conversation: Conversation) -> None:
         request = conversation.request
@@ -147,10 +145,13 @@ class LinkServer:
     def _perform(self, conversation: Conversation) -> Any:
         request = conversation.request
         operation = self._operations.get(str(request.get("op")))
-        if operation is None or request.get("protocol") != PROTOCOL:
+        # Whoever cannot talk to us must at least be able to get rid of us.
+        understood = request.get("protocol") == PROTOCOL or operation == self._shutdown
+        if operation is None or not understood:
             raise JlrError(
-                f"the link of this host speaks jlr {__version__}, this is another one",
-                hint="`jlr disconnect HOST` ends the link; the next command starts its own",
+                f"the link was started by jlr {__version__}, and this is jlr "
+                f"{request.get('version')}, which is too old for it",
+                hint="update this one; or `jlr disconnect HOST`, and then it starts its own",
             )
         if request.get("agent"):
             self._hand_over(request["agent"])
@@ -175,6 +176,7 @@ class LinkServer:
                 pass_on,
                 timeout=request.get("timeout"),
                 cancelled=cancelled,
+                hold_stdin=bool(request.get("hold_stdin")),
             )
         except TimeoutError as late:
             raise JlrError(
@@ -187,18 +189,29 @@ class LinkServer:
         connection = self._supervisor.connection(conversation)
         endpoint = endpoint_from_json(request["endpoint"])
         forward = self._forwards.add(request["name"], request["local_port"], endpoint, connection)
-        return forward.to_json()
+        return forward.to_json(self._supervisor.condition)
 
     def _unforward(self, conversation: Conversation) -> bool:
         removed = self._forwards.remove(conversation.request["name"])
         self._notify()
         return removed
 
+    def _mount(self, conversation: Conversation) -> bool:
+        self._supervisor.connection(conversation)
+        self._mounts.add(conversation.request["name"])
+        return True
+
+    def _unmount(self, conversation: Conversation) -> bool:
+        removed = self._mounts.remove(conversation.request["name"])
+        self._notify()
+        return removed
+
     def _status(self, conversation: Conversation) -> Message:
         if conversation.request.get("connect"):
             self._supervisor.connection(conversation)
-        condition = self._supervisor.condition.to_json()
-        return condition | {"version": __version__, "forwards": self._forwards.to_json()}
+        condition = self._supervisor.condition
+        held = {"forwards": self._forwards.to_json(condition), "mounts": self._mounts.to_json()}
+        return condition.to_json() | {"version": __version__} | held
 
     def _watch(self, conversation: Conversation) -> bool:
         """Answer once the named forward is gone, or the command is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -30,12 +31,16 @@ class Condition:
         state: the state.
         error: what went wrong last, where that is why.
         since: seconds since the epoch.
-
     """
 
     state: State
     error: JlrError | None = None
     since: float = field(default_factory=time.time)
+
+    def then(self, state: State, error: JlrError | None = None) -> Condition:
+        """Return what comes next; as long as the state is the same it is so since the same time."""
+        since = self.since if state is self.state else time.time()
+        return Condition(state, None if error is None else without_history(error), since)
 
     def to_json(self) -> dict[str, Any]:
         """Return the condition as it crosses the link's socket."""
@@ -46,3 +51,12 @@ class Condition:
             "detail": error.message if error else None,
             "hint": error.hint if error else None,
         }
+
+
+def without_history(error: JlrError) -> JlrError:
+    """Return the error anew, without traceback and causes.
+
+    One that is kept would keep all that its frames know, and raised again and again it would
+    gather one more traceback each time.
+    """
+    return copy.copy(error)

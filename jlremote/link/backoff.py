@@ -1,0 +1,111 @@
+"""How long to wait between attempts to reconnect, and what cuts the waiting short."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+
+from jlremote.errors import (
+    ConnectionRefused,
+    ConnectionTimedOut,
+    JlrError,
+    NameNotResolved,
+    Unreachable,
+)
+
+FIRST_PAUSE, SHORTEST_PAUSE, LONGEST_PAUSE = 0.25, 1.0, 30.0
+STEADY_SECONDS = 1.0
+LOOK_SECONDS = 2.0
+
+
+def pause_before(attempt: int, chance: float) -> float:
+    """Return the seconds to wait before reconnect attempt number `attempt`, counted from 0.
+
+    The first comes at once. Jitter on doubling pauses keeps many laptops that lost the same
+    server from coming back in step.
+
+    Args:
+        attempt: how many attempts failed before.
+        chance: a random number in [0, 1).
+    """
+    if attempt == 0:
+        return 0.0
+    ceiling = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempt, 10))
+    return ceiling * (0.5 + chance / 2)
+
+
+class Backoff:
+    """The pauses of one link.
+
+    Args:
+        changed: whether the machine slept or changed networks (see `Surroundings.changed`).
+        clock: seconds that never jump.
+        wait: waits for an event; returns whether it is set.
+    """
+
+    def __init__(
+        self,
+        changed: Callable[[], bool],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
+    ) -> None:
+        self._changed = changed
+        self._clock = clock
+        self._wait = wait
+        self._failures = 0
+        self._hopeful = True
+        self._connected_at = 0.0
+        self._hurried = threading.Event()
+        self._ended = threading.Event()
+
+    def connected(self) -> None:
+        """Note that an attempt made a connection."""
+        self._connected_at = self._clock()
+
+    def lost(self) -> None:
+        """Note that the connection died; one that died at once was a failed attempt.
+
+        Otherwise a server that lets us in and then throws us out would be called without a pause.
+        """
+        if self._clock() - self._connected_at >= STEADY_SECONDS:
+            self._failures, self._hopeful = 0, True
+        else:
+            self._failures, self._hopeful = self._failures + 1, False
+
+    def failed(self, error: JlrError) -> None:
+        """Note that an attempt failed."""
+        self._failures += 1
+        self._hopeful = _no_way_there(error)
+
+    def hurry(self) -> None:
+        """Cut the pause short, though not below a second: somebody waits for the connection.
+
+        A server that was reached and turned us away is left alone all the same.
+        """
+        if self._hopeful:
+            self._hurried.set()
+
+    def end(self) -> None:
+        """Pause no more."""
+        self._ended.set()
+        self._hurried.set()
+
+    def rest(self) -> None:
+        """Wait until it is time for the next attempt."""
+        pause = pause_before(self._failures, random.random())  # noqa: S311  # jitter is no secret
+        self._wait(self._ended, min(pause, SHORTEST_PAUSE))
+        left = pause - SHORTEST_PAUSE
+        while left > 0 and not self._changed():
+            if self._wait(self._hurried, min(left, LOOK_SECONDS)):
+                break
+            left -= LOOK_SECONDS
+        self._hurried.clear()
+
+
+def _no_way_there(error: JlrError) -> bool:
+    """Tell whether the server was not even reached, so that asking again costs it nothing."""
+    kinds = (NameNotResolved, ConnectionRefused, ConnectionTimedOut)
+    return isinstance(error, kinds) or type(error) is Unreachable

@@ -1,0 +1,175 @@
+"""One session's forward: it keeps its port, and proves what is behind it before a byte flows."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from jlremote.errors import JlrError, Unreachable
+from jlremote.host.target import Target
+from jlremote.jupyter.locate import ContainerGone, JupyterDead
+from jlremote.jupyter.server import Endpoint
+from jlremote.link.states import Condition, State, without_history
+from jlremote.ssh.contract import Connection, Forward, Gateway
+
+log = logging.getLogger(__name__)
+
+# How long a check that failed for another reason than its answer is not repeated.
+UNSURE_SECONDS = 2.0
+
+Locate = Callable[[Connection, Endpoint], Endpoint]
+Listen = Callable[[int, Gateway], Forward]
+
+
+class Connections(Protocol):
+    """Where a forward gets its connection from."""
+
+    def wait(self, timeout: float) -> Connection:
+        """Return the live connection, waiting for it."""
+        ...
+
+
+class SessionForward:
+    """One session's listener, and the endpoint that was proved on the present connection.
+
+    Whoever needs the endpoint waits until it is proved. A proof that is overtaken, by another
+    connection or by another endpoint, counts for nothing.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        endpoint: Endpoint,
+        connection: Connection,
+        connections: Connections,
+        locate: Locate,
+    ) -> None:
+        self.name = name
+        self._connections = connections
+        self._locate = locate
+        self._changed = threading.Condition()
+        self._endpoint = endpoint
+        self._connection = connection
+        self._proof = 0
+        self._proving = False
+        self._proved = True
+        self._asked_at = time.monotonic()
+        self._condition = Condition(State.UP)
+        self._listener: Forward | None = None
+
+    @property
+    def local_port(self) -> int:
+        """The TCP port on 127.0.0.1."""
+        assert self._listener is not None
+        return self._listener.local_port
+
+    def listen(self, listen: Listen, local_port: int) -> None:
+        """Start to listen.
+
+        Raises:
+            Busy: the port is taken.
+        """
+        listener = listen(local_port, self)
+        listener.start()
+        self._listener = listener
+
+    def stop(self) -> None:
+        """Release the port."""
+        if self._listener is not None:
+            self._listener.stop()
+
+    def wait(self, timeout: float) -> tuple[Connection, Target]:
+        """Return the connection and the target that was proved on it (see `Gateway`)."""
+        deadline = time.monotonic() + timeout
+        connection = self._connections.wait(timeout)
+        with self._changed:
+            if self._is_to_be_proved(connection):
+                self.prove(connection)
+            self._changed.wait_for(lambda: self._proved, max(0.0, deadline - time.monotonic()))
+            if not self._proved:
+                raise JlrError(f"what runs behind `{self.name}` could not be checked in time")
+            if self._condition.error is not None:
+                raise without_history(self._condition.error)
+            return self._connection, self._endpoint.target
+
+    def replace(self, endpoint: Endpoint, connection: Connection) -> None:
+        """Lead to another endpoint from now on, which the caller has just seen to be there."""
+        with self._changed:
+            self._endpoint = endpoint
+            self._connection = connection
+            self._proof += 1
+            self._settle(self._proof, State.UP)
+
+    def prove(self, connection: Connection) -> None:
+        """Begin to find the endpoint again on a connection; until then requests wait."""
+        with self._changed:
+            if not self._is_to_be_proved(connection):
+                return
+            self._connection = connection
+            self._proof += 1
+            self._proving, self._proved = True, False
+            arguments = (self._proof, connection, self._endpoint)
+        threading.Thread(target=self._find, args=arguments, daemon=True).start()
+
+    def _is_to_be_proved(self, connection: Connection) -> bool:
+        if self._connection is not connection:
+            return True
+        sure = self._proved and self._condition.state is not State.DOWN
+        asked_long_ago = time.monotonic() - self._asked_at >= UNSURE_SECONDS
+        return not self._proving and not sure and asked_long_ago
+
+    def _find(self, proof: int, connection: Connection, known: Endpoint) -> None:
+        try:
+            endpoint = self._locate(connection, known)
+        except ContainerGone as gone:
+            self._settle(proof, State.CONTAINER_GONE, gone)
+        except JupyterDead as dead:
+            self._settle(proof, State.JUPYTER_DEAD, dead)
+        except Unreachable as broken:
+            # Not a word about the endpoint: requests go on waiting, for the next connection.
+            log.info("%s could not be checked: %s", self.name, broken)
+            self._end_proof(proof)
+        except Exception as error:  # noqa: BLE001  # whatever it is, requests must not wait for it
+            log.warning("%s could not be checked: %r", self.name, error)
+            reason = error if isinstance(error, JlrError) else JlrError(f"bug: {error!r}")
+            self._settle(proof, State.DOWN, reason)
+        else:
+            self._settle(proof, State.UP, endpoint=endpoint)
+
+    def _settle(
+        self,
+        proof: int,
+        state: State,
+        error: JlrError | None = None,
+        *,
+        endpoint: Endpoint | None = None,
+    ) -> None:
+        with self._changed:
+            if self._end_proof(proof):
+                self._proved = True
+                self._condition = self._condition.then(state, error)
+                self._endpoint = endpoint or self._endpoint
+                self._changed.notify_all()
+
+    def _end_proof(self, proof: int) -> bool:
+        """Note that a proof has ended; return whether it still counts."""
+        with self._changed:
+            if proof != self._proof:
+                return False
+            self._proving = False
+            self._asked_at = time.monotonic()
+            return True
+
+    def to_json(self, link: Condition) -> dict[str, Any]:
+        """Return the forward as it crosses the link's socket, the endpoint's token included.
+
+        Args:
+            link: the link's own condition, which is the forward's too unless the link is up.
+        """
+        with self._changed:
+            condition = self._condition if link.state is State.UP else link
+            facts = {"name": self.name, "local_port": self.local_port}
+            return facts | condition.to_json() | {"endpoint": self._endpoint.to_json()}

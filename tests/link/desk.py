@@ -1,0 +1,132 @@
+"""A person at a laptop: commands without the command line, and what can be seen of the link."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from jlremote.jupyter.api import JupyterApi
+from jlremote.link.client import ForwardStatus, Link
+from jlremote.link.dial import NoLink
+from jlremote.link.files import LinkFiles, link_files
+from jlremote.questions import Asker
+from jlremote.workflow.context import Context
+from jlremote.workflow.links import link_to
+from jlremote.workflow.report import SessionReport
+from jlremote.workflow.requests import StartRequest
+from jlremote.workflow.start import start
+from tests.lab.laptop import Laptop
+from tests.link.fakes import FakePerson
+
+
+class Silent:
+    """Shows nothing of how a workflow gets on."""
+
+    def step(self, title: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def note(self, text: str) -> None:
+        pass
+
+    def command(self, text: str) -> None:
+        pass
+
+
+@dataclass
+class Desk:
+    """Where a person sits.
+
+    Attributes:
+        host: what is typed after `ssh`.
+        person: who is asked.
+    """
+
+    laptop: Laptop
+    host: str = "lab"
+    person: Asker = field(default_factory=FakePerson)
+
+    @property
+    def context(self) -> Context:
+        return Context(self.laptop.ssh_config, self.person, Silent())
+
+    @property
+    def files(self) -> LinkFiles:
+        return link_files(self.host, self.laptop.ssh_config)
+
+    def leftovers(self) -> list[str]:
+        """Return the files by which a link is found, as long as there are any."""
+        found = Path(self.files.address), self.files.key
+        return [path.name for path in found if path.exists()]
+
+    def link(self) -> Link:
+        """Return the link as a new command has it."""
+        return link_to(self.host, self.context)
+
+    def run(self, script: str) -> str:
+        """Run a script on the host and return its stdout."""
+        return self.link().run({"script": script})["script"].stdout
+
+    def start(self, name: str, runtime: str = "none") -> SessionReport:
+        """Start a session, whose server runs already."""
+        return start(StartRequest(self.host, name, runtime=runtime), self.context)
+
+    def forward(self, name: str) -> ForwardStatus:
+        """Return what the link says of a session's forward; starts nothing."""
+        found = self.link().status().forward(name)
+        assert found is not None
+        return found
+
+    def state(self) -> str:
+        """Return the link's state, `no link` for none; starts nothing."""
+        try:
+            return self.link().status().state
+        except NoLink:
+            return "no link"
+
+    def server_pid(self, forward: ForwardStatus, timeout: float = 30) -> int:
+        """Ask the server behind a forward for its pid, with its token."""
+        server = forward.endpoint.server
+        return int(JupyterApi(forward.local_port, server, timeout).status()["pid"])
+
+    def processes(self) -> list[psutil.Process]:
+        """Return the laptop's links."""
+        return [p for p in self.laptop.processes() if is_link(p)]
+
+    def process(self) -> psutil.Process:
+        """Return the one link."""
+        (found,) = self.processes()
+        return found
+
+    def command(self, *arguments: str, code: str = "") -> Sequence[str]:
+        """Return the argv of a process that has `link` and runs `code`."""
+        return (sys.executable, "-c", f"{_LINK}\n{code}", str(self.laptop.ssh_config), *arguments)
+
+
+_LINK = """
+import sys
+from pathlib import Path
+from jlremote.cli.prompts import Nobody
+from jlremote.link.client import Link
+link = Link("lab", Path(sys.argv[1]), Nobody())
+"""
+
+
+def lives(pid: int) -> bool:
+    """Return whether a process runs; one that only waits to be reaped does not."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def is_link(process: psutil.Process) -> bool:
+    """Return whether a process is a link; it may have ended meanwhile."""
+    try:
+        return "jlremote.link" in process.cmdline() and lives(process.pid)
+    except psutil.Error:
+        return False

@@ -1,0 +1,154 @@
+"""Stand-ins for what the link is made of, driven by events instead of time."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from jlremote.errors import LinkLost, NeedsAuthentication
+from jlremote.host.target import Target
+from jlremote.jupyter.server import Endpoint, Place, Server
+from jlremote.questions import Asker, Question
+from jlremote.ssh.contract import Connection, Gateway, Output
+
+PATIENCE = 20.0
+T = TypeVar("T")
+
+
+def until(condition: Callable[[], Any], what: str, timeout: float = PATIENCE) -> None:
+    """Return as soon as `condition` holds."""
+    limit = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < limit, f"waited {timeout} s for {what}"
+        time.sleep(0.01)
+
+
+class FakeConnection:
+    """A connection that lives until it is closed, and answers every probe."""
+
+    transport: Any = None
+
+    def __init__(self) -> None:
+        self.gone = threading.Event()
+
+    def execute(
+        self,
+        script: bytes,
+        output: Output,
+        *,
+        timeout: float | None = None,
+        cancelled: threading.Event | None = None,
+        hold_stdin: bool = False,
+    ) -> int:
+        raise NotImplementedError
+
+    def probe(self, timeout: float) -> float:
+        if self.gone.is_set():
+            raise LinkLost("the connection broke")
+        return 0.01
+
+    def wait_closed(self, timeout: float | None = None) -> bool:
+        return self.gone.wait(timeout)
+
+    def close(self) -> None:
+        self.gone.set()
+
+
+class FakeDialer:
+    """Dials as the test says: each call waits for the next outcome."""
+
+    def __init__(self) -> None:
+        self.outcomes: queue.Queue[Connection | Exception] = queue.Queue()
+        self.askers: list[Asker] = []
+
+    def __call__(self, asker: Asker) -> Connection:
+        self.askers.append(asker)
+        outcome = self.outcomes.get(timeout=PATIENCE)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+
+class FakePerson:
+    """An asker with one answer, or with none."""
+
+    def __init__(self, answer: str | None = None) -> None:
+        self.questions: list[Question] = []
+        self._answer = answer
+
+    def ask(self, question: Question) -> str:
+        self.questions.append(question)
+        if self._answer is None:
+            raise NeedsAuthentication("nobody is there")
+        return self._answer
+
+
+class FakeListener:
+    """A forward that listens on nothing."""
+
+    def __init__(self, local_port: int, gateway: Gateway) -> None:
+        self.local_port = local_port or 50000
+        self.gateway = gateway
+        self.stopped = False
+
+    def start(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+class Call(Generic[T]):
+    """A call that goes on in a thread of its own."""
+
+    def __init__(self, function: Callable[[], T]) -> None:
+        self._function = function
+        self._result: T | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._result = self._function()
+        except BaseException as error:  # noqa: BLE001  # handed to whoever asks for the result
+            self._error = error
+
+    @property
+    def running(self) -> bool:
+        return self._thread.is_alive()
+
+    def result(self) -> T:
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive(), "the call did not return"
+        if self._error is not None:
+            raise self._error
+        return self._result  # type: ignore[return-value]
+
+
+def waiters(condition: threading.Condition) -> int:
+    """Return how many threads wait for a condition."""
+    return len(condition._waiters)  # type: ignore[attr-defined]
+
+
+def new_endpoint(address: str = "172.17.0.2", pid: int = 42) -> Endpoint:
+    """Return an endpoint that no test looks into."""
+    return Endpoint(
+        Place("docker", "cont1", "c0ffee", "2026-01-01T00:00:00Z"),
+        Server(
+            pid=pid,
+            process_start="1234",
+            port=8888,
+            base_url="/cont1/",
+            token="secret",
+            password=False,
+            root_directory="/",
+            loopback_only=False,
+            ours=True,
+            python="/usr/bin/python3",
+        ),
+        Target(address, 8888),
+    )

@@ -1,0 +1,97 @@
+"""Servers behind a forward: light ones that look like a session's Jupyter, and a squatter."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import threading
+from pathlib import Path
+
+from jlremote.jupyter import scripts
+from tests.lab.accounts import Account
+from tests.lab.containers import Container
+from tests.link.fakes import until
+
+PROGRAM = (Path(__file__).parent / "stand_in.py").read_text(encoding="utf-8")
+
+
+def beginning(name: str, bind: str, port: int, *, engine: bool) -> str:
+    """Return shell text that becomes the stand-in of a session; the program is `$1`."""
+    return (
+        scripts.session_directory(name, engine=engine)
+        + f'export DIRECTORY="$directory" BIND={bind} PORT={port}\n'
+        + f'exec python3 -c "$1" {name}\n'
+    )
+
+
+class HostServers:
+    """Stand-ins on the host itself, as the user that jlr logs in as."""
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str, port: int = 0) -> int:
+        """Start a session's server and return its pid."""
+        argv = ("sh", "-c", beginning(name, "127.0.0.1", port, engine=False), "sh", PROGRAM)
+        self._running[name] = subprocess.Popen(
+            argv,
+            user=self._account.uid,
+            group=self._account.home.stat().st_gid,
+            extra_groups=(),
+            env={"HOME": str(self._account.home), "PATH": "/usr/bin:/bin"},
+            cwd="/",
+        )
+        pid = self._running[name].pid
+        found = f"jlr/servers/*/{name}/runtime/jpserver-{pid}.json"
+        state = self._account.home / ".local/state"
+        until(lambda: list(state.glob(found)), f"the start of `{name}`")
+        return pid
+
+    def kill(self, name: str) -> None:
+        """Kill a session's server."""
+        process = self._running.pop(name)
+        process.kill()
+        process.wait()
+
+    def end(self) -> None:
+        """Kill them all."""
+        for name in tuple(self._running):
+            self.kill(name)
+
+
+def start_inside(container: Container, port: int) -> None:
+    """Start a server in a container under the container's name."""
+    script = beginning(container.name, "0.0.0.0", port, engine=True)
+    argv = ("exec", "--detach", container.name, "sh", "-c", script, "sh", PROGRAM)
+    container.engine.docker(*argv)
+    runtime = f"ls /tmp/jlr-0/{container.name}/runtime"
+    until(
+        lambda: (
+            "jpserver"
+            in container.engine.try_docker("exec", container.name, "sh", "-c", runtime).stdout
+        ),
+        f"the server of `{container.name}`",
+    )
+
+
+class Squatter:
+    """Somebody else's server on a port of the host; it only counts who comes."""
+
+    def __init__(self, port: int) -> None:
+        self.visits = 0
+        self._listener = socket.create_server(("127.0.0.1", port))
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                visitor, _ = self._listener.accept()
+            except OSError:
+                return
+            self.visits += 1
+            visitor.close()
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()

@@ -1,0 +1,54 @@
+"""A small server that looks to jlr like the Jupyter server of a session: `stand_in.py NAME`.
+
+It runs on the host, or in a container, with DIRECTORY (the session's folder) and BIND in its
+environment. It listens on a free port (or PORT), writes the runtime file, wants the token, and
+answers with its pid.
+"""
+
+import json
+import os
+import secrets
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+name = sys.argv[1]
+token = secrets.token_hex(24)
+answers = {
+    f"/{name}/api/status": {"pid": os.getpid()},
+    f"/{name}/api/kernels": [],
+    f"/{name}/api/sessions": [],
+}
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        allowed = self.headers.get("Authorization") == f"token {token}"
+        answer = answers.get(self.path) if allowed else None
+        body = json.dumps(answer).encode()
+        self.send_response(403 if answer is None else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *what: object) -> None:
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+
+server = Server((os.environ["BIND"], int(os.environ.get("PORT", "0"))), Handler)
+runtime = Path(os.environ["DIRECTORY"]) / "runtime"
+runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
+for old in runtime.glob("*.json"):
+    old.unlink()
+facts = {"port": server.server_port, "base_url": f"/{name}/", "token": token, "root_dir": "/"}
+draft = runtime / "draft"
+draft.write_text(json.dumps(facts), encoding="utf-8")
+draft.rename(runtime / f"jpserver-{os.getpid()}.json")
+server.serve_forever()

@@ -1,0 +1,128 @@
+"""Reconnecting comes at once, then ever more rarely, and sooner when there is a reason."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from jlremote.errors import ConnectionRefused, JlrError, LinkLost, NotSSH, Unreachable
+from jlremote.link.backoff import LONGEST_PAUSE, SHORTEST_PAUSE, Backoff, pause_before
+
+
+class Time:
+    """A clock that only waiting moves, and what a machine may go through meanwhile."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.changes_at: list[float] = []
+        self.hurry_at: float | None = None
+        self.backoff = Backoff(self._changed, clock=lambda: self.now, wait=self._wait)
+
+    def _wait(self, event: threading.Event, seconds: float) -> bool:
+        self.now += seconds
+        if self.hurry_at is not None and self.now >= self.hurry_at:
+            self.backoff.hurry()
+        return event.is_set()
+
+    def _changed(self) -> bool:
+        due = [moment for moment in self.changes_at if moment <= self.now]
+        self.changes_at = [moment for moment in self.changes_at if moment > self.now]
+        return bool(due)
+
+    def pause(self) -> float:
+        """Return the seconds that the next pause takes."""
+        began = self.now
+        self.backoff.rest()
+        return self.now - began
+
+    def fail(self, error: JlrError, times: int) -> None:
+        for _ in range(times):
+            self.backoff.failed(error)
+
+
+REFUSED = ConnectionRefused("no")
+
+
+def test_the_first_attempt_comes_at_once() -> None:
+    assert Time().pause() == 0
+
+
+def test_pauses_double_up_to_half_a_minute() -> None:
+    least = [pause_before(attempt, 0.0) for attempt in range(1, 12)]
+    most = [pause_before(attempt, 0.999) for attempt in range(1, 12)]
+    assert least[:4] == [0.25, 0.5, 1.0, 2.0]
+    assert all(low >= 0.5 * high for low, high in zip(least, most, strict=True))
+    assert LONGEST_PAUSE / 2 <= least[-1] <= most[-1] <= LONGEST_PAUSE
+
+
+def test_attempt_number_a_million_is_no_overflow() -> None:
+    assert pause_before(1_000_000, 0.5) <= LONGEST_PAUSE
+
+
+def test_half_an_hour_of_failures_is_at_most_a_hundred_and_thirty_attempts() -> None:
+    time, attempts = Time(), 0
+    while time.now < 1800:
+        time.backoff.failed(REFUSED)
+        time.pause()
+        attempts += 1
+    assert attempts <= 130
+
+
+def test_a_waiting_request_shortens_the_pause_to_a_second() -> None:
+    time = Time()
+    time.fail(REFUSED, 10)
+    time.backoff.hurry()
+    assert time.pause() <= SHORTEST_PAUSE + 2
+    assert time.pause() > 10
+
+
+def test_a_request_in_the_middle_of_a_pause_ends_it() -> None:
+    time = Time()
+    time.fail(Unreachable("no route"), 10)
+    time.hurry_at = 5.0
+    assert 5.0 <= time.pause() <= 7.0
+
+
+@pytest.mark.parametrize("error", [NotSSH("busy"), LinkLost("thrown out")])
+def test_a_server_that_turned_us_away_is_not_hurried(error: JlrError) -> None:
+    time = Time()
+    time.fail(error, 10)
+    time.backoff.hurry()
+    assert time.pause() > 10
+
+
+def test_a_wake_or_another_network_ends_the_pause() -> None:
+    time = Time()
+    time.fail(LinkLost("thrown out"), 10)
+    time.changes_at = [4.0]
+    assert 4.0 <= time.pause() <= 6.0
+
+
+def test_a_connection_that_lasted_is_made_again_at_once() -> None:
+    time = Time()
+    time.fail(REFUSED, 10)
+    time.backoff.connected()
+    time.now += 60
+    time.backoff.lost()
+    assert time.pause() == 0
+
+
+def test_a_server_that_lets_us_in_and_throws_us_out_is_called_ever_more_rarely() -> None:
+    time, logins = Time(), 0
+    while time.now < 600:
+        time.backoff.connected()
+        time.now += 0.1
+        time.backoff.lost()
+        time.backoff.hurry()
+        time.pause()
+        logins += 1
+    assert logins <= 40
+
+
+def test_the_end_cuts_every_pause() -> None:
+    backoff = Backoff(lambda: False)
+    for _ in range(10):
+        backoff.failed(REFUSED)
+    backoff.end()
+    backoff.rest()

@@ -1,0 +1,227 @@
+"""A forward keeps its port, and nothing goes through before it is proved what is behind."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable
+
+import pytest
+
+from jlremote.errors import Busy, JlrError, LinkLost
+from jlremote.jupyter.locate import ContainerGone, JupyterDead
+from jlremote.jupyter.server import Endpoint
+from jlremote.link import session_forward
+from jlremote.link.forwards import Forwards
+from jlremote.link.session_forward import SessionForward
+from jlremote.link.states import Condition, State
+from jlremote.ssh.contract import Connection, Gateway
+from tests.link.fakes import PATIENCE, Call, FakeConnection, FakeListener, new_endpoint, until
+
+UP = Condition(State.UP)
+Outcome = Endpoint | Exception
+
+
+class Parts:
+    """Forwards whose connection and whose proofs are the test's."""
+
+    def __init__(self) -> None:
+        self.connection: Connection = FakeConnection()
+        self.outcomes: dict[int, queue.Queue[Outcome]] = {}
+        self.asked: list[tuple[Connection, Endpoint]] = []
+        self.listeners: list[FakeListener] = []
+        self.forwards = Forwards(self, self.locate, self.listen)
+
+    def wait(self, timeout: float) -> Connection:
+        return self.connection
+
+    def locate(self, connection: Connection, known: Endpoint) -> Endpoint:
+        self.asked.append((connection, known))
+        outcome = self.proofs_on(connection).get(timeout=PATIENCE)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def proofs_on(self, connection: Connection) -> queue.Queue[Outcome]:
+        return self.outcomes.setdefault(id(connection), queue.Queue())
+
+    def listen(self, local_port: int, gateway: Gateway) -> FakeListener:
+        if local_port == 1:
+            raise Busy("port `1` is taken")
+        self.listeners.append(FakeListener(local_port, gateway))
+        return self.listeners[-1]
+
+    def reconnect(self) -> Connection:
+        """Bring another connection up and begin to prove all on it."""
+        self.connection = FakeConnection()
+        self.forwards.prove_all(self.connection)
+        return self.connection
+
+    def settle(self, outcome: Outcome) -> None:
+        """End the proof that goes on on the present connection."""
+        self.proofs_on(self.connection).put(outcome)
+
+
+@pytest.fixture
+def parts() -> Parts:
+    return Parts()
+
+
+@pytest.fixture
+def forward(parts: Parts) -> SessionForward:
+    return parts.forwards.add("cont1", 8888, new_endpoint(), parts.connection)
+
+
+def state_of(forward: SessionForward) -> str:
+    return str(forward.to_json(UP)["state"])
+
+
+def is_in(state: State, forward: SessionForward) -> Callable[[], bool]:
+    return lambda: state_of(forward) == state
+
+
+def test_what_was_just_seen_needs_no_proof(parts: Parts, forward: SessionForward) -> None:
+    assert forward.wait(0) == (parts.connection, new_endpoint().target)
+    assert parts.asked == []
+
+
+def test_after_a_reconnect_requests_wait_for_the_proof_and_follow_an_address(
+    parts: Parts, forward: SessionForward
+) -> None:
+    connection = parts.reconnect()
+    with pytest.raises(JlrError, match="could not be checked in time"):
+        forward.wait(0)
+    request = Call(lambda: forward.wait(20))
+    moved = new_endpoint("172.17.0.9")
+    parts.settle(moved)
+    assert request.result() == (connection, moved.target)
+    assert parts.asked == [(connection, new_endpoint())]
+    assert forward.wait(0) == (connection, moved.target)
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [
+        (ContainerGone("the container was replaced", hint="start again"), State.CONTAINER_GONE),
+        (JupyterDead("the server is gone"), State.JUPYTER_DEAD),
+    ],
+)
+def test_what_is_gone_is_said_and_nothing_leads_there(
+    parts: Parts, forward: SessionForward, error: JlrError, state: State
+) -> None:
+    parts.reconnect()
+    parts.settle(error)
+    for _ in range(3):
+        with pytest.raises(type(error), match=error.message) as caught:
+            forward.wait(20)
+        assert caught.value.hint == error.hint
+    assert state_of(forward) == state
+    assert forward.to_json(UP)["detail"] == error.message
+    assert len(parts.asked) == 1
+
+
+def test_a_new_start_replaces_what_was_gone(parts: Parts, forward: SessionForward) -> None:
+    parts.reconnect()
+    parts.settle(JupyterDead("gone"))
+    until(is_in(State.JUPYTER_DEAD, forward), "the verdict")
+    again = new_endpoint(pid=77)
+    assert parts.forwards.add("cont1", 8888, again, parts.connection) is forward
+    assert forward.wait(0) == (parts.connection, again.target)
+    assert state_of(forward) == State.UP
+
+
+def test_a_proof_that_was_overtaken_by_a_reconnect_counts_for_nothing(
+    parts: Parts, forward: SessionForward
+) -> None:
+    first = parts.reconnect()
+    until(lambda: len(parts.asked) == 1, "the first proof")
+    second = parts.reconnect()
+    parts.settle(new_endpoint("172.17.0.9"))
+    assert forward.wait(20) == (second, new_endpoint("172.17.0.9").target)
+    parts.proofs_on(first).put(JupyterDead("as seen on the old connection"))
+    until(lambda: parts.proofs_on(first).empty(), "the end of the first proof")
+    assert forward.wait(0) == (second, new_endpoint("172.17.0.9").target)
+
+
+def test_a_proof_that_was_overtaken_by_a_new_start_counts_for_nothing(
+    parts: Parts, forward: SessionForward
+) -> None:
+    connection = parts.reconnect()
+    until(lambda: len(parts.asked) == 1, "the proof")
+    again = new_endpoint(pid=77)
+    forward.replace(again, connection)
+    parts.settle(JupyterDead("the one before"))
+    until(lambda: parts.proofs_on(connection).empty(), "the end of the proof")
+    assert forward.wait(0) == (connection, again.target)
+
+
+def test_a_connection_that_breaks_during_the_proof_keeps_requests_waiting(
+    parts: Parts, forward: SessionForward
+) -> None:
+    parts.reconnect()
+    request = Call(lambda: forward.wait(20))
+    parts.settle(LinkLost("broke again"))
+    second = parts.reconnect()
+    parts.settle(new_endpoint())
+    assert request.result() == (second, new_endpoint().target)
+
+
+def test_a_proof_that_could_not_be_made_is_tried_again_when_somebody_asks(
+    parts: Parts, forward: SessionForward, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_forward, "UNSURE_SECONDS", 0.0)
+    parts.reconnect()
+    parts.settle(JlrError("the docker daemon does not run"))
+    until(is_in(State.DOWN, forward), "the failure")
+    assert len(parts.asked) == 1
+    parts.settle(new_endpoint())
+    assert forward.wait(20)[1] == new_endpoint().target
+    assert len(parts.asked) == 2
+
+
+def test_a_failed_proof_is_not_repeated_with_every_request(
+    parts: Parts, forward: SessionForward, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_forward, "UNSURE_SECONDS", 3600.0)
+    parts.reconnect()
+    parts.settle(JlrError("the docker daemon does not run"))
+    for _ in range(5):
+        with pytest.raises(JlrError, match="daemon does not run"):
+            forward.wait(20)
+    assert len(parts.asked) == 1
+
+
+def test_a_forward_that_was_added_on_a_connection_just_lost_is_proved(parts: Parts) -> None:
+    old = parts.connection
+    connection = parts.reconnect()
+    forward = parts.forwards.add("cont1", 0, new_endpoint(), old)
+    parts.settle(new_endpoint())
+    assert forward.wait(20) == (connection, new_endpoint().target)
+    assert len(parts.asked) == 1
+
+
+def test_another_port_moves_the_forward_and_a_taken_one_leaves_it(
+    parts: Parts, forward: SessionForward
+) -> None:
+    with pytest.raises(Busy):
+        parts.forwards.add("cont1", 1, new_endpoint(), parts.connection)
+    assert forward.local_port == 8888
+    assert not parts.listeners[0].stopped
+    moved = parts.forwards.add("cont1", 9999, new_endpoint(), parts.connection)
+    assert moved.local_port == 9999
+    assert parts.listeners[0].stopped
+    assert len(parts.forwards) == 1
+
+
+def test_a_removed_forward_listens_no_more(parts: Parts, forward: SessionForward) -> None:
+    assert parts.forwards.remove("cont1")
+    assert parts.listeners[0].stopped
+    assert not parts.forwards.remove("cont1")
+    assert "cont1" not in parts.forwards
+
+
+@pytest.mark.parametrize("state", [State.RECONNECTING, State.NEEDS_AUTH])
+def test_without_a_connection_a_forward_is_in_the_links_own_state(
+    forward: SessionForward, state: State
+) -> None:
+    told = forward.to_json(Condition(state, LinkLost("broke")))
+    assert (told["state"], told["detail"]) == (state, "broke")

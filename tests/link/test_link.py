@@ -1,0 +1,259 @@
+"""A real link: one process for all commands, that comes when it is needed and goes when not."""
+
+from __future__ import annotations
+
+import multiprocessing.connection as sockets
+import os
+import re
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from multiprocessing import AuthenticationError
+from pathlib import Path
+
+import psutil
+import pytest
+
+from jlremote.errors import ConnectionRefused, JlrError, NeedsAuthentication
+from jlremote.host.collect import OutputTooLong
+from jlremote.link import dial
+from jlremote.link.dial import NoLink
+from tests.conftest import SSHServerFactory
+from tests.lab.accounts import Account
+from tests.lab.laptop import Laptop
+from tests.lab.sshd import SSHServer, free_port
+from tests.link.desk import Desk, lives
+from tests.link.fakes import Call, FakePerson, until
+from tests.link.servers import HostServers
+
+SQUARE = 'print(link.run({"square": f"echo $(({sys.argv[2]} * {sys.argv[2]}))"})["square"].stdout)'
+
+
+def logins(server: SSHServer, before: str = "") -> int:
+    """Return how many connections a server has let in since its log was `before`."""
+    return len(re.findall(r"Accepted \w+ for", server.log_text()[len(before) :]))
+
+
+def test_twenty_commands_at_once_are_one_link_and_twenty_right_answers(
+    desk: Desk, sshd: SSHServer
+) -> None:
+    before = sshd.log_text()
+    commands = [
+        subprocess.Popen(
+            desk.command(str(number), code=SQUARE),
+            stdout=subprocess.PIPE,
+            text=True,
+            env=desk.laptop.environment,
+        )
+        for number in range(20)
+    ]
+    answers = [int(command.communicate(timeout=60)[0]) for command in commands]
+    assert answers == [number * number for number in range(20)]
+    assert len(desk.processes()) == 1
+    assert logins(sshd, before) == 1
+
+
+def test_of_twenty_commands_that_need_a_password_one_asks_for_it(
+    desk: Desk, another_sshd: SSHServerFactory, account: Account
+) -> None:
+    account.set_password("correct horse")
+    server = another_sshd("PasswordAuthentication yes")
+    desk.laptop.add_host("asking", server, account)
+    people = [FakePerson("correct horse") for _ in range(20)]
+    desks = [Desk(desk.laptop, "asking", person) for person in people]
+    calls = [Call(lambda desk=desk: desk.run("id -un")) for desk in desks]  # type: ignore[misc]
+    assert {call.result() for call in calls} == {f"{account.name}\n"}
+    assert sum(len(person.questions) for person in people) == 1
+    assert logins(server) == 1
+
+
+def test_a_killed_link_comes_back_with_its_sessions_on_their_ports(
+    desk: Desk, servers: HostServers
+) -> None:
+    names = ("one", "two")
+    pids = [servers.start(name) for name in names]
+    ports = [desk.start(name).local_port for name in names]
+    first = desk.process()
+    first.kill()
+    first.wait(10)
+    # Even of many commands at once none may find the new link without them.
+    calls = [Call(lambda: desk.link().status(connect=True)) for _ in range(10)]
+    for status in [call.result() for call in calls]:
+        forwards = [status.forward(name) for name in names]
+        assert [forward.local_port for forward in forwards if forward] == ports
+    assert [desk.server_pid(desk.forward(name)) for name in names] == pids
+    assert desk.process().pid != first.pid
+
+
+def test_what_a_killed_command_did_not_bring_back_the_next_one_does(
+    desk: Desk, servers: HostServers
+) -> None:
+    servers.start("one")
+    port = desk.start("one").local_port
+    desk.process().kill()
+    until(lambda: not desk.processes(), "the end of the link")
+    with pytest.raises(NoLink):
+        desk.link().status()
+    # A command that ends between the start of the link and the restoring.
+    dial.start_link(desk.files)
+    assert desk.link().status().forwards == ()
+    assert desk.run("echo here") == "here\n"
+    assert desk.forward("one").local_port == port
+
+
+def test_an_idle_link_leaves_and_leaves_nothing(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JLR_LINK_IDLE", "1")
+    desk.run("true")
+    until(lambda: not desk.processes(), "the end of the link", timeout=10)
+    assert desk.leftovers() == []
+
+
+def test_a_link_with_a_forward_is_never_idle(
+    desk: Desk, servers: HostServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JLR_LINK_IDLE", "1")
+    pid = servers.start("one")
+    desk.start("one")
+    forward = desk.forward("one")
+    ended = psutil.wait_procs([desk.process()], timeout=3)[0]
+    assert not ended
+    assert desk.server_pid(forward) == pid
+    assert desk.link().unforward("one")
+    until(lambda: not desk.processes(), "the end of the link", timeout=10)
+
+
+def test_a_link_that_cannot_connect_leaves_at_once(desk: Desk, laptop: Laptop) -> None:
+    with laptop.ssh_config.open("a", encoding="utf-8") as config:
+        config.write(f"Host closed\n HostName 127.0.0.1\n Port {free_port()}\n")
+    desk.host = "closed"
+    with pytest.raises(ConnectionRefused):
+        desk.run("true")
+    until(lambda: not desk.processes(), "the end of the link", timeout=5)
+    assert desk.leftovers() == []
+
+
+def test_a_link_that_may_not_ask_says_so_and_leaves_at_once(
+    desk: Desk, another_sshd: SSHServerFactory, account: Account
+) -> None:
+    desk.laptop.add_host("asking", another_sshd("PasswordAuthentication yes"), account)
+    desk.host = "asking"
+    with pytest.raises(NeedsAuthentication):
+        desk.run("true")
+    until(lambda: not desk.processes(), "the end of the link", timeout=5)
+
+
+def test_a_link_ends_when_it_is_told_to(desk: Desk) -> None:
+    desk.run("true")
+    process = desk.process()
+    assert desk.link().shut_down()
+    process.wait(5)
+    assert not desk.link().shut_down()
+    assert desk.leftovers() == []
+
+
+def test_commands_that_come_while_a_link_leaves_are_served_by_the_next(desk: Desk) -> None:
+    for _ in range(3):
+        desk.run("true")
+        calls = [Call(lambda: desk.run("echo right")) for _ in range(5)]
+        desk.link().shut_down()
+        assert {call.result() for call in calls} <= {"right\n"}
+
+
+def test_callers_that_never_speak_keep_nobody_out_and_no_link_alive(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JLR_LINK_IDLE", "1")
+    desk.run("true")
+    mute = [sockets.Client(desk.files.address) for _ in range(3)]
+    assert desk.run("echo in") == "in\n"
+    until(lambda: not desk.processes(), "the end of the link", timeout=10)
+    for caller in mute:
+        caller.close()
+
+
+def test_a_stranger_without_the_key_is_told_nothing(desk: Desk) -> None:
+    desk.run("true")
+    with sockets.Client(desk.files.address) as stranger, pytest.raises(AuthenticationError):
+        sockets.answer_challenge(stranger, b"not the key")
+    assert desk.run("echo still") == "still\n"
+
+
+def test_a_stopped_link_is_a_clear_error_in_time_and_works_when_it_goes_on(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert dial.ANSWER_SECONDS <= 12
+    monkeypatch.setattr(dial, "ANSWER_SECONDS", 1.0)
+    desk.run("true")
+    process = desk.process()
+    process.suspend()
+    began = time.monotonic()
+    with pytest.raises(JlrError, match="does not answer") as caught:
+        desk.run("true")
+    assert time.monotonic() - began < 4
+    assert caught.value.hint is not None
+    process.resume()
+    assert desk.run("echo on") == "on\n"
+    assert desk.process().pid == process.pid
+
+
+def test_a_command_that_is_killed_ends_what_it_ran(desk: Desk) -> None:
+    code = """
+with link.stream("echo $$; exec sleep 1000") as output:
+    for text in output:
+        print(text, flush=True)
+"""
+    command = subprocess.Popen(
+        desk.command(code=code), stdout=subprocess.PIPE, env=desk.laptop.environment
+    )
+    assert command.stdout is not None
+    with command.stdout:
+        pid = int(command.stdout.readline())
+        assert psutil.Process(pid).name() == "sleep"
+        command.kill()
+        command.wait()
+    until(lambda: not lives(pid), "the end of the remote process", timeout=5)
+    assert desk.run("echo well") == "well\n"
+
+
+def test_a_script_that_prints_for_ever_is_cut_and_ended(desk: Desk, account: Account) -> None:
+    began = time.monotonic()
+    with pytest.raises(OutputTooLong, match="more than 1 MiB"):
+        desk.link().run({"flood": "exec yes 'jlr flood'"}, limit=1 << 20)
+    assert time.monotonic() - began < 10
+    until(lambda: not running(account, "yes"), "the end of `yes`", timeout=5)
+
+
+def test_a_script_that_takes_too_long_is_ended(desk: Desk, account: Account) -> None:
+    with pytest.raises(JlrError, match=r"did not finish within 0\.5 s"):
+        desk.link().run({"nap": "exec sleep 1000"}, timeout=0.5)
+    until(lambda: not running(account, "sleep"), "the end of `sleep`", timeout=5)
+
+
+def running(account: Account, name: str) -> list[psutil.Process]:
+    """Return the account's processes of that name, but for those that wait to be reaped."""
+    return [p for p in account.processes() if lives(p.pid) and name_of(p) == name]
+
+
+def name_of(process: psutil.Process) -> str | None:
+    """Return a process's name, unless it has just ended."""
+    with suppress(psutil.NoSuchProcess):
+        return str(process.name())
+    return None
+
+
+def test_the_links_files_are_the_users_alone(desk: Desk) -> None:
+    desk.run("true")
+    for path in (Path(desk.files.address).parent, desk.files.key, desk.files.log):
+        assert path.stat().st_mode & 0o077 == 0
+
+
+def test_ctrl_c_in_the_terminal_that_started_it_does_not_reach_the_link(desk: Desk) -> None:
+    desk.run("true")
+    process = desk.process()
+    assert os.getsid(process.pid) == process.pid
+    process.send_signal(signal.SIGINT)
+    assert desk.run("echo on") == "on\n"
+    assert desk.process().pid == process.pid

@@ -1,0 +1,93 @@
+"""A connection counts as dead in time, and not before."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from jlremote.errors import LinkLost
+from jlremote.link.pulse import ALARM_SECONDS, Probing, Pulse
+from jlremote.ssh.contract import Connection
+
+NEVER = float("inf")
+
+
+class Line:
+    """A connection on a clock of its own: it falls silent, closes or is disturbed at a moment."""
+
+    transport: Any = None
+
+    def __init__(
+        self, silent_at: float = NEVER, closed_at: float = NEVER, disturbed_at: float = NEVER
+    ) -> None:
+        self.now = 0.0
+        self.silent_at = silent_at
+        self.closed_at = closed_at
+        self.disturbed_at = disturbed_at
+        self.probes: list[float] = []
+
+    def wait_closed(self, timeout: float) -> bool:
+        self.now = min(self.now + timeout, max(self.now, self.closed_at))
+        return self.now >= self.closed_at
+
+    def probe(self, timeout: float) -> float:
+        self.probes.append(self.now)
+        if self.now >= self.silent_at:
+            self.now += timeout
+            raise LinkLost("no answer")
+        return 0.01
+
+    def changed(self) -> bool:
+        happened = self.now >= self.disturbed_at
+        if happened:
+            self.disturbed_at = NEVER
+        return happened
+
+    def death(self, interval: float = 15.0, count: int = 3) -> str:
+        """Return why it died; `now` tells when that was noticed."""
+        pulse = Pulse(lambda: Probing(interval, count), self.changed)
+        return pulse.death_of(cast("Connection", self)).message
+
+
+@pytest.mark.parametrize("silent_at", [0.0, 0.1, 14.9, 15.1, 29.9, 100.0, 3607.0])
+def test_a_dead_peer_is_noticed_within_45_seconds(silent_at: float) -> None:
+    line = Line(silent_at)
+    assert "stopped answering" in line.death()
+    assert silent_at < line.now <= silent_at + 45
+
+
+def test_fifteen_seconds_and_three_times_is_the_default() -> None:
+    assert Probing() == Probing(15.0, 3)
+
+
+@pytest.mark.parametrize(("interval", "count"), [(1, 3), (5, 2), (60, 4), (10, 1), (2.5, 3)])
+def test_the_users_own_settings_bound_the_time(interval: float, count: int) -> None:
+    line = Line(silent_at=100.0)
+    line.death(interval, count)
+    assert 100 < line.now <= 100 + interval * max(2, count)
+
+
+def test_a_peer_that_answers_is_asked_once_in_an_interval() -> None:
+    line = Line(closed_at=100.0)
+    assert "was closed" in line.death()
+    assert line.now == 100.0
+    assert line.probes == [15.0, 30.0, 45.0, 60.0, 75.0, 90.0]
+
+
+def test_a_wake_asks_at_once_and_a_dead_connection_is_noticed_in_seconds() -> None:
+    line = Line(silent_at=20.0, disturbed_at=20.0)
+    line.death()
+    assert line.now <= 20 + 2 + ALARM_SECONDS
+
+
+def test_a_wake_in_the_middle_of_waiting_for_an_answer_shortens_it() -> None:
+    line = Line(silent_at=20.0, disturbed_at=32.0)
+    line.death()
+    assert line.now <= 32 + 2 * ALARM_SECONDS
+
+
+def test_a_connection_that_survives_a_wake_is_kept() -> None:
+    line = Line(disturbed_at=20.0, closed_at=60.0)
+    assert "was closed" in line.death()
+    assert line.probes[:2] == [15.0, 21.0]

@@ -1,0 +1,198 @@
+"""One connection, made by whoever needs it first, and made again when it is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from jlremote.errors import (
+    Authentication,
+    ConnectionRefused,
+    HostKeyChanged,
+    JlrError,
+    LinkLost,
+    NeedsAuthentication,
+)
+from jlremote.link.backoff import Backoff
+from jlremote.link.pulse import Probing, Pulse
+from jlremote.link.states import State
+from jlremote.link.supervisor import Nobody, Supervisor
+from jlremote.ssh.contract import Connection
+from tests.link.fakes import Call, FakeConnection, FakeDialer, FakePerson, until, waiters
+
+
+class Watched:
+    """A supervisor that never pauses; its dialer waits for the test instead."""
+
+    def __init__(self) -> None:
+        self.dialer = FakeDialer()
+        self.ups: list[Connection] = []
+        self.wanted = True
+        self.supervisor = Supervisor(
+            self.dialer,
+            wanted=lambda: self.wanted,
+            on_up=self.ups.append,
+            pulse=Pulse(Probing, lambda: False),
+            backoff=Backoff(lambda: False, wait=lambda event, seconds: True),
+        )
+        self.supervisor.start()
+
+    @property
+    def state(self) -> State:
+        return self.supervisor.condition.state
+
+    def connect(self) -> FakeConnection:
+        """Bring a connection up."""
+        connection = FakeConnection()
+        self.dialer.outcomes.put(connection)
+        assert self.supervisor.connection(FakePerson()) is connection
+        return connection
+
+    def dialed(self, times: int) -> None:
+        """Wait until it was dialed that often."""
+        until(lambda: len(self.dialer.askers) == times, f"attempt {times}")
+
+
+@pytest.fixture
+def watched() -> Iterator[Watched]:
+    made = Watched()
+    yield made
+    made.supervisor.end()
+    made.dialer.outcomes.put(LinkLost("the test is over"))
+
+
+def test_a_connection_is_made_once_and_then_there_for_everybody(watched: Watched) -> None:
+    connection = watched.connect()
+    assert watched.supervisor.connection(FakePerson()) is connection
+    assert watched.supervisor.wait(0) is connection
+    assert watched.state is State.UP
+    assert watched.ups == [connection]
+
+
+def test_of_many_that_call_at_once_one_dials(watched: Watched) -> None:
+    calls = [Call(lambda: watched.supervisor.connection(FakePerson())) for _ in range(20)]
+    until(lambda: waiters(watched.supervisor._changed) == 20, "19 callers and the watcher")
+    assert watched.state is State.CONNECTING
+    connection = FakeConnection()
+    watched.dialer.outcomes.put(connection)
+    assert {id(call.result()) for call in calls} == {id(connection)}
+    assert len(watched.dialer.askers) == 1
+
+
+def test_all_that_waited_get_the_error_of_the_one_attempt(watched: Watched) -> None:
+    watched.wanted = False
+    calls = [Call(lambda: watched.supervisor.connection(FakePerson())) for _ in range(5)]
+    until(lambda: waiters(watched.supervisor._changed) == 5, "4 callers and the watcher")
+    watched.dialer.outcomes.put(ConnectionRefused("nobody listens", hint="look"))
+    for call in calls:
+        with pytest.raises(ConnectionRefused, match="nobody listens") as caught:
+            call.result()
+        assert caught.value.hint == "look"
+    assert len(watched.dialer.askers) == 1
+    assert watched.state is State.DOWN
+
+
+def test_whoever_can_ask_tries_again_where_another_could_not(watched: Watched) -> None:
+    watched.wanted = False
+    first, second = FakePerson(), FakePerson("password")
+    unattended = Call(lambda: watched.supervisor.connection(first))
+    watched.dialed(1)
+    attended = Call(lambda: watched.supervisor.connection(second))
+    until(lambda: waiters(watched.supervisor._changed) == 2, "the second caller and the watcher")
+    watched.dialer.outcomes.put(NeedsAuthentication("a password is needed"))
+    with pytest.raises(NeedsAuthentication):
+        unattended.result()
+    connection = FakeConnection()
+    watched.dialer.outcomes.put(connection)
+    assert attended.result() is connection
+    assert watched.dialer.askers == [first, second]
+
+
+def test_a_lost_connection_is_made_again_in_the_background(watched: Watched) -> None:
+    watched.connect().close()
+    watched.dialed(2)
+    assert isinstance(watched.dialer.askers[1], Nobody)
+    assert watched.state is State.RECONNECTING
+    waiting = Call(lambda: watched.supervisor.wait(20))
+    again = FakeConnection()
+    watched.dialer.outcomes.put(again)
+    assert waiting.result() is again
+    assert watched.ups[1:] == [again]
+
+
+def test_a_lost_connection_that_nobody_wants_is_not_made_again(watched: Watched) -> None:
+    connection = watched.connect()
+    watched.wanted = False
+    connection.close()
+    until(lambda: watched.state is State.DOWN, "the end of it")
+    assert len(watched.dialer.askers) == 1
+
+
+def test_failed_attempts_leave_it_reconnecting_since_the_loss(watched: Watched) -> None:
+    watched.connect().close()
+    watched.dialed(2)
+    since = watched.supervisor.condition.since
+    watched.dialer.outcomes.put(ConnectionRefused("not yet"))
+    watched.dialed(3)
+    condition = watched.supervisor.condition
+    assert (condition.state, condition.since) == (State.RECONNECTING, since)
+    assert isinstance(condition.error, ConnectionRefused)
+
+
+@pytest.mark.parametrize("refusal", [NeedsAuthentication("a code"), HostKeyChanged("another")])
+def test_a_background_that_is_turned_away_waits_for_a_person(
+    watched: Watched, refusal: Authentication
+) -> None:
+    watched.connect().close()
+    watched.dialer.outcomes.put(refusal)
+    until(lambda: watched.state is State.NEEDS_AUTH, "the refusal")
+    # Whoever waits is told at once, and nothing is tried until somebody can be asked.
+    with pytest.raises(type(refusal), match=refusal.message):
+        watched.supervisor.wait(20)
+    assert len(watched.dialer.askers) == 2
+    person, again = FakePerson("123456"), FakeConnection()
+    watched.dialer.outcomes.put(again)
+    assert watched.supervisor.connection(person) is again
+    assert watched.dialer.askers[2:] == [person]
+    assert watched.state is State.UP
+
+
+def test_a_command_joins_the_attempt_of_the_background(watched: Watched) -> None:
+    watched.connect().close()
+    watched.dialed(2)
+    joined = Call(lambda: watched.supervisor.connection(FakePerson()))
+    again = FakeConnection()
+    watched.dialer.outcomes.put(again)
+    assert joined.result() is again
+    assert len(watched.dialer.askers) == 2
+
+
+def test_waiting_ends_with_the_reason(watched: Watched) -> None:
+    watched.connect().close()
+    watched.dialer.outcomes.put(ConnectionRefused("nobody listens"))
+    watched.dialed(3)
+    with pytest.raises(ConnectionRefused, match="nobody listens"):
+        watched.supervisor.wait(0)
+
+
+def test_an_error_that_is_told_often_gathers_nothing(watched: Watched) -> None:
+    watched.connect().close()
+    watched.dialer.outcomes.put(NeedsAuthentication("a code"))
+    until(lambda: watched.state is State.NEEDS_AUTH, "the refusal")
+    for _ in range(3):
+        with pytest.raises(NeedsAuthentication):
+            watched.supervisor.wait(0)
+    error = watched.supervisor.condition.error
+    assert error is not None
+    assert error.__traceback__ is None
+    assert error.__context__ is None
+
+
+def test_the_end_closes_the_connection_and_tells_who_waits(watched: Watched) -> None:
+    connection = watched.connect()
+    watched.supervisor.end()
+    assert connection.gone.is_set()
+    with pytest.raises(JlrError):
+        watched.supervisor.wait(20)
+    assert len(watched.dialer.askers) == 1

@@ -1,0 +1,52 @@
+"""A wake and another network are noticed, and nothing else is taken for them."""
+
+from __future__ import annotations
+
+from jlremote.link.surroundings import Addresses, Surroundings, own_addresses, seconds_asleep
+
+HOME: Addresses = ("192.168.1.7", None)
+OFFICE: Addresses = ("10.0.0.7", "2001:db8::7")
+NOWHERE: Addresses = (None, None)
+
+
+class Laptop:
+    """What a laptop's clocks and network say."""
+
+    def __init__(self) -> None:
+        self.asleep = 100.0
+        self.addresses = HOME
+        self.surroundings = Surroundings(lambda: self.asleep, lambda: self.addresses)
+
+
+def test_a_laptop_that_stays_where_it_is_has_not_changed() -> None:
+    laptop = Laptop()
+    laptop.asleep += 0.003  # the two clocks are not read in the same instant
+    assert not laptop.surroundings.changed()
+
+
+def test_a_wake_is_told_once() -> None:
+    laptop = Laptop()
+    laptop.asleep += 3600
+    assert laptop.surroundings.changed()
+    assert not laptop.surroundings.changed()
+
+
+def test_another_network_is_told_once() -> None:
+    laptop = Laptop()
+    laptop.addresses = OFFICE
+    assert laptop.surroundings.changed()
+    assert not laptop.surroundings.changed()
+
+
+def test_a_network_that_comes_back_is_told_and_one_that_goes_is_not() -> None:
+    laptop = Laptop()
+    laptop.addresses = NOWHERE
+    assert not laptop.surroundings.changed()
+    laptop.addresses = HOME
+    assert laptop.surroundings.changed()
+
+
+def test_this_machine_can_be_looked_at() -> None:
+    assert seconds_asleep() > -1
+    assert len(own_addresses()) == 2
+    assert not Surroundings().changed()
