@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import paramiko
+from cryptography.exceptions import InvalidTag
 from paramiko import common
 from paramiko.packet import NeedRekeyException
 from paramiko.packet import Packetizer as PlainPacketizer
@@ -45,18 +46,26 @@ Sink = Callable[[memoryview], None]
 
 
 class _Keys:
-    """One direction's AES-GCM state, RFC 5647: the nonce counts packets."""
+    """One direction's AES-GCM state, RFC 5647: the nonce counts packets.
+
+    Attributes:
+        packets: how many these keys were used for.
+        carried: how many bytes.
+    """
 
     def __init__(self, engine: Any, nonce: bytes) -> None:
         self.engine = engine
+        self.packets = 0
+        self.carried = 0
         self._fixed = nonce[:4]
-        self._count = int.from_bytes(nonce[4:], "big")
+        self._first = int.from_bytes(nonce[4:], "big")
 
-    def nonce(self) -> bytes:
-        """Return the next packet's nonce."""
-        nonce = self._fixed + self._count.to_bytes(8, "big")
-        self._count = (self._count + 1) & 0xFFFFFFFFFFFFFFFF
-        return nonce
+    def nonce(self, size: int) -> bytes:
+        """Return the nonce of the next packet, which has `size` bytes."""
+        number = (self._first + self.packets) & 0xFFFFFFFFFFFFFFFF
+        self.packets += 1
+        self.carried += size
+        return self._fixed + number.to_bytes(8, "big")
 
 
 class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no types
@@ -82,7 +91,6 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         self._compress: Callable[[bytes], bytes] | None = None
         self._buffer = memoryview(bytearray(_BUFFER if self._is_socket else 0))
         self._start = self._end = 0
-        self._received = self._sent = 0
         self._sending = threading.Lock()
         self._exchange_asked = False
 
@@ -98,7 +106,7 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
     def set_inbound_cipher(self, *, aead: bool = False, iv_in: Any = None, **rest: Any) -> None:
         """Use new keys for what comes."""
         super().set_inbound_cipher(aead=aead, iv_in=iv_in, **rest)
-        self._received = 0
+        self._Packetizer__sequence_number_in = self._number_in()
         self._exchange_asked = False
         self._keys_in = None
         if aead and self._is_socket:
@@ -109,7 +117,8 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
     def set_outbound_cipher(self, *, aead: bool = False, iv_out: Any = None, **rest: Any) -> None:
         """Use new keys for what goes."""
         super().set_outbound_cipher(aead=aead, iv_out=iv_out, **rest)
-        self._sent = 0
+        self._Packetizer__sequence_number_out += self._keys_out.packets if self._keys_out else 0
+        self._Packetizer__sequence_number_out &= _ALL
         self._keys_out = None
         if aead and self._is_socket:
             self._keys_out = _Keys(rest["block_engine"], iv_out)
@@ -149,7 +158,7 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
                     self._ask_for_exchange()
                     continue
             message = paramiko.Message(bytes(payload[1:]))
-            message.seqno = (self._Packetizer__sequence_number_in - 1) & _ALL
+            message.seqno = (self._number_in() - 1) & _ALL
             return kind, message
         kind, message = super().read_message()
         return kind, message
@@ -178,8 +187,9 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         count, padding = _PADDINGS[sum(map(len, parts)) % _BLOCK]
         plain = b"".join((count, *parts, padding))
         length = len(plain).to_bytes(4, "big")
-        self._count_sent(len(plain))
-        return length, keys.engine.encrypt(keys.nonce(), plain, length)
+        if keys.carried > self.REKEY_BYTES:
+            self._trigger_rekey()
+        return length, keys.engine.encrypt(keys.nonce(len(plain)), plain, length)
 
     def _write(self, pieces: list[bytes]) -> None:
         while pieces:
@@ -191,20 +201,20 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
     def _read_payload(self, keys: _Keys) -> memoryview:
         if self._end - self._start < 4:
             self._fill(4)
-        length = bytes(self._buffer[self._start : self._start + 4])
-        size = int.from_bytes(length, "big")
+        size = int.from_bytes(self._buffer[self._start : self._start + 4], "big")
         if size > _LARGEST_PACKET or size % _BLOCK:
             raise paramiko.SSHException(f"a packet claims to have {size} bytes")
         if self._end - self._start < 4 + size + _TAG:
             self._fill(4 + size + _TAG)
         begin = self._start + 4
-        sealed = self._buffer[begin : begin + size + _TAG]
+        self._start = end = begin + size + _TAG
+        sealed, length = self._buffer[begin:end], self._buffer[begin - 4 : begin]
         try:
-            plain = memoryview(keys.engine.decrypt(keys.nonce(), sealed, length))
-        except Exception as error:
+            plain = memoryview(keys.engine.decrypt(keys.nonce(size), sealed, length))
+        except InvalidTag as error:
             raise paramiko.SSHException("a packet is not what was sent") from error
-        self._start = begin + size + _TAG
-        self._count_received(size)
+        if keys.carried > self.REKEY_BYTES:
+            self._trigger_rekey()
         payload = plain[1 : size - plain[0]]
         if self._decompress is not None:
             payload = memoryview(self._decompress(bytes(payload)))
@@ -227,20 +237,10 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
             self._end += count
             missing -= count
 
-    def _count_received(self, size: int) -> None:
-        # paramiko's own count, should the next exchange of keys agree on another cipher.
-        self._Packetizer__sequence_number_in: int
-        self._Packetizer__sequence_number_in = (self._Packetizer__sequence_number_in + 1) & _ALL
-        self._received += size
-        if self._received > self.REKEY_BYTES:
-            self._trigger_rekey()
-
-    def _count_sent(self, size: int) -> None:
-        self._Packetizer__sequence_number_out: int
-        self._Packetizer__sequence_number_out = (self._Packetizer__sequence_number_out + 1) & _ALL
-        self._sent += size
-        if self._sent > self.REKEY_BYTES:
-            self._trigger_rekey()
+    def _number_in(self) -> int:
+        """Return the next packet's sequence number: paramiko's count knows nothing of ours."""
+        counted: int = self._Packetizer__sequence_number_in
+        return (counted + (self._keys_in.packets if self._keys_in else 0)) & _ALL
 
     def _ask_for_exchange(self) -> None:
         """Let the transport renew the keys, once, when either direction has used them enough."""

@@ -139,7 +139,7 @@ class Splice:
 
     def writable(self) -> None:
         """See `Receiver`."""
-        self._loop.call(self._update)
+        self._loop.call(self._resume)
 
     def closed(self) -> None:
         """See `Receiver`."""
@@ -178,6 +178,14 @@ class Splice:
         if events & WRITE and self._watched & WRITE:
             self._flush()
         if events & READ and self._watched & READ:
+            self._read()
+            if self._watched == READ and self._can_read():
+                return  # what a message comes to: nothing has changed
+        self._update()
+
+    def _resume(self) -> None:
+        """Go on reading at once: what waited for room is most probably there."""
+        if self._started and not self._closed and not self._local_ended:
             self._read()
         self._update()
 
@@ -236,8 +244,11 @@ class Splice:
         if over and not self._kept:
             self.close()
             return
-        reads = not self._local_ended and not self._far_closed and self._far.room() > 0
-        self._watch(READ * reads | WRITE * bool(self._kept))
+        self._watch(READ * self._can_read() | WRITE * bool(self._kept))
+
+    def _can_read(self) -> bool:
+        assert self._far is not None
+        return not (self._local_ended or self._far_closed or self._closed) and self._far.room() > 0
 
     def _watch(self, events: int) -> None:
         self._loop.watch(self.socket, self._watched, events, self._ready)

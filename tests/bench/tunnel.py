@@ -40,7 +40,7 @@ class Amounts:
     connections: int
 
 
-FULL = Amounts(5, 300, 64, 2000, 20, 600)
+FULL = Amounts(5, 300, 64, 3000, 20, 600)
 QUICK = Amounts(3, 100, 32, 500, 8, 200)
 
 # Target, and whether more is better.
@@ -154,23 +154,30 @@ def connections(port: int, count: int) -> float:
     return count / (time.perf_counter() - since)
 
 
-Record = Callable[[str, float], None]
+Measure = Callable[[int], dict[str, float]]
 
 
-def near_round(port: int, amounts: Amounts, record: Record) -> None:
-    record("down", down(port, amounts.near_blocks))
-    record("up", up(port, amounts.near_blocks))
-    took = trips(port, amounts.near_trips)
-    record("trip p50", took[len(took) // 2])
-    record("trip p99", took[len(took) * 99 // 100])
-    record("new connections", connections(port, amounts.connections))
+def trip(port: int, count: int) -> dict[str, float]:
+    """Return the p50 and p99 of small messages' round trips."""
+    took = trips(port, count)
+    return {"trip p50": took[len(took) // 2], "trip p99": took[len(took) * 99 // 100]}
 
 
-def far_round(port: int, amounts: Amounts, record: Record) -> None:
-    record("50 ms down", down(port, amounts.far_blocks))
-    record("50 ms up", up(port, amounts.far_blocks))
-    took = trips(port, amounts.far_trips)
-    record("50 ms trip p50", took[len(took) // 2])
+def near_measures(amounts: Amounts) -> list[Measure]:
+    return [
+        lambda port: {"down": down(port, amounts.near_blocks)},
+        lambda port: {"up": up(port, amounts.near_blocks)},
+        lambda port: trip(port, amounts.near_trips),
+        lambda port: {"new connections": connections(port, amounts.connections)},
+    ]
+
+
+def far_measures(amounts: Amounts) -> list[Measure]:
+    return [
+        lambda port: {"50 ms down": down(port, amounts.far_blocks)},
+        lambda port: {"50 ms up": up(port, amounts.far_blocks)},
+        lambda port: {"50 ms trip p50": trip(port, amounts.far_trips)["trip p50"]},
+    ]
 
 
 def crowded_trip(bulk: int, small: int, trips_count: int) -> tuple[float, float]:
@@ -228,19 +235,16 @@ Samples = dict[tuple[str, str], list[float]]
 def measure(ports: Bench, amounts: Amounts) -> Samples:
     """Return all samples by way and measure; the ways take turns."""
     samples: Samples = defaultdict(list)
-    ways = (
-        ("ssh", ports.ssh_near, ports.ssh_far),
-        ("jlr", ports.ours_near[0], ports.ours_far[0]),
-    )
+    near = {"ssh": ports.ssh_near, "jlr": ports.ours_near[0]}
+    far = {"ssh": ports.ssh_far, "jlr": ports.ours_far[0]}
+    plan = [(near, measure) for measure in near_measures(amounts)]
+    plan += [(far, measure) for measure in far_measures(amounts)]
     for number in range(amounts.rounds):
         print(f"round {number + 1} of {amounts.rounds}", file=sys.stderr)
-        for way, near, far in ways if number % 2 else reversed(ways):
-
-            def record(name: str, value: float, way: str = way) -> None:
-                samples[way, name].append(value)
-
-            near_round(near, amounts, record)
-            far_round(far, amounts, record)
+        for where, one in plan:
+            for way in ("ssh", "jlr") if number % 2 else ("jlr", "ssh"):
+                for name, value in one(where[way]).items():
+                    samples[way, name].append(value)
         for way, bulk, small in (
             ("ssh", ports.ssh_near, ports.ssh_near),
             ("jlr", ports.ours_near[0], ports.ours_near[1]),
