@@ -127,6 +127,21 @@ def shared(shared_key: Path, key_folder: Path) -> Iterator[StartServer]:
         server.remove()
 
 
+@pytest.fixture
+def guest(shared_key: Path, key_folder: Path) -> Laptop:
+    """A laptop whose key the shared servers let in."""
+    return Laptop(open_folder(key_folder), shared_key)
+
+
+@pytest.fixture
+def host(shared: StartServer, guest: Laptop, account: Account) -> SSHServer:
+    """The module's plain server, known to `guest`, whose config leads to it."""
+    running = shared()
+    guest.knows(running)
+    guest.configure(running, account)
+    return running
+
+
 def open_folder(parent: Path) -> Path:
     """Make a folder that the server's user may pass through."""
     folder = Path(tempfile.mkdtemp(dir=parent))

@@ -28,7 +28,7 @@ from jlremote.errors import (
 from jlremote.ssh.destination import Destination
 from jlremote.ssh.failures import explain, explain_channel, translated
 from tests.lab.accounts import Account
-from tests.lab.sshd import free_port
+from tests.lab.sshd import SSHServer, free_port
 from tests.ssh.beside import Laptop
 from tests.ssh.conftest import StartServer
 
@@ -134,14 +134,14 @@ def test_what_answers_as_something_else_is_named(
     words: bytes,
     close: bool,
     kind: type[JlrError],
-    laptop: Laptop,
+    guest: Laptop,
     account: Account,
-    start: StartServer,
+    host: SSHServer,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     with answering(words, close=close) as port:
-        laptop.configure(start(), account, f"Port {port}", "ConnectTimeout 2")
-        error = laptop.ours()
+        guest.configure(host, account, f"Port {port}", "ConnectTimeout 2")
+        error = guest.ours()
     assert type(error) is kind, repr(error)
     assert capfd.readouterr() == ("", ""), "a library printed"
 
@@ -165,29 +165,28 @@ def test_a_name_a_port_and_an_algorithm_that_are_not_there_are_told_apart(
 
 
 def test_something_else_is_quoted_and_a_limit_is_not_taken_for_it(
-    start: StartServer, laptop: Laptop, account: Account
+    host: SSHServer, guest: Laptop, account: Account
 ) -> None:
-    server = start()
     said = {b"HTTP/1.1 400 Bad\r\n\r\n": "HTTP/1.1 400 Bad", b"Not allowed at this time\r\n": "now"}
     for words, expected in said.items():
         with answering(words, close=True) as port:
-            laptop.configure(server, account, f"Port {port}")
-            assert expected in str(laptop.ours())
+            guest.configure(host, account, f"Port {port}")
+            assert expected in str(guest.ours())
 
 
 def test_a_failing_proxy_command_is_quoted(
-    start: StartServer, laptop: Laptop, account: Account
+    host: SSHServer, guest: Laptop, account: Account
 ) -> None:
-    laptop.configure(start(), account, "ProxyCommand echo 'no route to bastion' >&2; exit 1")
-    error = laptop.ours()
+    guest.configure(host, account, "ProxyCommand echo 'no route to bastion' >&2; exit 1")
+    error = guest.ours()
     assert isinstance(error, Unreachable)
     assert "no route to bastion" in error.message
 
 
 def test_a_proxy_command_that_says_much_does_not_stall(
-    start: StartServer, laptop: Laptop, account: Account
+    host: SSHServer, guest: Laptop, account: Account
 ) -> None:
     noisy = f"head -c 300000 /dev/zero >&2; exec {sys.executable} {_PIPE} %h %p"
-    laptop.configure(start(), account, f"ProxyCommand sh -c '{noisy}'")
-    assert laptop.theirs() is None
-    assert laptop.ours() is None
+    guest.configure(host, account, f"ProxyCommand sh -c '{noisy}'")
+    assert guest.theirs() is None
+    assert guest.ours() is None

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.accounts import Account
-from tests.lab.sshd import free_port, make_key
+from tests.lab.sshd import SSHServer, free_port, make_key
 from tests.ssh.beside import HOST, Laptop
 from tests.ssh.conftest import PASSWORD, WITH_PASSWORDS, StartServer
 
@@ -212,18 +212,19 @@ def test_every_kind_and_form_of_key_file_gets_in_as_with_ssh(
     kind: str,
     form: str,
     passphrase: str,
-    start: StartServer,
-    laptop: Laptop,
+    host: SSHServer,
+    guest: Laptop,
     account: Account,
 ) -> None:
-    key = make_key(laptop.folder / "other", kind, passphrase)
+    key = make_key(guest.folder / "other", kind, passphrase)
     if form != "RFC4716":
-        laptop.convert(key, form, passphrase)
-    server = start(keys=[key])
-    laptop.configure(server, account, identity=key)
+        guest.convert(key, form, passphrase)
+    with host.authorized_keys.open("a") as file:
+        file.write(key.with_suffix(".pub").read_text())
+    guest.configure(host, account, identity=key)
     answers = (passphrase,) if passphrase else ()
-    assert laptop.theirs(*answers) is None
-    assert laptop.ours(*answers) is None
+    assert guest.theirs(*answers) is None
+    assert guest.ours(*answers) is None
 
 
 def test_ipv6_is_spoken_as_with_ssh(start: StartServer, laptop: Laptop, account: Account) -> None:
@@ -236,14 +237,13 @@ def test_ipv6_is_spoken_as_with_ssh(start: StartServer, laptop: Laptop, account:
 
 
 def test_connect_timeout_ends_a_silent_server_as_with_ssh(
-    start: StartServer, laptop: Laptop, account: Account
+    host: SSHServer, guest: Laptop, account: Account
 ) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        server = start()
         port = silent.getsockname()[1]
-        laptop.configure(server, account, f"Port {port}", "ConnectTimeout 1")
-        assert laptop.theirs() is not None
-        ours = laptop.ours()
+        guest.configure(host, account, f"Port {port}", "ConnectTimeout 1")
+        assert guest.theirs() is not None
+        ours = guest.ours()
         assert type(ours).__name__ == "ConnectionTimedOut"

@@ -31,9 +31,9 @@ def test_nothing_unsafe_is_offered_and_gcm_comes_first() -> None:
 
 
 def test_what_goes_over_the_wire_is_that_offer_with_strict_key_exchange(
-    server: SSHServer, laptop: Laptop
+    host: SSHServer, guest: Laptop
 ) -> None:
-    with laptop.connected() as connection:
+    with guest.connected() as connection:
         transport = connection.transport
         assert transport.agreed_on_strict_kex
         assert transport.local_cipher == transport.remote_cipher == CIPHERS[0]
@@ -57,11 +57,11 @@ def test_a_known_key_type_is_asked_for_first() -> None:
 
 
 def test_compression_begins_after_the_login_and_carries_data(
-    server: SSHServer, laptop: Laptop, account: Account
+    host: SSHServer, guest: Laptop, account: Account
 ) -> None:
-    laptop.configure(server, account, "Compression yes")
+    guest.configure(host, account, "Compression yes")
     received = bytearray()
-    with laptop.connected() as connection:
+    with guest.connected() as connection:
         assert connection.transport.remote_compression == "zlib@openssh.com"
         status = connection.execute(
             b"head -c 3000000 /dev/zero | tr '\\0' x", lambda _s, data: received.extend(data)
@@ -70,8 +70,8 @@ def test_compression_begins_after_the_login_and_carries_data(
     assert bytes(received) == b"x" * 3_000_000
 
 
-def test_a_probe_measures_an_answer(server: SSHServer, laptop: Laptop) -> None:
-    with laptop.connected() as connection:
+def test_a_probe_measures_an_answer(host: SSHServer, guest: Laptop) -> None:
+    with guest.connected() as connection:
         assert 0 < connection.probe(5) < 5
 
 
@@ -82,7 +82,7 @@ def test_probes_at_once_each_get_an_answer_while_keys_are_renewed(
     with laptop.connected() as connection:
         times: list[float] = []
         busy = threading.Thread(
-            target=connection.execute, args=(b"head -c 20000000 /dev/zero", lambda *_: None)
+            target=connection.execute, args=(b"head -c 5000000 /dev/zero", lambda *_: None)
         )
         busy.start()
         probes = [
@@ -96,27 +96,27 @@ def test_probes_at_once_each_get_an_answer_while_keys_are_renewed(
 
 
 def test_a_dead_line_is_found_within_the_deadline_though_it_still_looks_active(
-    server: SSHServer, laptop: Laptop
+    host: SSHServer, guest: Laptop
 ) -> None:
-    with laptop.connected() as connection:
+    with guest.connected() as connection:
         connection.probe(5)  # now the process that serves the session is there to be frozen
-        server.freeze_connections()
+        host.freeze_connections()
         began = time.monotonic()
         with pytest.raises(LinkLost, match="did not answer within 1 s"):
             connection.probe(1)
         assert 0.9 < time.monotonic() - began < 3
         assert connection.transport.is_active()
         assert not connection.wait_closed(0)
-        server.thaw_connections()
+        host.thaw_connections()
         assert connection.probe(5) < 5
 
 
 def test_a_probe_keeps_its_deadline_when_the_line_takes_nothing_any_more(
-    server: SSHServer, laptop: Laptop
+    host: SSHServer, guest: Laptop
 ) -> None:
-    with laptop.connected() as connection:
+    with guest.connected() as connection:
         connection.probe(5)  # now the process that serves the session is there to be frozen
-        server.freeze_connections()
+        host.freeze_connections()
         filling = threading.Thread(target=fill, args=(connection,), daemon=True)
         filling.start()
         filling.join(1)
@@ -127,7 +127,7 @@ def test_a_probe_keeps_its_deadline_when_the_line_takes_nothing_any_more(
         connection.close()
         filling.join(10)
         assert not filling.is_alive()
-        server.thaw_connections()
+        host.thaw_connections()
 
 
 def fill(connection: SSHConnection) -> None:
@@ -139,11 +139,9 @@ def fill(connection: SSHConnection) -> None:
         return
 
 
-def test_closing_ends_the_threads_at_once_and_twice_is_fine(
-    server: SSHServer, laptop: Laptop
-) -> None:
+def test_closing_ends_the_threads_at_once_and_twice_is_fine(host: SSHServer, guest: Laptop) -> None:
     before = set(threading.enumerate())
-    with laptop.connected() as connection:
+    with guest.connected() as connection:
         began = time.monotonic()
         connection.close()
         assert connection.wait_closed(2)
@@ -152,8 +150,8 @@ def test_closing_ends_the_threads_at_once_and_twice_is_fine(
     assert time.monotonic() - began < 3
 
 
-def test_an_idle_connection_costs_next_to_nothing(server: SSHServer, laptop: Laptop) -> None:
-    with laptop.connected():
+def test_an_idle_connection_costs_next_to_nothing(host: SSHServer, guest: Laptop) -> None:
+    with guest.connected():
         burnt = time.process_time()
         assert not threading.Event().wait(1)
         assert time.process_time() - burnt < 0.1
