@@ -174,7 +174,7 @@ def test_a_signal_reaches_the_command(host: Host, client: paramiko.Transport) ->
 def test_ctrl_c_in_a_terminal_interrupts_a_program(client: paramiko.Transport) -> None:
     shell = session(client)
     shell.get_pty("xterm")
-    shell.exec_command("trap 'echo caught; exit 3' INT; echo up $TERM; sleep 300")
+    shell.exec_command("trap 'echo caught; exit 3' INT; echo up $TERM; while :; do sleep 0.1; done")
     assert shell.recv(100) == b"up xterm\r\n"
     shell.sendall(b"\x03")
     assert (output(shell), ended(shell)) == (b"^Ccaught\r\n", 3)

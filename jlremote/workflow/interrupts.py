@@ -1,0 +1,39 @@
+"""Ctrl-C for a workflow that lasts: it must arrive, and it must not cut the cleaning up short."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+def let_ctrl_c_through() -> None:
+    """Take Ctrl-C even where a shell script's `&` has it ignored.
+
+    Ignored signals are inherited: with them no Ctrl-C would work in JupyterLab's terminals either.
+    """
+    if _in_main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Keep a second Ctrl-C from interrupting what takes a few seconds at most."""
+    if not _in_main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, _pass_over)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _pass_over(_number: int, _frame: FrameType | None) -> None:
+    pass

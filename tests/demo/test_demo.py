@@ -1,0 +1,260 @@
+"""`jlr demo` from end to end: JupyterLab answers, and afterwards nothing is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from typing import Protocol
+
+import pytest
+
+from tests.demo.person import (
+    Demo,
+    bare_path,
+    ignores,
+    processes_of,
+    start_demo,
+    traces,
+    wait_for_no_trace,
+)
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+from tests.sessions.parts import Session, failed
+
+
+class RunDemo(Protocol):
+    """Starts a demo; the arguments are those of `start_demo`."""
+
+    def __call__(self, *words: str, before: str = "") -> Demo: ...
+
+
+@pytest.fixture
+def machine() -> Iterator[Laptop]:
+    """A machine with nothing but Python: no engine, no `ssh`, no ssh configuration."""
+    laptop = Laptop()
+    laptop.environment["PATH"] = bare_path(laptop.folder / "bin")
+    del laptop.environment["JLR_SSH_CONFIG"]
+    yield laptop
+    stubborn = laptop.shut_down()
+    laptop.remove()
+    assert not stubborn
+
+
+@pytest.fixture
+def run_demo(machine: Laptop) -> Iterator[RunDemo]:
+    """Run `jlr demo`; what a failed test leaves is ended."""
+    demos: list[Demo] = []
+
+    def run(*words: str, before: str = "") -> Demo:
+        demos.append(start_demo(machine, *words, before=before))
+        return demos[-1]
+
+    yield run
+    for demo in demos:
+        demo.kill()
+
+
+@pytest.fixture
+def machine_with_engine(machine: Laptop, engine: Engine) -> Laptop:
+    """The same with the lab's engine."""
+    machine.environment |= {"PATH": os.environ["PATH"], "DOCKER_HOST": engine.url}
+    return machine
+
+
+def test_on_a_machine_with_only_python_a_kernel_answers_until_ctrl_c(
+    machine: Laptop, run_demo: RunDemo
+) -> None:
+    demo = run_demo()
+    session = demo.session()
+    assert (session.report["runtime"], session.report["state"]) == ("none", "up")
+    assert session.ask("api/status")["kernels"] == 0
+    with session.notebook("a.ipynb") as kernel:
+        assert kernel.run("6 * 7") == "42"
+        assert kernel.run("import os; print(os.getcwd())").strip() == str(machine.folder / "home")
+    demo.interrupt()
+    assert demo.end()[0] == 0
+    wait_for_no_trace(machine)
+
+
+def test_a_demo_ends_with_jlr_stop_from_another_terminal(
+    machine: Laptop, run_demo: RunDemo
+) -> None:
+    demo = run_demo()
+    session = demo.session()
+    listed = machine.jlr("url")
+    assert listed.stdout.strip() == session.url, listed
+    stopped = machine.jlr("stop")
+    assert (stopped.status, demo.end()[0]) == (0, 0), stopped
+    wait_for_no_trace(machine)
+
+
+def test_jlr_stop_spares_a_busy_kernel_and_ctrl_c_does_not(
+    machine: Laptop, run_demo: RunDemo
+) -> None:
+    demo = run_demo()
+    with demo.session().notebook("busy.ipynb") as kernel:
+        kernel.send("import time; time.sleep(600)")
+        wait_until(lambda: kernel_is_busy(machine), "the kernel's work")
+        failed(machine.jlr("stop"), 7, "busy.ipynb")
+        demo.interrupt()
+        assert demo.end()[0] == 0
+    wait_for_no_trace(machine)
+
+
+def kernel_is_busy(machine: Laptop) -> bool:
+    return '"busy"' in machine.jlr("status", "--json").stdout
+
+
+def test_a_closed_terminal_ends_the_demo(machine: Laptop, run_demo: RunDemo) -> None:
+    demo = run_demo()
+    demo.session()
+    demo.process.send_signal(signal.SIGHUP)
+    assert demo.end()[0] == 128 + signal.SIGHUP
+    wait_for_no_trace(machine)
+
+
+def test_a_second_ctrl_c_does_not_cut_the_cleaning_short(
+    machine: Laptop, run_demo: RunDemo
+) -> None:
+    demo = run_demo()
+    demo.session()
+    demo.interrupt()
+    wait_until(lambda: not processes_of(machine, "jupyterlab"), "the end of Jupyter")
+    demo.interrupt()
+    assert demo.end()[0] == 0
+    wait_for_no_trace(machine)
+
+
+def test_ctrl_c_ends_a_demo_that_is_still_starting(machine: Laptop, run_demo: RunDemo) -> None:
+    demo = run_demo()
+    wait_until(lambda: bool(processes_of(machine, "jupyterlab")), "the launch of Jupyter", 60)
+    demo.interrupt()
+    assert demo.end()[0] == 130
+    wait_for_no_trace(machine)
+
+
+def test_ctrl_c_works_where_a_script_has_put_the_demo_into_the_background(
+    machine: Laptop, run_demo: RunDemo
+) -> None:
+    """A shell without job control makes what it starts with `&` ignore Ctrl-C, and what that
+    starts in turn: no Ctrl-C would work in JupyterLab's terminals either."""
+    demo = run_demo(before="trap '' INT")
+    demo.session()
+    servers = processes_of(machine, "jupyterlab")
+    assert servers
+    assert not any(ignores(server, signal.SIGINT) for server in servers)
+    demo.interrupt()
+    assert demo.end()[0] == 0
+    wait_for_no_trace(machine)
+
+
+def test_a_second_demo_says_that_one_runs(machine: Laptop, run_demo: RunDemo) -> None:
+    demo = run_demo()
+    demo.session()
+    failed(machine.jlr("demo", "--no-browser"), 7, "a demo runs already", "jlr stop")
+    demo.interrupt()
+    assert demo.end()[0] == 0
+    wait_for_no_trace(machine)
+
+
+def test_the_next_demo_clears_up_after_one_that_was_killed(
+    machine: Laptop, run_demo: RunDemo
+) -> None:
+    killed = run_demo()
+    killed.session()
+    killed.kill()
+    left = processes_of(machine, "jupyterlab")
+    assert left, "nothing to clear up"
+    demo = run_demo()
+    session = demo.session()
+    assert not any(process.is_running() for process in left)
+    assert session.ask("api/status")["kernels"] == 0
+    demo.interrupt()
+    assert demo.end()[0] == 0
+    wait_for_no_trace(machine)
+
+
+def test_a_link_that_is_killed_is_replaced_and_the_url_goes_on(
+    machine: Laptop, run_demo: RunDemo
+) -> None:
+    demo = run_demo()
+    session = demo.session()
+    born = session.born()
+    (link,) = processes_of(machine, "jlremote.link")
+    link.kill()
+    wait_until(lambda: answers(session), "the next link", 30)
+    assert session.born() == born
+    demo.interrupt()
+    assert demo.end()[0] == 0
+    wait_for_no_trace(machine)
+
+
+def answers(session: Session) -> bool:
+    try:
+        return bool(session.born())
+    except OSError:
+        return False
+
+
+def test_without_the_extra_the_demo_says_what_to_install(machine: Laptop) -> None:
+    hidden = (
+        "import sys; sys.modules['asyncssh'] = None\n"
+        "from jlremote.__main__ import main; sys.exit(main())"
+    )
+    refused = machine.run(sys.executable, "-c", hidden, "demo")
+    failed(refused, 1, "`asyncssh`", "pip install 'jlremote[demo]'")
+
+
+def test_an_image_without_a_container_is_refused(machine: Laptop) -> None:
+    failed(machine.jlr("demo", "--image", "x", "--runtime", "none"), 2, "--image")
+
+
+def test_a_wanted_container_without_an_engine_is_an_error(machine: Laptop) -> None:
+    failed(machine.jlr("demo", "--runtime", "docker"), 1, "there is no `docker`")
+    assert not traces(machine)
+
+
+@pytest.mark.parametrize("words", [(), ("--image", "lab/jupyter")], ids=["found", "named"])
+def test_with_an_engine_jupyter_runs_in_a_container_that_is_removed_at_the_end(
+    machine_with_engine: Laptop, engine: Engine, words: tuple[str, ...], run_demo: RunDemo
+) -> None:
+    before = containers(engine)
+    demo = run_demo(*words)
+    session = demo.session()
+    assert (session.report["runtime"], session.report["container"]) == ("docker", session.name)
+    assert session.name in containers(engine) - before
+    with session.notebook("a.ipynb") as kernel:
+        assert kernel.run("open('made here', 'w').write('x'), 6 * 7") == "(1, 42)"
+    made = machine_with_engine.folder / "home" / "made here"
+    assert (made.read_text(), made.stat().st_uid) == ("x", os.getuid())
+    demo.interrupt()
+    assert demo.end()[0] == 0
+    assert session.name not in containers(engine)
+    wait_for_no_trace(machine_with_engine)
+
+
+def containers(engine: Engine) -> set[str]:
+    return set(engine.docker("ps", "--all", "--format", "{{.Names}}").split())
+
+
+def test_jlr_stop_ends_a_demo_in_a_container_too(
+    machine_with_engine: Laptop, engine: Engine, run_demo: RunDemo
+) -> None:
+    demo = run_demo()
+    name = demo.session().name
+    stopped = machine_with_engine.jlr("stop", name)
+    assert (stopped.status, demo.end()[0]) == (0, 0), stopped
+    assert name not in containers(engine)
+    wait_for_no_trace(machine_with_engine)
+
+
+def test_an_image_without_jupyterlab_is_an_error_and_nothing_is_left(
+    machine_with_engine: Laptop, engine: Engine
+) -> None:
+    before = containers(engine)
+    failed(machine_with_engine.jlr("demo", "--image", "lab/plain"), 6, "JupyterLab")
+    assert containers(engine) - before == set()
+    wait_for_no_trace(machine_with_engine)
