@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import click
 
 from jlremote.cli.invocation import Invocation
 from jlremote.errors import JlrError
 from jlremote.storage.session_names import session_names
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 def hosts(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -28,6 +32,25 @@ def sessions(_context: click.Context, _parameter: click.Parameter, incomplete: s
     short = [name for _, name in known if times[name] == 1]
     long = [f"{host}/{name}" for host, name in known if incomplete or times[name] > 1]
     return [name for name in (*short, *long) if name.startswith(incomplete)]
+
+
+def folders(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem[str]]:
+    """Let the shell complete a folder; click's own type would look into one that may be dead."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="dir")]
+
+
+def mounts(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete a folder where something is mounted."""
+    from jlremote.storage.mounts import load_all
+
+    try:
+        return [record.local for record in load_all() if record.local.startswith(incomplete)]
+    except JlrError:
+        return []
 
 
 def containers(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -17,6 +17,8 @@ COMMANDS = {
     "status": ("sessions:status", "Show one session in full."),
     "logs": ("logs:logs", "Show the log of a session's Jupyter server."),
     "stop": ("stop:stop", "Stop a session, and its container if you say so."),
+    "mount": ("mount:mount", "Show a folder of the host as one of this machine."),
+    "unmount": ("mount:unmount", "Take such a folder away again."),
     "disconnect": ("disconnect:disconnect", "End the connection to a host; work there goes on."),
     "demo": ("demo:demo", "Try jlr on this machine, without a server."),
     "completion": ("completion:completion", "Print the completion script for your shell."),

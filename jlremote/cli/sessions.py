@@ -41,6 +41,7 @@ def list_sessions(invocation: Invocation, host: str | None, as_json: bool) -> No
         answer_json([report.to_json() for report in found])
     elif found:
         tables.show_table(_HEADINGS, [tables.session_row(report) for report in found])
+        _show_mounts(found)
     else:
         context.progress.note("no sessions; `jlr start HOST CONTAINER` makes one")
 
@@ -88,3 +89,13 @@ def _show(report: SessionReport) -> None:
         rows = [(k.notebook, k.state, tables.ago(k.last_activity)) for k in report.kernels]
         answer("")
         tables.show_table(("NOTEBOOK", "STATE", "SINCE"), rows)
+    _show_mounts([report])
+
+
+def _show_mounts(reports: list[SessionReport]) -> None:
+    from jlremote.cli import tables
+
+    mounts = [mount for report in reports for mount in report.mounts]
+    if mounts:
+        answer("")
+        tables.show_table(tables.MOUNT_HEADINGS, [tables.mount_row(mount) for mount in mounts])

@@ -15,7 +15,9 @@ from jlremote.cli.terminal import answer, watched
 from jlremote.text import one_line
 
 if TYPE_CHECKING:
-    from jlremote.workflow.report import Kernel, SessionReport
+    from jlremote.workflow.report import Kernel, MountReport, SessionReport
+
+MOUNT_HEADINGS = ("MOUNTED AT", "FOLDER", "SESSION", "STATE", "WHY")
 
 _STATE_STYLES = {
     "up": "green",
@@ -71,6 +73,12 @@ def session_row(report: SessionReport) -> tuple[str, ...]:
     kernels = kernels_in_short(report.kernels)
     image = report.image or ("no container" if report.runtime == "none" else "-")
     return (report.name, report.host, report.state, kernels, port, report.gpus or "-", image)
+
+
+def mount_row(report: MountReport) -> tuple[str, ...]:
+    """Return a mount's line of a list."""
+    shown = f"{report.host}:{report.remote}"
+    return (report.local, shown, report.session, report.state, report.detail or "")
 
 
 def kernels_in_short(kernels: Sequence[Kernel] | None) -> str:

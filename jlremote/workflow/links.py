@@ -12,7 +12,9 @@ from jlremote.jupyter.locate import survey
 from jlremote.link.client import Link
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
+from jlremote.storage.mounts import MountRecord
 from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow import mounted
 from jlremote.workflow.context import Context
 
 
@@ -34,6 +36,7 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
             here = (record.host, _config(record)) == (host, config)
             if here and record.forwarded and record.name != without:
                 _bring_back(link, record, context)
+        mounted.bring_back(link, config)
 
     return Link(
         host,
@@ -48,6 +51,11 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
 def link_of(record: SessionRecord, context: Context) -> Link:
     """Return the link to a session's host, by the ssh configuration that it was started with."""
     return link_to(record.host, replace(context, ssh_config=_config(record)))
+
+
+def link_to_mount(record: MountRecord, context: Context) -> Link:
+    """Return the link that a mount goes over."""
+    return link_to(record.host, replace(context, ssh_config=mounted.config(record)))
 
 
 def _config(record: SessionRecord) -> Path | None:

@@ -16,6 +16,7 @@ from jlremote.link.states import State
 from jlremote.questions import Question
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow import mount_listing
 from jlremote.workflow.context import Context
 from jlremote.workflow.links import link_of
 from jlremote.workflow.report import Kernel, SessionReport
@@ -46,7 +47,7 @@ def reports(context: Context, host: str | None = None) -> list[SessionReport]:
     with ThreadPoolExecutor(HOSTS_AT_ONCE) as pool:
         answers = pool.map(lambda together: _reports_of(together, quiet), by_link.values())
         found = {(r.host, r.name): r for answer in answers for r in answer}
-    return [found[record.host, record.name] for record in records]
+    return _with_mounts([found[record.host, record.name] for record in records], quiet)
 
 
 def report(selector: str | None, context: Context) -> SessionReport:
@@ -57,8 +58,8 @@ def report(selector: str | None, context: Context) -> SessionReport:
     """
     record = sessions.choose(selector)
     if not record.forwarded:
-        return _plain(record, "stopped", None)
-    return next(iter(_reports_of([record], context)))
+        return _with_mounts([_plain(record, "stopped", None)], context)[0]
+    return _with_mounts(_reports_of([record], context), context)[0]
 
 
 def _reports_of(records: Sequence[SessionRecord], context: Context) -> list[SessionReport]:
@@ -71,6 +72,14 @@ def _reports_of(records: Sequence[SessionRecord], context: Context) -> list[Sess
     except (Unreachable, Usage) as gone:  # usage: the ssh config may be gone by now
         return [_plain(record, _state_without(link), gone) for record in records]
     return [_report_of(link, status, record) for record in records]
+
+
+def _with_mounts(found: list[SessionReport], context: Context) -> list[SessionReport]:
+    mounted = mount_listing.reports(context, connect=False)
+    return [
+        replace(r, mounts=tuple(m for m in mounted if (m.host, m.session) == (r.host, r.name)))
+        for r in found
+    ]
 
 
 def _state_without(link: Link) -> str:

@@ -22,6 +22,33 @@ class Kernel:
 
 
 @dataclass(frozen=True)
+class MountReport:
+    """A mount as it is right now.
+
+    Attributes:
+        local: absolute path of the folder here.
+        host: what was typed after `ssh`.
+        remote: absolute path of the folder on the host.
+        session: the session's name.
+        read_only: whether nothing can be changed through it.
+        state: `up`, the state of a link that is not, `dead` or `unmounted`.
+        detail: one sentence that says why, where the state is not `up`.
+    """
+
+    local: str
+    host: str
+    remote: str
+    session: str
+    read_only: bool
+    state: str
+    detail: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable form that `--json` prints."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
 class SessionReport:
     """A session as it is right now.
 
@@ -37,6 +64,7 @@ class SessionReport:
         image: the container's image as the engine names it.
         gpus: the GPUs as the engine was asked for them (`all`, `0,2`, …), `None` for none.
         kernels: what runs, `None` when nobody could be asked.
+        mounts: what of it is mounted on this machine.
         started_here: whether this very call launched the Jupyter server.
     """
 
@@ -51,6 +79,7 @@ class SessionReport:
     image: str | None = None
     gpus: str | None = None
     kernels: tuple[Kernel, ...] | None = None
+    mounts: tuple[MountReport, ...] = ()
     started_here: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -58,4 +87,6 @@ class SessionReport:
         fields = ("name", "host", "container", "runtime", "state", "detail", "url", "local_port")
         kernels = None if self.kernels is None else [vars(kernel) for kernel in self.kernels]
         facts = {field: getattr(self, field) for field in fields}
-        return facts | {"image": self.image, "gpus": self.gpus, "kernels": kernels}
+        mounts = [mount.to_json() for mount in self.mounts]
+        asked = {"image": self.image, "gpus": self.gpus, "kernels": kernels}
+        return facts | asked | {"mounts": mounts}

@@ -18,7 +18,7 @@ from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow import browser
+from jlremote.workflow import browser, unmount
 from jlremote.workflow.context import Context
 from jlremote.workflow.links import link_of
 from jlremote.workflow.requests import StopRequest
@@ -74,6 +74,7 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
         _refuse_if_busy(record, server, forward, request)
         with context.progress.step("Stop JupyterLab"):
             done.append(_end_server(host, runtime, record, server, forward, request))
+    done += unmount.unmount_session(record.host, record.name, context, force=request.force)
     if host.unforward(record.name):
         done.append(f"released port {record.local_port}")
     if found.container is not None and runtime.engine:

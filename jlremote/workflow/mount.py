@@ -1,0 +1,206 @@
+"""`jlr mount`: a folder of the host as a folder of the laptop."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from filelock import FileLock
+
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.link.client import Link
+from jlremote.mounts import sshfs
+from jlremote.mounts.system import System, this_system
+from jlremote.storage import mounts, sessions
+from jlremote.storage.mounts import MountRecord
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow import mounted, project_folder, unmount
+from jlremote.workflow.context import Context
+from jlremote.workflow.links import link_of
+from jlremote.workflow.report import MountReport
+
+
+@dataclass(frozen=True)
+class MountRequest:
+    """`jlr mount LOCAL [SESSION]`.
+
+    Attributes:
+        local: where it is to appear.
+        session: whose folder, the latest session by default.
+        remote: which folder, the session's project folder by default.
+        on_host: whether `remote` is a path of the host and not of the container.
+        read_only: whether nothing can be changed through it.
+        nonempty: whether a folder with something in it may be covered.
+    """
+
+    local: str
+    session: str | None = None
+    remote: str | None = None
+    on_host: bool = False
+    read_only: bool = False
+    nonempty: bool = False
+
+
+def mount(request: MountRequest, context: Context) -> MountReport:
+    """Mount a folder of a session's host; one that is mounted already stays as it is.
+
+    Raises:
+        Usage: the place is taken, or not empty.
+        NotFound: there is no such session, or no such folder on the host.
+        JlrError: sshfs is missing, or did not mount.
+    """
+    system = this_system()
+    program = system.sshfs()
+    local = mounted.place(request.local, system)
+    with FileLock(mounts.lock(), mode=0o600):
+        known = mounted.find(local, system)
+        if _stays(request, local, known, system):
+            assert known is not None
+            context.progress.note(f"`{local}` is mounted already")
+            return _report(known)
+        session = _session(request, known)
+        link = link_of(session, context)
+        with context.progress.step(f"Connect to {session.host}"):
+            link.status(connect=True)
+        with context.progress.step("Find the folder"):
+            record = _record(request, local, known, link, session, context)
+        if known is not None:
+            unmount.clear(known, context)
+        if (doubt := sshfs.warning(program)) is not None:
+            context.progress.note(doubt)
+        with context.progress.step(f"Mount {record.host}:{record.remote}"), ExitStack() as undo:
+            _mount(program, record, link, system, undo, nonempty=request.nonempty)
+            undo.pop_all()
+    return _report(record)
+
+
+def _stays(request: MountRequest, local: str, known: MountRecord | None, system: System) -> bool:
+    """Return whether what is asked for is there already.
+
+    Raises:
+        Usage: something else is there.
+    """
+    if not any(point.path == local for point in system.mounted()):
+        return False
+    if known is None:
+        raise Usage(
+            f"something else is mounted at `{local}`",
+            hint=f"`fusermount3 -u {local}` unmounts it, or choose another folder",
+        )
+    if not mounted.is_served(known):
+        return False
+    other = request.remote is not None or request.session not in (
+        *(None, known.session),
+        f"{known.host}/{known.session}",
+    )
+    if other or (request.read_only and not known.read_only):
+        raise Usage(
+            f"`{local}` shows `{known.host}:{known.remote}` already",
+            hint=f"`jlr unmount {local}` first",
+        )
+    return True
+
+
+def _session(request: MountRequest, known: MountRecord | None) -> SessionRecord:
+    """Return the session that was named, else the one that was mounted here last."""
+    if request.session is None and request.remote is None and known is not None:
+        same = sessions.find(known.host, known.session)
+        if same is not None:
+            return same
+    return sessions.choose(request.session)
+
+
+def _record(
+    request: MountRequest,
+    local: str,
+    known: MountRecord | None,
+    link: Link,
+    session: SessionRecord,
+    context: Context,
+) -> MountRecord:
+    again = known is not None and request.session is None and request.remote is None
+    wanted = known.remote if known is not None and again else request.remote
+    on_host = request.on_host or again
+    folder = project_folder.find(link, session, wanted, local, on_host=on_host)
+    if not folder.writable and not request.read_only:
+        context.progress.note(f"you may not make files in `{folder.path}` on `{session.host}`")
+    return MountRecord(
+        local=local,
+        remote=folder.path,
+        host=session.host,
+        session=session.name,
+        ssh_config=session.ssh_config,
+        read_only=request.read_only,
+        made=False,
+    )
+
+
+def _mount(
+    program: str,
+    record: MountRecord,
+    link: Link,
+    system: System,
+    undo: ExitStack,
+    *,
+    nonempty: bool,
+) -> None:
+    """Make the folder, run sshfs on it, and remember that; `undo` takes all of it back."""
+    made = _prepare(record.local, nonempty=nonempty)
+    if made:
+        undo.callback(Path(record.local).rmdir)
+    record = replace(record, made=made)
+    mounts.save(record)  # first, so that a mount of ours is always known
+    undo.callback(mounts.delete, record)
+    link.mount(record.name)
+    undo.callback(link.unmount, record.name)
+    mounting = sshfs.Mounting(
+        record.name, link.mount_door, record.host, record.remote, record.local, record.read_only
+    )
+    command = sshfs.argv(program, mounting, system.options)
+    complaint = sshfs.start(command, sshfs.environment(mounting))
+    if complaint is not None or not mounted.is_mounted(record, system):
+        raise _failed(record, link, complaint)
+
+
+def _prepare(local: str, *, nonempty: bool) -> bool:
+    """Make the local folder, or see that it is fit; return whether it was made."""
+    folder = Path(local)
+    try:
+        folder.mkdir(mode=0o700, parents=True)
+    except FileExistsError:
+        if not folder.is_dir():
+            raise Usage(f"`{local}` is a file", hint="choose a folder") from None
+    except OSError as error:
+        raise JlrError(f"cannot make `{local}`: {(error.strerror or '').lower()}") from error
+    else:
+        return True
+    with os.scandir(folder) as entries:
+        if not nonempty and any(entries):
+            raise Usage(
+                f"`{local}` is not empty, and the mount would hide what is in it",
+                hint="choose another folder, or `--nonempty`",
+            )
+    return False
+
+
+def _failed(record: MountRecord, link: Link, complaint: str | None) -> JlrError:
+    status = link.status().mount(record.name)
+    reason = (status.failure if status else None) or complaint or "it gives no reason"
+    hint = None
+    if "fusermount" in reason and "not permitted" in reason:
+        hint = "your system administrator may have closed FUSE to users: see `/etc/fuse.conf`"
+    failure = NotFound if "no such file" in reason.lower() else JlrError
+    return failure(f"sshfs did not mount `{record.host}:{record.remote}`: {reason}", hint=hint)
+
+
+def _report(record: MountRecord) -> MountReport:
+    return MountReport(
+        local=record.local,
+        host=record.host,
+        remote=record.remote,
+        session=record.session,
+        read_only=record.read_only,
+        state="up",
+    )

@@ -1,0 +1,256 @@
+"""A mounted folder is one's own folder: every change arrives on the other side."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.lab.laptop import Laptop
+from tests.mounts.parts import Desk, LoginCounter, attempt, own
+
+MEGABYTES = int(os.environ.get("JLR_TEST_MOUNT_MB", "256"))
+
+
+def test_what_is_made_changed_renamed_and_deleted_here_is_so_on_the_host(desk: Desk) -> None:
+    desk.mount()
+    file = desk.local / "train.py"
+    file.write_bytes(b"print(1)\n")
+    assert desk.has_project("train.py", b"print(1)\n")
+    with file.open("ab") as more:
+        more.write(b"print(2)\n")
+    assert desk.has_project("train.py", b"print(1)\nprint(2)\n")
+    folder = desk.local / "old"
+    folder.mkdir()
+    file.rename(folder / "first.py")
+    assert desk.has_project("old/first.py", b"print(1)\nprint(2)\n")
+    (folder / "first.py").unlink()
+    folder.rmdir()
+    assert list(desk.project.iterdir()) == []
+
+
+def test_an_editor_that_replaces_a_file_replaces_it_on_the_host(desk: Desk) -> None:
+    (desk.project / "notes.md").write_text("old")
+    own(desk.account, desk.project)
+    desk.mount()
+    draft = desk.local / ".notes.md.swp"
+    draft.write_text("new")
+    draft.replace(desk.local / "notes.md")
+    assert desk.has_project("notes.md", b"new")
+    assert [path.name for path in desk.project.iterdir()] == ["notes.md"]
+
+
+def test_what_changes_on_the_host_is_seen_here(desk: Desk) -> None:
+    desk.mount()
+    own(desk.account, _write(desk.project / "log.txt", b"epoch 1"))
+    assert (desk.local / "log.txt").read_bytes() == b"epoch 1"
+
+
+def test_large_files_arrive_whole_both_ways(desk: Desk, tmp_path: Path) -> None:
+    desk.mount()
+    up, down = tmp_path / "up", tmp_path / "down"
+    block = os.urandom(1 << 20)
+    with up.open("wb") as file:
+        for number in range(MEGABYTES):
+            file.write(block[number:] + block[:number])
+    assert attempt("cp", str(up), str(desk.local / "big"), patience=280).error == 0
+    assert attempt("cp", str(desk.local / "big"), str(down), patience=280).error == 0
+    expected = _digest(up)
+    assert _digest(desk.project / "big") == expected
+    assert _digest(down) == expected
+
+
+def test_files_are_the_persons_own_and_nobody_else_may_look(desk: Desk) -> None:
+    own(desk.account, _write(desk.project / "mine", b"x"))
+    program = own(desk.account, _write(desk.project / "program", b"#!/bin/sh\n"))
+    program.chmod(0o4755)
+    desk.mount()
+    assert (desk.local / "mine").stat().st_uid == os.getuid()
+    assert desk.project.stat().st_uid == desk.account.uid != os.getuid()
+    [line] = [line for line in _mountinfo() if f" {desk.local} " in line]
+    options = line.split(" - ")[0].split()[5].split(",")
+    assert {"nosuid", "nodev"} <= set(options)
+    assert "allow_other" not in line
+    look = attempt(
+        "setpriv", f"--reuid={desk.account.uid}", "--clear-groups", "ls", str(desk.local)
+    )
+    assert look.error != 0
+
+
+def test_links_that_lead_out_of_the_mount_are_not_followed(desk: Desk) -> None:
+    (desk.project / "inside").symlink_to("target")
+    own(desk.account, _write(desk.project / "target", b"here"))
+    (desk.project / "secrets").symlink_to("/etc/hostname")
+    (desk.project / "above").symlink_to("../../etc/hostname")
+    desk.mount()
+    assert (desk.local / "inside").read_bytes() == b"here"
+    for name in ("secrets", "above"):
+        with pytest.raises(PermissionError):
+            (desk.local / name).read_bytes()
+
+
+def test_a_read_only_mount_refuses_every_change(desk: Desk) -> None:
+    own(desk.account, _write(desk.project / "data", b"x"))
+    desk.mount("--remote", "project", "--read-only")
+    assert (desk.local / "data").read_bytes() == b"x"
+    with pytest.raises(OSError, match="Read-only"):
+        (desk.local / "new").write_bytes(b"")
+    with pytest.raises(OSError, match="Read-only"):
+        (desk.local / "data").unlink()
+
+
+def test_the_folder_is_made_and_goes_with_the_mount(desk: Desk) -> None:
+    assert not desk.local.exists()
+    desk.mount()
+    desk.unmount()
+    assert not desk.is_mounted()
+    assert not desk.local.exists()
+    assert desk.sshfs() == []
+
+
+def test_a_folder_that_was_there_stays(desk: Desk) -> None:
+    desk.local.mkdir()
+    desk.mount()
+    desk.unmount()
+    assert desk.local.is_dir()
+
+
+def test_a_folder_with_something_in_it_is_covered_only_when_told_so(desk: Desk) -> None:
+    desk.local.mkdir()
+    _write(desk.local / "mine", b"x")
+    refusal = desk.mount(code=2)
+    assert "not empty" in refusal.stderr
+    assert "--nonempty" in refusal.stderr
+    assert not desk.is_mounted()
+    desk.mount("--remote", "project", "--nonempty")
+    assert not (desk.local / "mine").exists()
+    desk.unmount()
+    assert (desk.local / "mine").read_bytes() == b"x"
+
+
+def test_a_file_is_no_place_to_mount(desk: Desk) -> None:
+    _write(desk.local, b"x")
+    assert "is a file" in desk.mount(code=2).stderr
+
+
+def test_mounting_again_changes_nothing(desk: Desk) -> None:
+    desk.mount()
+    sshfs = [process.pid for process in desk.sshfs()]
+    assert "mounted already" in desk.jlr("mount", str(desk.local)).stderr
+    assert [process.pid for process in desk.sshfs()] == sshfs
+    assert desk.unmount().stdout == f"unmounted {desk.local}\n"
+
+
+def test_another_folder_is_not_mounted_over_a_mount(desk: Desk) -> None:
+    desk.mount()
+    assert "already" in desk.mount("--remote", "elsewhere", code=2).stderr
+    inside = desk.jlr("mount", str(desk.local / "sub"), "--remote", "project", code=2)
+    assert "in a mount itself" in inside.stderr
+
+
+def test_a_folder_that_is_missing_on_the_host_is_named(desk: Desk) -> None:
+    refusal = desk.mount("--remote", "nowhere", code=6)
+    assert "~/nowhere" in refusal.stderr
+    assert not desk.local.exists()
+    assert desk.states() == []
+
+
+def test_without_a_folder_that_of_the_same_name_is_mounted(desk: Desk) -> None:
+    """The session's server does not run, so nobody can be asked what its folder is."""
+    local = desk.local.with_name("project")
+    own(desk.account, _write(desk.project / "x", b"1"))
+    desk.jlr("mount", str(local))
+    assert (local / "x").read_bytes() == b"1"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "with blanks  two",
+        "comma,colon:equals=",
+        "-o allow_other",
+        "quote'double\"dollar$(id)`id`",
+        "back\\slash",
+        "ünï-日本",
+        "*?[x]#%~",
+    ],
+)
+def test_a_name_of_any_kind_works_on_both_sides(desk: Desk, name: str) -> None:
+    remote = desk.project / name
+    remote.mkdir()
+    own(desk.account, _write(remote / "file", b"x"))
+    own(desk.account, remote)
+    local = desk.laptop.folder / "home" / name
+    desk.jlr("mount", "--remote", f"project/{name}", "--", str(local))
+    assert (local / "file").read_bytes() == b"x"
+    [report] = json.loads(desk.jlr("mount", "--json").stdout)
+    assert (report["local"], report["remote"]) == (str(local), str(remote))
+    assert report["state"] == "up"
+    desk.jlr("unmount", "--", str(local))
+    assert not desk.is_mounted(local)
+
+
+def test_a_name_with_control_characters_is_refused(desk: Desk) -> None:
+    desk.jlr("mount", str(desk.local) + "\n", "--remote", "project", code=2)
+    (desk.project / "a\nb").mkdir()
+    assert "control characters" in desk.mount("--remote", "project/a\nb", code=2).stderr
+
+
+def test_an_sshfs_with_known_holes_is_warned_about(desk: Desk) -> None:
+    said = desk.mount().stderr
+    assert "CVE-2026-47187" in said
+    assert "CVE-2026-48711" in said
+
+
+def test_without_sshfs_the_line_to_install_it_is_shown(desk: Desk, tmp_path: Path) -> None:
+    jlr = Path(desk.laptop.environment["PATH"].split(":")[0]) / "jlr"
+    for name in ("sh", "ssh"):
+        (tmp_path / name).symlink_to(f"/usr/bin/{name}")
+    desk.laptop.environment["PATH"] = str(tmp_path)
+    missing = desk.laptop.run(str(jlr), "mount", str(desk.local))
+    assert missing.status == 1
+    assert "sudo apt install sshfs" in missing.stderr
+
+
+def test_one_login_serves_commands_and_mounts(desk: Desk, logins: LoginCounter) -> None:
+    desk.mount()
+    other = desk.local.with_name("other")
+    desk.jlr("mount", str(other), "--remote", "project")
+    (other / "x").write_bytes(b"x")
+    assert (desk.local / "x").read_bytes() == b"x"
+    assert logins() == 1
+
+
+def test_the_way_to_the_link_is_open_to_nobody_else(desk: Desk) -> None:
+    desk.mount()
+    [door] = desk.laptop.folder.rglob("*.sftp")
+    assert stat.S_ISSOCK(door.stat().st_mode)
+    assert stat.S_IMODE(door.parent.stat().st_mode) == 0o700
+
+
+def test_a_link_that_nobody_needs_leaves_when_its_last_mount_is_gone(
+    desk: Desk, laptop: Laptop
+) -> None:
+    laptop.environment["JLR_LINK_IDLE"] = "1"
+    desk.mount()
+    link = desk.link()
+    desk.unmount()
+    link.wait(timeout=20)
+
+
+def _write(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _mountinfo() -> list[str]:
+    return Path("/proc/self/mountinfo").read_text("utf-8").splitlines()

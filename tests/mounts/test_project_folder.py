@@ -1,0 +1,115 @@
+"""Without being told, jlr finds the session's folder on the host behind its volumes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jlremote.runtimes.contract import Container, Volume
+from jlremote.workflow.project_folder import host_path
+from tests.lab.containers import ContainerFactory
+from tests.mounts.parts import Desk, own, remember_session
+
+VOLUMES = (
+    Volume("/home/me/proj", "/workspace"),
+    Volume("/raid/me", "/workspace/data"),
+    Volume("/srv/all", "/srv/"),
+)
+
+
+@pytest.mark.parametrize(
+    ("inside", "outside"),
+    [
+        ("/workspace", "/home/me/proj"),
+        ("/workspace/src/../src/x", "/home/me/proj/src/x"),
+        ("/workspace/data", "/raid/me"),
+        ("/workspace/data/train", "/raid/me/train"),
+        ("/workspace/data2", "/home/me/proj/data2"),
+        ("/srv", "/srv/all"),
+        ("/srv/a b", "/srv/all/a b"),
+        ("/workspaces", None),
+        ("/workspace/../etc", None),
+        ("/", None),
+    ],
+)
+def test_a_path_goes_through_the_volume_that_is_nearest(inside: str, outside: str | None) -> None:
+    container = Container(id="", name="c", running=True, started_at="", volumes=VOLUMES)
+    assert host_path(container, inside) == outside
+
+
+def test_the_folder_behind_the_working_folder_is_mounted(
+    desk: Desk, container: ContainerFactory
+) -> None:
+    (desk.project / "sub").mkdir()
+    own(desk.account, desk.project)
+    volume = f"--volume={desk.project}:/work"
+    made = container("lab/plain", options=(volume, "--workdir=/work/sub"))
+    remember_session(desk.laptop, made.name, "docker")
+    desk.jlr("mount", str(desk.local), made.name)
+    (desk.local / "x").write_bytes(b"x")
+    assert made.execute("cat", "/work/sub/x") == "x"
+    assert desk.has_project("sub/x", b"x")
+
+
+def test_stop_unmounts_what_the_session_mounted(desk: Desk, container: ContainerFactory) -> None:
+    made = container("lab/plain", options=(f"--volume={desk.project}:/work", "--workdir=/work"))
+    other = desk.local.with_name("other")
+    remember_session(desk.laptop, made.name, "docker")
+    desk.jlr("mount", str(desk.local), made.name)
+    desk.jlr("mount", str(other), "bare", "--remote", "project")
+    assert f"unmounted {desk.local}" in desk.jlr("stop", made.name).stdout
+    assert not desk.is_mounted()
+    assert desk.is_mounted(other)
+
+
+def test_a_path_in_the_container_is_found_on_the_host(
+    desk: Desk, container: ContainerFactory
+) -> None:
+    (desk.project / "deep").mkdir()
+    own(desk.account, desk.project)
+    made = container("lab/plain", options=(f"--volume={desk.project}:/data",))
+    remember_session(desk.laptop, made.name, "docker")
+    desk.jlr("mount", str(desk.local), made.name, "--remote", "/data/deep")
+    (desk.local / "x").write_bytes(b"x")
+    assert desk.has_project("deep/x", b"x")
+
+
+def test_a_path_that_is_only_in_the_container_is_refused_with_its_volumes(
+    desk: Desk, container: ContainerFactory
+) -> None:
+    made = container("lab/plain", options=(f"--volume={desk.project}:/data",))
+    remember_session(desk.laptop, made.name, "docker")
+    refusal = desk.jlr("mount", str(desk.local), made.name, "--remote", "/opt", code=6).stderr
+    assert "in none of the volumes" in refusal
+    assert f"/data (on the host {desk.project})" in refusal
+    assert "--on-host" in refusal
+    desk.jlr("mount", str(desk.local), made.name, "--remote", "/opt", "--on-host")
+
+
+def test_a_volume_of_the_engine_is_out_of_reach_and_the_advice_says_why(
+    desk: Desk, container: ContainerFactory
+) -> None:
+    made = container("lab/plain", options=("--volume=/work", "--workdir=/work"))
+    remember_session(desk.laptop, made.name, "docker")
+    refusal = desk.jlr("mount", str(desk.local), made.name, code=6).stderr
+    assert "only root may look" in refusal
+
+
+def test_a_container_without_volumes_leaves_the_folder_of_the_same_name(
+    desk: Desk, container: ContainerFactory
+) -> None:
+    made = container("lab/plain")
+    remember_session(desk.laptop, made.name, "docker")
+    refusal = desk.jlr("mount", str(desk.local), made.name, code=6).stderr
+    assert "no folder `~/proj`" in refusal
+    local = desk.local.with_name("project")
+    desk.jlr("mount", str(local), made.name)
+    (local / "x").write_bytes(b"x")
+    assert desk.has_project("x", b"x")
+
+
+def test_a_tilde_that_the_shell_took_for_its_own_is_explained(desk: Desk) -> None:
+    home = Path(desk.laptop.environment["HOME"])
+    refusal = desk.jlr("mount", str(desk.local), "--remote", str(home / "data"), code=6).stderr
+    assert "in quotes" in refusal

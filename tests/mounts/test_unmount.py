@@ -1,0 +1,153 @@
+"""A mount can be taken away in every state, and whoever keeps it is named."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.lab.line import Line
+from tests.mounts.parts import Desk, attempt, until, works
+
+
+@contextmanager
+def a_shell_in(desk: Desk) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program that works in the mount."""
+    with subprocess.Popen(("sleep", "300"), cwd=desk.local) as shell:
+        until(lambda: Path(f"/proc/{shell.pid}/cwd").readlink() == desk.local, "its start")
+        yield shell
+        shell.kill()
+
+
+def test_a_busy_mount_stays_and_its_user_is_named(desk: Desk) -> None:
+    desk.mount()
+    with a_shell_in(desk) as shell:
+        refusal = desk.unmount(code=7)
+        assert f"sleep (process {shell.pid}) works in it" in refusal.stderr
+        assert "--force" in refusal.stderr
+        assert desk.is_mounted()
+        assert works(desk.local)
+    desk.unmount()
+    assert not desk.is_mounted()
+
+
+def test_an_open_file_and_a_running_program_are_users_too(desk: Desk) -> None:
+    desk.mount()
+    (desk.local / "log").write_bytes(b"x")
+    (desk.local / "sleep").write_bytes(Path("/usr/bin/sleep").read_bytes())
+    (desk.local / "sleep").chmod(0o755)
+    tail = ("tail", "-f", str(desk.local / "log"))
+    with (
+        subprocess.Popen(tail, stdout=subprocess.DEVNULL) as reader,
+        subprocess.Popen((str(desk.local / "sleep"), "300")) as runner,
+    ):
+        until(lambda: "proj/log" in _files(reader.pid), "its reading")
+        refusal = desk.unmount(code=7).stderr
+        assert f"tail (process {reader.pid}) has a file open in it" in refusal
+        assert f"sleep (process {runner.pid}) runs from it" in refusal
+        reader.kill()
+        runner.kill()
+
+
+def test_a_busy_mount_goes_when_forced(desk: Desk) -> None:
+    desk.mount()
+    with a_shell_in(desk):
+        desk.unmount("--force")
+        assert not desk.is_mounted()
+        assert desk.sshfs() == []
+        assert desk.states() == []
+
+
+def test_a_mount_whose_sshfs_was_killed_is_dead_and_can_be_taken_away(desk: Desk) -> None:
+    desk.mount()
+    [sshfs] = desk.sshfs()
+    sshfs.kill()
+    sshfs.wait(10)
+    assert attempt("ls", str(desk.local)).seconds < 5
+    assert desk.states() == ["dead"]
+    desk.unmount()
+    assert not desk.is_mounted()
+    assert not desk.local.exists()
+
+
+def test_a_dead_and_busy_mount_names_its_user(desk: Desk) -> None:
+    desk.mount()
+    with a_shell_in(desk) as shell:
+        [sshfs] = desk.sshfs()
+        sshfs.kill()
+        assert str(shell.pid) in desk.unmount(code=7).stderr
+        desk.unmount("--force")
+    assert not desk.is_mounted()
+
+
+def test_a_mount_whose_sshfs_was_killed_is_mounted_again_by_its_name_alone(desk: Desk) -> None:
+    desk.mount()
+    (desk.local / "x").write_bytes(b"x")
+    desk.sshfs()[0].kill()
+    until(lambda: desk.sshfs() == [], "its end")
+    desk.jlr("mount", str(desk.local))
+    assert (desk.local / "x").read_bytes() == b"x"
+    assert desk.states() == ["up"]
+
+
+def test_a_mount_that_hangs_hangs_none_of_our_commands(desk: Desk) -> None:
+    """An sshfs that is stopped answers nobody: whoever so much as looks at the mount waits."""
+    desk.mount()
+    [sshfs] = desk.sshfs()
+    sshfs.send_signal(signal.SIGSTOP)
+    looker = subprocess.Popen(("ls", str(desk.local)), stdout=subprocess.DEVNULL)
+    try:
+        assert desk.jlr("mount", timeout=20)
+        assert desk.jlr("list", timeout=20)
+        assert "already" in desk.jlr("mount", str(desk.local), timeout=20).stderr
+        assert "in a mount" in desk.jlr("mount", f"{desk.local}/x", code=2, timeout=20).stderr
+        desk.unmount("--force")
+        assert looker.wait(10) != 0
+    finally:
+        looker.kill()
+        looker.wait()
+    assert not desk.is_mounted()
+
+
+def test_a_mount_is_taken_away_while_its_host_is(far_desk: Desk, line: Line) -> None:
+    far_desk.mount()
+    line.stall()
+    far_desk.unmount()
+    assert not far_desk.is_mounted()
+    assert far_desk.sshfs() == []
+
+
+def test_a_mount_is_taken_away_when_its_link_is_gone(desk: Desk) -> None:
+    desk.mount()
+    desk.link().kill()
+    desk.unmount()
+    assert not desk.is_mounted()
+    assert desk.sshfs() == []
+
+
+def test_what_somebody_else_unmounted_is_told_and_forgotten(desk: Desk) -> None:
+    desk.mount()
+    subprocess.run(("fusermount3", "-u", str(desk.local)), check=True)
+    assert desk.states() == ["unmounted"]
+    desk.unmount()
+    assert desk.states() == []
+
+
+def test_all_mounts_go_at_once(desk: Desk) -> None:
+    other = desk.local.with_name("other")
+    desk.mount()
+    desk.jlr("mount", str(other), "--remote", "project")
+    done = desk.jlr("unmount", "--all").stdout
+    assert done == f"unmounted {other}\nunmounted {desk.local}\n"
+    assert not desk.is_mounted()
+    assert not desk.is_mounted(other)
+
+
+def test_what_was_never_mounted_is_not_found(desk: Desk) -> None:
+    assert "nothing mounted" in desk.unmount(code=6).stderr
+
+
+def _files(pid: int) -> str:
+    return " ".join(str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir())
