@@ -22,6 +22,10 @@ class NoAnswer(Unreachable):
     """The server did not answer through the forward."""
 
 
+class AccessRefused(JlrError):
+    """The server answered that it wants a password; only a person in a browser has that."""
+
+
 @dataclass(frozen=True)
 class KernelActivity:
     """What one kernel does.
@@ -82,6 +86,9 @@ class JupyterApi:
             ) from error
         finally:
             connection.close()
+        # Its file says `password: false` also where an identity provider asks for one.
+        if response.status in (302, 401, 403) and not self.server.token:
+            raise AccessRefused(f"Jupyter wants its password for `{path}`")
         if response.status >= 300:
             raise JlrError(f"Jupyter answers {response.status} {response.reason} to `{path}`")
         return json.loads(body) if body else None

@@ -198,7 +198,7 @@ def end(name: str, pid: int, process_start: str, *, engine: bool, patience: int 
         f"gone() {{ turns=0; while same; do\n"
         f'  [ "$turns" -lt $(($1 * {POLLS_A_SECOND})) ] || return 1\n'
         f"  turns=$((turns + 1)); sleep {1 / POLLS_A_SECOND} 2>/dev/null || sleep 1; done; }}\n"
-        f"gone {patience} || {{ echo asked; kill {pid}; gone {patience}; }} ||"
+        f"gone {patience} || {{ echo asked; kill {pid}; gone 10; }} ||"
         f" {{ echo killed; kill -9 {pid}; gone 5; }}\n"
         'rm -rf "$directory/runtime" "$directory/config"\n'
         "! same\n"

@@ -6,15 +6,14 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from jlremote.errors import JlrError, Unreachable
+from jlremote.errors import Busy, JlrError, Unreachable
 from jlremote.jupyter.discovery import endpoint
-from jlremote.jupyter.locate import survey
-from jlremote.link.client import Link
+from jlremote.jupyter.locate import ContainerGone, JupyterDead, survey
+from jlremote.link.client import ForwardStatus, Link
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
-from jlremote.storage.mounts import MountRecord
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow import mounted
+from jlremote.workflow import ports
 from jlremote.workflow.context import Context
 
 
@@ -35,8 +34,12 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
         for record in sessions.load_all():
             here = (record.host, _config(record)) == (host, config)
             if here and record.forwarded and record.name != without:
-                _bring_back(link, record, context)
-        mounted.bring_back(link, config)
+                try:
+                    bring_back(link, record)
+                except Unreachable:
+                    raise
+                except JlrError as error:
+                    context.progress.note(f"`{record.name}` is not forwarded: {error.message}")
 
     return Link(
         host,
@@ -53,25 +56,26 @@ def link_of(record: SessionRecord, context: Context) -> Link:
     return link_to(record.host, replace(context, ssh_config=_config(record)))
 
 
-def link_to_mount(record: MountRecord, context: Context) -> Link:
-    """Return the link that a mount goes over."""
-    return link_to(record.host, replace(context, ssh_config=mounted.config(record)))
-
-
 def _config(record: SessionRecord) -> Path | None:
     return None if record.ssh_config is None else Path(record.ssh_config)
 
 
-def _bring_back(link: Link, record: SessionRecord, context: Context) -> None:
-    """Forward a session again on its port, if it still runs."""
+def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
+    """Forward a session again on its port.
+
+    Raises:
+        ContainerGone: its container is not there, or does not run.
+        JupyterDead: no Jupyter server runs in it.
+        Busy: somebody else holds the port now.
+    """
+    runtime = runtime_named(record.runtime)
+    found = survey(link, runtime, record.name)
+    if found.container is None or not found.container.running:
+        raise ContainerGone(f"the container `{record.name}` is gone or does not run")
+    if found.findings is None or not found.findings.servers:
+        raise JupyterDead(f"no Jupyter server runs in `{record.name}`")
+    to = endpoint(runtime, found.container, found.findings.servers[0])
     try:
-        runtime = runtime_named(record.runtime)
-        found = survey(link, runtime, record.name)
-        if found.container is None or found.findings is None or not found.findings.servers:
-            return
-        to = endpoint(runtime, found.container, found.findings.servers[0])
-        link.forward(record.name, record.local_port, to)
-    except Unreachable:
-        raise
-    except JlrError as error:
-        context.progress.note(f"`{record.name}` is not forwarded: {error.message}")
+        return link.forward(record.name, record.local_port, to)
+    except Busy as busy:
+        raise ports.taken(record.local_port, record.host, record.name) from busy

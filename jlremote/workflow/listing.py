@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from jlremote.errors import Authentication, JlrError, NeedsAuthentication, Unreachable, Usage
 from jlremote.jupyter.address import address
-from jlremote.jupyter.api import JupyterApi
+from jlremote.jupyter.api import AccessRefused, JupyterApi
 from jlremote.jupyter.locate import ContainerGone, JupyterDead, locate
 from jlremote.link.client import ForwardStatus, Link, LinkStatus
 from jlremote.link.states import State
@@ -18,7 +18,7 @@ from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow import mount_listing
 from jlremote.workflow.context import Context
-from jlremote.workflow.links import link_of
+from jlremote.workflow.links import bring_back, link_of
 from jlremote.workflow.report import Kernel, SessionReport
 
 HOSTS_AT_ONCE = 16
@@ -91,20 +91,22 @@ def _state_without(link: Link) -> str:
 
 
 def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> SessionReport:
-    forward = status.forward(record.name)
-    if forward is None:
-        return _plain(record, State.JUPYTER_DEAD, JlrError("no Jupyter server of it was found"))
+    try:
+        forward = status.forward(record.name) or bring_back(link, record)
+    except JlrError as gone:
+        return _lost(record, gone)
     if forward.state != State.UP:
         return replace(_plain(record, forward.state, None), detail=forward.detail)
+    up = replace(
+        _plain(record, State.UP, None), url=address(forward.endpoint.server, forward.local_port)
+    )
     try:
         kernels = JupyterApi(forward.local_port, forward.endpoint.server, ANSWER_SECONDS).kernels()
+    except AccessRefused:
+        return up
     except JlrError as silent:
         return _explained(link, record, forward, silent)
-    return replace(
-        _plain(record, State.UP, None),
-        url=address(forward.endpoint.server, forward.local_port),
-        kernels=tuple(Kernel(k.notebook, k.state, k.last_activity) for k in kernels),
-    )
+    return replace(up, kernels=tuple(Kernel(k.notebook, k.state, k.last_activity) for k in kernels))
 
 
 def _explained(
@@ -113,13 +115,15 @@ def _explained(
     """Return why a server behind a forward that should work does not answer."""
     try:
         locate(link, forward.endpoint)
-    except ContainerGone as gone:
-        return _plain(record, State.CONTAINER_GONE, gone)
-    except JupyterDead as dead:
-        return _plain(record, State.JUPYTER_DEAD, dead)
-    except JlrError as error:
-        return _plain(record, State.DOWN, error)
-    return _plain(record, State.DOWN, silent)
+    except JlrError as gone:
+        return _lost(record, gone)
+    return _lost(record, silent)
+
+
+def _lost(record: SessionRecord, error: JlrError) -> SessionReport:
+    """Return a report in the state that the error speaks of."""
+    states = {ContainerGone: State.CONTAINER_GONE, JupyterDead: State.JUPYTER_DEAD}
+    return _plain(record, states.get(type(error), State.DOWN), error)
 
 
 def _plain(record: SessionRecord, state: str, error: JlrError | None) -> SessionReport:

@@ -6,12 +6,12 @@ from contextlib import suppress
 
 from jlremote.errors import JlrError, NotFound
 from jlremote.jupyter.address import address as url_of
-from jlremote.jupyter.api import JupyterApi
+from jlremote.jupyter.api import AccessRefused, JupyterApi
 from jlremote.link.client import ForwardStatus, Link
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.context import Context
-from jlremote.workflow.links import link_of
+from jlremote.workflow.links import bring_back, link_of
 
 
 def address(selector: str | None, path: str | None, context: Context) -> str:
@@ -28,7 +28,8 @@ def address(selector: str | None, path: str | None, context: Context) -> str:
     """
     record = sessions.choose(selector)
     forward = live_forward(link_of(record, context), record)
-    JupyterApi(forward.local_port, forward.endpoint.server).status()
+    with suppress(AccessRefused):  # it answers, and its password is the person's affair
+        JupyterApi(forward.local_port, forward.endpoint.server).status()
     with suppress(JlrError):  # a full disk shall keep nobody from a session that runs
         sessions.save(record.used_now())
     return url_of(forward.endpoint.server, forward.local_port, path)
@@ -41,6 +42,8 @@ def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:
         NotFound: the session was stopped, or what it led to is gone.
     """
     forward = link.status(connect=True).forward(record.name)
+    if forward is None and record.forwarded:
+        forward = bring_back(link, record)
     if forward is None:
         raise NotFound(
             f"the session `{record.host}/{record.name}` does not run", hint=again(record)

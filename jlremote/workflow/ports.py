@@ -30,9 +30,15 @@ def candidates(host: str, name: str, exact: int | None) -> Iterator[int]:
     yield from (port for port in range(FIRST_PORT, FIRST_PORT + PORTS) if port not in reserved)
 
 
-def taken(port: int) -> Busy:
-    """Return the error for a port that is taken, with its holder where that can be known."""
-    holder = _holder(port)
+def taken(port: int, host: str, name: str) -> Busy:
+    """Return the error for a port that is taken, with its holder where that can be known.
+
+    Args:
+        port: the port.
+        host: the host of the session that wants it.
+        name: that session's name.
+    """
+    holder = _other_session(port, host, name) or _process_on(port)
     by = f" by {holder}" if holder else ""
     return Busy(
         f"port {port} is taken{by}",
@@ -40,10 +46,15 @@ def taken(port: int) -> Busy:
     )
 
 
-def _holder(port: int) -> str | None:
+def _other_session(port: int, host: str, name: str) -> str | None:
     for record in sessions.load_all():
-        if record.local_port == port and record.forwarded:
+        itself = (record.host, record.name) == (host, name)
+        if record.local_port == port and record.forwarded and not itself:
             return f"the session `{record.host}/{record.name}`"
+    return None
+
+
+def _process_on(port: int) -> str | None:
     import psutil  # 30 ms that only this rare case should cost
 
     try:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from jlremote.errors import Busy
 from jlremote.jupyter.address import address
-from jlremote.jupyter.api import JupyterApi
+from jlremote.jupyter.api import AccessRefused, JupyterApi
 from jlremote.jupyter.discovery import endpoint
 from jlremote.jupyter.locate import survey
 from jlremote.jupyter.server import Endpoint
@@ -45,7 +45,7 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         container = placing.ensure(this, found)
         server, launched = launching.ensure(this, found)
         forward = _forward(this, endpoint(runtime, container, server))
-        with context.progress.step("Wait for JupyterLab's answer"):
+        with context.progress.step("Wait for JupyterLab's answer"), suppress(AccessRefused):
             JupyterApi(forward.local_port, server).status()
         sessions.save(_record(this, container, forward))
         undo.pop_all()
@@ -97,7 +97,7 @@ def _forward(this: Undertaking, to: Endpoint) -> ForwardStatus:
         try:
             forward = this.host.forward(this.name, port, to)
         except Busy:
-            refusal = ports.taken(port)
+            refusal = ports.taken(port, this.request.host, this.name)
             if exact is not None:
                 raise refusal from None
             this.context.progress.note(f"{refusal.message}, taking the next one")

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from jlremote.errors import Busy, JlrError
 from jlremote.host.script import command_line
 from jlremote.host.shell import Host, run_script
 from jlremote.jupyter import scripts
-from jlremote.jupyter.api import JupyterApi, NoAnswer
+from jlremote.jupyter.api import JupyterApi
+from jlremote.jupyter.discovery import endpoint
 from jlremote.jupyter.locate import Survey, survey
-from jlremote.jupyter.server import Server
-from jlremote.link.client import ForwardStatus
+from jlremote.jupyter.server import Endpoint, Server
+from jlremote.link.client import ForwardStatus, Link
 from jlremote.runtimes import docker_commands as docker
 from jlremote.runtimes import docker_errors
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow import browser, unmount
+from jlremote.workflow import browser
 from jlremote.workflow.context import Context
 from jlremote.workflow.links import link_of
 from jlremote.workflow.requests import StopRequest
+
+ANY_PORT = 0
+ANSWER_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -69,13 +74,13 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
     with context.progress.step(f"Look for {record.name}"):
         forward = host.status(connect=True).forward(record.name)
         found = survey(host, runtime, record.name)
-    server = _server(found, forward)
-    if server is not None:
-        _refuse_if_busy(record, server, forward, request)
+    server = _server(found, forward, request)
+    if server is not None and found.container is not None:
+        to = endpoint(runtime, found.container, server)
+        api = _ask_first(host, record, to, request, was_forwarded=forward is not None)
         with context.progress.step("Stop JupyterLab"):
-            done.append(_end_server(host, runtime, record, server, forward, request))
-    done += unmount.unmount_session(record.host, record.name, context, force=request.force)
-    if host.unforward(record.name):
+            done.append(_end_server(host, runtime, record, api, request))
+    if host.unforward(record.name) and forward is not None:
         done.append(f"released port {record.local_port}")
     if found.container is not None and runtime.engine:
         done += _end_container(host, record, request, context)
@@ -84,24 +89,45 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
     return StopReport(record.name, record.host, tuple(done) or ("it was stopped before",))
 
 
-def _server(found: Survey, forward: ForwardStatus | None) -> Server | None:
-    """Return the session's server: the one that was forwarded, else the one of ours."""
+def _server(found: Survey, forward: ForwardStatus | None, request: StopRequest) -> Server | None:
+    """Return the session's server: the one that was forwarded, else the one of ours.
+
+    With the container goes whatever server runs in it, so that one counts too.
+    """
+    forwarded = forward.endpoint.server.identity if forward else None
+    with_it = request.container or request.remove
     running = found.findings.servers if found.findings else ()
-    if forward is not None:
-        forwarded = forward.endpoint.server.identity
-        return next((server for server in running if server.identity == forwarded), None)
-    return next((server for server in running if server.ours), None)
+    likely = sorted(running, key=lambda server: server.identity != forwarded)
+    return next((s for s in likely if s.identity == forwarded or s.ours or with_it), None)
 
 
-def _refuse_if_busy(
-    record: SessionRecord, server: Server, forward: ForwardStatus | None, request: StopRequest
-) -> None:
-    if request.force or forward is None or not _ends(server, request):
+def _ask_first(
+    host: Link, record: SessionRecord, to: Endpoint, request: StopRequest, *, was_forwarded: bool
+) -> JupyterApi:
+    """Return a way to ask the server, which has just said that no kernel is busy.
+
+    Not only a session that is forwarded is asked: another laptop may work in it.
+    """
+    with ExitStack() as undo:
+        forward = host.forward(record.name, ANY_PORT, to)
+        if not was_forwarded:
+            undo.callback(host.unforward, record.name)
+        api = JupyterApi(forward.local_port, to.server, ANSWER_SECONDS)
+        _refuse_if_busy(record, api, request)
+        undo.pop_all()
+    return api
+
+
+def _refuse_if_busy(record: SessionRecord, api: JupyterApi, request: StopRequest) -> None:
+    if request.force or not _ends(api.server, request):
         return
     try:
-        kernels = JupyterApi(forward.local_port, server).kernels()
-    except NoAnswer:
-        return
+        kernels = api.kernels()
+    except JlrError as silent:
+        raise Busy(
+            f"`{record.host}/{record.name}` does not tell whether kernels run: {silent.message}",
+            hint="stop it all the same: `jlr stop --force`",
+        ) from silent
     busy = [kernel.notebook for kernel in kernels if kernel.state == "busy"]
     if busy:
         names = ", ".join(f"`{notebook}`" for notebook in busy)
@@ -119,20 +145,18 @@ def _end_server(
     host: Host,
     runtime: Runtime,
     record: SessionRecord,
-    server: Server,
-    forward: ForwardStatus | None,
+    api: JupyterApi,
     request: StopRequest,
 ) -> str:
     """End the server properly: kernels first, then the process, with patience, then without."""
+    server = api.server
     if not _ends(server, request):
         return "left Jupyter running: jlr did not launch it (`--force` ends it all the same)"
-    asked = False
-    if forward is not None:
-        try:
-            JupyterApi(forward.local_port, server).shut_down()
-            asked = True
-        except JlrError:
-            pass  # then a signal has to do
+    asked = True
+    try:
+        api.shut_down()
+    except JlrError:
+        asked = False  # then a signal has to do
     ending = scripts.end(
         record.name,
         server.pid,
