@@ -12,8 +12,9 @@ from jlremote.jupyter.locate import ContainerGone, JupyterDead, survey
 from jlremote.link.client import ForwardStatus, Link
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
+from jlremote.storage.mounts import MountRecord
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow import ports
+from jlremote.workflow import mounted, ports
 from jlremote.workflow.context import Context
 
 
@@ -40,6 +41,7 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
                     raise
                 except JlrError as error:
                     context.progress.note(f"`{record.name}` is not forwarded: {error.message}")
+        mounted.bring_back(link, config)
 
     return Link(
         host,
@@ -54,6 +56,11 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
 def link_of(record: SessionRecord, context: Context) -> Link:
     """Return the link to a session's host, by the ssh configuration that it was started with."""
     return link_to(record.host, replace(context, ssh_config=_config(record)))
+
+
+def link_to_mount(record: MountRecord, context: Context) -> Link:
+    """Return the link that a mount goes over."""
+    return link_to(record.host, replace(context, ssh_config=mounted.config(record)))
 
 
 def _config(record: SessionRecord) -> Path | None:

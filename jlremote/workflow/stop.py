@@ -20,7 +20,7 @@ from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow import browser
+from jlremote.workflow import browser, unmount
 from jlremote.workflow.context import Context
 from jlremote.workflow.links import link_of
 from jlremote.workflow.requests import StopRequest
@@ -80,6 +80,7 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
         api = _ask_first(host, record, to, request, was_forwarded=forward is not None)
         with context.progress.step("Stop JupyterLab"):
             done.append(_end_server(host, runtime, record, api, request))
+    done += unmount.unmount_session(record.host, record.name, context, force=request.force)
     if host.unforward(record.name) and forward is not None:
         done.append(f"released port {record.local_port}")
     if found.container is not None and runtime.engine:
