@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 
 from jlremote.errors import Authentication
@@ -13,8 +12,6 @@ from jlremote.ssh.identities import gather
 from jlremote.ssh.interactive import Conversation
 from jlremote.ssh.public_keys import PublicKeys
 from jlremote.ssh.user_authentication import Outcome, PasswordExpired, UserAuthentication
-
-_LOG = logging.getLogger("jlremote.ssh")
 
 
 def log_in(

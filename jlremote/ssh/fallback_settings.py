@@ -11,9 +11,18 @@ from jlremote.errors import Usage
 
 GAPS = (
     "no `ssh` program was found, so your ssh config was read by a simpler parser: `Include` is not "
-    "followed and a `Match` with a criterion that the parser does not know counts as matched"
+    "followed, `Match exec` is refused, and a `Match` with a criterion that the parser does not "
+    "know counts as matched"
 )
 _DEFAULT_IDENTITIES = ("id_rsa", "id_ecdsa", "id_ed25519")
+# ImportError: for `Match exec` paramiko wants a package that we do without.
+_UNREADABLE = (
+    paramiko.ConfigParseError,
+    paramiko.CouldNotCanonicalize,
+    ImportError,
+    OSError,
+    ValueError,
+)
 _DEFAULTS = {
     "port": ("22",),
     "addressfamily": ("any",),
@@ -60,7 +69,7 @@ def _lookup(path: Path, name: str) -> dict[str, tuple[str, ...]]:
         return {}
     try:
         found = paramiko.SSHConfig.from_path(str(path)).lookup(name)
-    except (paramiko.ConfigParseError, paramiko.CouldNotCanonicalize, OSError, ValueError) as error:
+    except _UNREADABLE as error:
         raise Usage(
             f"the ssh config `{path}` cannot be read: {error}",
             hint="install OpenSSH's `ssh`, which reads every config",

@@ -8,7 +8,6 @@ the key is wanted, and hides which methods the server still takes. This one does
 from __future__ import annotations
 
 import queue
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -152,9 +151,8 @@ class UserAuthentication:
         return Outcome(success=False, methods=methods, partial=message.get_boolean())
 
     def _wait(self, expected: int | None = None) -> tuple[int, Any]:
-        deadline = time.monotonic() + self._patience
         try:
-            answer = self._answers.get(timeout=max(0.0, deadline - time.monotonic()))
+            answer = self._answers.get(timeout=self._patience)
         except queue.Empty:
             raise TimeoutError from None
         if answer is None:

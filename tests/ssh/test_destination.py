@@ -235,7 +235,9 @@ def test_without_ssh_the_simpler_parser_reads_and_names_its_gaps(config: Path) -
     assert any("Include" in note for note in destination.notes)
 
 
-@pytest.mark.parametrize("text", ["Host lab\nPort\n", "Host lab\nPort many\n", "\0\0=\n"])
+@pytest.mark.parametrize(
+    "text", ["Host lab\nPort\n", "Host lab\nPort many\n", "\0\0=\n", "Match exec true\nUser x\n"]
+)
 @pytest.mark.usefixtures("without_ssh")
 def test_without_ssh_a_broken_config_is_a_usage_error(text: str, config: Path) -> None:
     with pytest.raises(Usage):
