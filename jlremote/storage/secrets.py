@@ -1,0 +1,108 @@
+"""Secrets in the operating system's keychain, which may be absent, locked or hang."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+SERVICE = "jlremote"
+# A person may have to unlock the keychain in a dialog; a login must not wait longer than this.
+DEADLINE = 10.0
+
+_LOG = logging.getLogger("jlremote.storage")
+_Result = TypeVar("_Result")
+# keyrings.alt keeps secrets in files, some of them in plain text, and takes any priority.
+_NOT_A_KEYCHAIN = ("keyrings.alt", "keyring.backends.fail", "keyring.backends.null")
+
+
+class Secrets:
+    """One keychain: get, set and delete by account. Nothing here raises or waits for ever.
+
+    Attributes:
+        name: what people call the keychain.
+    """
+
+    def __init__(self, backend: Any, *, deadline: float = DEADLINE) -> None:
+        self.name = str(getattr(type(backend), "name", type(backend).__name__))
+        self._backend = backend
+        self._deadline = deadline
+        self._stuck: threading.Thread | None = None
+
+    def __repr__(self) -> str:
+        return f"Secrets({self.name!r})"
+
+    def get(self, account: str) -> str | None:
+        """Return the secret, `None` where there is none or it cannot be had now."""
+        found = self._in_time(lambda: self._backend.get_password(SERVICE, account), None)
+        return found if isinstance(found, str) else None
+
+    def set(self, account: str, secret: str) -> bool:
+        """Keep a secret; return whether reading it back gave the same."""
+
+        def store() -> bool:
+            self._backend.set_password(SERVICE, account, secret)
+            return bool(self._backend.get_password(SERVICE, account) == secret)
+
+        kept = self._in_time(store, default=False)
+        if not kept:
+            self.delete(account)
+        return kept
+
+    def delete(self, account: str) -> bool:
+        """Forget a secret; return whether there was one and it is gone now."""
+
+        def remove() -> bool:
+            if self._backend.get_password(SERVICE, account) is None:
+                return False
+            self._backend.delete_password(SERVICE, account)
+            return self._backend.get_password(SERVICE, account) is None
+
+        return self._in_time(remove, default=False)
+
+    def _in_time(self, action: Callable[[], _Result], default: _Result) -> _Result:
+        """Do something in a thread of its own; give up on it, and on the next, while it hangs."""
+        if self._stuck is not None and self._stuck.is_alive():
+            return default
+        results: list[_Result] = []
+        thread = threading.Thread(target=_collect, args=(action, results), daemon=True)
+        thread.start()
+        thread.join(self._deadline)
+        if thread.is_alive():
+            _LOG.warning("%s gave no answer within %g s; it may be locked", self, self._deadline)
+            self._stuck = thread
+        return results[0] if results else default
+
+
+def open_secrets(*, deadline: float = DEADLINE) -> Secrets | None:
+    """Return the system's keychain, `None` where there is no real one or it does not answer."""
+    found: list[Any] = []
+    thread = threading.Thread(target=_collect, args=(_backend, found), daemon=True)
+    thread.start()
+    thread.join(deadline)
+    backend = found[0] if found else None
+    return Secrets(backend, deadline=deadline) if backend is not None else None
+
+
+def is_real(backend: Any) -> bool:
+    """Return whether a keyring backend is a keychain, and not a file or nothing at all."""
+    module = type(backend).__module__
+    return not module.startswith(_NOT_A_KEYCHAIN) and float(type(backend).priority) >= 1
+
+
+def _backend() -> Any:
+    """Return the backend that keyring would choose, or the first real one of several."""
+    import keyring  # costs 70 ms, and only a login needs it
+
+    chosen = keyring.get_keyring()
+    several = getattr(chosen, "backends", None)
+    candidates = several if several is not None else [chosen]
+    return next((backend for backend in candidates if is_real(backend)), None)
+
+
+def _collect(action: Callable[[], _Result], results: list[_Result]) -> None:
+    try:
+        results.append(action())
+    except Exception as error:  # noqa: BLE001 - backends raise whatever their system does
+        _LOG.info("the keychain cannot be used: %s", type(error).__name__)
