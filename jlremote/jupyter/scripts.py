@@ -18,6 +18,10 @@ WAIT_SECONDS = 120
 POLLS_A_SECOND = 20
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 
+# Where Jupyter begins to look for a port on a host that is not a container: beyond those that jlr
+# forwards, as both ends may be one machine, and beside the one that everybody's Jupyter wants.
+HOST_PORT = 8988
+
 # Jupyter makes its token; given through its configuration it is not repeated in its log.
 SERVER_CONFIG = """\
 import secrets
@@ -134,6 +138,7 @@ def launch(
         f"--ServerApp.base_url=/{name}/",
         # Bound to all addresses, Jupyter would accept any Host header: DNS rebinding.
         "--ServerApp.allow_remote_access=False",
+        *(() if engine else (f"--port={HOST_PORT}",)),
     )
     script = _LAUNCH.replace("FIND_JUPYTER\n", jupyter).replace("OPTIONS", shlex.join(options))
     return session_directory(name, engine=engine) + f"launch={shlex.quote(launch_id)}\n" + script

@@ -128,7 +128,7 @@ def test_ports_that_others_hold_are_passed_over(
     laptop: Laptop, account: Account, environment: Path
 ) -> None:
     holders = []
-    for port in (8888, 8889, 8890):
+    for port in range(scripts.HOST_PORT, scripts.HOST_PORT + 3):
         with suppress(OSError):  # somebody else holds it already
             holders.append(socket.create_server(("127.0.0.1", port)))
     session = bare(laptop, "work", environment)
