@@ -22,7 +22,6 @@ def jupyter_image() -> str:
         NotFound: there is none.
         JlrError: no engine can be used here; the message says why.
     """
-    _check_reach()
     images = _docker("images", "--filter", "dangling=false", "--format={{.Repository}}:{{.Tag}}")
     chosen = best(images.splitlines())
     if chosen is None:
@@ -50,8 +49,12 @@ def addresses() -> frozenset[str]:
         return frozenset()
 
 
-def _check_reach() -> None:
-    """Refuse an engine whose containers have no address that this machine reaches."""
+def check_reach() -> None:
+    """Refuse an engine whose containers have no address that this machine reaches.
+
+    Raises:
+        JlrError: it is such a one, or none at all; the message says which.
+    """
     if not _docker("context", "inspect", "--format={{.Endpoints.docker.Host}}").startswith("unix:"):
         raise JlrError("the engine is on another machine")
     facts = _docker("info", "--format={{.OperatingSystem}} {{.SecurityOptions}}")
@@ -76,5 +79,5 @@ def _docker(*arguments: str) -> str:
         raise JlrError(f"`docker` does not answer: {failure}") from failure
     if done.returncode != 0:
         complaint = printable(done.stderr.strip().rpartition("\n")[2])
-        raise JlrError(f"`docker {arguments[0]}` failed: {complaint}")
+        raise JlrError(f"`docker` refuses: {complaint}")
     return done.stdout

@@ -142,13 +142,15 @@ def _in_container(request: DemoRequest) -> StartRequest:
     Raises:
         JlrError: there is no engine that can be used, or no image.
     """
-    from jlremote.demo.engine import jupyter_image
+    from jlremote.demo import engine
 
+    image = request.image or engine.jupyter_image()
+    engine.check_reach()
     return StartRequest(
         host=HOST,
         container=_unique_name(),
         runtime="docker",
-        image=request.image or jupyter_image(),
+        image=image,
         # What is saved in the current folder is the person's own, so they own it.
         volumes=(f"{Path.cwd()}:{WORKSPACE}",),
         workdir=WORKSPACE,
