@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import shlex
 
+from jlremote.host.script import until_hang_up
+
 FIELD, RECORD = "\\037", "\\036"  # ASCII's unit and record separators; JSON cannot hold them raw
 WAIT_SECONDS = 120
 POLLS_A_SECOND = 20
@@ -220,9 +222,9 @@ def abandon(name: str, *, engine: bool) -> str:
 
 def show_log(name: str, *, engine: bool, lines: int, follow: bool = False) -> str:
     """Return the script that prints the last `lines` of the log, and what comes, if wanted."""
-    option = "-F " if follow else ""
+    tail = f'tail -n {lines} {"-F " if follow else ""}"$directory/jupyter.log" 2>/dev/null'
     return (
         session_directory(name, engine=engine)
         + '[ -e "$directory/jupyter.log" ] || exit 6\n'
-        + f'exec tail -n {lines} {option}"$directory/jupyter.log" 2>/dev/null\n'
+        + (until_hang_up(tail) if follow else f"exec {tail}\n")
     )

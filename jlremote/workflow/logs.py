@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jlremote.errors import NotFound
-from jlremote.host.script import command_line
+from jlremote.host.script import command_line, until_hang_up
 from jlremote.jupyter import scripts
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.docker_commands import logs_argv
@@ -44,11 +44,11 @@ def log(selector: str | None, context: Context, *, follow: bool, tail: int) -> I
 
 
 def _script(runtime: Runtime, name: str, tail: int, *, follow: bool) -> str:
-    own = runtime.inside(
-        name, scripts.show_log(name, engine=runtime.engine, lines=tail, follow=follow)
-    )
+    show = scripts.show_log(name, engine=runtime.engine, lines=tail, follow=follow)
+    # With stdin attached, whose end is all that ends a process in a container.
+    own = command_line((*runtime.relay_prefix(name), "sh", "-c", show))
     if not runtime.engine:
         return own
-    others = command_line(logs_argv(name, tail, follow=follow))
+    others = f"{command_line(logs_argv(name, tail, follow=follow))} 2>&1"
     # 6 is what the first one says when there is no such file.
-    return f"{own}\nstatus=$?\n[ $status != 6 ] || exec {others} 2>&1\nexit $status\n"
+    return f"{own}\nstatus=$?\n[ $status = 6 ] || exit $status\n{until_hang_up(others)}"

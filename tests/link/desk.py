@@ -22,6 +22,7 @@ from jlremote.workflow.requests import StartRequest
 from jlremote.workflow.start import start
 from tests.lab.laptop import Laptop
 from tests.link.fakes import FakePerson
+from tests.link.servers import lives
 
 
 class Silent:
@@ -29,6 +30,9 @@ class Silent:
 
     def step(self, title: str) -> AbstractContextManager[None]:
         return nullcontext()
+
+    def advance(self, text: str) -> None:
+        pass
 
     def note(self, text: str) -> None:
         pass
@@ -114,14 +118,6 @@ from jlremote.cli.prompts import Nobody
 from jlremote.link.client import Link
 link = Link("lab", Path(sys.argv[1]), Nobody())
 """
-
-
-def lives(pid: int) -> bool:
-    """Return whether a process runs; one that only waits to be reaped does not."""
-    try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 def is_link(process: psutil.Process) -> bool:

@@ -34,15 +34,7 @@ class FakeConnection:
     def __init__(self) -> None:
         self.gone = threading.Event()
 
-    def execute(
-        self,
-        script: bytes,
-        output: Output,
-        *,
-        timeout: float | None = None,
-        cancelled: threading.Event | None = None,
-        hold_stdin: bool = False,
-    ) -> int:
+    def execute(self, script: bytes, output: Output, **options: Any) -> int:
         raise NotImplementedError
 
     def probe(self, timeout: float) -> float:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import socket
 import subprocess
 import threading
+from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 from jlremote.jupyter import scripts
 from tests.lab.accounts import Account
@@ -24,11 +27,27 @@ def beginning(name: str, bind: str, port: int, *, engine: bool) -> str:
     )
 
 
+def lives(pid: int) -> bool:
+    """Return whether a process runs; one that only waits to be reaped does not."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def name_of(process: psutil.Process) -> str | None:
+    """Return a process's name, unless it has just ended."""
+    with suppress(psutil.NoSuchProcess):
+        return str(process.name())
+    return None
+
+
 class HostServers:
     """Stand-ins on the host itself, as the user that jlr logs in as."""
 
     def __init__(self, account: Account) -> None:
         self._account = account
+        self.home = account.home
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, port: int = 0) -> int:
@@ -48,6 +67,10 @@ class HostServers:
         until(lambda: list(state.glob(found)), f"the start of `{name}`")
         return pid
 
+    def running(self, name: str) -> list[psutil.Process]:
+        """Return the user's processes of that name, but for those that wait to be reaped."""
+        return [p for p in self._account.processes() if lives(p.pid) and name_of(p) == name]
+
     def kill(self, name: str) -> None:
         """Kill a session's server."""
         process = self._running.pop(name)
@@ -63,6 +86,7 @@ class HostServers:
 def start_inside(container: Container, port: int) -> None:
     """Start a server in a container under the container's name."""
     script = beginning(container.name, "0.0.0.0", port, engine=True)
+    container.engine.docker("exec", container.name, "rm", "-rf", f"/tmp/jlr-0/{container.name}")
     argv = ("exec", "--detach", container.name, "sh", "-c", script, "sh", PROGRAM)
     container.engine.docker(*argv)
     runtime = f"ls /tmp/jlr-0/{container.name}/runtime"

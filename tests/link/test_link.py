@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import time
-from contextlib import suppress
 from multiprocessing import AuthenticationError
 from pathlib import Path
 
@@ -23,9 +22,9 @@ from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
 from tests.lab.sshd import SSHServer, free_port
-from tests.link.desk import Desk, lives
+from tests.link.desk import Desk
 from tests.link.fakes import Call, FakePerson, until
-from tests.link.servers import HostServers
+from tests.link.servers import HostServers, lives
 
 SQUARE = 'print(link.run({"square": f"echo $(({sys.argv[2]} * {sys.argv[2]}))"})["square"].stdout)'
 
@@ -218,30 +217,18 @@ with link.stream("echo $$; exec sleep 1000") as output:
     assert desk.run("echo well") == "well\n"
 
 
-def test_a_script_that_prints_for_ever_is_cut_and_ended(desk: Desk, account: Account) -> None:
+def test_a_script_that_prints_for_ever_is_cut_and_ended(desk: Desk, servers: HostServers) -> None:
     began = time.monotonic()
     with pytest.raises(OutputTooLong, match="more than 1 MiB"):
         desk.link().run({"flood": "exec yes 'jlr flood'"}, limit=1 << 20)
     assert time.monotonic() - began < 10
-    until(lambda: not running(account, "yes"), "the end of `yes`", timeout=5)
+    until(lambda: not servers.running("yes"), "the end of `yes`", timeout=5)
 
 
-def test_a_script_that_takes_too_long_is_ended(desk: Desk, account: Account) -> None:
+def test_a_script_that_takes_too_long_is_ended(desk: Desk, servers: HostServers) -> None:
     with pytest.raises(JlrError, match=r"did not finish within 0\.5 s"):
         desk.link().run({"nap": "exec sleep 1000"}, timeout=0.5)
-    until(lambda: not running(account, "sleep"), "the end of `sleep`", timeout=5)
-
-
-def running(account: Account, name: str) -> list[psutil.Process]:
-    """Return the account's processes of that name, but for those that wait to be reaped."""
-    return [p for p in account.processes() if lives(p.pid) and name_of(p) == name]
-
-
-def name_of(process: psutil.Process) -> str | None:
-    """Return a process's name, unless it has just ended."""
-    with suppress(psutil.NoSuchProcess):
-        return str(process.name())
-    return None
+    until(lambda: not servers.running("sleep"), "the end of `sleep`", timeout=5)
 
 
 def test_the_links_files_are_the_users_alone(desk: Desk) -> None:

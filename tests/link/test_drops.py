@@ -1,0 +1,142 @@
+"""The connection breaks in every way that it can; ports stay, and requests get through."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from jlremote.errors import NeedsAuthentication
+from tests.conftest import SSHServerFactory
+from tests.lab.accounts import Account
+from tests.lab.line import Line
+from tests.lab.remote_host import Keys
+from tests.lab.sshd import SSHServer
+from tests.link.desk import Desk
+from tests.link.fakes import Call, FakePerson, until
+from tests.link.servers import HostServers
+from tests.link.test_link import logins
+
+QUICK = ("ServerAliveInterval 1", "ServerAliveCountMax 3")
+
+
+@pytest.fixture
+def up(desk: Desk, servers: HostServers, sshd: SSHServer, account: Account, keys: Keys) -> Desk:
+    """A session `one` on a host whose dead connection is noticed in three seconds."""
+    desk.laptop.add_host("quick", sshd, account, key=keys.private, options=QUICK)
+    desk.host = "quick"
+    servers.start("one")
+    desk.start("one")
+    return desk
+
+
+def test_a_killed_connection_costs_a_request_nothing_but_time(up: Desk, sshd: SSHServer) -> None:
+    forward, before = up.forward("one"), sshd.log_text()
+    pid = up.server_pid(forward)
+    link = up.process().pid
+    sshd.drop_connections()
+    began = time.monotonic()
+    assert up.server_pid(forward) == pid
+    assert time.monotonic() - began < 5
+    assert up.forward("one").local_port == forward.local_port
+    assert up.process().pid == link
+    assert logins(sshd, before) == 1
+
+
+def test_a_command_right_after_a_drop_is_answered(up: Desk, sshd: SSHServer) -> None:
+    for _ in range(3):
+        sshd.drop_connections()
+        assert up.link().status(connect=True).state == "up"
+
+
+def test_while_the_server_is_away_requests_wait_and_then_get_through(
+    up: Desk, sshd: SSHServer
+) -> None:
+    forward = up.forward("one")
+    pid = up.server_pid(forward)
+    sshd.stop()
+    until(lambda: up.state() == "reconnecting", "the loss to be noticed", timeout=5)
+    since = up.link().status().since
+    waiting = [Call(lambda: up.server_pid(forward)) for _ in range(5)]
+    until(lambda: "refused" in (up.link().status().detail or ""), "a failed attempt")
+    status = up.link().status()
+    assert (status.state, status.since) == ("reconnecting", since)
+    assert [told.state for told in status.forwards] == ["reconnecting"]
+    assert all(call.running for call in waiting)
+    before = sshd.log_text()
+    sshd.start()
+    back = time.monotonic()
+    assert [call.result() for call in waiting] == [pid] * 5
+    assert time.monotonic() - back < 4
+    assert logins(sshd, before) == 1
+
+
+def test_a_server_that_stops_answering_is_noticed_by_the_users_own_settings(
+    up: Desk, sshd: SSHServer
+) -> None:
+    forward = up.forward("one")
+    pid = up.server_pid(forward)
+    began = time.monotonic()
+    sshd.freeze_connections()
+    frozen = sshd.sessions()
+    try:
+        assert up.server_pid(forward) == pid
+        assert time.monotonic() - began < 3 + 3
+    finally:
+        for process in frozen:
+            process.kill()
+
+
+def test_a_line_that_swallows_everything_is_noticed_too(
+    desk: Desk, servers: HostServers, line: Line, sshd: SSHServer, account: Account, keys: Keys
+) -> None:
+    desk.laptop.add_host(
+        "far", sshd, account, key=keys.private, port=line.port, options=(*QUICK, "ConnectTimeout 2")
+    )
+    desk.host = "far"
+    pid = servers.start("one")
+    desk.start("one")
+    forward = desk.forward("one")
+    line.stall()
+    until(lambda: desk.state() == "reconnecting", "the loss to be noticed", timeout=6)
+    waiting = Call(lambda: desk.server_pid(forward))
+    line.cut()
+    line.resume()
+    assert waiting.result() == pid
+
+
+def test_a_background_that_needs_a_password_waits_for_a_command_that_can_ask(
+    desk: Desk, servers: HostServers, another_sshd: SSHServerFactory, account: Account
+) -> None:
+    account.set_password("correct horse")
+    server = another_sshd("PasswordAuthentication yes")
+    desk.laptop.add_host("asking", server, account)
+    desk.host, desk.person = "asking", FakePerson("correct horse")
+    pid = servers.start("one")
+    desk.start("one")
+    forward = desk.forward("one")
+    before = server.log_text()
+    server.drop_connections()
+    until(lambda: desk.state() == "needs-auth", "the state", timeout=5)
+    with pytest.raises(NeedsAuthentication):
+        Desk(desk.laptop, "asking").run("true")
+    # Requests are turned away at once, and make nobody try again.
+    for _ in range(3):
+        with pytest.raises(Exception, match="no answer"):
+            desk.server_pid(forward)
+    attempts = server.log_text()[len(before) :].count("Connection from ")
+    assert attempts == 2
+    assert desk.forward("one").state == "needs-auth"
+    assert desk.run("echo back") == "back\n"
+    assert desk.server_pid(forward) == pid
+
+
+def test_a_server_that_throws_us_out_is_not_stormed(up: Desk, sshd: SSHServer) -> None:
+    """It is called ever more rarely, although a request waits all the time."""
+    forward, before = up.forward("one"), sshd.log_text()
+    waiting = Call(lambda: up.server_pid(forward, timeout=8))
+    limit = time.monotonic() + 8
+    while time.monotonic() < limit and waiting.running:
+        sshd.drop_connections()
+        time.sleep(0.02)
+    assert logins(sshd, before) <= 10

@@ -1,0 +1,78 @@
+"""What a command gives a script to read arrives byte for byte, and never piles up."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from jlremote.errors import JlrError
+from tests.link.desk import Desk
+
+MEGABYTE = 1 << 20
+
+
+def text(desk: Desk, script: str, given: list[bytes] | Iterator[bytes], *, end: bool) -> str:
+    with desk.link().stream(script, given, end=end) as output:
+        return "".join(output)
+
+
+@pytest.mark.parametrize("size", [0, 1, 4095, 4096, 8192, 100_000, 3 * MEGABYTE + 1])
+def test_bytes_arrive_as_they_are_and_then_the_end(desk: Desk, size: int) -> None:
+    data = os.urandom(size)
+    pieces = [data[at : at + 70_000] for at in range(0, size, 70_000)]
+    expected = hashlib.sha256(data).hexdigest()
+    assert text(desk, "sha256sum; echo over", pieces, end=True) == f"{expected}  -\nover\n"
+
+
+def test_the_shell_takes_nothing_of_it_for_its_script(desk: Desk) -> None:
+    """dash reads its script by blocks, and what lies behind it would be swallowed."""
+    given = [b"echo injected\n", b"exit 3\n"]
+    read = 'IFS= read -r first; echo "[$first]"; cat'
+    assert text(desk, read, given, end=True) == "[echo injected]\nexit 3\n"
+
+
+def test_stdin_stays_open_behind_it_unless_its_end_is_wanted(desk: Desk) -> None:
+    script = "read -r word; echo $word; read -r more; echo hung up"
+    with desk.link().stream(script, [b"one\n"]) as output:
+        parts = iter(output)
+        assert next(parts) == "one\n"
+    assert text(desk, script, [b"one\n"], end=True) == "one\nhung up\n"
+
+
+def test_a_script_that_reads_nothing_ends_all_the_same(desk: Desk) -> None:
+    pieces = (bytes(MEGABYTE) for _ in range(64))
+    with desk.link().stream("echo no; exit 4", pieces, end=True) as output:
+        assert "".join(output) == "no\n"
+        assert output.status == 4
+
+
+def test_what_making_a_piece_raises_ends_the_script(desk: Desk) -> None:
+    def pieces() -> Iterator[bytes]:
+        yield b"begun\n"
+        raise JlrError("the file changed")
+
+    with pytest.raises(JlrError, match="the file changed"):
+        text(desk, "cat", pieces(), end=True)
+
+
+def test_two_hundred_megabytes_pass_without_piling_up(desk: Desk) -> None:
+    """The host is slower than the command: memory of neither process may grow with what waits."""
+    desk.run("true")
+    link, command = desk.process(), psutil.Process()
+    before = link.memory_info().rss, command.memory_info().rss
+    peaks = [0, 0]
+    block = os.urandom(MEGABYTE // 4)
+
+    def pieces() -> Iterator[bytes]:
+        for _ in range(800):
+            yield block
+            peaks[:] = map(max, peaks, (link.memory_info().rss, command.memory_info().rss))
+
+    expected = hashlib.sha256(block * 800).hexdigest()
+    assert text(desk, "sleep 1; sha256sum", pieces(), end=True) == f"{expected}  -\n"
+    grown = [peak - start for peak, start in zip(peaks, before, strict=True)]
+    assert max(grown) < 40 * MEGABYTE, grown

@@ -1,0 +1,141 @@
+"""After a reconnect nothing is sent to what is not the session's own server."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.sshd import SSHServer
+from tests.link.desk import Desk
+from tests.link.fakes import until
+from tests.link.servers import HostServers, Squatter, start_inside
+
+PAGE_LOAD = b"GET /lab HTTP/1.1\r\nHost: x\r\nAccept: text/html\r\n\r\n"
+PORT = 8888
+
+
+def asked(port: int, request: bytes) -> bytes:
+    """Send a request to a forward and return all that comes back."""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as sock:
+        sock.sendall(request)
+        answer = b""
+        try:
+            while data := sock.recv(65536):
+                answer += data
+        except ConnectionResetError:
+            pass
+        return answer
+
+
+def check_turned_away(desk: Desk, name: str, state: str, detail: str) -> None:
+    """Wait for the state; then a browser is told it, and anything else is turned away."""
+    until(lambda: desk.forward(name).state == state, f"the state {state}")
+    forward = desk.forward(name)
+    assert detail in (forward.detail or "")
+    pages: list[bytes] = []
+
+    def told() -> bytes:
+        # One that is turned away before it has said a word is only hung up on.
+        pages.append(asked(forward.local_port, PAGE_LOAD))
+        return pages[-1]
+
+    until(told, "the page for a browser")
+    assert pages[-1].startswith(b"HTTP/1.1 503 ")
+    assert detail.encode() in pages[-1]
+    assert asked(forward.local_port, b"PUT /api HTTP/1.1\r\nHost: x\r\n\r\n") == b""
+
+
+@pytest.fixture
+def inside(desk: Desk, container: ContainerFactory) -> Container:
+    """A container with a session."""
+    made = container("lab/plain")
+    start_inside(made, PORT)
+    desk.start(made.name, "docker")
+    return made
+
+
+def replace(container: Container) -> None:
+    engine = container.engine
+    engine.docker("rm", "--force", container.name)
+    argv = ("run", "--detach", "--init", "--name", container.name, "lab/plain")
+    engine.docker(*argv, "sleep", "infinity")
+
+
+def restart(container: Container) -> None:
+    container.engine.docker("restart", "--time", "0", container.name)
+
+
+def test_another_container_of_that_name_gets_nothing(
+    desk: Desk, sshd: SSHServer, inside: Container
+) -> None:
+    replace(inside)
+    start_inside(inside, PORT)
+    sshd.drop_connections()
+    check_turned_away(desk, inside.name, "container-gone", "was replaced by another")
+
+
+def test_a_container_that_was_restarted_gets_nothing(
+    desk: Desk, sshd: SSHServer, inside: Container
+) -> None:
+    restart(inside)
+    start_inside(inside, PORT)
+    sshd.drop_connections()
+    check_turned_away(desk, inside.name, "container-gone", "was restarted")
+
+
+def test_a_container_that_is_gone_is_said_to_be(
+    desk: Desk, sshd: SSHServer, inside: Container
+) -> None:
+    inside.engine.docker("rm", "--force", inside.name)
+    sshd.drop_connections()
+    check_turned_away(desk, inside.name, "container-gone", "is gone")
+
+
+def test_after_a_restart_a_new_start_serves_the_same_port(
+    desk: Desk, sshd: SSHServer, inside: Container
+) -> None:
+    port = desk.forward(inside.name).local_port
+    restart(inside)
+    sshd.drop_connections()
+    until(lambda: desk.forward(inside.name).state == "container-gone", "the verdict")
+    start_inside(inside, PORT)
+    assert desk.start(inside.name, "docker").local_port == port
+    assert desk.server_pid(desk.forward(inside.name)) > 0
+
+
+def test_a_dead_server_is_said_to_be(desk: Desk, sshd: SSHServer, servers: HostServers) -> None:
+    servers.start("one")
+    desk.start("one")
+    servers.kill("one")
+    sshd.drop_connections()
+    check_turned_away(desk, "one", "jupyter-dead", "is gone")
+
+
+def test_somebody_elses_server_on_the_port_is_sent_nothing(
+    desk: Desk, sshd: SSHServer, servers: HostServers
+) -> None:
+    servers.start("one")
+    desk.start("one")
+    port = desk.forward("one").endpoint.server.port
+    servers.kill("one")
+    squatter = Squatter(port)
+    try:
+        sshd.drop_connections()
+        check_turned_away(desk, "one", "jupyter-dead", "is gone")
+        assert squatter.visits == 0
+    finally:
+        squatter.close()
+
+
+def test_another_server_of_the_same_session_on_the_same_port_is_not_taken_for_it(
+    desk: Desk, sshd: SSHServer, servers: HostServers
+) -> None:
+    servers.start("one")
+    desk.start("one")
+    port = desk.forward("one").endpoint.server.port
+    servers.kill("one")
+    servers.start("one", port)
+    sshd.drop_connections()
+    check_turned_away(desk, "one", "jupyter-dead", "is gone")

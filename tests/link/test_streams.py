@@ -1,0 +1,116 @@
+"""Whatever ends the watching, nothing that was watched stays behind on the host."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from jlremote.host.script import until_hang_up
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.laptop import Laptop
+from tests.lab.sshd import SSHServer
+from tests.link.desk import Desk
+from tests.link.fakes import until
+from tests.link.servers import HostServers, lives, start_inside
+
+End = Callable[[subprocess.Popen[str], Desk, SSHServer], None]
+
+
+def client_killed(command: subprocess.Popen[str], desk: Desk, sshd: SSHServer) -> None:
+    command.kill()
+
+
+def client_interrupted(command: subprocess.Popen[str], desk: Desk, sshd: SSHServer) -> None:
+    command.terminate()
+
+
+def link_killed(command: subprocess.Popen[str], desk: Desk, sshd: SSHServer) -> None:
+    desk.process().kill()
+
+
+def laptop_gone(command: subprocess.Popen[str], desk: Desk, sshd: SSHServer) -> None:
+    sshd.drop_connections()
+
+
+ENDS = pytest.mark.parametrize("end", [client_killed, client_interrupted, link_killed, laptop_gone])
+
+
+@contextmanager
+def following(laptop: Laptop, name: str) -> Iterator[subprocess.Popen[str]]:
+    """Run `jlr logs -f` and give it once it has shown the line `begun`."""
+    command = laptop.spawn("logs", "-f", name)
+    assert command.stdout is not None
+    with command.stdout:
+        assert command.stdout.readline() == "begun\n"
+        yield command
+        command.kill()
+        command.wait()
+
+
+@ENDS
+def test_a_log_that_is_followed_in_a_container_is_left_alone_there(
+    desk: Desk, sshd: SSHServer, container: ContainerFactory, end: End
+) -> None:
+    inside = container("lab/plain")
+    start_inside(inside, 8888)
+    log = f"/tmp/jlr-0/{inside.name}/jupyter.log"
+    inside.execute("sh", "-c", f"echo begun > {log}")
+    desk.start(inside.name, "docker")
+    before = processes_in(inside)
+    with following(desk.laptop, inside.name) as command:
+        assert any("tail" in line for line in processes_in(inside))
+        inside.execute("sh", "-c", f"echo more >> {log}")
+        assert command.stdout is not None
+        assert command.stdout.readline() == "more\n"
+        end(command, desk, sshd)
+        until(lambda: processes_in(inside) == before, "the end of what followed")
+
+
+@ENDS
+def test_a_containers_own_log_that_is_followed_is_left_alone(
+    desk: Desk, sshd: SSHServer, container: ContainerFactory, end: End
+) -> None:
+    inside = container("lab/plain", "sh", "-c", "echo begun; exec sleep infinity")
+    start_inside(inside, 8888)
+    desk.start(inside.name, "docker")
+    with following(desk.laptop, inside.name) as command:
+        assert clients_of(inside)
+        end(command, desk, sshd)
+        until(lambda: not clients_of(inside), "the end of `docker logs`")
+
+
+@ENDS
+def test_a_log_that_is_followed_on_the_host_itself_is_left_alone(
+    desk: Desk, sshd: SSHServer, servers: HostServers, end: End
+) -> None:
+    servers.start("one")
+    desk.start("one")
+    (folder,) = servers.home.glob(".local/state/jlr/servers/*/one")
+    (folder / "jupyter.log").write_text("begun\n")
+    with following(desk.laptop, "one") as command:
+        assert servers.running("tail")
+        end(command, desk, sshd)
+        until(lambda: not servers.running("tail"), "the end of `tail`")
+
+
+def test_a_followed_command_that_ends_by_itself_ends_the_stream(desk: Desk) -> None:
+    with desk.link().stream(until_hang_up("sh -c 'echo done; exit 3'")) as output:
+        assert list(output) == ["done\n"]
+        assert output.status == 3
+
+
+def processes_in(container: Container) -> list[str]:
+    """Return the command lines of a container's processes."""
+    lines = container.engine.docker("top", container.name, "-o", "pid,args").splitlines()[1:]
+    return sorted(line.split(maxsplit=1)[1] for line in lines)
+
+
+def clients_of(container: Container) -> list[int]:
+    """Return the engine's clients that show a container's log."""
+    listed = subprocess.run(
+        ("pgrep", "-f", f"docker logs .*{container.name}$"), capture_output=True, check=False
+    )
+    return [int(pid) for pid in listed.stdout.split() if lives(int(pid))]
