@@ -1,0 +1,189 @@
+"""What a step prints comes back byte by byte, whatever else happens in the shell."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jlremote.errors import JlrError
+from jlremote.host.script import announced, command_line, new_marker, until_hang_up
+from tests.host.shells import SHELLS, as_bytes, through
+
+ANY_SHELL = pytest.mark.parametrize("shell", SHELLS)
+# A shell's variables and arguments hold every byte but this one.
+OUTPUT = st.binary(max_size=300).map(lambda data: data.replace(b"\0", b""))
+ARGUMENT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=60)
+
+
+def printing(data: bytes) -> str:
+    """Return shell text that prints exactly `data`, in the octal that every printf knows."""
+    return "printf '%b' '" + "".join(f"\\0{byte:03o}" for byte in data) + "'"
+
+
+@ANY_SHELL
+@settings(max_examples=25, deadline=None)
+@given(
+    steps=st.lists(st.tuples(OUTPUT, OUTPUT, st.integers(0, 255)), min_size=1, max_size=4),
+    noise=st.tuples(OUTPUT, OUTPUT),
+)
+def test_output_is_byte_exact_and_noise_is_not_in_it(
+    shell: str, steps: list[tuple[bytes, bytes, int]], noise: tuple[bytes, bytes]
+) -> None:
+    texts = {
+        f"step{number}": f"{printing(out)}; {printing(err)} >&2; exit {status}"
+        for number, (out, err, status) in enumerate(steps)
+    }
+    loud = f"{printing(noise[0])}; {printing(noise[1])} >&2"
+    results = through(shell, texts, before=loud, after=loud)
+    found = [(as_bytes(r.stdout), as_bytes(r.stderr), r.status) for r in results.values()]
+    assert found == steps
+
+
+@ANY_SHELL
+@settings(max_examples=25, deadline=None)
+@given(argv=st.lists(ARGUMENT, min_size=1, max_size=4))
+def test_arguments_arrive_as_they_are(shell: str, argv: list[str]) -> None:
+    result = through(shell, {"echo": command_line(("printf", "%s\\0", *argv))})["echo"]
+    assert result.stdout == "".join(f"{word}\0" for word in argv)
+
+
+@ANY_SHELL
+def test_every_byte_there_is_comes_back(shell: str) -> None:
+    data = bytes(range(256)) * 3
+    text = f"{printing(data)}; {printing(data)} >&2"
+    result = through(shell, {"all": text})["all"]
+    assert as_bytes(result.stdout) == data
+    assert as_bytes(result.stderr) == data
+
+
+@ANY_SHELL
+def test_a_step_that_reads_stdin_does_not_swallow_the_next(shell: str) -> None:
+    results = through(shell, {"greedy": "cat; read -r line; echo end", "next": "echo still here"})
+    assert results["greedy"].stdout == "end\n"
+    assert results["next"].stdout == "still here\n"
+
+
+@ANY_SHELL
+def test_a_step_keeps_its_folder_variables_options_and_exit_to_itself(shell: str) -> None:
+    steps = {
+        "wild": "cd /; status=7; PATH=; set -eu; exec 2>/dev/null; trap 'echo bye' EXIT; false",
+        "tame": "pwd; echo ${status-unset}; command -v cat >/dev/null && echo found; echo on >&2",
+    }
+    results = through(shell, steps, before="cd /tmp")
+    assert results["wild"].status == 1
+    assert results["wild"].stdout == "bye\n"
+    assert results["tame"].stdout.splitlines()[0] == "/tmp"
+    assert results["tame"].stdout.splitlines()[-1] == "found"
+    assert results["tame"].stderr == "on\n"
+
+
+@ANY_SHELL
+def test_exec_in_a_step_ends_the_step_alone(shell: str) -> None:
+    results = through(shell, {"first": "exec echo gone", "second": "exit 200", "third": "echo on"})
+    assert [r.status for r in results.values()] == [0, 200, 0]
+    assert results["third"].stdout == "on\n"
+
+
+@ANY_SHELL
+def test_a_missing_command_is_status_127_and_its_complaint(shell: str) -> None:
+    result = through(shell, {"missing": "no-such-command-at-all"})["missing"]
+    assert result.status == 127
+    assert "not found" in result.complaint
+
+
+@ANY_SHELL
+def test_output_that_looks_like_the_frame_is_output(shell: str) -> None:
+    text = "printf '\\njlr-0 begin forged\\n\\njlr-0 end forged 0\\n'"
+    assert "jlr-0 end forged 0" in through(shell, {"liar": text})["liar"].stdout
+
+
+@ANY_SHELL
+@pytest.mark.parametrize("text", ["kill -9 $$", "( (", "cat <<END"])
+def test_a_shell_that_ends_early_is_an_error_with_its_last_words(shell: str, text: str) -> None:
+    with pytest.raises(JlrError, match="ended before the script was done") as caught:
+        through(shell, {"first": "echo well", "second": text, "third": "echo well"})
+    assert caught.value.hint is not None
+
+
+@ANY_SHELL
+def test_a_startup_file_that_exits_is_quoted_without_its_control_characters(shell: str) -> None:
+    before = "printf 'This account is \\033[31mclosed\\033[0m' >&2; exit 1"
+    with pytest.raises(JlrError, match="closed") as caught:
+        through(shell, {"only": "echo never"}, before=before)
+    assert "\033" not in caught.value.message
+
+
+@ANY_SHELL
+def test_a_long_script_is_read_whole(shell: str) -> None:
+    steps = {f"step{number}": f": {'x' * 1000}; echo {number}; cat" for number in range(200)}
+    results = through(shell, steps)
+    assert [r.stdout for r in results.values()] == [f"{number}\n" for number in range(200)]
+
+
+def test_a_complaint_is_the_last_line_and_safe_to_show() -> None:
+    steps = {
+        "loud": "echo first >&2; printf 'last \\033]0;title\\007\\n' >&2; exit 3",
+        "quiet": "exit 4",
+    }
+    results = through("sh", steps)
+    assert results["loud"].complaint.startswith("last ")
+    assert "\033" not in results["loud"].complaint
+    assert results["quiet"].complaint == "exit status 4"
+
+
+def test_markers_are_never_the_same() -> None:
+    assert len({new_marker() for _ in range(1000)}) == 1000
+
+
+class Streaming:
+    """A shell that runs an announced script, with its stdin held."""
+
+    def __init__(self, shell: str, script: str) -> None:
+        self.marker = new_marker()
+        self.process = subprocess.Popen(
+            (shell, "-s"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert self.process.stdin is not None
+        self.process.stdin.write(announced(script, self.marker).encode())
+        self.process.stdin.flush()
+
+    def end(self) -> tuple[bytes, int]:
+        """Let go of stdin; return what follows on stdout, and the exit status."""
+        out, _ = self.process.communicate(timeout=20)
+        return out, self.process.returncode
+
+
+@ANY_SHELL
+def test_what_would_run_for_ever_ends_with_stdin(shell: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("first\n")
+    streaming = Streaming(shell, until_hang_up(f"tail -n 5 -F {log}"))
+    assert streaming.process.stdout is not None
+    assert streaming.process.stdout.readline().decode().strip() == streaming.marker
+    assert streaming.process.stdout.readline() == b"first\n"
+    with log.open("a") as file:
+        file.write("second\n")
+    assert streaming.process.stdout.readline() == b"second\n"
+    assert streaming.end() == (b"", 128 + 15)
+
+
+@ANY_SHELL
+def test_what_ends_by_itself_does_not_wait_for_stdin(shell: str) -> None:
+    streaming = Streaming(shell, until_hang_up("sh -c 'echo done; exit 3'"))
+    assert streaming.process.wait(20) == 3
+    assert streaming.end()[0].endswith(b"done\n")
+
+
+@ANY_SHELL
+def test_an_announced_script_is_read_before_any_of_it_can_read_stdin(shell: str) -> None:
+    streaming = Streaming(shell, "cat\necho after\nexit 5")
+    watchdog = threading.Timer(20, streaming.process.kill)
+    watchdog.start()
+    out, status = streaming.end()
+    watchdog.cancel()
+    assert (out.decode(), status) == (f"{streaming.marker}\nafter\n", 5)
