@@ -35,7 +35,8 @@ LADDER = {
 }
 # What the commands load of the link; the rest of the room is loaded in the link's own process.
 CLIENT_SIDE = {
-    f"jlremote.link.{name}" for name in ("client", "dial", "files", "protocol", "states")
+    f"jlremote.link.{name}"
+    for name in ("client", "dial", "files", "protocol", "remote_output", "states")
 }
 
 # Who alone may import a library.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -51,10 +51,18 @@ class OutputStream(Protocol):
 class StreamingHost(Host, Protocol):
     """A host whose scripts can also be watched."""
 
-    def stream(self, script: str) -> AbstractContextManager[OutputStream]:
+    def stream(
+        self, script: str, given: Iterable[bytes] = (), *, end: bool = False
+    ) -> AbstractContextManager[OutputStream]:
         """Run `script` and give its output as it comes; leaving the context ends it.
 
-        Its stdin stays open for exactly as long, so that `until_hang_up` ends what runs wherever.
+        Args:
+            script: POSIX sh.
+            given: pieces of what the script's commands find on stdin. They are asked for while the
+                output is iterated over, one at a time as the host takes them; what that raises is
+                passed on.
+            end: whether stdin ends behind that. It stays open otherwise for as long as the context,
+                so that `until_hang_up` ends what runs wherever.
         """
         ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,13 +10,14 @@ from typing import Any
 
 from jlremote import __version__
 from jlremote.errors import Bug, JlrError, LinkLost, from_json
-from jlremote.host.collect import FromMarker, run_steps
-from jlremote.host.script import Completed, Steps, announced, ended_early, new_marker
+from jlremote.host.collect import run_steps
+from jlremote.host.script import Completed, Steps, announced, new_marker
 from jlremote.host.shell import OUTPUT_BYTES, SCRIPT_SECONDS
 from jlremote.jupyter.server import Endpoint, endpoint_from_json
 from jlremote.link.dial import NoLink, Socket, dial, start_link, turn
 from jlremote.link.files import link_files
 from jlremote.link.protocol import PROTOCOL, bytes_of, receive, send
+from jlremote.link.remote_output import RemoteOutput
 from jlremote.questions import Asker, Question
 
 Message = dict[str, Any]
@@ -110,21 +111,28 @@ class Link:
             self._on_command(text)
 
         def execute(script: str, output: Callable[[str, bytes], None]) -> None:
-            with self._conversation("run", script=script, timeout=timeout) as messages:
-                for message in messages:
+            with self._conversation("run", script=script, timeout=timeout) as socket:
+                for message in self._messages(socket):
                     if "stream" in message:
                         output(message["stream"], bytes_of(message["data"]))
 
         return run_steps(steps, limit, execute)
 
     @contextmanager
-    def stream(self, script: str) -> Iterator[RemoteOutput]:
+    def stream(
+        self, script: str, given: Iterable[bytes] = (), *, end: bool = False
+    ) -> Iterator[RemoteOutput]:
         """Run `script` and give its output as it comes; leaving ends it (see `StreamingHost`)."""
         self._on_command(script)
         marker = new_marker()
-        whole = announced(script, marker)
-        with self._conversation("run", script=whole, timeout=None, hold_stdin=True) as messages:
-            yield RemoteOutput(messages, marker)
+        request: Message = {"script": announced(script, marker), "hold_stdin": not end}
+        with self._conversation("run", timeout=None, gives=True, **request) as socket:
+
+            def say(message: Message) -> None:
+                with suppress(OSError):  # the next message tells why
+                    send(socket, message)
+
+            yield RemoteOutput(self._messages(socket), marker, given, say)
 
     def forward(self, name: str, local_port: int, endpoint: Endpoint) -> ForwardStatus:
         """Forward a local port (0 for any) to `endpoint`; redirect the forward if there is one.
@@ -182,8 +190,8 @@ class Link:
             return False
 
     def _ask(self, operation: str, *, start: bool = True, **arguments: Any) -> Any:
-        with self._conversation(operation, start=start, **arguments) as messages:
-            for message in messages:
+        with self._conversation(operation, start=start, **arguments) as socket:
+            for message in self._messages(socket):
                 if "result" in message:
                     return message["result"]
         raise Bug(f"the link did not answer `{operation}`")
@@ -191,7 +199,7 @@ class Link:
     @contextmanager
     def _conversation(
         self, operation: str, *, start: bool = True, **arguments: Any
-    ) -> Iterator[Generator[Message]]:
+    ) -> Iterator[Socket]:
         request = {
             "op": operation,
             "version": __version__,
@@ -199,7 +207,7 @@ class Link:
             "agent": self._agent_socket,
         } | arguments
         with self._accepted(request, start=start) as socket:
-            yield self._messages(socket)
+            yield socket
 
     def _accepted(self, request: Message, *, start: bool) -> Socket:
         """Return a socket to a link that has accepted the request.
@@ -283,31 +291,6 @@ class Link:
             return {"answer": self._asker.ask(question)}
         except JlrError as declined:
             return {"declined": declined.to_json()}
-
-
-class RemoteOutput:
-    """The output of a script that runs over the link."""
-
-    def __init__(self, messages: Iterator[Message], marker: str) -> None:
-        self._messages = messages
-        self._marker = marker
-        self.status: int | None = None
-
-    def __iter__(self) -> Iterator[str]:
-        """Give stdout and stderr as they come.
-
-        Raises:
-            JlrError: the shell ended before the script began.
-        """
-        streams = {name: FromMarker(self._marker) for name in ("stdout", "stderr")}
-        for message in self._messages:
-            if "stream" in message:
-                if text := streams[message["stream"]].take(bytes_of(message["data"])):
-                    yield text
-            elif not streams["stdout"].begun:
-                raise ended_early(*(stream.noise for stream in streams.values()))
-            else:
-                self.status = message["result"]
 
 
 def _forward_status(message: Message) -> ForwardStatus:

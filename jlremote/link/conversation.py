@@ -62,14 +62,24 @@ class Conversation:
             raise from_json(reply.get("declined") or {})
         return str(reply["answer"])
 
-    def when_gone(self, then: Callable[[], None]) -> None:
-        """Call `then` once the command hangs up; it can be asked nothing afterwards."""
-        self._watched = True
-        threading.Thread(target=self._wait_for_hang_up, args=(then,), daemon=True).start()
+    def when_gone(
+        self, then: Callable[[], None], take: Callable[[Message], None] | None = None
+    ) -> None:
+        """Call `then` once the command hangs up; it can be asked nothing afterwards.
 
-    def _wait_for_hang_up(self, then: Callable[[], None]) -> None:
+        What it says until then goes to `take`; without that it is taken for hanging up.
+        """
+        self._watched = True
+        threading.Thread(target=self._wait_for_hang_up, args=(then, take), daemon=True).start()
+
+    def _wait_for_hang_up(
+        self, then: Callable[[], None], take: Callable[[Message], None] | None
+    ) -> None:
         with self._socket, contextlib.suppress(OSError, EOFError, ValueError):
-            receive(self._socket)
+            message = receive(self._socket)
+            while take is not None:
+                take(message)
+                message = receive(self._socket)
         then()
 
     def end(self) -> None:

@@ -8,6 +8,8 @@ number of messages and closes. The messages, told apart by their only or first k
     ← {"replace": VERSION}       the link is older than the command and leaves; try again
     ← {"ask": KIND, "text": …, "echo": …}   → {"answer": …} or {"declined": ERROR}
     ← {"stream": "stdout" | "stderr", "data": …}
+    → {"given": BASE64}          a piece of a script's stdin, nothing at its end
+    ← {"taken": true}            the next piece may come
     ← {"result": …}  or  {"error": NAME, "message": …, "hint": …}
 """
 

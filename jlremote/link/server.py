@@ -14,6 +14,7 @@ from jlremote.errors import JlrError
 from jlremote.jupyter.server import endpoint_from_json
 from jlremote.link.conversation import Conversation, Message
 from jlremote.link.forwards import Forwards
+from jlremote.link.given import GivenByCommand
 from jlremote.link.mounts import Mounts
 from jlremote.link.protocol import PROTOCOL, bytes_of, text_of
 from jlremote.link.states import State
@@ -162,7 +163,8 @@ class LinkServer:
         request = conversation.request
         connection = self._supervisor.connection(conversation)
         cancelled = threading.Event()
-        conversation.when_gone(cancelled.set)
+        given = GivenByCommand(conversation) if request.get("gives") else None
+        conversation.when_gone(cancelled.set, given.arrived if given else None)
 
         def pass_on(stream: Stream, data: bytes) -> None:
             try:
@@ -176,6 +178,7 @@ class LinkServer:
                 pass_on,
                 timeout=request.get("timeout"),
                 cancelled=cancelled,
+                given=given,
                 hold_stdin=bool(request.get("hold_stdin")),
             )
         except TimeoutError as late:

@@ -11,7 +11,8 @@ import paramiko
 from paramiko import common
 
 from jlremote.errors import Busy, LinkLost
-from jlremote.ssh.contract import Output, Stream
+from jlremote.ssh.contract import Given, Output, Stream
+from jlremote.ssh.feeding import Feeding
 
 # sshd's MaxSessions is 10; two stay free for whatever else the connection needs.
 SESSIONS = 8
@@ -40,6 +41,7 @@ class Commands:
         *,
         timeout: float | None = None,
         cancelled: threading.Event | None = None,
+        given: Given | None = None,
         hold_stdin: bool = False,
     ) -> int:
         """Run a script; see `contract.Connection.execute`.
@@ -52,7 +54,8 @@ class Commands:
         patience = _Patience(timeout, cancelled)
         self._take_slot(patience)
         try:
-            return _Session(self._transport, patience).run(script, output, hold_stdin=hold_stdin)
+            session = _Session(self._transport, patience)
+            return session.run(script, output, given, hold_stdin=hold_stdin)
         finally:
             self._slots.release()
 
@@ -111,11 +114,13 @@ class _Session:
         self._wake = _Wake()
         self._channel = self._open()
 
-    def run(self, script: bytes, output: Output, *, hold_stdin: bool) -> int:
+    def run(self, script: bytes, output: Output, given: Given | None, *, hold_stdin: bool) -> int:
         """Feed the script, pass on the output, and return the exit status."""
         try:
             self._begin()
-            self._exchange(memoryview(script), output, hold_stdin=hold_stdin)
+            if given is not None:
+                given.tell(self._wake.set)
+            self._exchange(Feeding(self._channel, script, given, hold=hold_stdin), output)
             return self._status()
         except BaseException:
             self._terminate()
@@ -172,47 +177,24 @@ class _Session:
         except (paramiko.SSHException, EOFError, OSError) as error:
             raise LinkLost("the connection broke") from error
 
-    def _exchange(self, unsent: memoryview, output: Output, *, hold_stdin: bool) -> None:
+    def _exchange(self, feeding: Feeding, output: Output) -> None:
         """Send and receive until both streams end; neither direction waits for the other."""
         quiet_since = time.monotonic()
-        feeding = True
         while True:
             self._wake.rest()
-            if feeding:
-                unsent = self._feed(unsent)
-                feeding = bool(unsent)
-                if not feeding and not hold_stdin:
-                    self._end_input()
+            held_up = feeding.go_on()
             if self._drain(output):
                 quiet_since = time.monotonic()
                 continue
             if self._finished(quiet_since):
                 return
             self._patience.check()
-            self._wake.wait(self._pause(feeding=feeding))
+            self._wake.wait(self._pause(held_up=held_up))
 
-    def _pause(self, *, feeding: bool) -> float:
-        if feeding:
+    def _pause(self, *, held_up: bool) -> float:
+        if held_up:
             return self._patience.slice(_WINDOW_SECONDS)
         return self._patience.slice(_QUIET_SECONDS if self._channel.status_event.is_set() else 60.0)
-
-    def _feed(self, unsent: memoryview) -> memoryview:
-        """Send what the window takes; the rest waits while output is read."""
-        while unsent:
-            try:
-                sent = self._channel.send(unsent[:_PIECE])
-            except TimeoutError:
-                return unsent
-            except (paramiko.SSHException, EOFError, OSError):
-                return unsent[:0]  # the shell has ended; its status and output tell the rest
-            if sent == 0:
-                return unsent[:0]
-            unsent = unsent[sent:]
-        return unsent
-
-    def _end_input(self) -> None:
-        with contextlib.suppress(paramiko.SSHException, EOFError, OSError):
-            self._channel.shutdown_write()
 
     def _drain(self, output: Output) -> bool:
         """Pass on what has arrived; return whether there was anything."""

@@ -11,7 +11,7 @@ from jlremote.questions import Asker
 from jlremote.ssh.algorithms import offer
 from jlremote.ssh.authentication import log_in
 from jlremote.ssh.commands import Commands
-from jlremote.ssh.contract import Connection, Output
+from jlremote.ssh.contract import Connection, Given, Output
 from jlremote.ssh.credentials import Credentials, Keychain, Remember
 from jlremote.ssh.destination import Destination
 from jlremote.ssh.failures import translated
@@ -50,11 +50,17 @@ class SSHConnection:
         *,
         timeout: float | None = None,
         cancelled: threading.Event | None = None,
+        given: Given | None = None,
         hold_stdin: bool = False,
     ) -> int:
         """Run a script; see `contract.Connection.execute`."""
         return self._commands.execute(
-            script, output, timeout=timeout, cancelled=cancelled, hold_stdin=hold_stdin
+            script,
+            output,
+            timeout=timeout,
+            cancelled=cancelled,
+            given=given,
+            hold_stdin=hold_stdin,
         )
 
     def probe(self, timeout: float) -> float:

@@ -12,6 +12,18 @@ Stream = Literal["stdout", "stderr"]
 Output = Callable[[Stream, bytes], None]
 
 
+class Given(Protocol):
+    """What a script finds on its stdin behind itself, and which comes piece by piece."""
+
+    def take(self) -> bytes | None:
+        """Return the next piece, nothing (`b""`) at the end, `None` if it has not come yet."""
+        ...
+
+    def tell(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called whenever there is something to take again."""
+        ...
+
+
 class Connection(Protocol):
     """One authenticated connection to a host whose key was verified."""
 
@@ -27,6 +39,7 @@ class Connection(Protocol):
         *,
         timeout: float | None = None,
         cancelled: threading.Event | None = None,
+        given: Given | None = None,
         hold_stdin: bool = False,
     ) -> int:
         """Feed `script` to `exec /bin/sh -s` and return its exit status.
@@ -36,11 +49,13 @@ class Connection(Protocol):
         a further call waits its turn. A signal's death counts as 128 + its number, as in a shell.
 
         Args:
-            script: what the remote shell reads on its stdin, whole; then comes end of file, at
-                once or with `hold_stdin` when the call ends.
+            script: what the remote shell reads on its stdin, whole; then comes what is `given`,
+                and then end of file, at once or with `hold_stdin` when the call ends.
             output: called with `"stdout"` or `"stderr"` and the bytes.
             timeout: seconds until the call gives up, `None` for never.
             cancelled: ends the call early when it is set; the channel is closed.
+            given: what the script's commands read. A shell may read ahead, so it must not begin
+                before the shell is known to have read the script.
             hold_stdin: keeps the script's stdin open, so that it sees by end of file that nobody
                 is there any more, however we went.
 
