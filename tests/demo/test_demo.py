@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Protocol
 
+import pexpect
 import pytest
 
 from tests.demo.person import (
@@ -20,7 +21,7 @@ from tests.demo.person import (
     wait_for_no_trace,
 )
 from tests.lab.engine import Engine
-from tests.lab.laptop import Laptop
+from tests.lab.laptop import PROGRAMS, Laptop
 from tests.lab.programs import wait_until
 from tests.sessions.parts import Session, failed
 
@@ -76,6 +77,18 @@ def test_on_a_machine_with_only_python_a_kernel_answers_until_ctrl_c(
         assert kernel.run("import os; print(os.getcwd())").strip() == str(machine.folder / "home")
     demo.interrupt()
     assert demo.end()[0] == 0
+    wait_for_no_trace(machine)
+
+
+def test_in_a_terminal_ctrl_c_reaches_all_and_ends_the_demo_well(machine: Laptop) -> None:
+    """The terminal sends it to every process of the demo's group, not only to the demo."""
+    with machine.terminal(str(PROGRAMS / "jlr"), "demo", "--no-browser", timeout=60) as terminal:
+        terminal.expect(r"http://127\.0\.0\.1:\d+/demo/lab\?token=")
+        terminal.expect("Ctrl-C ends the demo")
+        terminal.sendintr()
+        terminal.expect(pexpect.EOF)
+        terminal.close()
+        assert (terminal.exitstatus, terminal.signalstatus) == (0, None)
     wait_for_no_trace(machine)
 
 
@@ -236,8 +249,9 @@ def test_with_an_engine_jupyter_runs_in_a_container_that_is_removed_at_the_end(
     wait_for_no_trace(machine_with_engine)
 
 
-def containers(engine: Engine) -> set[str]:
-    return set(engine.docker("ps", "--all", "--format", "{{.Names}}").split())
+def containers(engine: Engine, *filters: str) -> set[str]:
+    wanted = [f"--filter={condition}" for condition in filters]
+    return set(engine.docker("ps", "--all", "--format", "{{.Names}}", *wanted).split())
 
 
 def test_jlr_stop_ends_a_demo_in_a_container_too(
@@ -254,7 +268,6 @@ def test_jlr_stop_ends_a_demo_in_a_container_too(
 def test_an_image_without_jupyterlab_is_an_error_and_nothing_is_left(
     machine_with_engine: Laptop, engine: Engine
 ) -> None:
-    before = containers(engine)
     failed(machine_with_engine.jlr("demo", "--image", "lab/plain"), 6, "JupyterLab")
-    assert containers(engine) - before == set()
+    assert containers(engine, "ancestor=lab/plain", "name=^demo-") == set()
     wait_for_no_trace(machine_with_engine)
