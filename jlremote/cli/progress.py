@@ -43,6 +43,7 @@ class Steps:
         """Enter a step; leaving it prints its line, good or bad."""
         step = (one_line(title), time.monotonic())
         self._open.append(step)
+        self.advance("")
         self._spin()
         try:
             yield
@@ -50,6 +51,11 @@ class Steps:
             self._finish(step, well=False)
             raise
         self._finish(step, well=True)
+
+    def advance(self, text: str) -> None:
+        """Show how far the step has come, where a spinner turns."""
+        if self._spinner:
+            self._spinner.so_far = one_line(text)
 
     def note(self, text: str) -> None:
         """Print something worth knowing."""
@@ -79,15 +85,21 @@ class Steps:
 
     def _finish(self, step: tuple[str, float], *, well: bool) -> None:
         self._open.remove(step)
+        self.advance("")
         with self.paused():
             if not self._silent:
                 tell(_line(*step, well=well, drawn=self._spinner is not None))
 
 
 class Spinner:
-    """A line that turns at the bottom of the terminal, from the moment that waiting gets long."""
+    """A line that turns at the bottom of the terminal, from the moment that waiting gets long.
+
+    Attributes:
+        so_far: what stands behind the title; it may change while the line turns.
+    """
 
     def __init__(self) -> None:
+        self.so_far = ""
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
         self._live: Live | None = None
@@ -118,7 +130,7 @@ class Spinner:
         console = Console(stderr=True, highlight=False)
         live = Live(
             console=console,
-            get_renderable=lambda: _frame(title, since, console.width),
+            get_renderable=lambda: _frame(title, self.so_far, since, console.width),
             refresh_per_second=10,
             transient=True,
             redirect_stdout=False,
@@ -130,12 +142,12 @@ class Spinner:
                 live.start()
 
 
-def _frame(title: str, since: float, width: int) -> Text:
+def _frame(title: str, so_far: str, since: float, width: int) -> Text:
     """Return the spinner's line at this moment, on one line whatever the width."""
     from rich.text import Text
 
     elapsed = time.monotonic() - since
-    took = f"  {duration(elapsed)}"
+    took = f"{so_far and f'  {so_far}'}  {duration(elapsed)}"
     text = Text(title)
     text.truncate(max(1, width - len(took) - 3), overflow="ellipsis")
     turning = _FRAMES[int(elapsed * 10) % len(_FRAMES)]

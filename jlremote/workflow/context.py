@@ -17,6 +17,10 @@ class Progress(Protocol):
         """Enter a step that takes time; leaving it ends it, well or (on an exception) badly."""
         ...
 
+    def advance(self, text: str) -> None:
+        """Tell in a few words how far the innermost step has come; the latest word counts."""
+        ...
+
     def note(self, text: str) -> None:
         """Tell something worth knowing that is no step."""
         ...
