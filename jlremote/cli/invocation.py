@@ -21,12 +21,14 @@ class Invocation:
         verbose: show each remote command.
         quiet: show no steps.
         no_input: never ask.
+        remember: keep secrets that were right in the keychain; `None` asks once.
     """
 
     ssh_config: str | None = None
     verbose: bool = False
     quiet: bool = False
     no_input: bool = False
+    remember: bool | None = None
 
     def context(self, *, silent: bool = False) -> Context:
         """Return what a workflow needs; `silent` as for `--json`."""
@@ -37,7 +39,7 @@ class Invocation:
         from jlremote.workflow.context import Context
 
         steps = Steps(silent=silent or self.quiet, verbose=self.verbose)
-        asker = prompts.Nobody() if self.no_input else prompts.Person(steps.paused)
+        asker = prompts.Nobody() if self.no_input else prompts.Person(steps.paused, self.remember)
         path = Path(self.ssh_config).absolute() if self.ssh_config else None
         return Context(ssh_config=path, asker=asker, progress=steps)
 
@@ -66,6 +68,11 @@ def global_options(*, hidden: bool = False) -> list[click.Option]:
             envvar=None if hidden else "JLR_NO_INPUT",
             help="Never ask; fail with exit code 4 instead. [env: JLR_NO_INPUT]",
             **flag,
+        ),
+        click.Option(
+            ["--remember/--no-remember"],
+            help="Keep passwords and passphrases in the keychain, or do not; else it asks once.",
+            **kept | {"default": None},
         ),
     ]
 
@@ -112,5 +119,6 @@ def command(name: str, *, examples: Sequence[str]) -> Callable[[Callable[..., An
 
 
 def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:
-    if value:
+    # An option with a `--no-…` form is None until it is given; a flag is False.
+    if value or (option.secondary_opts and value is not None):
         setattr(context.ensure_object(Invocation), str(option.name), value)

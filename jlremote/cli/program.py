@@ -19,7 +19,9 @@ COMMANDS = {
     "stop": ("stop:stop", "Stop a session, and its container if you say so."),
     "mount": ("mount:mount", "Show a folder of the host as one of this machine."),
     "unmount": ("mount:unmount", "Take such a folder away again."),
+    "gpus": ("gpus:gpus", "Show who uses which GPU of a host."),
     "disconnect": ("disconnect:disconnect", "End the connection to a host; work there goes on."),
+    "forget": ("forget:forget", "Delete the passwords that are remembered for a host."),
     "demo": ("demo:demo", "Try jlr on this machine, without a server."),
     "completion": ("completion:completion", "Print the completion script for your shell."),
 }

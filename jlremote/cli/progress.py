@@ -63,11 +63,18 @@ class Steps:
             with self.paused():
                 tell(printable(text))
 
+    def detail(self, text: str) -> None:
+        """Print what only somebody who looks closely wants to know, with `-v`."""
+        self._tell_more(f"# {one_line(text)}")
+
     def command(self, text: str) -> None:
         """Print a command that is run on the host, with `-v`."""
+        self._tell_more(f"+ {printable(text)}")
+
+    def _tell_more(self, text: str) -> None:
         if self._verbose:
             with self.paused():
-                tell(click.style(f"+ {printable(text)}", dim=True))
+                tell(click.style(text, dim=True))
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:

@@ -20,9 +20,11 @@ from jlremote.link.surroundings import Surroundings
 from jlremote.questions import Asker
 from jlremote.ssh.connection import connect
 from jlremote.ssh.contract import Connection
-from jlremote.ssh.destination import resolve
+from jlremote.ssh.credentials import forget
+from jlremote.ssh.destination import Destination, resolve
 from jlremote.ssh.forwarder import TunnelForward
 from jlremote.ssh.sftp import SftpStreams
+from jlremote.storage.secrets import LateSecrets
 
 
 class Dialer:
@@ -30,12 +32,15 @@ class Dialer:
 
     Attributes:
         probing: how the settings of the latest connection want a dead one to be noticed.
+        notes: what those settings ask for that jlr does not do, a sentence each.
     """
 
     def __init__(self, files: LinkFiles) -> None:
         self.probing = Probing()
+        self.notes: tuple[str, ...] = ()
         self._files = files
         self._agent_socket = os.environ.get("SSH_AUTH_SOCK")
+        self._secrets = LateSecrets()
 
     def hand_over(self, agent_socket: str) -> None:
         """Take the agent of the latest command: the one we began with dies with its shell."""
@@ -43,10 +48,20 @@ class Dialer:
 
     def dial(self, asker: Asker) -> Connection:
         """Return a new connection."""
-        destination = resolve(self._files.host, self._files.ssh_config)
+        destination = self._destination()
+        self.notes = destination.notes
         wanted = destination.alive_interval, destination.alive_count
         self.probing = Probing(*wanted) if destination.alive_interval > 0 else Probing()
-        return connect(destination, asker, agent_socket=self._agent_socket)
+        return connect(
+            destination, asker, agent_socket=self._agent_socket, secrets=self._secrets
+        )
+
+    def forget(self) -> tuple[str, ...]:
+        """Forget what is kept for the host and its jump hosts; return what that was."""
+        return forget(self._destination(), self._secrets)
+
+    def _destination(self) -> Destination:
+        return resolve(self._files.host, self._files.ssh_config)
 
 
 @contextmanager
@@ -69,9 +84,7 @@ def assemble(files: LinkFiles, *, idle_seconds: float) -> Iterator[LinkServer]:
     mounts = Mounts(supervisor, SftpStreams(), files.mount_door)
     supervisor.start()
     try:
-        yield LinkServer(
-            supervisor, forwards, mounts, idle_seconds=idle_seconds, hand_over=dialer.hand_over
-        )
+        yield LinkServer(supervisor, forwards, mounts, dialer, idle_seconds=idle_seconds)
     finally:
         supervisor.end()  # first: what writes to a dead connection ends when that is closed
         forwards.stop()

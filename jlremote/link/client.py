@@ -52,7 +52,7 @@ class MountStatus:
     Attributes:
         name: the record's name.
         connected: whether its sshfs has an SFTP server on the host.
-        failure: why it could get none when it wanted one last.
+        failure: why the host refused one when it was asked last.
     """
 
     name: str
@@ -69,6 +69,7 @@ class LinkStatus:
     detail: str | None
     forwards: tuple[ForwardStatus, ...]
     mounts: tuple[MountStatus, ...]
+    notes: tuple[str, ...] = ()
 
     def forward(self, name: str) -> ForwardStatus | None:
         """Return the forward of one session."""
@@ -175,7 +176,12 @@ class Link:
         answer = self._ask("status", start=connect, connect=connect)
         forwards = tuple(_forward_status(forward) for forward in answer["forwards"])
         mounts = tuple(MountStatus(**mount) for mount in answer["mounts"])
-        return LinkStatus(answer["state"], answer["since"], answer["detail"], forwards, mounts)
+        held = (forwards, mounts, tuple(answer["notes"]))
+        return LinkStatus(answer["state"], answer["since"], answer["detail"], *held)
+
+    def forget(self) -> tuple[str, ...]:
+        """Forget what the keychain holds for the host; return what that was. Connects nowhere."""
+        return tuple(self._ask("forget"))
 
     def wait_unforwarded(self, name: str) -> None:
         """Return once the session's forward is gone, or the link is."""

@@ -7,7 +7,7 @@ import multiprocessing.connection as sockets
 import threading
 from collections.abc import Callable
 from multiprocessing import AuthenticationError
-from typing import Any
+from typing import Any, Protocol
 
 from jlremote import __version__
 from jlremote.errors import JlrError
@@ -29,6 +29,23 @@ USELESS_SECONDS = 1.0
 NO_DESCRIPTORS_PAUSE = 0.2
 
 
+class Login(Protocol):
+    """How the link logs in."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user's settings ask for that jlr does not do, a sentence each."""
+        ...
+
+    def hand_over(self, agent_socket: str) -> None:
+        """Take the SSH agent of the latest command."""
+        ...
+
+    def forget(self) -> tuple[str, ...]:
+        """Forget what the keychain holds for the host; return what that was."""
+        ...
+
+
 class LinkServer:
     """Answers commands until nobody needs the link any more."""
 
@@ -37,15 +54,15 @@ class LinkServer:
         supervisor: Supervisor,
         forwards: Forwards,
         mounts: Mounts,
+        login: Login,
         *,
         idle_seconds: float,
-        hand_over: Callable[[str], None],
     ) -> None:
         self._supervisor = supervisor
         self._forwards = forwards
         self._mounts = mounts
         self._idle_seconds = idle_seconds
-        self._hand_over = hand_over
+        self._login = login
         self._changed = threading.Condition()
         self._conversations = 0
         self._served = False
@@ -58,6 +75,7 @@ class LinkServer:
             "mount": self._mount,
             "unmount": self._unmount,
             "status": self._status,
+            "forget": self._forget,
             "watch": self._watch,
             "shutdown": self._shutdown,
         }
@@ -155,7 +173,7 @@ class LinkServer:
                 hint="update this one; or `jlr disconnect HOST`, and then it starts its own",
             )
         if request.get("agent"):
-            self._hand_over(request["agent"])
+            self._login.hand_over(request["agent"])
         return operation(conversation)
 
     def _run(self, conversation: Conversation) -> int:
@@ -214,7 +232,11 @@ class LinkServer:
             self._supervisor.connection(conversation)
         condition = self._supervisor.condition
         held = {"forwards": self._forwards.to_json(condition), "mounts": self._mounts.to_json()}
-        return condition.to_json() | {"version": __version__} | held
+        facts = {"version": __version__, "notes": self._login.notes}
+        return condition.to_json() | facts | held
+
+    def _forget(self, _: Conversation) -> tuple[str, ...]:
+        return self._login.forget()
 
     def _watch(self, conversation: Conversation) -> bool:
         """Answer once the named forward is gone, or the command is."""

@@ -26,6 +26,11 @@ class Keychain(Protocol):
         """What people call it."""
         ...
 
+    @property
+    def present(self) -> bool:
+        """Whether secrets can be kept at all."""
+        ...
+
     def get(self, account: str) -> str | None:
         """Return the secret, `None` where there is none or it cannot be had now."""
         ...
@@ -128,7 +133,7 @@ class Credentials:
         """Keep what was right, if the person wants that; we are in, whatever happens here."""
         right, self._right = self._right, {}
         keychain = self.keychain
-        if keychain is None or self.remember == "no":
+        if not right or keychain is None or self.remember == "no" or not keychain.present:
             return
         with contextlib.suppress(NeedsAuthentication):
             for account, secret in right.items():

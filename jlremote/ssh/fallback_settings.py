@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
 from pathlib import Path
 
 import paramiko
 
 from jlremote.errors import Usage
+from jlremote.ssh.tokens import local_user
 
 GAPS = (
     "no `ssh` program was found, so your ssh config was read by a simpler parser: `Include` is not "
@@ -53,7 +53,7 @@ def read_without_ssh(
     found = _lookup(ssh_config or Path("~/.ssh/config").expanduser(), name)
     values = dict(_DEFAULTS) | found
     values.setdefault("hostname", (name,))
-    values.setdefault("user", (getpass.getuser(),))
+    values.setdefault("user", (local_user(),))
     for setting, value in (
         ("user", user or named_user),
         ("port", port or named_port),

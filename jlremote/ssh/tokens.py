@@ -45,8 +45,22 @@ class Names:
             "n": self.host,
             "p": str(self.port),
             "r": self.user,
-            "u": getpass.getuser(),
+            "u": local_user(),
         }
+
+
+def local_user() -> str:
+    """Return the name of whoever runs this.
+
+    Raises:
+        Usage: the user has no name, as in a container that was given only a number.
+    """
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError) as nameless:
+        raise Usage(
+            "this user has no name here", hint="set `LOGNAME`, and `User` in your ssh config"
+        ) from nameless
 
 
 def expand(text: str, names: Names, allowed: str | None = None) -> str:

@@ -33,6 +33,11 @@ class Secrets:
     def __repr__(self) -> str:
         return f"Secrets({self.name!r})"
 
+    @property
+    def present(self) -> bool:
+        """Whether there is a keychain: there is."""
+        return True
+
     def get(self, account: str) -> str | None:
         """Return the secret, `None` where there is none or it cannot be had now."""
         found = self._in_time(lambda: self._backend.get_password(SERVICE, account), None)
@@ -73,6 +78,44 @@ class Secrets:
             _LOG.warning("%s gave no answer within %g s; it may be locked", self, self._deadline)
             self._stuck = thread
         return results[0] if results else default
+
+
+class LateSecrets:
+    """The system's keychain, opened when it is first needed: that takes a tenth of a second."""
+
+    def __init__(self) -> None:
+        self._opened: tuple[Secrets | None] | None = None
+
+    @property
+    def name(self) -> str:
+        """What people call the keychain."""
+        secrets = self._secrets()
+        return secrets.name if secrets else "no keychain"
+
+    @property
+    def present(self) -> bool:
+        """Whether there is one."""
+        return self._secrets() is not None
+
+    def get(self, account: str) -> str | None:
+        """Return the secret (see `Secrets.get`)."""
+        secrets = self._secrets()
+        return secrets.get(account) if secrets else None
+
+    def set(self, account: str, secret: str) -> bool:
+        """Keep a secret (see `Secrets.set`)."""
+        secrets = self._secrets()
+        return secrets.set(account, secret) if secrets else False
+
+    def delete(self, account: str) -> bool:
+        """Forget a secret (see `Secrets.delete`)."""
+        secrets = self._secrets()
+        return secrets.delete(account) if secrets else False
+
+    def _secrets(self) -> Secrets | None:
+        if self._opened is None:
+            self._opened = (open_secrets(),)
+        return self._opened[0]
 
 
 def open_secrets(*, deadline: float = DEADLINE) -> Secrets | None:

@@ -25,6 +25,10 @@ class Progress(Protocol):
         """Tell something worth knowing that is no step."""
         ...
 
+    def detail(self, text: str) -> None:
+        """Tell what only somebody who looks closely wants to know (shown with `-v`)."""
+        ...
+
     def command(self, text: str) -> None:
         """Tell a command that is run on the host (shown with `-v`)."""
         ...

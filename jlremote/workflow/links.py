@@ -9,7 +9,7 @@ from pathlib import Path
 from jlremote.errors import Busy, JlrError, Unreachable
 from jlremote.jupyter.discovery import endpoint
 from jlremote.jupyter.locate import ContainerGone, JupyterDead, survey
-from jlremote.link.client import ForwardStatus, Link
+from jlremote.link.client import ForwardStatus, Link, LinkStatus
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.mounts import MountRecord
@@ -51,6 +51,20 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
         on_command=context.progress.command,
         on_start=restore,
     )
+
+
+def connect(link: Link, context: Context) -> LinkStatus:
+    """Bring the link's connection up, if it is not, and return how the link is then.
+
+    Raises:
+        Authentication: the host does not let us in.
+        Unreachable: there is no way to the host.
+    """
+    with context.progress.step(f"Connect to {link.name}"):
+        status = link.status(connect=True)
+    for note in status.notes:
+        context.progress.detail(note)
+    return status
 
 
 def link_of(record: SessionRecord, context: Context) -> Link:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pwd
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,7 +39,8 @@ class Account:
         """Kill what runs under this account."""
         found = self.processes()
         for process in found:
-            process.kill()
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
         psutil.wait_procs(found, timeout=5)
 
 

@@ -37,6 +37,9 @@ class Silent:
     def note(self, text: str) -> None:
         pass
 
+    def detail(self, text: str) -> None:
+        pass
+
     def command(self, text: str) -> None:
         pass
 
