@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,8 @@ from jlremote.host.target import Target
 from jlremote.jupyter.server import Endpoint, Place, Server
 from jlremote.runtimes.contract import Container, Runtime
 
+BASE_URL = re.compile(r"/(?:[^/\s].*/)?")
+TOKEN = re.compile(r"[\x21-\x7e]*")
 FIELD, RECORD = "\037", "\036"
 LOOPBACK = ("0100007F", "00000000000000000000000001000000")  # /proc/net/tcp and tcp6, hexadecimal
 
@@ -48,8 +51,11 @@ def read_probe(output: str) -> Findings:
     directory = single.get("directory", "")
     servers: dict[int, Server] = {}
     for record in records:
-        if record[0].strip() == "server" and (server := _server(record, directory, listeners)):
-            servers.setdefault(server.pid, server)
+        if record[0].strip() == "server":
+            # Whoever runs in there can write anything into a file of that name.
+            with suppress(ValueError, IndexError, RecursionError):
+                server = _server(record, directory, listeners)
+                servers.setdefault(server.pid, server)
     status = single.get("exit", "").strip()
     return Findings(
         directory,
@@ -67,12 +73,14 @@ def _listeners(table: str) -> Iterable[_Listener]:
             yield _Listener(address, int(port, 16), columns[9])
 
 
-def _server(record: list[str], directory: str, listeners: tuple[_Listener, ...]) -> Server | None:
-    """Return the server of one runtime file if its process really holds its port."""
+def _server(record: list[str], directory: str, listeners: tuple[_Listener, ...]) -> Server:
+    """Return the server of one runtime file if its process really holds its port.
+
+    Raises:
+        ValueError: it does not, or this is no runtime file.
+    """
     _, path, pid, text, stat, descriptors, executable = record
     facts = _facts(text)
-    if facts is None:
-        return None
     inodes = set(re.findall(r"socket:\[(\d+)\]", descriptors))
     ours = path.startswith(f"{directory}/runtime/")
     held = [
@@ -84,7 +92,7 @@ def _server(record: list[str], directory: str, listeners: tuple[_Listener, ...])
         and (listener.inode in inodes or (not inodes and not ours))
     ]
     if not held:
-        return None
+        raise ValueError("the port is not the process's")
     return Server(
         pid=int(pid),
         process_start=stat.rpartition(")")[2].split()[19],
@@ -99,16 +107,22 @@ def _server(record: list[str], directory: str, listeners: tuple[_Listener, ...])
     )
 
 
-def _facts(text: str) -> dict[str, Any] | None:
-    try:
-        facts = json.loads(text)
-    except ValueError:  # the file is being written right now
-        return None
+def _facts(text: str) -> dict[str, Any]:
+    """Return what a runtime file says.
+
+    Raises:
+        ValueError: it is being written right now, or it is not Jupyter's.
+    """
+    facts = json.loads(text)
     wanted = {"port": int, "base_url": str, "token": str}
-    sound = isinstance(facts, dict) and all(
+    if not isinstance(facts, dict) or not all(
         isinstance(facts.get(key), kind) for key, kind in wanted.items()
-    )
-    return facts if sound else None
+    ):
+        raise ValueError("not a Jupyter server's file")
+    # They become a part of a URL and of a header.
+    if not BASE_URL.fullmatch(facts["base_url"]) or not TOKEN.fullmatch(facts["token"]):
+        raise ValueError("neither a path nor a token that Jupyter takes")
+    return facts
 
 
 def endpoint(runtime: Runtime, container: Container, server: Server) -> Endpoint:

@@ -1,0 +1,27 @@
+"""The URL leads to this machine and to nowhere else, whatever a server calls itself."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import pytest
+
+from jlremote.jupyter.address import address
+from jlremote.jupyter.server import Server
+
+SERVER = Server(7, "22", 8888, "/cont1/", "a&b=c", False, "", False, True, "python3")
+
+
+def test_the_url_holds_the_token_for_the_first_hop() -> None:
+    assert address(SERVER, 8890) == "http://127.0.0.1:8890/cont1/lab?token=a%26b%3Dc"
+
+
+@pytest.mark.parametrize(
+    "path", ["work/a b#1?.ipynb", "/work/ü.ipynb/", "../../etc", "@evil.example"]
+)
+def test_a_path_stays_below_the_server(path: str) -> None:
+    parts = urlsplit(address(SERVER, 8890, path))
+    assert parts.netloc == "127.0.0.1:8890"
+    assert parts.path.startswith("/cont1/lab/tree/")
+    assert parts.query == "token=a%26b%3Dc"
+    assert parts.fragment == ""

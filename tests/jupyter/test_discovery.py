@@ -1,0 +1,142 @@
+"""What the probe prints is read with care: whoever runs in a container may have written it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from jlremote.host.target import Target
+from jlremote.jupyter.discovery import endpoint, read_probe
+from jlremote.jupyter.server import Server
+from jlremote.runtimes.contract import Container
+from jlremote.runtimes.docker import Docker
+
+DIRECTORY = "/tmp/jlr-0/cont1"
+STAT = "7 (jupyter-lab) S " + " ".join(str(number) for number in range(4, 53))
+FACTS = {"port": 8888, "base_url": "/cont1/", "token": "5ec2e7", "pid": 7, "root_dir": "/work"}
+
+
+def listening(address: str = "00000000", port: int = 8888, inode: int = 99) -> str:
+    return f"   0: {address}:{port:04X} 00000000:0000 0A 0:0 0:0 0 0 0 {inode} 1 0"
+
+
+def server(
+    facts: Any = FACTS,
+    *,
+    path: str = f"{DIRECTORY}/runtime/jpserver-7.json",
+    pid: str = "7",
+    stat: str = STAT,
+    descriptors: str = "lr-x 3 -> socket:[99]",
+) -> str:
+    text = facts if isinstance(facts, str) else json.dumps(facts)
+    executable = "lrwxrwxrwx 1 root root 0 Jan 1 /proc/7/exe -> /usr/bin/python3.11\n"
+    return "\037".join(("server", path, pid, text, stat, descriptors, executable))
+
+
+def probed(*servers: str, table: str | None = None, status: str = "") -> str:
+    single = (f"directory\037{DIRECTORY}", "jupyter\037/opt/bin/jupyter-lab", f"exit\037{status}")
+    records = (*single, *servers, f"listening\037{listening() if table is None else table}")
+    return "\036".join(records) + "\036"
+
+
+def test_a_server_is_read_with_all_that_identifies_it() -> None:
+    findings = read_probe(probed(server()))
+    assert findings.jupyter == "/opt/bin/jupyter-lab"
+    assert findings.exit_status is None
+    [found] = findings.servers
+    assert found == Server(
+        pid=7,
+        process_start="22",
+        port=8888,
+        base_url="/cont1/",
+        token="5ec2e7",
+        password=False,
+        root_directory="/work",
+        loopback_only=False,
+        ours=True,
+        python="/usr/bin/python3.11",
+    )
+    assert "5ec2e7" not in repr(found)
+
+
+def test_our_own_server_comes_first() -> None:
+    theirs = server(path="/root/.local/share/jupyter/runtime/jpserver-8.json", pid="8")
+    assert [found.ours for found in read_probe(probed(theirs, server())).servers] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("table", "loopback"),
+    [
+        (listening("0100007F"), True),
+        (listening("00000000000000000000000001000000"), True),
+        (listening("0100007F") + "\n" + listening("020011AC"), False),
+        (listening(), False),
+    ],
+)
+def test_a_server_on_loopback_alone_is_known(table: str, loopback: bool) -> None:
+    [found] = read_probe(probed(server(), table=table)).servers
+    assert found.loopback_only is loopback
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        server(descriptors="lr-x 3 -> socket:[100]"),
+        server("{"),
+        server("null"),
+        server("[" * 100_000),
+        server(FACTS | {"port": "8888"}),
+        server(FACTS | {"port": 8889}),
+        server({key: value for key, value in FACTS.items() if key != "token"}),
+        server(FACTS | {"token": "two\nlines"}),
+        server(FACTS | {"token": "naïve"}),
+        server(FACTS | {"base_url": "cont1"}),
+        server(FACTS | {"base_url": "//elsewhere.example/"}),
+        server(FACTS | {"base_url": "@elsewhere.example/"}),
+        server(json.dumps(FACTS) + "\037more"),
+        server(pid="self"),
+        server(stat=""),
+        "server\037",
+        "server",
+    ],
+    ids=lambda record: record[-60:],
+)
+def test_a_file_that_is_no_running_servers_is_passed_over(record: str) -> None:
+    other = server(path="/home/u/.local/share/jupyter/runtime/jpserver-9.json", pid="9")
+    assert [found.pid for found in read_probe(probed(record, other)).servers] == [9]
+
+
+def test_the_exit_status_of_the_last_launch_is_read() -> None:
+    assert read_probe(probed(status="1\n")).exit_status == 1
+    assert read_probe(probed(status="garbage")).exit_status is None
+
+
+CONTAINER = Container("f00", "cont1", running=True, started_at="t", addresses=("172.17.0.3",))
+[SERVER] = read_probe(probed(server())).servers
+
+
+def test_a_container_is_reached_at_its_own_address() -> None:
+    assert endpoint(Docker(), CONTAINER, SERVER).target == Target("172.17.0.3", 8888)
+
+
+def test_a_container_on_the_hosts_network_is_reached_at_the_hosts_loopback() -> None:
+    here = replace(CONTAINER, addresses=("127.0.0.1",))
+    on_loopback = replace(SERVER, loopback_only=True)
+    assert endpoint(Docker(), here, on_loopback).target == Target("127.0.0.1", 8888)
+
+
+@pytest.mark.parametrize(
+    ("container", "found"),
+    [
+        (CONTAINER, replace(SERVER, loopback_only=True)),
+        (replace(CONTAINER, addresses=()), SERVER),
+    ],
+)
+def test_a_server_that_no_address_leads_to_is_reached_by_a_relay(
+    container: Container, found: Server
+) -> None:
+    relay = ("docker", "exec", "--interactive", "cont1", "/usr/bin/python3.11")
+    assert endpoint(Docker(), container, found).target == Target("127.0.0.1", 8888, relay)

@@ -1,0 +1,146 @@
+"""Docker's answers are read, and its refusals told apart by what a person does about them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from jlremote.errors import Busy, JlrError, NotFound, Usage
+from jlremote.host.script import Completed
+from jlremote.runtimes.contract import ContainerSpec
+from jlremote.runtimes.docker import Docker, read_container
+from jlremote.runtimes.docker_commands import create_argv
+from jlremote.runtimes.docker_errors import creation_error, engine_error, image_not_found, reason
+
+INSPECTED: dict[str, Any] = {
+    "Id": "ada" + "0" * 61,
+    "Name": "/cont1",
+    "State": {"Running": True, "Paused": False, "StartedAt": "2026-01-01T00:00:00Z"},
+    "Config": {"Image": "torch", "Labels": None},
+    "HostConfig": {"NetworkMode": "default", "DeviceRequests": None},
+    "NetworkSettings": {"Networks": {"bridge": {"IPAddress": "172.17.0.3"}}},
+}
+SPEC = ContainerSpec("cont1", "torch")
+
+
+def said(*lines: str, status: int = 1) -> Completed:
+    return Completed(status, "", "\n".join(lines) + "\n")
+
+
+def inspected(**changes: Any) -> dict[str, Completed]:
+    return {"container": Completed(0, json.dumps([INSPECTED | changes]), "")}
+
+
+def test_a_container_is_read_from_inspect() -> None:
+    found = Docker().read("cont1", inspected())
+    assert found is not None
+    assert (found.name, found.running, found.image) == ("cont1", True, "torch")
+    assert found.addresses == ("172.17.0.3",)
+    assert found.gpus is None
+
+
+def test_a_paused_container_does_not_run() -> None:
+    state = INSPECTED["State"] | {"Paused": True}
+    assert not read_container(INSPECTED | {"State": state}).running
+
+
+def test_a_container_on_the_hosts_network_has_the_hosts_loopback() -> None:
+    host = {"NetworkMode": "host", "DeviceRequests": None}
+    assert read_container(INSPECTED | {"HostConfig": host}).addresses == ("127.0.0.1",)
+
+
+def test_a_container_that_docker_found_by_the_beginning_of_its_id_is_another() -> None:
+    assert Docker().read("ada", inspected()) is None
+
+
+def test_no_such_container_is_no_error() -> None:
+    missing = said("Error response from daemon: No such container: cont1")
+    assert Docker().read("cont1", {"container": missing}) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "words"),
+    [
+        ("sh: 1: docker: not found", 127, "not installed"),
+        ("fish: Unknown command: docker", 127, "not installed"),
+        (
+            "Got permission denied while trying to connect to the Docker daemon socket",
+            1,
+            "may not use",
+        ),
+        (
+            "permission denied while trying to connect to the docker API at unix:///x",
+            1,
+            "may not use",
+        ),
+        ("Cannot connect to the Docker daemon at unix:///x. Is it running?", 1, "does not run"),
+        (
+            "failed to connect to the docker API at unix:///x: is the docker daemon running",
+            1,
+            "not run",
+        ),
+        ("something else", 1, "`docker` failed: something else"),
+    ],
+)
+def test_what_keeps_every_command_from_working(line: str, status: int, words: str) -> None:
+    assert words in engine_error("docker", said(line, status=status)).message
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind", "words"),
+    [
+        (("invalid reference format",), Usage, "`torch`"),
+        (('invalid argument "x" for "--gpus"', "", "Usage:", "Run 'docker create'"), Usage, '"x"'),
+        (("Conflict. The name is already in use by container",), Busy, "somebody else"),
+        (('could not select device driver "" with capabilities: [[gpu]]',), JlrError, "no GPUs"),
+        (("write /x: no space left on device",), JlrError, "no space is left"),
+        (("exec: sleep: permission denied",), JlrError, "was not created"),
+        (("Cannot connect to the Docker daemon",), JlrError, "does not run"),
+    ],
+)
+def test_what_keeps_a_container_from_being_created(
+    lines: tuple[str, ...], kind: type[JlrError], words: str
+) -> None:
+    error = creation_error(SPEC, said(*lines))
+    assert type(error) is kind
+    assert words in error.message
+    assert "\n" not in error.message
+
+
+def test_a_reason_is_dockers_first_line_without_its_prefix_and_fit_to_be_shown() -> None:
+    lines = ("WARNING: old kernel", "Error response from daemon: no \x1b[31msuch", "Error: failed")
+    assert reason(said(*lines)) == "no such"
+    assert reason(Completed(3, "", "")) == "exit status 3"
+
+
+def test_an_image_that_cannot_be_pulled_is_not_found() -> None:
+    error = image_not_found("torch", "dgx", said("Error response from daemon: pull access denied"))
+    assert isinstance(error, NotFound)
+    assert "`torch`" in error.message
+    assert "pull access denied" in error.message
+
+
+@pytest.mark.parametrize("value", ["--privileged", "$(id)", "a b", "'"])
+def test_no_value_is_taken_for_an_option_of_docker(value: str) -> None:
+    spec = ContainerSpec(
+        "cont1", value, volumes=(value,), environment=(value,), workdir=value, user=value
+    )
+    argv = create_argv(spec)
+    assert argv[argv.index("--") + 1] == value
+    assert argv.count(value) == 1
+    for option in ("--volume", "--env", "--workdir", "--user"):
+        assert f"{option}={value}" in argv[: argv.index("--")]
+
+
+@pytest.mark.parametrize("name", ["", "x", "-x", "a b", "a/b", "a\n", "$(id)", "a" * 129, "naïve"])
+def test_a_name_that_docker_would_not_take_is_refused_in_printable_words(name: str) -> None:
+    with pytest.raises(Usage, match="cannot be a container's name") as caught:
+        Docker().check_name(name)
+    assert caught.value.message.isprintable()
+
+
+@pytest.mark.parametrize("name", ["ab", "cont-1_2.3", "0x", "a" * 128])
+def test_a_name_that_docker_takes_is_taken(name: str) -> None:
+    Docker().check_name(name)
