@@ -16,14 +16,15 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 
 LEAVES = {"errors", "questions", "text", "root"}
-MIDDLE = {"jupyter", "mounts", "runtimes", "storage"}
+MIDDLE = {"gpus", "jupyter", "mounts", "runtimes", "storage"}
 # What each room may import, besides itself and the leaves.
 LADDER = {
-    "cli": {"workflow", "storage"},
+    "cli": {"workflow", "storage", "gpus"},
     "workflow": {"link", "host", "demo", *MIDDLE},
     "link": {"host", *MIDDLE},
     "link server": {"link", "ssh", "host", *MIDDLE},
-    "jupyter": {"host", "runtimes", "storage"},
+    "gpus": {"host"},
+    "jupyter": {"host", "gpus", "runtimes", "storage"},
     "mounts": {"host", "storage"},
     "runtimes": {"host", "storage"},
     "ssh": {"host", "storage"},

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from jlremote import __version__
 from jlremote.runtimes.contract import CREATOR_LABEL, SESSION_LABEL, ContainerSpec
 
 Argv = tuple[str, ...]
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
-def create_argv(spec: ContainerSpec) -> tuple[str, ...]:
+def create_argv(spec: ContainerSpec, labels: Mapping[str, str] = NO_LABELS) -> tuple[str, ...]:
     """Return the command that creates (and does not start) a container.
 
     The entrypoint is replaced by one that only waits: whatever the image would do by itself,
@@ -21,16 +26,20 @@ def create_argv(spec: ContainerSpec) -> tuple[str, ...]:
         ("--workdir", _given(spec.workdir)),
         ("--user", _given(spec.user)),
         ("--shm-size", _given(spec.shm_size)),
-        ("--gpus", _given(spec.gpus)),
+        ("--gpus", _given(_gpus(spec.gpus))),
     ]
     flags = [f"{option}={value}" for option, values in options for value in values]
-    labels = (
-        f"--label={SESSION_LABEL}={spec.name}",
-        f"--label={CREATOR_LABEL}=jlr/{__version__}",
-    )
+    told = {SESSION_LABEL: spec.name, CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
+    label_flags = (f"--label={name}={value}" for name, value in told.items())
     wait = ("--entrypoint=sleep", "--", spec.image, "infinity")
     head = ("docker", "create", "--pull=never", "--init", f"--name={spec.name}")
-    return (*head, *labels, *flags, *wait)
+    return (*head, *label_flags, *flags, *wait)
+
+
+def _gpus(value: str | None) -> str | None:
+    """Return the value as docker reads it: a line of CSV, where a comma in a field wants quotes."""
+    several = value is not None and re.fullmatch(r"device=[^=\"]*,[^=\"]*", value)
+    return f'"{value}"' if several else value
 
 
 def _given(value: str | None) -> tuple[str, ...]:

@@ -1,0 +1,130 @@
+"""Which GPUs a session gets: free ones, or the ones that were named if nobody is on them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from jlremote.errors import Busy, NotFound
+from jlremote.gpus.inventory import Device, Gpu, Inventory
+from jlremote.gpus.wanted import Wanted
+from jlremote.gpus.words import everybody
+
+SHARE = "`--share-gpus` takes what is in use all the same"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The devices that were chosen.
+
+    Attributes:
+        names: as the engine is asked for them: indices, or UUIDs of MIG devices.
+        uuids: as CUDA is asked for them, and as they are kept.
+    """
+
+    names: tuple[str, ...]
+    uuids: tuple[str, ...]
+
+
+def choose(wanted: Wanted, inventory: Inventory, host: str, *, share: bool) -> Chosen:
+    """Return the devices that `wanted` asks for.
+
+    Args:
+        wanted: of kind `free` or `named`.
+        inventory: what the host has, without what is ours already.
+        host: its name for messages.
+        share: whether others may be on them.
+
+    Raises:
+        Busy: they are in use, or fewer are free than were asked for; names who uses which.
+        NotFound: there are no such devices.
+    """
+    if wanted.kind == "free":
+        return _free(wanted.count, inventory, host, share=share)
+    return _named(wanted.names, inventory, host, share=share)
+
+
+def _free(count: int, inventory: Inventory, host: str, *, share: bool) -> Chosen:
+    devices = inventory.devices
+    if count > len(devices):
+        raise NotFound(
+            f"{count} GPUs were asked for, and `{host}` has {len(devices)}",
+            hint=_what_there_is(inventory, host),
+        )
+    # Stable, so that of equals the first is taken; those in use come last and only to share.
+    by_room = sorted(devices, key=lambda device: (device.in_use, -device.memory_free))
+    taken = by_room[:count]
+    if not share and any(device.in_use for device in taken):
+        raise _too_few_free(count, devices, inventory, host)
+    return _chosen([(_engine_name(device), device) for device in taken])
+
+
+def _too_few_free(count: int, devices: Sequence[Device], inventory: Inventory, host: str) -> Busy:
+    busy = [device for device in devices if device.in_use]
+    free = len(devices) - len(busy)
+    return Busy(
+        f"{_plural(count)} asked for, and {free or 'none'} of {len(devices)} on `{host}` "
+        f"{'is' if free < 2 else 'are'} free: {everybody(busy, inventory.now)}",
+        hint=f"`jlr gpus {host} --watch` shows when one gets free; {SHARE}",
+    )
+
+
+def _plural(count: int) -> str:
+    return "a GPU was" if count == 1 else f"{count} GPUs were"
+
+
+def _named(names: Sequence[str], inventory: Inventory, host: str, *, share: bool) -> Chosen:
+    found = [pair for name in names for pair in _devices_called(name, inventory, host)]
+    busy = {device.uuid: device for _, device in found if device.in_use}
+    if busy and not share:
+        raise Busy(
+            f"in use on `{host}`: {everybody(busy.values(), inventory.now)}",
+            hint=f"`--gpus auto` takes one that nobody uses; {SHARE}",
+        )
+    return _chosen(found)
+
+
+def _devices_called(name: str, inventory: Inventory, host: str) -> list[tuple[str, Device]]:
+    """Return what a person's name for devices stands for, each with the engine's name for it."""
+    for gpu in inventory.gpus:
+        if name in (str(gpu.index), gpu.whole.uuid):
+            return [(name, device) for device in _parts(gpu, host)]
+    parts = [device for device in inventory.devices if name in (device.place, device.uuid)]
+    parts = parts or _beginning_with(name, inventory)
+    if len(parts) == 1:
+        return [(parts[0].uuid, parts[0])]
+    raise NotFound(f"there is no GPU `{name}` on `{host}`", hint=_what_there_is(inventory, host))
+
+
+def _beginning_with(name: str, inventory: Inventory) -> list[Device]:
+    """Return the devices whose UUID begins so; CUDA too lets people write the first digits."""
+    long_enough = name.startswith(("GPU-", "MIG-")) and len(name) > len("GPU-") + 3
+    return [device for device in inventory.devices if long_enough and device.uuid.startswith(name)]
+
+
+def _parts(gpu: Gpu, host: str) -> tuple[Device, ...]:
+    if not gpu.devices:
+        raise NotFound(
+            f"GPU {gpu.index} of `{host}` is in MIG mode and has no MIG devices",
+            hint="whoever runs the host makes them: `nvidia-smi mig -cgi … -C`",
+        )
+    return gpu.devices
+
+
+def _engine_name(device: Device) -> str:
+    return device.uuid if ":" in device.place else device.place
+
+
+def _chosen(pairs: Collection[tuple[str, Device]]) -> Chosen:
+    return Chosen(
+        tuple(dict.fromkeys(name for name, _ in pairs)),
+        tuple(dict.fromkeys(device.uuid for _, device in pairs)),
+    )
+
+
+def _what_there_is(inventory: Inventory, host: str) -> str:
+    names = ", ".join(
+        f"{device.place} ({device.uuid})" if ":" in device.place else device.place
+        for device in inventory.devices
+    )
+    return f"there are: {names or 'none'}; `jlr gpus {host}` shows them"

@@ -1,0 +1,255 @@
+"""The GPUs of a host at one moment, and who is on them."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+# A GPU that nobody uses still shows a few MiB: the driver's own. A CUDA context, the least that a
+# process takes, is 300 MiB and more. What a desktop takes on the GPU that draws it is not work.
+ALMOST_NOTHING_MIB = 256
+DESKTOP_MIB = 2048
+
+WELL_USED_PERCENT = 90
+
+State = Literal["free", "reserved", "held, idle", "below 90 %", "busy", "held", "error"]
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process that computes on a GPU.
+
+    Attributes:
+        pid: its id on the host.
+        name: its program, as the driver knows it.
+        memory: MiB of the GPU's memory, `None` where the driver does not say.
+        user: who runs it; in a container often `root`.
+        container: the name of its container, or the beginning of its id; `None` for none.
+        since: when it was started, in seconds since the epoch by the host's clock.
+    """
+
+    pid: int
+    name: str
+    memory: int | None
+    user: str | None = None
+    container: str | None = None
+    since: float | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A device that jlr has given away and that is kept for its owner, computing or not.
+
+    Attributes:
+        kind: `container` for one that runs, `session` for a Jupyter without one, `start` for a
+            start under way.
+        name: the container's or session's name.
+        user: who started it.
+        since: seconds since the epoch by the host's clock.
+        lease: what the lease is called, where it is one.
+    """
+
+    kind: Literal["container", "session", "start"]
+    name: str
+    user: str | None
+    since: float | None
+    lease: str | None = None
+
+
+@dataclass(frozen=True)
+class Device:
+    """What can be given to a session: a GPU, or a MIG device of one.
+
+    Attributes:
+        place: `0`, or `0:1` for the MIG device 1 of GPU 0.
+        uuid: the driver's name for it: `GPU-…` or `MIG-…`.
+        memory_used: MiB, `None` where the driver does not say.
+        memory_total: MiB.
+        processes: who computes on it.
+        claims: for whom jlr keeps it.
+        draws: whether a screen hangs on it.
+        profile: size of a MIG device, such as `1g.10gb`.
+    """
+
+    place: str
+    uuid: str
+    memory_used: int | None = None
+    memory_total: int | None = None
+    processes: tuple[Process, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    draws: bool = False
+    profile: str | None = None
+
+    @property
+    def memory_free(self) -> int:
+        """MiB that are free, 0 where the driver does not say."""
+        return max(0, (self.memory_total or 0) - (self.memory_used or 0))
+
+    @property
+    def holds_memory(self) -> bool:
+        """Whether more of its memory is taken than a GPU takes that nobody uses."""
+        limit = DESKTOP_MIB if self.draws else ALMOST_NOTHING_MIB
+        return (self.memory_used or 0) > limit
+
+    @property
+    def in_use(self) -> bool:
+        """Whether somebody is on it, or it is kept for somebody."""
+        return bool(self.processes or self.claims or self.holds_memory)
+
+    def state(self, busy: int | None = None) -> State:
+        """Return what a person wants to see at a glance.
+
+        Args:
+            busy: percent of the time in which it computes, where that is known.
+        """
+        if not (self.processes or self.holds_memory):
+            return "reserved" if self.claims else "free"
+        if busy is None:
+            return "held"
+        if busy == 0:
+            return "held, idle"
+        return "busy" if busy >= WELL_USED_PERCENT else "below 90 %"
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU.
+
+    Attributes:
+        index: its number, as `nvidia-smi` counts.
+        name: its product name.
+        whole: the GPU as a device.
+        busy: percent of the last second in which it computed, `None` where the driver does not say.
+        temperature: °C.
+        power: W.
+        power_limit: W.
+        mig: whether it is cut into MIG devices, so that it cannot be given away as a whole.
+        slices: its MIG devices.
+        failed: whether the driver answers with an error for it.
+    """
+
+    index: int
+    name: str
+    whole: Device
+    busy: int | None = None
+    temperature: int | None = None
+    power: float | None = None
+    power_limit: float | None = None
+    mig: bool = False
+    slices: tuple[Device, ...] = ()
+    failed: bool = False
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """What can be given away of it."""
+        return self.slices if self.mig else (self.whole,)
+
+    @property
+    def processes(self) -> tuple[tuple[Device, Process], ...]:
+        """All processes on it, each with where it is."""
+        places = (self.whole, *self.slices)
+        return tuple((device, process) for device in places for process in device.processes)
+
+    @property
+    def state(self) -> State:
+        """What a person wants to see at a glance."""
+        if self.failed:
+            return "error"
+        busiest = max(self.devices, key=lambda device: device.in_use, default=self.whole)
+        return busiest.state(None if self.mig else self.busy)
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """The GPUs of a host at one moment.
+
+    Attributes:
+        gpus: by index.
+        now: seconds since the epoch by the host's clock.
+        user: who asked, as the host calls them.
+        boot: which boot of the host this is.
+        notes: what the driver complained of besides.
+        dead_leases: leases of this user that hold nothing any more.
+    """
+
+    gpus: tuple[Gpu, ...]
+    now: float
+    user: str
+    boot: str = ""
+    notes: tuple[str, ...] = ()
+    dead_leases: tuple[str, ...] = ()
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """Everything that can be given away."""
+        return tuple(device for gpu in self.gpus if not gpu.failed for device in gpu.devices)
+
+    def without(self, leases: Collection[str]) -> Inventory:
+        """Return the same without some leases: what the others hold."""
+
+        def left(device: Device) -> Device:
+            kept = tuple(claim for claim in device.claims if claim.lease not in leases)
+            return replace(device, claims=kept)
+
+        gpus = tuple(
+            replace(gpu, whole=left(gpu.whole), slices=tuple(map(left, gpu.slices)))
+            for gpu in self.gpus
+        )
+        return replace(self, gpus=gpus)
+
+
+def to_json(inventory: Inventory, host: str) -> dict[str, Any]:
+    """Return the stable form that `--json` prints; memory in MiB, power in W, times in UTC."""
+    return {
+        "host": host,
+        "time": _moment(inventory.now),
+        "gpus": [_gpu(gpu) for gpu in inventory.gpus],
+        "notes": list(inventory.notes),
+    }
+
+
+def _gpu(gpu: Gpu) -> dict[str, Any]:
+    return {
+        "index": gpu.index,
+        "name": gpu.name,
+        "state": gpu.state,
+        **_device(gpu.whole),
+        "busy_percent": gpu.busy,
+        "temperature": gpu.temperature,
+        "power": gpu.power,
+        "power_limit": gpu.power_limit,
+        "mig": [
+            {
+                "place": part.place,
+                "profile": part.profile,
+                "state": part.state(),
+                **_device(part),
+            }
+            for part in gpu.slices
+        ]
+        if gpu.mig
+        else None,
+    }
+
+
+def _device(device: Device) -> dict[str, Any]:
+    return {
+        "uuid": device.uuid,
+        "memory_used": device.memory_used,
+        "memory_total": device.memory_total,
+        "in_use": device.in_use,
+        "processes": [vars(p) | {"since": _moment(p.since)} for p in device.processes],
+        "kept_for": [
+            {"kind": c.kind, "name": c.name, "user": c.user, "since": _moment(c.since)}
+            for c in device.claims
+        ],
+    }
+
+
+def _moment(seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
+    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

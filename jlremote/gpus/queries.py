@@ -1,0 +1,115 @@
+"""What is asked on the host, as text for `sh`: everything about its GPUs in one script.
+
+`nvidia-smi`, `/proc` and the engine's `ps` are asked; nothing is changed. Records end with ASCII's
+record separator and each of their fields with the unit separator, which are taken out of whatever
+somebody on the host may choose, such as the names of processes.
+"""
+
+from __future__ import annotations
+
+from jlremote.gpus.leases import LIST
+from jlremote.host.script import command_line, until_hang_up
+
+FIELD, RECORD, GROUP = "\037", "\036", "\035"
+
+# Where it may be besides the PATH: NVIDIA's container images, WSL, the driver container.
+_FOLDERS = (
+    "/usr/bin /usr/local/bin /usr/local/nvidia/bin /usr/lib/wsl/lib /run/nvidia/driver/usr/bin"
+)
+
+# An old nvidia-smi refuses the whole query for one field that it does not know: then ask for less.
+_BASIC = "index,uuid,name,memory.used,memory.total,utilization.gpu,temperature.gpu"
+GPU_FIELDS = (
+    f"{_BASIC},power.draw,power.limit,display_active,mig.mode.current",
+    f"{_BASIC},power.draw,power.limit",
+    _BASIC,
+)
+# The name comes last: it is the only one that may hold a comma.
+PROCESS_FIELDS = "gpu_uuid,pid,used_memory,process_name"
+
+ANSWER_SECONDS = 10
+_TURNS_PER_ENGINE = 10
+GPUS_LABEL = "org.jlremote.gpus"
+USER_LABEL = "org.jlremote.user"
+_CONTAINER = "{{.ID}}|{{.Names}}|{{.Status}}"
+_LABELS = f'{{{{.Label "{USER_LABEL}"}}}}|{{{{.Label "{GPUS_LABEL}"}}}}'
+
+_FUNCTIONS = f"""\
+exec 2>/dev/null
+LC_ALL=C; export LC_ALL
+clean() {{ tr -d '\\035\\036\\037'; }}
+say() {{ printf '%s\\037' "$@"; printf '\\036'; }}
+limit=; ! command -v timeout >/dev/null || limit='timeout {ANSWER_SECONDS}'
+csv=--format=csv,noheader,nounits
+smi=$(command -v nvidia-smi)
+for folder in {_FOLDERS}; do
+  [ -n "$smi" ] || [ ! -x "$folder/nvidia-smi" ] || smi=$folder/nvidia-smi
+done
+ask_gpus() {{
+  for fields in {" ".join(GPU_FIELDS)}; do
+    gpus=$($limit "$smi" --query-gpu="$fields" $csv 2>&1); status=$?
+    case $gpus in *'not a valid field'*) ;; *) break;; esac
+  done
+  say gpus "$fields" "$status" "$gpus"
+}}
+ask_processes() {{
+  processes=$($limit "$smi" --query-compute-apps={PROCESS_FIELDS} $csv | clean)
+  say processes "$processes"
+  pids=$(printf '%s\\n' "$processes" | cut -d, -f2)
+}}
+ask_slices() {{
+  case $gpus in *Enabled*) ;; *) return;; esac
+  list=$($limit "$smi" -L)
+  case $list in *MIG*) ;; *) return;; esac
+  document=$($limit "$smi" -q -x | clean)
+  say slices "$list" "$document"
+  pids="$pids $(printf '%s\\n' "$document" | sed -n 's/.*<pid>\\([0-9]*\\)<.*/\\1/p')"
+}}
+ask_owners() {{
+  pids=$(printf '%s\\n' $pids | grep -x '[0-9][0-9]*' | sort -u)
+  [ -n "$pids" ] || return
+  say owners "$(stat -c '%n %U' $(printf '/proc/%s ' $pids))" \\
+    "$(grep -aH . $(printf '/proc/%s/stat ' $pids) | clean)" \\
+    "$(grep -aH . $(printf '/proc/%s/cgroup ' $pids) | clean)"
+}}
+ask_containers() {{
+  engine=$(command -v docker || command -v podman) || return
+  containers=$($limit "$engine" ps --no-trunc --format '{_CONTAINER}|{_LABELS}') ||
+    containers=$($limit "$engine" ps --no-trunc --format '{_CONTAINER}||')
+}}
+ask_all() {{
+  say host "$(date +%s)" "$(cat /proc/uptime)" "$(cat /proc/sys/kernel/random/boot_id)" \\
+    "$(id -un || id -u)" "$(getconf CLK_TCK || echo 100)"
+  [ -n "$smi" ] || {{ say missing; return; }}
+  ask_gpus; ask_processes; ask_slices; ask_owners
+  say containers "$containers"
+  {LIST}
+}}
+"""
+
+
+def snapshot() -> str:
+    """Return the script that tells everything about the GPUs, once."""
+    return f"{_FUNCTIONS}ask_containers\nask_all\n"
+
+
+def snapshots(seconds: float) -> str:
+    """Return the script that tells everything, again and again, until nobody listens any more.
+
+    Each time ends with a group separator. The engine is asked only now and then: it is the
+    slowest of all.
+
+    Args:
+        seconds: pause between two of them.
+    """
+    loop = f"""\
+{_FUNCTIONS}trap 'kill $!; exit' TERM
+turn=0
+while :; do
+  [ $((turn % {_TURNS_PER_ENGINE})) != 0 ] || ask_containers
+  turn=$((turn + 1))
+  {{ ask_all; printf '\\035'; }} || exit
+  {{ sleep {seconds:g} || sleep 1; }} & wait $!
+done
+"""
+    return until_hang_up(command_line(("sh", "-c", loop)))

@@ -1,0 +1,260 @@
+"""What the host said about its GPUs, read."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from jlremote.errors import JlrError
+from jlremote.gpus import leases, slices
+from jlremote.gpus.inventory import Claim, Device, Gpu, Inventory, Process
+from jlremote.gpus.queries import ANSWER_SECONDS, FIELD, PROCESS_FIELDS, RECORD
+from jlremote.text import one_line, printable
+
+Records = Mapping[str, Sequence[str]]
+
+_NO_SUCH_FILE, _TIMED_OUT = (126, 127), (124, 137)
+_FAILURES = ("err!", "unknown error", "gpu is lost", "gpu requires reset")
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800, "month": 2629800}
+
+
+class CannotAsk(JlrError):
+    """Nothing on the host can tell about its GPUs."""
+
+
+@dataclass(frozen=True)
+class _Container:
+    name: str
+    user: str | None
+    since: float | None
+    devices: tuple[str, ...]
+
+
+def read(output: str, host: str) -> Inventory:
+    """Return the GPUs out of what the snapshot's script printed.
+
+    Raises:
+        CannotAsk: there is no `nvidia-smi`, it fails, or it does not answer.
+    """
+    records: dict[str, Sequence[str]] = {}
+    found_leases = []
+    for record in output.split(RECORD):
+        name, *fields = record.split(FIELD)[:-1] or [""]
+        if name.strip() == "lease":
+            found_leases.append(fields)
+        else:
+            records[name.strip()] = fields
+    if "host" not in records:
+        raise CannotAsk(f"`{host}` said nothing about its GPUs")
+    if "missing" in records:
+        raise CannotAsk(
+            f"there is no `nvidia-smi` on `{host}`",
+            hint="it comes with NVIDIA's driver; without it nobody can tell who uses a GPU",
+        )
+    return _Reading(records, host).inventory(found_leases)
+
+
+class _Reading:
+    """One answer of the host, with what its parts need of each other."""
+
+    def __init__(self, records: Records, host: str) -> None:
+        self.records, self.host = records, host
+        now, uptime, self.boot, self.user, ticks = records["host"]
+        self.now = float(_number(now) or 0)
+        self.born = self.now - (_number(uptime.partition(" ")[0]) or 0.0)
+        self.ticks = _number(ticks) or 100.0
+        self.containers = dict(_containers(records.get("containers", [""])[0], self.now))
+
+    def inventory(self, found_leases: Iterable[Sequence[str]]) -> Inventory:
+        gpus, notes = self._gpus()
+        kept: dict[str, list[Claim]] = defaultdict(list)
+        for container in self.containers.values():
+            for uuid in container.devices:
+                claim = Claim("container", container.name, container.user, container.since)
+                kept[uuid].append(claim)
+        listed = [leases.found(fields, self.now, self.boot) for fields in found_leases]
+        for lease in (lease for lease in listed if lease and lease.holds):
+            kind: Literal["session", "start"] = "session" if lease.settled else "start"
+            claim = Claim(kind, lease.session, lease.owner, lease.since, lease.name)
+            kept[lease.uuid].append(claim)
+        own = [lease for lease in listed if lease and lease.owner == self.user]
+        return Inventory(
+            gpus=tuple(_with_claims(gpu, kept) for gpu in gpus),
+            now=self.now,
+            user=self.user,
+            boot=self.boot,
+            notes=notes,
+            dead_leases=tuple(lease.name for lease in own if not lease.holds),
+        )
+
+    def _gpus(self) -> tuple[list[Gpu], tuple[str, ...]]:
+        fields, status, text = self.records["gpus"]
+        rows, complaints = [], []
+        for line in filter(None, map(str.strip, printable(text).splitlines())):
+            row = _row(line, fields)
+            if row is None:
+                complaints.append(one_line(line))
+            else:
+                rows.append(row)
+        if not rows:
+            raise self._refused(int(_number(status) or 0), complaints)
+        processes = self._processes()
+        layout = slices.read(*self.records.get("slices", ("", "")))
+        gpus = [self._gpu(row, processes, layout) for row in rows]
+        return sorted(gpus, key=lambda gpu: gpu.index), tuple(complaints)
+
+    def _refused(self, status: int, complaints: Sequence[str]) -> CannotAsk:
+        if status in _TIMED_OUT:
+            return CannotAsk(
+                f"`nvidia-smi` on `{self.host}` did not answer within {ANSWER_SECONDS} s",
+                hint="a GPU or its driver may hang; `dmesg` there may say which",
+            )
+        said = complaints[0].rstrip(".") if complaints else f"exit status {status}"
+        if status in _NO_SUCH_FILE:
+            return CannotAsk(f"`nvidia-smi` on `{self.host}` cannot be run: {said}")
+        return CannotAsk(
+            f"`nvidia-smi` on `{self.host}` tells of no GPUs: {said}",
+            hint="try it there by hand; the driver may not be loaded, or was updated since boot",
+        )
+
+    def _gpu(
+        self,
+        row: Mapping[str, str],
+        processes: Mapping[str, tuple[Process, ...]],
+        layout: Mapping[str, tuple[slices.Slice, ...]],
+    ) -> Gpu:
+        uuid, index = row["uuid"], int(row["index"])
+        mig = row.get("mig.mode.current") == "Enabled"
+        whole = Device(
+            place=str(index),
+            uuid=uuid,
+            memory_used=_whole(row["memory.used"]),
+            memory_total=_whole(row["memory.total"]),
+            processes=processes.get(uuid, ()),
+            draws=row.get("display_active") == "Enabled",
+        )
+        parts = tuple(self._slice(part, whole, processes) for part in layout.get(uuid, ()))
+        on_parts = {process.pid for part in parts for process in part.processes}
+        if mig:
+            rest = tuple(process for process in whole.processes if process.pid not in on_parts)
+            whole = replace(whole, processes=rest)
+        return Gpu(
+            index=index,
+            name=row["name"],
+            whole=whole,
+            busy=_whole(row["utilization.gpu"]),
+            temperature=_whole(row["temperature.gpu"]),
+            power=_number(row.get("power.draw", "")),
+            power_limit=_number(row.get("power.limit", "")),
+            mig=mig,
+            slices=parts if mig else (),
+            failed=any(failure in " ".join(row.values()).lower() for failure in _FAILURES),
+        )
+
+    def _slice(
+        self,
+        part: slices.Slice,
+        whole: Device,
+        processes: Mapping[str, tuple[Process, ...]],
+    ) -> Device:
+        placed = tuple(self._process(pid, name, memory) for pid, name, memory in part.processes)
+        if part.memory_total is None:  # nobody told which process is on which of them
+            placed = whole.processes
+        return Device(
+            place=f"{whole.place}:{part.index}",
+            uuid=part.uuid,
+            memory_used=part.memory_used,
+            memory_total=part.memory_total,
+            processes=placed or processes.get(part.uuid, ()),
+            profile=part.profile,
+        )
+
+    def _processes(self) -> dict[str, tuple[Process, ...]]:
+        """Return the processes by the UUID of what they are on."""
+        found: dict[str, list[Process]] = defaultdict(list)
+        text = printable(self.records.get("processes", [""])[0])
+        for line in text.splitlines():
+            values = [value.strip() for value in line.split(",", PROCESS_FIELDS.count(","))]
+            if len(values) == 4 and values[1].isdigit():
+                uuid, pid, memory, name = values
+                found[uuid].append(self._process(int(pid), name, _whole(memory)))
+        return {uuid: tuple(processes) for uuid, processes in found.items()}
+
+    def _process(self, pid: int, name: str, memory: int | None) -> Process:
+        owners, starts, groups = self.records.get("owners", ("", "", ""))
+        [start] = _of_file(starts, f"/proc/{pid}/stat") or [""]
+        ticks = start.rpartition(")")[2].split()[19:20]
+        return Process(
+            pid=pid,
+            name=one_line(name).rpartition("/")[2] or "?",
+            memory=memory,
+            user=next(iter(_after(owners, f"/proc/{pid} ")), None),
+            container=self._container("\n".join(_of_file(groups, f"/proc/{pid}/cgroup"))),
+            since=self.born + int(ticks[0]) / self.ticks if ticks else None,
+        )
+
+    def _container(self, groups: str) -> str | None:
+        """Return the name of the container in whose control group a process is."""
+        for identity in re.findall(r"[0-9a-f]{64}", groups):
+            known = self.containers.get(identity)
+            return known.name if known else identity[:12]
+        return None
+
+
+def _row(line: str, fields: str) -> dict[str, str] | None:
+    """Return a GPU's values by field; `None` for a line that is something else."""
+    names = fields.split(",")
+    values = [value.strip() for value in line.split(",")]
+    if len(values) != len(names) or not values[0].isdigit():
+        return None
+    return dict(zip(names, values, strict=True))
+
+
+def _number(text: str) -> float | None:
+    """Return a number; `None` for `[N/A]`, `[Not Supported]`, `ERR!` and the like."""
+    return float(text) if re.fullmatch(r"\d{1,15}(\.\d{1,15})?", text.strip()) else None
+
+
+def _whole(text: str) -> int | None:
+    number = _number(text)
+    return None if number is None else round(number)
+
+
+def _after(text: str, beginning: str) -> Iterator[str]:
+    lines = text.splitlines()
+    return (line[len(beginning) :] for line in lines if line.startswith(beginning))
+
+
+def _of_file(text: str, path: str) -> list[str]:
+    return ["\n".join(lines)] if (lines := list(_after(text, f"{path}:"))) else []
+
+
+def _with_claims(gpu: Gpu, kept: Mapping[str, Sequence[Claim]]) -> Gpu:
+    def claimed(device: Device) -> Device:
+        return replace(device, claims=tuple(kept.get(device.uuid, ())))
+
+    return replace(gpu, whole=claimed(gpu.whole), slices=tuple(map(claimed, gpu.slices)))
+
+
+def _containers(text: str, now: float) -> Iterator[tuple[str, _Container]]:
+    for line in printable(text).splitlines():
+        columns = line.split("|")
+        if len(columns) == 5:
+            identity, name, status, user, devices = columns
+            since = _since(status, now)
+            kept = tuple(filter(None, devices.split(",")))
+            yield identity, _Container(name.partition(",")[0], user or None, since, kept)
+
+
+def _since(status: str, now: float) -> float | None:
+    """Return when a container was started, out of docker's `Up 2 hours`."""
+    told = re.search(
+        r"(?i)up (?:less than |about )?(an?|\d+) (second|minute|hour|day|week|month)", status
+    )
+    if told is None:
+        return None
+    amount = int(told[1]) if told[1].isdigit() else 1
+    return now - amount * _SECONDS[told[2].lower()]

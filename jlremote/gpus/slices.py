@@ -1,0 +1,92 @@
+"""MIG devices: what `nvidia-smi -L` calls them, and what `nvidia-smi -q -x` knows of them.
+
+The list has their UUIDs and the document who is on them; the number of the device joins the two.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as Xml
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+_GPU = re.compile(r"GPU \d+: .*\(UUID: (GPU-[^)]+)\)")
+_DEVICE = re.compile(r"\s+MIG (\S+)\s+Device\s+(\d+): \(UUID: (MIG-[^)]+)\)")
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A MIG device.
+
+    Attributes:
+        index: its number on its GPU.
+        uuid: its name.
+        profile: its size, such as `1g.10gb`.
+        memory_used: MiB.
+        memory_total: MiB, `None` where the document has nothing on the device.
+        processes: pid, program and MiB of whatever is on it.
+    """
+
+    index: int
+    uuid: str
+    profile: str
+    memory_used: int | None = None
+    memory_total: int | None = None
+    processes: tuple[tuple[int, str, int | None], ...] = ()
+
+
+def read(listing: str, document: str) -> dict[str, tuple[Slice, ...]]:
+    """Return the MIG devices by their GPU's UUID."""
+    known = {gpu.findtext("uuid", ""): gpu for gpu in _gpus(document)}
+    found: dict[str, list[Slice]] = {}
+    here = ""
+    for line in listing.splitlines():
+        if gpu := _GPU.match(line):
+            here = gpu[1]
+        elif device := _DEVICE.match(line):
+            part = Slice(int(device[2]), device[3], device[1])
+            described = _described(part, known[here]) if here in known else part
+            found.setdefault(here, []).append(described)
+    return {uuid: tuple(parts) for uuid, parts in found.items()}
+
+
+def _gpus(document: str) -> list[Xml.Element]:
+    try:
+        # The parser refuses entities that blow up, and fetches nothing.
+        return Xml.fromstring(document).findall("gpu")  # noqa: S314
+    except Xml.ParseError:
+        return []
+
+
+def _described(part: Slice, gpu: Xml.Element) -> Slice:
+    for device in gpu.iterfind("mig_devices/mig_device"):
+        if device.findtext("index", "").strip() == str(part.index):
+            return replace(
+                part,
+                memory_used=_mebibytes(device.findtext("fb_memory_usage/used")),
+                memory_total=_mebibytes(device.findtext("fb_memory_usage/total")),
+                processes=tuple(_processes(gpu, _instance(device))),
+            )
+    return part
+
+
+def _instance(element: Xml.Element) -> tuple[str, str]:
+    """Return what a process and the device that it is on have in common."""
+    names = ("gpu_instance_id", "compute_instance_id")
+    gpu, compute = (element.findtext(name, "").strip() for name in names)
+    return gpu, compute
+
+
+def _processes(
+    gpu: Xml.Element, instance: tuple[str, str]
+) -> Iterator[tuple[int, str, int | None]]:
+    for process in gpu.iterfind("processes/process_info"):
+        pid = process.findtext("pid", "").strip()
+        if _instance(process) == instance and pid.isdigit():
+            name = process.findtext("process_name", "")
+            yield int(pid), name, _mebibytes(process.findtext("used_memory"))
+
+
+def _mebibytes(text: str | None) -> int | None:
+    amount = re.fullmatch(r"\s*(\d{1,15}) MiB\s*", text or "")
+    return int(amount[1]) if amount else None

@@ -1,0 +1,60 @@
+"""Who is on a GPU, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jlremote.gpus.inventory import Claim, Device, Process
+from jlremote.text import one_line
+
+_UNITS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+
+
+def size(mebibytes: int | None) -> str:
+    """Return an amount of memory as a person reads it: `4 MiB`, `140 GiB`, `?`."""
+    if mebibytes is None:
+        return "?"
+    if mebibytes < 1024:
+        return f"{mebibytes} MiB"
+    gibibytes = mebibytes / 1024
+    return f"{gibibytes:.1f} GiB" if gibibytes < 10 else f"{gibibytes:.0f} GiB"
+
+
+def age(since: float | None, now: float) -> str:
+    """Return the time since a moment in its largest unit: `40s`, `5m`, `3h`, `2d`, or `?`."""
+    if since is None:
+        return "?"
+    seconds = max(0, round(now - since))
+    amount, unit = next(
+        (seconds // size, unit) for size, unit in _UNITS if seconds >= size or size == 1
+    )
+    return f"{amount}{unit}"
+
+
+def users(device: Device, now: float) -> str:
+    """Return who uses a device: every process, and whom it is kept for."""
+    containers = {process.container for process in device.processes}
+    told = [_process(process, now) for process in device.processes]
+    told += [_claim(claim, now) for claim in device.claims if claim.name not in containers]
+    if not told:
+        told = [f"{size(device.memory_used)} held by a process that cannot be seen"]
+    return ", ".join(told)
+
+
+def everybody(devices: Iterable[Device], now: float) -> str:
+    """Return who uses each of some devices."""
+    return "; ".join(f"GPU {device.place}: {users(device, now)}" for device in devices)
+
+
+def _process(process: Process, now: float) -> str:
+    whose = f"`{one_line(process.user)}`" if process.user else "an unknown user"
+    where = f" in container `{one_line(process.container)}`" if process.container else ""
+    since = f" since {age(process.since, now)}" if process.since is not None else ""
+    return f"{whose}{where}{since} ({one_line(process.name)}, {size(process.memory)})"
+
+
+def _claim(claim: Claim, now: float) -> str:
+    whose = f"`{one_line(claim.user)}`'s " if claim.user else ""
+    what = "start of" if claim.kind == "start" else claim.kind
+    since = f" since {age(claim.since, now)}" if claim.since is not None else ""
+    return f"kept for {whose}{what} `{one_line(claim.name)}`{since}"

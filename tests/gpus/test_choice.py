@@ -1,0 +1,153 @@
+"""`--gpus`: what is asked for, and which GPUs that makes."""
+
+from __future__ import annotations
+
+import pytest
+
+from jlremote.errors import Busy, NotFound, Usage
+from jlremote.gpus.choice import choose
+from jlremote.gpus.inventory import Inventory
+from jlremote.gpus.wanted import met, wanted
+from jlremote.runtimes.contract import ContainerSpec
+from jlremote.runtimes.docker_commands import create_argv
+from tests.gpus.parts import inventory, process, row, uuid
+from tests.gpus.test_reading import mig
+
+FREE = inventory([row(0), row(1)])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "count", "names"),
+    [
+        ("none", "none", 0, ()),
+        ("all", "all", 0, ()),
+        ("auto", "free", 1, ()),
+        ("auto:3", "free", 3, ()),
+        ("2", "free", 2, ()),
+        ("count=2", "free", 2, ()),
+        ("0,3", "named", 0, ("0", "3")),
+        ("device=0", "named", 0, ("0",)),
+        ('"device=0,2"', "named", 0, ("0", "2")),
+        ("0:1", "named", 0, ("0:1",)),
+        (uuid(0), "named", 0, (uuid(0),)),
+        ("MIG-GPU-0a/1/0", "named", 0, ("MIG-GPU-0a/1/0",)),
+        ("driver=nvidia,count=2", "engine", 0, ()),
+        ('"device=0,2","capabilities=utility"', "engine", 0, ()),
+        ('"device=0', "engine", 0, ()),
+    ],
+)
+def test_every_way_to_write_it(text: str, kind: str, count: int, names: tuple[str, ...]) -> None:
+    asked = wanted(text)
+    assert (asked.kind, asked.count, asked.names) == (kind, count, names)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0,", ",", "auto:", "auto:x", "-1", "gpu0", "ALL", "0;1", "0 1"]
+)
+def test_what_means_nothing_is_usage(text: str) -> None:
+    with pytest.raises(Usage, match="asks for nothing"):
+        wanted(text)
+
+
+def taken(text: str, found: Inventory = FREE, *, share: bool = False) -> tuple[str, ...]:
+    return choose(wanted(text), found, "dgx", share=share).names
+
+
+def test_of_equals_the_first_is_taken() -> None:
+    assert taken("auto") == ("0",)
+
+
+def test_those_with_most_room_come_first() -> None:
+    found = inventory([row(0, total=1000), row(1, total=3000), row(2, total=2000), row(3, busy=1)])
+    assert taken("auto:3", found) == ("3", "1", "2")
+
+
+def test_a_gpu_whose_memory_nobody_knows_is_taken_last() -> None:
+    assert taken("auto", inventory([row(0, used="[N/A]", total="[N/A]"), row(1)])) == ("1",)
+
+
+def test_twelve_of_sixteen() -> None:
+    rows = [row(index, used=9000 if index % 4 == 0 else 4) for index in range(16)]
+    found = inventory(rows)
+    assert taken("auto:12", found) == tuple(str(i) for i in range(16) if i % 4)
+    with pytest.raises(Busy, match="13 GPUs were asked for, and 12 of 16 on `dgx` are free"):
+        taken("auto:13", found)
+    assert taken("auto:13", found, share=True)[-1] == "0"
+
+
+def test_who_is_in_the_way_is_named() -> None:
+    found = inventory([row(0, used=5009, busy=99)], processes=process(0))
+    with pytest.raises(Busy, match=r"GPU 0: an unknown user \(python3, 4.9 GiB\)"):
+        taken("device=0", found)
+    assert taken("device=0", found, share=True) == ("0",)
+
+
+def test_memory_without_a_process_is_somebodys() -> None:
+    with pytest.raises(Busy, match="88 GiB held by a process that cannot be seen"):
+        taken("device=0", inventory([row(0, used=90000, total=100000)]))
+
+
+@pytest.mark.parametrize("name", ["2", "0:0", uuid(7), "GPU-0", "MIG-1"])
+def test_what_is_not_there_is_told_with_what_is(name: str) -> None:
+    with pytest.raises(NotFound, match=f"there is no GPU `{name}` on `dgx`") as failure:
+        taken(f"device={name}")
+    assert "there are: 0, 1" in (failure.value.hint or "")
+
+
+def test_a_gpu_named_twice_is_one() -> None:
+    chosen = choose(wanted(f"0,0,{uuid(1)}"), FREE, "dgx", share=False)
+    assert chosen.uuids == (uuid(0), uuid(1))
+    assert chosen.names == ("0", uuid(1))
+
+
+def test_the_first_digits_of_a_uuid_are_enough() -> None:
+    assert taken(uuid(1)[:12]) == (uuid(1),)
+    with pytest.raises(NotFound):
+        taken(uuid(1)[:10])
+
+
+def test_mig_devices_are_chosen_like_gpus() -> None:
+    found = Inventory(gpus=mig(), now=0, user="ada")
+    assert taken("auto", found) == ("1",)
+    assert taken("auto:2", found) == ("1", "MIG-a25704ba-3a06-5299-a795-fd7cf4d13973")
+    assert taken("0:2", found) == ("MIG-36c795f2-5cf7-55d6-af30-e535e79b7bb6",)
+    with pytest.raises(Busy, match="GPU 0:0: "):
+        taken("device=0", found)
+    assert choose(wanted("device=0"), found, "dgx", share=True).names == ("0",)
+    with pytest.raises(NotFound) as failure:
+        taken("0:7", found)
+    assert "0:1 (MIG-a25704ba" in (failure.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "have", "same"),
+    [
+        ("auto", "3", True),
+        ("auto:2", "0,3", True),
+        ("auto:2", "0", False),
+        ("auto", None, False),
+        ("none", None, True),
+        ("none", "0", False),
+        ("all", "all", True),
+        ("auto", "all", False),
+        ("0,3", "3,0", True),
+        ("device=0,3", "0,3", True),
+        ("0,3", "0", False),
+    ],
+)
+def test_what_is_there_may_be_what_is_asked_for(text: str, have: str | None, same: bool) -> None:
+    assert met(text, have) is same
+
+
+@pytest.mark.parametrize(
+    ("gpus", "flag"),
+    [
+        ("device=0,2", '--gpus="device=0,2"'),
+        ("device=0", "--gpus=device=0"),
+        ("all", "--gpus=all"),
+        ("driver=nvidia,count=2", "--gpus=driver=nvidia,count=2"),
+        ('"device=0,2","capabilities=utility"', '--gpus="device=0,2","capabilities=utility"'),
+    ],
+)
+def test_docker_gets_them_in_its_own_quoting(gpus: str, flag: str) -> None:
+    assert flag in create_argv(ContainerSpec(name="c", image="i", gpus=gpus))

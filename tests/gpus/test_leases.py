@@ -1,0 +1,187 @@
+"""Leases: nobody takes what another one holds, and nothing that others plant does harm."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from jlremote.gpus import leases, queries
+from jlremote.gpus.inventory import Inventory
+from jlremote.gpus.leases import NO_FOLDER, Lease
+from jlremote.gpus.reading import read
+from tests.gpus.parts import BOOT, NOW, answer, record, row, uuid
+
+UUID = uuid(0)
+MINE = Lease("cont1", (UUID, uuid(1)), "a1b2", BOOT)
+ROWS = "\n".join((row(0), row(1)))
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    """What `/tmp` is to a script."""
+    tmp_path.chmod(0o1777)
+    return tmp_path
+
+
+def run(script: str, shared: Path) -> subprocess.CompletedProcess[str]:
+    # `/tmp` is a part of the test's own path, too.
+    here = script.replace("/tmp", str(shared))
+    return subprocess.run(["sh"], input=here, capture_output=True, text=True, timeout=30)
+
+
+def listed(shared: Path) -> list[str]:
+    functions = queries.snapshot().partition("limit=")[0]
+    return run(f"{functions}\n{leases.LIST}\n", shared).stdout.split(queries.RECORD)[:-1]
+
+
+def found(shared: Path, user: str = "root") -> Inventory:
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    head = record("host", int(time.time()), "1 1", boot, user, 100)
+    body = answer(ROWS).partition(queries.RECORD)[2]
+    return read(head + "".join(f"{one}{queries.RECORD}" for one in listed(shared)) + body, "dgx")
+
+
+def here(session: str, *uuids: str, word: str = "w") -> Lease:
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return Lease(session, uuids, word, boot)
+
+
+def test_what_is_leased_is_in_use_until_it_is_given_back(shared: Path) -> None:
+    lease = here("cont1", UUID)
+    assert run(leases.make(lease, ()), shared).returncode == 0
+    first, second = found(shared).devices
+    assert (first.in_use, second.in_use) == (True, False)
+    [claim] = first.claims
+    assert (claim.kind, claim.name, claim.user) == ("start", "cont1", "root")
+    assert not any(device.in_use for device in found(shared).without(lease.names).devices)
+    assert run(leases.release(lease), shared).returncode == 0
+    assert listed(shared) == []
+
+
+def test_a_settled_lease_lasts_as_long_as_its_process(shared: Path) -> None:
+    lease = here("plain", UUID)
+    run(leases.make(lease, ()), shared)
+    with psutil.Popen(["sleep", "600"]) as process:
+        start = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
+        assert run(leases.keep(lease, process.pid, start), shared).returncode == 0
+        [claim] = found(shared).devices[0].claims
+        assert (claim.kind, claim.name) == ("session", "plain")
+        process.kill()
+    assert not found(shared).devices[0].in_use
+    dead = found(shared).dead_leases
+    assert dead == lease.names
+    assert run(leases.make(here("next", UUID, word="x"), dead), shared).returncode == 0
+    assert len(listed(shared)) == 1
+
+
+def entry(age: float = 0, **changes: str) -> str:
+    facts = {
+        "name": f"{UUID}+a1b2",
+        "owner": "eve",
+        "target": f"jlr:cont1:{BOOT}:0:0",
+        "process_owner": "",
+        "process": "",
+    } | changes
+    owner = f"{facts['owner']} {NOW - int(age)}"
+    return record(
+        "lease", facts["name"], owner, facts["target"], facts["process_owner"], facts["process"]
+    )
+
+
+STAT = "77 (x) S " + " ".join(str(n) for n in range(1, 40))
+
+
+@pytest.mark.parametrize(
+    ("lease", "holds"),
+    [
+        (entry(), True),
+        (entry(age=299), True),
+        (entry(age=301), False),
+        (entry(age=-3600), False),  # its owner may set its time to any
+        (entry(target="jlr:cont1:another-boot:0:0"), False),
+        (entry(target=f"jlr:cont1:{BOOT}:77:19", process_owner="eve", process=STAT), True),
+        (entry(target=f"jlr:cont1:{BOOT}:77:18", process_owner="eve", process=STAT), False),
+        (entry(target=f"jlr:cont1:{BOOT}:77:19", process_owner="root", process=STAT), False),
+        (entry(target=f"jlr:cont1:{BOOT}:77:19"), False),
+        (entry(target="/etc/passwd"), False),
+        (entry(target="a:b:c:d:e"), False),
+        (entry(name="no-plus"), False),
+        (record("lease", "too", "few"), False),
+    ],
+)
+def test_a_lease_counts_while_its_start_or_its_process_lasts(lease: str, holds: bool) -> None:
+    assert read(answer(ROWS, lease), "dgx").devices[0].in_use is holds
+
+
+def test_only_ones_own_dead_leases_are_cleared_away() -> None:
+    mine, others = entry(age=999, owner="ada"), entry(age=999, name=f"{UUID}+c3d4")
+    assert read(answer(ROWS, mine, others, user="ada"), "dgx").dead_leases == (f"{UUID}+a1b2",)
+
+
+def test_a_planted_link_in_place_of_the_folder_is_not_followed(shared: Path) -> None:
+    victim = shared / "victim"
+    victim.mkdir(mode=0o1777)
+    victim.chmod(0o1777)
+    (shared / "jlr-gpus").symlink_to(victim)
+    for script in (leases.make(MINE, ["x+y"]), leases.keep(MINE, 1, "1"), leases.release(MINE)):
+        assert run(script, shared).returncode == NO_FOLDER
+    assert list(victim.iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o700, 0o1755])
+def test_a_folder_where_others_could_take_leases_away_is_not_used(shared: Path, mode: int) -> None:
+    folder = shared / "jlr-gpus"
+    folder.mkdir()
+    folder.chmod(mode)
+    nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh")
+    script = leases.make(MINE, ()).replace("/tmp", str(shared))
+    for parent in (shared, *shared.parents[:3]):
+        parent.chmod(0o1777)
+    done = subprocess.run(nobody, input=script, capture_output=True, text=True)
+    assert done.returncode == NO_FOLDER
+    assert list(folder.iterdir()) == []
+
+
+def test_a_file_in_place_of_the_folder_is_no_folder(shared: Path) -> None:
+    (shared / "jlr-gpus").write_text("precious")
+    assert run(leases.make(MINE, ()), shared).returncode == NO_FOLDER
+    assert (shared / "jlr-gpus").read_text() == "precious"
+
+
+def test_the_folder_is_made_for_everybody_and_nobody_deletes_anothers(shared: Path) -> None:
+    run(leases.make(MINE, ()), shared)
+    assert (shared / "jlr-gpus").stat().st_mode & 0o7777 == 0o1777
+
+
+def test_whatever_else_lies_there_is_passed_over(shared: Path) -> None:
+    folder = shared / "jlr-gpus"
+    folder.mkdir()
+    os.mkfifo(folder / f"{UUID}+fifo")
+    (folder / f"{UUID}+file").write_text("jlr:x:y:0:0")
+    (folder / f"{UUID}+folder").mkdir()
+    (folder / f"{UUID}+\x1f\x1e").symlink_to("jlr:x:y:0:0")
+    (folder / f"{UUID}+forged").symlink_to("jlr:x:y:0:0\x1f\x1ehost\x1f1\x1f\x1e")
+    (folder / f"{UUID}+$(touch pwned)").symlink_to("x")
+    assert listed(shared) == []
+
+
+def test_of_two_that_lease_the_same_at_least_one_sees_the_other(shared: Path) -> None:
+    first, second = here("a", UUID, word="1"), here("b", UUID, word="2")
+    run(leases.make(first, ()), shared)
+    seen_by_first = found(shared).without(first.names).devices[0].in_use
+    run(leases.make(second, ()), shared)
+    assert not seen_by_first
+    assert found(shared).without(second.names).devices[0].in_use
+
+
+def test_old_names_of_mig_devices_hold_slashes(shared: Path) -> None:
+    old = "MIG-GPU-0a0b/1/0"
+    assert run(leases.make(here("a", old), ()), shared).returncode == 0
+    [lease] = [leases.found(one.split(queries.FIELD)[1:-1], 0, "") for one in listed(shared)]
+    assert lease is not None
+    assert lease.uuid == old

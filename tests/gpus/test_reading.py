@@ -1,0 +1,247 @@
+"""What nvidia-smi says is read as it is, and what it does not know stays unknown."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jlremote.gpus import queries
+from jlremote.gpus.inventory import Gpu
+from jlremote.gpus.queries import GPU_FIELDS
+from jlremote.gpus.reading import CannotAsk, read
+from tests.gpus.parts import (
+    DATA,
+    FIELDS,
+    NOW,
+    RECORDED_FIELDS,
+    answer,
+    inventory,
+    process,
+    record,
+    row,
+    uuid,
+)
+
+CONTAINER = "a4b9347b39c90bd5eccbe555455d85d9843255f2098ae21b0c1bc42aa4a03451"
+
+
+def test_two_real_gpus_one_idle_and_one_busy() -> None:
+    text = answer(
+        (DATA / "query-gpu.csv").read_text(),
+        fields=RECORDED_FIELDS,
+        processes=(DATA / "compute-apps.csv").read_text().replace("python3, 1002", "1002, python3"),
+    )
+    idle, busy = read(text, "dgx").gpus
+    assert (idle.name, idle.whole.memory_total, idle.busy) == ("NVIDIA H200", 143771, 0)
+    assert (idle.temperature, idle.power) == (35, 79.16)
+    assert (idle.state, idle.whole.in_use) == ("free", False)
+    assert (busy.state, busy.whole.in_use) == ("busy", True)
+    [computing] = busy.whole.processes
+    assert (computing.pid, computing.name, computing.memory) == (546, "python3", 1002)
+
+
+def test_a_process_has_its_user_its_start_and_its_container() -> None:
+    stat = f"100 (a) b) S {' '.join(map(str, range(3, 60)))}".replace(" 21 ", " 50050 ")
+    owners = record(
+        "owners",
+        "/proc/100 ada\n/proc/1001 eve",
+        f"/proc/100/stat:{stat}\n/proc/1001/stat:1001 (x) S 1 1",
+        f"/proc/100/cgroup:0::/system.slice/docker-{CONTAINER}.scope",
+    )
+    text = answer(
+        row(0, used=5009),
+        owners,
+        processes=process(0),
+        containers=f"{CONTAINER}|train|Up 2 hours (healthy)||",
+    )
+    [computing] = read(text, "dgx").gpus[0].whole.processes
+    assert (computing.user, computing.container) == ("ada", "train")
+    assert computing.since == NOW - 1000.5 + 500.5
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        f"9:name=systemd:/docker/{CONTAINER}\n0::/docker/{CONTAINER}",
+        f"0::/user.slice/user-1000.slice/libpod-{CONTAINER}.scope/container",
+        f"0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-{CONTAINER}.scope",
+    ],
+)
+def test_a_container_that_no_engine_names_is_told_by_its_id(group: str) -> None:
+    lines = "\n".join(f"/proc/100/cgroup:{line}" for line in group.splitlines())
+    found = inventory([row(0)], record("owners", "", "", lines), processes=process(0))
+    assert found.gpus[0].whole.processes[0].container == CONTAINER[:12]
+
+
+def test_a_process_that_has_just_ended_or_hides_is_told_without_its_user() -> None:
+    [computing] = inventory([row(0)], processes=process(0)).gpus[0].whole.processes
+    assert (computing.user, computing.container, computing.since) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    "unknown", ["[N/A]", "N/A", "[Not Supported]", "[Unknown Error]", "ERR!", ""]
+)
+def test_what_the_driver_does_not_know_is_none(unknown: str) -> None:
+    [gpu] = inventory([row(0, used=unknown, total=unknown, busy=unknown)]).gpus
+    assert (gpu.whole.memory_used, gpu.whole.memory_total, gpu.busy) == (None, None, None)
+    assert (gpu.state == "error") == (unknown in ("[Unknown Error]", "ERR!"))
+
+
+def test_a_gpu_that_fails_is_not_given_away() -> None:
+    found = inventory([row(0, busy="ERR!"), row(1)])
+    assert [device.place for device in found.devices] == ["1"]
+
+
+def test_lines_that_are_no_gpus_become_notes() -> None:
+    warning = "WARNING: infoROM is corrupted at gpu 0000:00:1E.0"
+    found = inventory([row(0), warning])
+    assert (len(found.gpus), found.notes) == (1, (warning,))
+
+
+@pytest.mark.parametrize("fields", GPU_FIELDS)
+def test_an_older_answer_has_fewer_fields(fields: str) -> None:
+    values = dict(zip(FIELDS.split(","), row(0).split(", "), strict=True))
+    text = ", ".join(values[name] for name in fields.split(","))
+    [gpu] = read(answer(text, fields=fields), "dgx").gpus
+    assert (gpu.whole.memory_used, gpu.mig, gpu.state) == (4, False, "free")
+
+
+@pytest.mark.parametrize(
+    ("used", "draws", "in_use"),
+    [(4, "Disabled", False), (300, "Disabled", True), (900, "Enabled", False)],
+)
+def test_memory_that_nobody_is_seen_to_hold_is_held(used: int, draws: str, in_use: bool) -> None:
+    text = row(0, used=used).replace("Disabled, Disabled", f"{draws}, Disabled")
+    assert inventory([text]).gpus[0].whole.in_use is in_use
+
+
+@pytest.mark.parametrize(
+    ("busy", "used", "state"),
+    [
+        (100, 9000, "busy"),
+        (90, 9000, "busy"),
+        (89, 9000, "below 90 %"),
+        (0, 9000, "held, idle"),
+        ("[N/A]", 9000, "held"),
+        (0, 4, "free"),
+    ],
+)
+def test_the_state_is_seen_at_a_glance(busy: object, used: int, state: str) -> None:
+    assert inventory([row(0, used=used, busy=busy)]).gpus[0].state == state
+
+
+def test_a_container_of_jlr_keeps_its_gpus_while_it_runs() -> None:
+    containers = f"{CONTAINER}|cont1|Up 2 hours|ada|{uuid(0)},{uuid(2)}"
+    text = answer("\n".join(map(row, range(3))), containers=containers)
+    kept = [gpu.whole.claims for gpu in read(text, "dgx").gpus]
+    assert [len(claims) for claims in kept] == [1, 0, 1]
+    claim = kept[0][0]
+    assert (claim.kind, claim.name, claim.user, claim.since) == (
+        "container",
+        "cont1",
+        "ada",
+        NOW - 7200,
+    )
+
+
+def mig() -> tuple[Gpu, ...]:
+    first, second = (
+        "GPU-7fdaf0a5-179b-f636-d15d-daf243e3ff16",
+        "GPU-c92e2d5d-4a69-f1cd-4df0-305f8606705a",
+    )
+    rows = (
+        f"0, {first}, NVIDIA A100, 9924, 81920, [N/A], 35, 90.1, 400.00, Disabled, Enabled\n"
+        f"1, {second}, NVIDIA A100, 3, 81920, 0, 33, 60.0, 400.00, Disabled, Disabled"
+    )
+    slices = record("slices", *((DATA / name).read_text() for name in ("mig-list.txt", "mig.xml")))
+    processes = f"{first}, 34965, 9865, /opt/conda/bin/python"
+    return read(answer(rows, slices, processes=processes), "dgx").gpus
+
+
+def test_mig_devices_are_what_is_given_away_of_a_gpu_that_is_cut() -> None:
+    cut, whole = mig()
+    assert [device.place for device in cut.devices] == ["0:0", "0:1", "0:2"]
+    assert [device.in_use for device in cut.devices] == [True, False, False]
+    assert [device.profile for device in cut.devices] == ["3g.40gb", "1g.10gb", "1g.10gb"]
+    assert cut.devices[1].memory_free == 9716
+    [computing] = cut.devices[0].processes
+    assert (computing.pid, computing.name) == (34965, "python, -u")
+    assert cut.whole.processes == ()
+    assert cut.state == "held"
+    assert [device.place for device in whole.devices] == ["1"]
+
+
+def test_without_the_document_a_process_may_be_on_any_mig_device() -> None:
+    first = "GPU-7fdaf0a5-179b-f636-d15d-daf243e3ff16"
+    rows = f"0, {first}, A100, 9924, 81920, [N/A], 35, 90.1, 400.00, Disabled, Enabled"
+    slices = record("slices", (DATA / "mig-list.txt").read_text(), "<broken")
+    [gpu] = read(answer(rows, slices, processes=f"{first}, 7, 9865, python"), "dgx").gpus
+    assert [device.in_use for device in gpu.devices] == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "words"),
+    [
+        (9, "NVIDIA-SMI has failed because it couldn't communicate.", "couldn't communicate"),
+        (18, "Failed to initialize NVML: Driver/library version mismatch", "version mismatch"),
+        (6, "No devices were found", "No devices were found"),
+        (124, "", "did not answer within"),
+        (127, "error while loading shared libraries", "cannot be run"),
+        (1, "", "exit status 1"),
+        (2, "\x1b[2J\x1b]0;gotcha\x07", "exit status 2"),
+    ],
+)
+def test_a_failure_is_told_in_the_drivers_words(status: int, said: str, words: str) -> None:
+    with pytest.raises(CannotAsk) as failure:
+        read(answer(said, status=status), "dgx")
+    assert words in failure.value.message
+    assert "`dgx`" in failure.value.message
+    assert "\x1b" not in failure.value.message
+
+
+def test_a_host_without_nvidia_smi_is_told_as_such() -> None:
+    with pytest.raises(CannotAsk, match="there is no `nvidia-smi` on `dgx`"):
+        read(record("host", NOW, "1 1", "boot", "ada", 100) + record("missing"), "dgx")
+
+
+# Whatever a driver prints: numbers, its words for nothing, and what nobody has thought of.
+VALUES = st.one_of(
+    st.integers(0, 10**6).map(str),
+    st.floats(0, 1000).map(lambda number: f"{number:.2f}"),
+    st.sampled_from(["[N/A]", "[Not Supported]", "ERR!", "[Unknown Error]", "[GPU is lost]", ""]),
+    st.text(st.characters(exclude_characters="\x1c\x1d\x1e\x1f,"), max_size=20),
+)
+
+
+@given(st.lists(st.tuples(*[VALUES] * 9), max_size=16), st.text(max_size=200))
+def test_no_answer_breaks_the_reading(rows: list[tuple[str, ...]], noise: str) -> None:
+    text = "\n".join(", ".join((str(i), uuid(i), *row)) for i, row in enumerate(rows))
+    try:
+        found = read(answer(f"{text}\n{noise}", processes=noise), "dgx")
+    except CannotAsk:
+        return
+    for gpu in found.gpus:
+        assert gpu.busy is None or gpu.busy >= 0
+        assert gpu.state
+        assert gpu.whole.memory_free >= 0
+
+
+@given(used=st.integers(0, 10**6), busy=st.integers(0, 100), pid=st.integers(1, 2**22))
+def test_what_was_written_is_what_is_read(used: int, busy: int, pid: int) -> None:
+    text = f"{uuid(0)}, {pid}, {used}, /opt/a b/python, 3"
+    [gpu] = inventory([row(0, used=used, busy=busy)], processes=text).gpus
+    assert (gpu.whole.memory_used, gpu.busy) == (used, busy)
+    [computing] = gpu.whole.processes
+    assert (computing.pid, computing.memory, computing.name) == (pid, used, "python, 3")
+
+
+def test_the_script_runs_in_any_sh_and_says_what_is_missing() -> None:
+    said = subprocess.run(
+        ["/bin/sh"], input=queries.snapshot(), env={"PATH": ""}, capture_output=True, text=True
+    )
+    assert said.stderr == ""
+    with pytest.raises(CannotAsk):
+        read(said.stdout, "here")
