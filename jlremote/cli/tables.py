@@ -15,8 +15,9 @@ from jlremote.cli.terminal import answer, watched
 from jlremote.text import one_line
 
 if TYPE_CHECKING:
-    from jlremote.workflow.report import Kernel, MountReport, SessionReport
+    from jlremote.workflow.report import Kernel, MountReport, PortReport, SessionReport
 
+PORT_HEADINGS = ("PORT", "HERE", "STATE", "SINCE", "WHY")
 MOUNT_HEADINGS = ("MOUNTED AT", "FOLDER", "SESSION", "STATE", "WHY")
 
 _STATE_STYLES = {
@@ -24,6 +25,14 @@ _STATE_STYLES = {
     "connecting": "yellow",
     "reconnecting": "yellow",
     "needs-auth": "yellow",
+    # of a further port: nothing listens there yet
+    "closed": "yellow",
+    # of GPUs; red are those that are held without need
+    "free": "green",
+    "busy": "green",
+    "below 90 %": "yellow",
+    "reserved": "yellow",
+    "held": "yellow",
 }
 
 
@@ -73,6 +82,12 @@ def session_row(report: SessionReport) -> tuple[str, ...]:
     kernels = kernels_in_short(report.kernels)
     image = report.image or ("no container" if report.runtime == "none" else "-")
     return (report.name, report.host, report.state, kernels, port, report.gpus or "-", image)
+
+
+def port_row(report: PortReport) -> tuple[str, ...]:
+    """Return a further port's line of a list."""
+    since = ago(report.since) if report.since else "-"
+    return (str(report.port), report.url, report.state, since, report.detail or "")
 
 
 def mount_row(report: MountReport) -> tuple[str, ...]:

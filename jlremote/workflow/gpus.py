@@ -1,0 +1,70 @@
+"""`jlr gpus`: who uses which GPU of a host, once or all the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from jlremote.gpus import lost, queries
+from jlremote.gpus.inventory import Inventory
+from jlremote.gpus.reading import CannotAsk, read
+from jlremote.host.shell import Host, run_script
+from jlremote.link.client import Link
+from jlremote.runtimes.table import runtime_named
+from jlremote.storage import sessions
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.context import Context
+from jlremote.workflow.links import link_to
+
+# A driver that wakes for every question takes seconds for each GPU.
+ASK_SECONDS = 45.0
+
+
+def inventory(host: str, context: Context) -> Inventory:
+    """Return the GPUs of a host and who is on them.
+
+    Raises:
+        CannotAsk: nothing on the host can tell.
+    """
+    return ask(_link(host, context))
+
+
+def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory]:
+    """Give the GPUs of a host again and again; leaving ends what runs on the host for it.
+
+    Args:
+        host: what was typed after `ssh`.
+        seconds: pause between two of them.
+        context: the laptop's side.
+
+    Raises:
+        CannotAsk: nothing on the host can tell.
+    """
+    with _link(host, context).stream(queries.snapshots(seconds)) as output:
+        text = ""
+        for piece in output:
+            *whole, text = (text + piece).split(queries.GROUP)
+            yield from (read(snapshot, host) for snapshot in whole)
+    raise CannotAsk(f"`{host}` tells no more about its GPUs")
+
+
+def ask(host: Host) -> Inventory:
+    """Return the GPUs of a host and who is on them, in one round trip."""
+    answer = run_script(host, queries.snapshot(), timeout=ASK_SECONDS)
+    return read(answer.stdout, host.name)
+
+
+def fault(link: Link, record: SessionRecord) -> lost.Fault | None:
+    """Return what keeps a session's container from the GPUs that it was created with."""
+    if record.gpus is None or record.container is None:
+        return None
+    check = runtime_named(record.runtime).inside(record.container, lost.CHECK)
+    return lost.read(run_script(link, check).stdout, record.container)
+
+
+def _link(host: str, context: Context) -> Link:
+    """Return the link to a host, by the ssh configuration that its sessions were started with."""
+    known = (r.ssh_config for r in sessions.load_all() if r.host == host and r.ssh_config)
+    config = context.ssh_config or next(map(Path, known), None)
+    return link_to(host, replace(context, ssh_config=config))

@@ -1,0 +1,98 @@
+"""A host whose GPUs are stood in for, and people who share it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.gpus.stand_in import Gpus
+from tests.lab.accounts import Account, claimed_account
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.place import private_folder
+from tests.lab.programs import SYSTEM_PATH
+from tests.lab.remote_host import Keys, new_laptop, running_sshd
+from tests.lab.sshd import SSHServer
+
+
+@dataclass(frozen=True)
+class GpuHost:
+    """A host with GPUs.
+
+    Attributes:
+        server: its sshd.
+        gpus: what is stood in for.
+        programs: a folder on its PATH.
+    """
+
+    server: SSHServer
+    gpus: Gpus
+    programs: Path
+
+
+@pytest.fixture(scope="session")
+def gpu_server(engine: Engine, keys: Keys) -> Iterator[tuple[SSHServer, Path]]:
+    with private_folder("gpus") as programs:
+        environment = f'SetEnv "PATH={programs}:{SYSTEM_PATH}" "DOCKER_HOST={engine.url}"'
+        with running_sshd(engine, keys, environment) as server:
+            yield server, programs
+
+
+@pytest.fixture
+def gpu_host(gpu_server: tuple[SSHServer, Path]) -> Iterator[GpuHost]:
+    """A host with two GPUs that nobody uses."""
+    server, programs = gpu_server
+    gpus = Gpus(programs)
+    gpus.install()
+    yield GpuHost(server, gpus, programs)
+    gpus.remove()
+
+
+@contextmanager
+def person(host: GpuHost, keys: Keys, account: Account) -> Iterator[Laptop]:
+    with new_laptop(host.server, account, keys) as laptop:
+        yield laptop
+
+
+@pytest.fixture
+def ada(gpu_host: GpuHost, account: Account, keys: Keys) -> Iterator[Laptop]:
+    """A person's laptop; the host is `lab`."""
+    with new_laptop(gpu_host.server, account, keys) as laptop:
+        yield laptop
+
+
+@pytest.fixture(scope="session")
+def other_account(engine: Engine) -> Iterator[Account]:
+    """Another user of the host."""
+    with claimed_account() as claimed:
+        yield claimed
+
+
+@pytest.fixture
+def bert(gpu_host: GpuHost, other_account: Account, keys: Keys) -> Iterator[Laptop]:
+    """Another person's laptop."""
+    with new_laptop(gpu_host.server, other_account, keys) as laptop:
+        yield laptop
+
+
+Sleeper = Callable[[Account], int]
+
+
+@pytest.fixture
+def sleeper(engine: Engine) -> Iterator[Sleeper]:
+    """Start a process of a user that does nothing, and return its pid; end it afterwards."""
+    with ExitStack() as stack:
+
+        def start(account: Account) -> int:
+            import psutil
+
+            process = psutil.Popen(("sleep", "600"), user=account.uid, group=account.uid)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            return int(process.pid)
+
+        yield start

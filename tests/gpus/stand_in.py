@@ -1,0 +1,110 @@
+"""A stand-in for the hardware: an `nvidia-smi` that tells what a test has written down."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+# Answers as the real one does: fields by name, one unknown field refuses the whole query.
+PROGRAM = """\
+#!/usr/bin/python3
+import json, pathlib, sys, time
+state = json.loads((pathlib.Path(__file__).parent / "gpus.json").read_text())
+option, _, value = sys.argv[1].partition("=")
+time.sleep(state["delay"])
+if state["failure"]:
+    print(state["failure"][1])
+    sys.exit(state["failure"][0])
+if option == "-L":
+    print(state["list"], end="")
+elif option == "-q":
+    print(state["document"], end="")
+else:
+    rows = state["gpus"] if option == "--query-gpu" else state["processes"]
+    known = set(state["fields"]) if option == "--query-gpu" else {
+        "gpu_uuid", "pid", "used_memory", "process_name"}
+    for name in value.split(","):
+        if name not in known:
+            print(f'Field "{name}" is not a valid field to query.')
+            sys.exit(2)
+    for row in rows:
+        print(", ".join(str(row[name]) for name in value.split(",")))
+"""
+
+IDLE = {
+    "name": "NVIDIA H200",
+    "memory.used": 4,
+    "memory.total": 143771,
+    "utilization.gpu": 0,
+    "temperature.gpu": 35,
+    "power.draw": 79.16,
+    "power.limit": "700.00",
+    "display_active": "Disabled",
+    "mig.mode.current": "Disabled",
+}
+
+
+@dataclass
+class Gpus:
+    """The GPUs of a host that has none.
+
+    Attributes:
+        folder: a folder on the host's PATH.
+        uuids: their names, new for each test since leases are the whole machine's.
+    """
+
+    folder: Path
+    uuids: list[str] = field(default_factory=list)
+    state: dict[str, Any] = field(default_factory=dict)
+
+    def install(self, count: int = 2) -> None:
+        """Give the host so many GPUs that nobody uses."""
+        self.uuids = [f"GPU-{uuid4()}" for _ in range(count)]
+        gpus = [{"index": index, "uuid": uuid} | IDLE for index, uuid in enumerate(self.uuids)]
+        self.state = {
+            "gpus": gpus,
+            "fields": ["index", "uuid", *IDLE],
+            "processes": [],
+            "list": "",
+            "document": "",
+            "delay": 0,
+            "failure": None,
+        }
+        program = self.folder / "nvidia-smi"
+        self.write()
+        program.write_text(PROGRAM)
+        program.chmod(0o755)
+
+    def write(self) -> None:
+        """Let the host see the state; whole, because it may be asked at this very moment."""
+        new = self.folder / "gpus.json.new"
+        new.write_text(json.dumps(self.state))
+        new.replace(self.folder / "gpus.json")
+
+    def change(self, index: int, **values: Any) -> None:
+        """Change what a GPU tells of itself; `_` stands for the dot in a field's name."""
+        row = self.state["gpus"][index]
+        for name, value in values.items():
+            [known] = [known for known in row if known.replace(".", "_") == name]
+            row[known] = value
+        self.write()
+
+    def occupy(self, index: int, pid: int, *, memory: int = 1002, busy: int = 100) -> None:
+        """Have a process compute on a GPU."""
+        row = {"gpu_uuid": self.uuids[index], "pid": pid, "used_memory": memory}
+        self.state["processes"].append(row | {"process_name": "python3"})
+        self.change(index, memory_used=memory + 9, utilization_gpu=busy)
+
+    def vacate(self) -> None:
+        """End all processes' computing."""
+        self.state["processes"] = []
+        for row in self.state["gpus"]:
+            row |= {"memory.used": 4, "utilization.gpu": 0}
+        self.write()
+
+    def remove(self) -> None:
+        """Take `nvidia-smi` away."""
+        (self.folder / "nvidia-smi").unlink(missing_ok=True)

@@ -1,0 +1,161 @@
+"""`jlr gpus` on a host: sshd, engine, users, processes, containers are real; the GPUs are not."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import signal
+from contextlib import suppress
+from typing import Any
+
+import psutil
+
+from tests.gpus.conftest import GpuHost, Sleeper
+from tests.lab.accounts import Account
+from tests.lab.containers import ContainerFactory
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+from tests.sessions.parts import failed
+
+
+def asked(laptop: Laptop, *words: str) -> Any:
+    answer = laptop.jlr("gpus", "lab", *words, "--json")
+    assert answer.status == 0, answer
+    return json.loads(answer.stdout)
+
+
+def test_who_is_on_which_gpu_is_told_with_user_container_and_time(
+    ada: Laptop,
+    gpu_host: GpuHost,
+    other_account: Account,
+    sleeper: Sleeper,
+    container: ContainerFactory,
+) -> None:
+    train = container("lab/plain")
+    gpu_host.gpus.occupy(0, sleeper(other_account), memory=70000, busy=40)
+    gpu_host.gpus.occupy(1, int(train.inspect("{{.State.Pid}}")), busy=0)
+    first, second = asked(ada)["gpus"]
+    assert (first["state"], second["state"]) == ("below 90 %", "held, idle")
+    [process] = first["processes"]
+    assert process["user"] == other_account.name
+    assert process["container"] is None
+    assert (process["memory"], process["name"]) == (70000, "python3")
+    assert second["processes"][0]["container"] == train.name
+    assert second["processes"][0]["user"] == "root"
+    answer = ada.jlr("gpus", "lab")
+    assert answer.status == 0, answer
+    assert f"{other_account.name}  -" in answer.stdout, answer
+    assert "held, idle" in answer.stdout, answer
+    assert train.name in answer.stdout, answer
+
+
+def test_a_process_is_told_with_the_moment_of_its_start(
+    ada: Laptop, gpu_host: GpuHost, account: Account, sleeper: Sleeper
+) -> None:
+    pid = sleeper(account)
+    gpu_host.gpus.occupy(0, pid)
+    [process] = asked(ada)["gpus"][0]["processes"]
+    since = datetime.datetime.fromisoformat(process["since"]).timestamp()
+    assert abs(since - psutil.Process(pid).create_time()) < 3
+
+
+def test_a_free_gpu_is_free(ada: Laptop) -> None:
+    found = asked(ada)
+    assert [gpu["state"] for gpu in found["gpus"]] == ["free", "free"]
+    assert found["gpus"][0]["memory_total"] == 143771
+    assert found["host"] == "lab"
+
+
+def test_a_host_without_nvidia_smi_is_told_as_such(ada: Laptop, gpu_host: GpuHost) -> None:
+    gpu_host.gpus.remove()
+    failed(ada.jlr("gpus", "lab"), 1, "there is no `nvidia-smi` on `lab`", "driver")
+
+
+def test_a_driver_that_does_not_answer_is_given_up(ada: Laptop, gpu_host: GpuHost) -> None:
+    gpu_host.gpus.state["delay"] = 60
+    gpu_host.gpus.write()
+    failed(ada.jlr("gpus", "lab"), 1, "did not answer within 10 s", "dmesg")
+
+
+def test_a_driver_that_is_not_loaded_is_told_in_its_words(ada: Laptop, gpu_host: GpuHost) -> None:
+    said = (
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. "
+        "Make sure that the latest NVIDIA driver is installed and running."
+    )
+    gpu_host.gpus.state["failure"] = [9, said]
+    gpu_host.gpus.write()
+    failed(ada.jlr("gpus", "lab"), 1, "couldn't communicate with the NVIDIA driver")
+
+
+def test_an_old_nvidia_smi_is_asked_for_less(ada: Laptop, gpu_host: GpuHost) -> None:
+    fields = gpu_host.gpus.state["fields"]
+    for field in ("mig.mode.current", "display_active", "power.limit", "power.draw"):
+        fields.remove(field)
+    gpu_host.gpus.write()
+    gpu = asked(ada)["gpus"][0]
+    assert (gpu["memory_used"], gpu["power"], gpu["state"]) == (4, None, "free")
+
+
+def test_a_gpu_that_fails_is_an_error_and_the_others_are_told_all_the_same(
+    ada: Laptop, gpu_host: GpuHost
+) -> None:
+    gpu_host.gpus.change(0, memory_used="ERR!", utilization_gpu="[Unknown Error]")
+    gpu_host.gpus.change(1, power_draw="[N/A]", temperature_gpu="[Not Supported]")
+    first, second = asked(ada)["gpus"]
+    assert first["state"] == "error"
+    assert (second["state"], second["power"], second["temperature"]) == ("free", None, None)
+
+
+def test_sixteen_gpus_are_sixteen_lines(ada: Laptop, gpu_host: GpuHost) -> None:
+    gpu_host.gpus.install(16)
+    assert [gpu["index"] for gpu in asked(ada)["gpus"]] == list(range(16))
+    lines = ada.jlr("gpus", "lab").stdout.splitlines()
+    assert len(lines) == 17
+
+
+def on_the_host(account: Account) -> list[str]:
+    names = []
+    for process in account.processes():
+        with suppress(psutil.NoSuchProcess):
+            names.append(process.name())
+    return [name for name in names if name in ("sh", "sleep", "nvidia-smi")]
+
+
+def test_watching_gives_one_object_a_line_and_leaves_nothing_on_the_host(
+    ada: Laptop, gpu_host: GpuHost, account: Account
+) -> None:
+    with ada.spawn("gpus", "lab", "--watch", "0.1", "--json") as watching:
+        assert watching.stdout is not None
+        moments = [json.loads(watching.stdout.readline()) for _ in range(3)]
+        assert [gpu["state"] for gpu in moments[2]["gpus"]] == ["free", "free"]
+        gpu_host.gpus.change(0, memory_used=90000)
+        later = (json.loads(line)["gpus"][0]["state"] for line in watching.stdout)
+        assert "held, idle" in later
+        watching.send_signal(signal.SIGINT)
+        watching.stdout.close()
+        assert watching.wait(timeout=20) in (0, 1)
+    wait_until(lambda: not on_the_host(account), "the end of the loop on the host")
+
+
+def test_the_loop_on_the_host_ends_with_a_command_that_was_killed(
+    ada: Laptop, account: Account
+) -> None:
+    with ada.spawn("gpus", "lab", "--watch", "600", "--json") as watching:
+        assert watching.stdout is not None
+        watching.stdout.readline()
+        assert on_the_host(account)
+        watching.kill()
+    wait_until(lambda: not on_the_host(account), "the end of the loop on the host")
+
+
+def test_on_a_terminal_it_draws_the_history_until_ctrl_c(ada: Laptop, gpu_host: GpuHost) -> None:
+    gpu_host.gpus.occupy(0, os.getpid(), busy=100)
+    with ada.terminal("jlr", "gpus", "lab", "--watch", "0.1") as terminal:
+        terminal.expect("█{5}")
+        terminal.expect("100 %")
+        gpu_host.gpus.change(0, utilization_gpu=40)
+        terminal.expect("below 90 %")
+        terminal.sendintr()
+        terminal.expect_exact("\x1b[?25h")  # the cursor is back
+        assert terminal.wait() == 0

@@ -1,0 +1,123 @@
+"""The table and the live picture: seen at a glance, in words, and harmless."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from rich.console import Console
+
+from jlremote.cli import gpu_live, gpu_table
+from jlremote.gpus.inventory import Claim, Inventory
+from tests.gpus.parts import inventory, process, record, row
+from tests.gpus.test_reading import mig
+
+EVIL = "\x1b]0;gotcha\x07\x1b[31mpy\u202ethon"
+
+
+def shown(found: Inventory, capsys: pytest.CaptureFixture[str]) -> str:
+    gpu_table.show(found)
+    return capsys.readouterr().out
+
+
+def drawn(found: Inventory, *, width: int = 100, moments: int = 1) -> str:
+    console = Console(width=width, force_terminal=False, color_system=None, highlight=False)
+    history = gpu_live.History()
+    for _ in range(moments):
+        history.add(found)
+    with console.capture() as capture:
+        console.print(gpu_live.drawn("dgx", found, history, width))
+    return capture.get()
+
+
+def test_what_the_driver_does_not_know_is_a_question_mark(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = inventory([row(0, used="[N/A]", total="[N/A]", busy="[N/A]")])
+    lines = shown(found, capsys).splitlines()
+    assert lines[1].split() == [
+        "0",
+        "A100",
+        "?",
+        "/",
+        "?",
+        "?",
+        "30C",
+        "60",
+        "/",
+        "400",
+        "W",
+        "free",
+    ]
+    assert len(lines) == 2
+
+
+def test_held_and_idle_is_said_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(inventory([row(0, used=5009)], processes=process(0)), capsys)
+    assert "held, idle" in text
+    assert "python3" in text
+
+
+def test_memory_of_nobody_who_can_be_seen_has_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "cannot be seen" in shown(inventory([row(0, used=5009)]), capsys)
+
+
+def test_mig_devices_have_lines_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(Inventory(gpus=mig(), now=0, user="ada"), capsys)
+    assert "0:0  MIG 3g.40gb  9.7 GiB / 39 GiB" in text
+    assert "0:1  MIG 1g.10gb  12 MiB / 9.5 GiB" in text
+    assert text.count("python, -u") == 1
+
+
+def claimed(*claims: Claim) -> Inventory:
+    found = inventory([row(0)])
+    [gpu] = found.gpus
+    whole = dataclasses.replace(gpu.whole, claims=claims)
+    return dataclasses.replace(found, gpus=(dataclasses.replace(gpu, whole=whole),))
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("container", "reserved by its container"),
+        ("session", "reserved by its session"),
+        ("start", "starts right now"),
+    ],
+)
+def test_what_is_kept_for_somebody_has_a_line(
+    kind: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claim = Claim(kind, "cont1", "ada", None)  # type: ignore[arg-type]
+    text = shown(claimed(claim), capsys)
+    assert words in text
+    assert "reserved" in text.splitlines()[1]
+
+
+def test_no_name_on_the_host_drives_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    owners = record("owners", f"/proc/100 {EVIL}", "", "")
+    text = process(0).replace("python3", EVIL)
+    found = inventory([row(0, used=5009).replace("NVIDIA A100", EVIL)], owners, processes=text)
+    for output in (shown(found, capsys), drawn(found)):
+        assert "\x1b" not in output
+        assert "\u202e" not in output
+        assert "python" in output
+
+
+def test_the_history_grows_with_time_and_stays_on_its_line() -> None:
+    found = inventory([row(0, used=9000, busy=100)])
+    assert drawn(found, moments=5).count("█████ ") >= 1
+    for width in (80, 100, 200):
+        lines = drawn(found, width=width, moments=400).splitlines()
+        assert max(map(len, lines)) <= width
+        assert "100 %" in lines[2]
+
+
+def test_a_bar_is_as_high_as_the_gpu_is_busy() -> None:
+    assert gpu_live.bars([0, 50, 89, 90, 100, None]).plain == "▁▅██" + "█?"
+    styles = [span.style for span in gpu_live.bars([89, 90]).spans]
+    assert styles == ["yellow", "green"]
+
+
+def test_sixteen_gpus_and_nobody() -> None:
+    text = drawn(inventory([row(index) for index in range(16)]))
+    assert "nobody uses any" in text
