@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-QuestionKind = Literal["host-key", "passphrase", "password", "code", "remember"]
+QuestionKind = Literal["host-key", "passphrase", "password", "code", "remember", "remember-again"]
 
 
 @dataclass(frozen=True)
@@ -14,6 +14,8 @@ class Question:
 
     Attributes:
         kind: what is asked. `host-key` and `remember` want `yes` or `no`, the others a secret.
+            `remember-again` is `remember` for somebody who said no before: it is answered by who
+            said beforehand what he wants, and never put to the person.
         text: the prompt, already free of control characters; may have several lines.
         echo: whether the answer may be seen while it is typed.
     """

@@ -19,6 +19,7 @@ _MEANING = {
     "password": "a password is needed",
     "code": "a one-time code is needed",
     "remember": "somebody must say whether to remember it",
+    "remember-again": "somebody must say whether to remember it",
 }
 
 
@@ -52,10 +53,14 @@ class Person:
         """Return the answer; `yes` or `no` for a question that wants one.
 
         Raises:
-            NeedsAuthentication: there is no terminal, or the person ended it with Ctrl-D.
+            NeedsAuthentication: there is no terminal, or the person ended it with Ctrl-D, or wants
+            nothing to be remembered this once.
         """
-        if question.kind == "remember" and self._remember is not None:
-            return "yes" if self._remember else "no"
+        if question.kind in ("remember", "remember-again"):
+            if self._remember:
+                return "yes"
+            if self._remember is False or question.kind == "remember-again":
+                raise _not_now()
         with contextlib.ExitStack() as stack:
             try:
                 terminal = stack.enter_context(_terminal())
@@ -66,11 +71,17 @@ class Person:
 
 
 def _nobody(question: Question, remedy: str) -> NeedsAuthentication:
-    prompt = one_line(question.text).rstrip(": ?")
+    *facts, prompt = printable(question.text).strip().splitlines() or [""]
+    # What a person decides about a host key stands above the question itself.
+    asked = " ".join(facts) if question.kind == "host-key" and facts else prompt
     return NeedsAuthentication(
-        f"{_MEANING[question.kind]}, and nobody can be asked ({prompt})",
-        hint=f"run the command once {remedy}; the link remembers the answer",
+        f"{_MEANING[question.kind]}, and nobody can be asked: {one_line(asked).rstrip(': ?')}",
+        hint=f"run the command once {remedy}; then the link stays logged in",
     )
+
+
+def _not_now() -> NeedsAuthentication:
+    return NeedsAuthentication("nothing is to be remembered this time")
 
 
 @contextlib.contextmanager

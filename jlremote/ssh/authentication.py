@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from jlremote.errors import Authentication
@@ -12,6 +13,8 @@ from jlremote.ssh.identities import gather
 from jlremote.ssh.interactive import Conversation
 from jlremote.ssh.public_keys import PublicKeys
 from jlremote.ssh.user_authentication import Outcome, PasswordExpired, UserAuthentication
+
+_SECRET = frozenset({"password", "keyboard-interactive"})
 
 
 def log_in(
@@ -124,22 +127,53 @@ class Login:
                 return  # the server asked nothing, so asking again changes nothing
 
     def _refusal(self, methods: Sequence[str]) -> Authentication:
-        tried = ", ".join(dict.fromkeys(self._tried)) or "nothing that it takes"
-        if self._keys.offered:
-            tried = tried.replace("publickey", f"publickey ({len(self._keys.offered)} keys)")
-        message = (
-            f"`{self._destination.account}` was not let in: tried {tried};"
-            f" the server takes {', '.join(methods) or 'no method'}"
+        return Authentication(
+            f"`{self._destination.account}` was not let in: tried {self._story()};"
+            f" the server takes {', '.join(methods) or 'no method'}",
+            hint=self._advice(methods),
         )
-        return Authentication(message, hint=self._advice(methods))
+
+    def _story(self) -> str:
+        """Return what was tried and how often."""
+        counts = Counter(self._tried)
+        if "publickey" in counts:
+            counts["publickey"] = len(self._keys.offered)
+        things = {"publickey": "key"}
+        told = [
+            f"{method} ({count} {things.get(method, 'attempt')}{'s' if count > 1 else ''})"
+            for method, count in counts.items()
+        ]
+        return ", ".join(told) or "nothing that it takes"
 
     def _advice(self, methods: Sequence[str]) -> str:
+        login, host = self._destination.login, self._destination.host
+        secret = _SECRET & set(methods)
         if self._keys.problems:
             return "; ".join(self._keys.problems)
+        if _SECRET & set(self._tried):
+            user = self._destination.user
+            return f"was it the right password or code, and is `{user}` the right user there?"
+        if login.batch and secret:
+            return "a password would do, and `BatchMode yes` in your ssh config forbids to ask"
+        if not set(methods) & set(login.methods):
+            return (
+                f"your ssh config allows only {', '.join(login.methods) or 'no method'}:"
+                " see `PreferredAuthentications`, `PubkeyAuthentication` and their kin"
+            )
         if "publickey" in methods and not self._keys.offered:
-            return "no key was found: add one to your agent, or name it with `IdentityFile`"
-        host = self._destination.host
-        return f"does `ssh {host}` get in? `ssh -v {host}` shows each step"
+            return (
+                f"no key was found{self._missing()}: add one to your agent, or set `IdentityFile`"
+            )
+        return (
+            f"does `ssh {host}` get in? `ssh -v {host}` shows each step;"
+            f" offered: {', '.join(dict.fromkeys(self._keys.offered)) or 'no key'}"
+        )
+
+    def _missing(self) -> str:
+        """Return the one file that the config names and that is not there."""
+        named = self._destination.login.identity_files
+        # Without any `IdentityFile` ssh looks for half a dozen, and nobody misses those.
+        return f", and `{named[0]}` is not there" if len(named) == 1 else ""
 
 
 def _expired(destination: Destination, words: str) -> Authentication:

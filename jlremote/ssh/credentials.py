@@ -28,7 +28,7 @@ class Keychain(Protocol):
 
     @property
     def present(self) -> bool:
-        """Whether secrets can be kept at all."""
+        """Whether secrets can be kept now, as far as is known: it is there, and it answers."""
         ...
 
     def get(self, account: str) -> str | None:
@@ -137,17 +137,26 @@ class Credentials:
             return
         with contextlib.suppress(NeedsAuthentication):
             for account, secret in right.items():
-                if keychain.get(account) != secret and self._wanted(keychain, account):
-                    keychain.set(account, secret)
+                self._keep_one(keychain, account, secret)
+
+    def _keep_one(self, keychain: Keychain, account: str, secret: str) -> None:
+        kept = keychain.get(account)
+        if kept == secret:
+            return
+        if kept is not None:  # another one was right: what is kept would only be refused again
+            keychain.delete(account)
+        if self._wanted(keychain, account):
+            keychain.delete(_declined(account))
+            keychain.set(account, secret)
 
     def _wanted(self, keychain: Keychain, account: str) -> bool:
         if self.remember == "yes":
             return True
-        if keychain.get(_declined(account)) is not None:
-            return False
         what, _, whose = account.partition(" ")
-        question = f"keep the {what} of {whose} in {keychain.name} (yes/no)?"
-        wanted = self.ask("remember", question, echo=True).strip().lower() in {"y", "yes"}
+        declined = keychain.get(_declined(account)) is not None
+        kind: QuestionKind = "remember-again" if declined else "remember"
+        answer = self.ask(kind, f"keep the {what} of {whose} in {keychain.name}?", echo=True)
+        wanted = answer.strip().lower() in {"y", "yes"}
         if not wanted:
             keychain.set(_declined(account), "yes")
         return wanted

@@ -27,6 +27,14 @@ from jlremote.text import one_line
 
 # What sshd writes in place of a greeting: MaxStartups, and PerSourcePenalties since 9.8.
 _LIMITS = ("Exceeded MaxStartups", "Not allowed at this time")
+# paramiko's words for what is missing, our own, and the list to name.
+_LACKING = {
+    "kex algorithm": ("key exchange", "kex_algo_list"),
+    "host key": ("type of host key", "server_key_algo_list"),
+    "ciphers": ("cipher", "client_encrypt_algo_list"),
+    "macs": ("MAC", "client_mac_algo_list"),
+}
+_SHOWN = 200
 _FOREIGN = (paramiko.SSHException, OSError, EOFError)
 
 
@@ -50,7 +58,8 @@ def explain(error: BaseException, destination: Destination, transport: Any = Non
             hint="fewer keys help: `IdentitiesOnly yes` and one `IdentityFile` in your ssh config",
         )
     if isinstance(error, paramiko.IncompatiblePeer):
-        return _no_common_algorithm(error, destination)
+        offered = getattr(transport, "server_offer", {})
+        return _no_common_algorithm(one_line(str(error)), offered, destination)
     if isinstance(error, socket.gaierror):
         return NameNotResolved(
             f"`{destination.hostname}` has no address: {error.strerror}",
@@ -63,10 +72,18 @@ def explain(error: BaseException, destination: Destination, transport: Any = Non
     return _of_the_protocol(error, destination, said)
 
 
-def _no_common_algorithm(error: BaseException, destination: Destination) -> JlrError:
+def _no_common_algorithm(
+    said: str, offered: dict[str, Any], destination: Destination
+) -> NoCommonAlgorithm:
+    message = f"`{destination.place}` offers nothing that is still safe: {said}"
+    for words, (kind, names) in _LACKING.items():
+        if words in said and offered.get(names):
+            theirs = one_line(", ".join(offered[names]))[:_SHOWN]
+            message = f"`{destination.place}` and jlr have no {kind} in common; it has {theirs}"
     return NoCommonAlgorithm(
-        f"`{destination.place}` offers nothing that is still safe: {one_line(str(error))}",
-        hint="its administrator should update the SSH server; jlr takes no CBC, 3DES, MD5 or SHA-1",
+        message,
+        hint="its administrator should update the SSH server, unless your own ssh config leaves too"
+        " few; jlr takes no CBC, 3DES, MD5 or SHA-1",
     )
 
 

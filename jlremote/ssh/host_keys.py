@@ -159,8 +159,8 @@ def _changed(
 ) -> HostKeyChanged:
     line = lines[0]
     return HostKeyChanged(
-        f"the key of `{destination.place}` has changed: the server shows {_shown(blob)}, and"
-        f" {line.where} has {fingerprint(line.blob)}",
+        f"the key of `{destination.place}` has changed: its {_shown(blob)}, and {line.where} has"
+        f" {fingerprint(line.blob)}",
         hint="somebody may be listening in. Once the administrator has confirmed the new key:"
         f' `ssh-keygen -f "{line.path}" -R "{known.name}"`',
     )
@@ -193,7 +193,7 @@ def _question(destination: Destination, known: KnownHost, blob: bytes) -> str:
     return (
         f"the authenticity of host '{destination.place}' cannot be established\n"
         f"its {_shown(blob)}{also}\n"
-        "connect, and remember this key (yes/no/fingerprint)?"
+        "connect, and remember this key"
     )
 
 

@@ -45,6 +45,7 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         host_key_blob: the key that the server proved to have, after `handshake`.
         disconnection: what the server said when it disconnected, `""` if nothing.
         greeting: the lines that it said before anything was agreed.
+        server_offer: its lists of algorithms, by paramiko's names for them.
     """
 
     _active_check_timeout = _IDLE_SECONDS
@@ -69,6 +70,7 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         self.host_key_blob = b""
         self.disconnection = ""
         self.greeting: list[str] = []
+        self.server_offer: dict[str, Any] = {}
         self._probes: deque[threading.Event] = deque()
         self._channel_handler_table: dict[int, Any] = {
             **paramiko.Transport._channel_handler_table,
@@ -106,6 +108,11 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
 
         self.packetizer.readline = read_and_keep
         super()._check_banner()
+
+    def _really_parse_kex_init(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+        """Keep what the server offers: it is named where nothing of it fits."""
+        self.server_offer = super()._really_parse_kex_init(*arguments, **options)
+        return self.server_offer
 
     def probe(self, seconds: float) -> float:
         """Return the seconds that an answer took to a request which wants one.

@@ -22,9 +22,11 @@ class Secrets:
 
     Attributes:
         name: what people call the keychain.
+        present: whether it did what it was asked last; one that is locked does not.
     """
 
     def __init__(self, backend: Any, *, deadline: float = DEADLINE) -> None:
+        self.present = True
         self.name = str(getattr(type(backend), "name", type(backend).__name__))
         self._backend = backend
         self._deadline = deadline
@@ -32,11 +34,6 @@ class Secrets:
 
     def __repr__(self) -> str:
         return f"Secrets({self.name!r})"
-
-    @property
-    def present(self) -> bool:
-        """Whether there is a keychain: there is."""
-        return True
 
     def get(self, account: str) -> str | None:
         """Return the secret, `None` where there is none or it cannot be had now."""
@@ -77,6 +74,7 @@ class Secrets:
         if thread.is_alive():
             _LOG.warning("%s gave no answer within %g s; it may be locked", self, self._deadline)
             self._stuck = thread
+        self.present = bool(results)
         return results[0] if results else default
 
 
@@ -94,8 +92,9 @@ class LateSecrets:
 
     @property
     def present(self) -> bool:
-        """Whether there is one."""
-        return self._secrets() is not None
+        """Whether there is one, and it answers (see `Secrets.present`)."""
+        secrets = self._secrets()
+        return secrets is not None and secrets.present
 
     def get(self, account: str) -> str | None:
         """Return the secret (see `Secrets.get`)."""

@@ -1,12 +1,13 @@
 """Questions are asked on the terminal itself, whatever stdin and stdout are."""
 
+import contextlib
 import subprocess
 import sys
 from collections.abc import Iterator
 
 import pytest
 
-from jlremote.cli.prompts import Nobody
+from jlremote.cli.prompts import Nobody, Person
 from jlremote.errors import NeedsAuthentication
 from jlremote.questions import Question, QuestionKind
 from tests.cli.terminal import Terminal
@@ -117,7 +118,7 @@ def test_without_a_terminal_nobody_is_asked() -> None:
         text=True,
         start_new_session=True,
     )
-    message = "a password is needed, and nobody can be asked (me@dgx's password)\n"
+    message = "a password is needed, and nobody can be asked: me@dgx's password\n"
     assert (done.stdout, done.stderr) == (message, "")
 
 
@@ -127,3 +128,24 @@ def test_with_no_input_every_question_is_refused_with_advice(kind: QuestionKind)
         Nobody().ask(Question(kind, "x?"))
     assert refusal.value.exit_code == 4
     assert "`--no-input`" in (refusal.value.hint or "")
+
+
+def test_whoever_said_beforehand_what_to_remember_is_not_asked() -> None:
+    kinds: tuple[QuestionKind, ...] = ("remember", "remember-again")
+    for kind in kinds:
+        question = Question(kind, "keep it?")
+        assert Person(contextlib.nullcontext, remember=True).ask(question) == "yes"
+        with pytest.raises(NeedsAuthentication):  # not `no`, which would count for ever
+            Person(contextlib.nullcontext, remember=False).ask(question)
+
+
+def test_whoever_said_no_is_not_asked_again() -> None:
+    with pytest.raises(NeedsAuthentication):
+        Person(contextlib.nullcontext).ask(Question("remember-again", "keep it?"))
+
+
+def test_an_unknown_host_is_refused_with_its_fingerprint_where_nobody_can_be_asked() -> None:
+    with pytest.raises(NeedsAuthentication) as refusal:
+        Nobody().ask(Question("host-key", f"{HOST_KEY}\nconnect, and remember this key"))
+    assert "SHA256:abc/+d" in refusal.value.message
+    assert "connect, and" not in refusal.value.message

@@ -26,6 +26,7 @@ class Drawer:
     """A keychain in memory."""
 
     name: str = "the drawer"
+    present: bool = True
     kept: dict[str, str] = field(default_factory=dict)
 
     def get(self, account: str) -> str | None:
@@ -91,7 +92,7 @@ def test_identities_only_keeps_other_agent_keys_back(
     assert laptop.theirs() is not None
     error = laptop.ours()
     assert isinstance(error, Authentication)
-    assert "publickey (1 keys)" in error.message
+    assert "publickey (1 key)" in error.message
 
 
 def test_too_many_agent_keys_are_told_apart_from_wrong_ones_and_identities_only_helps(
@@ -298,7 +299,7 @@ def test_the_refusal_names_what_was_tried_and_what_the_server_takes(
     laptop.configure(start(), account, identity=make_key(laptop.folder / "stranger"))
     error = laptop.ours()
     assert isinstance(error, Authentication)
-    assert "tried publickey (1 keys); the server takes publickey" in error.message
+    assert "tried publickey (1 key); the server takes publickey" in error.message
 
 
 def test_password_and_code_are_both_asked_for_as_the_server_words_it(
@@ -367,7 +368,26 @@ def test_whether_to_keep_it_is_asked_once(passwords: SSHServer, laptop: Laptop) 
     assert PASSWORD not in drawer.kept.values()
     second = Person([PASSWORD])
     with laptop.connected(person=second, keychain=drawer, remember="ask"):
-        assert second.kinds() == ["password"]
+        # Not put to the person: only `--remember` answers it.
+        assert second.kinds() == ["password", "remember-again"]
+
+
+def test_who_said_no_and_now_asks_for_it_has_it_kept(passwords: SSHServer, laptop: Laptop) -> None:
+    drawer = Drawer()
+    with laptop.connected(PASSWORD, "no", keychain=drawer, remember="ask"):
+        pass
+    person = Person([PASSWORD, "yes"])
+    with laptop.connected(person=person, keychain=drawer, remember="ask"):
+        assert person.kinds() == ["password", "remember-again"]
+    assert list(drawer.kept.values()) == [PASSWORD]
+
+
+def test_nobody_is_asked_to_keep_something_in_a_keychain_that_does_not_answer(
+    passwords: SSHServer, laptop: Laptop
+) -> None:
+    person = Person([PASSWORD])
+    with laptop.connected(person=person, keychain=Drawer(present=False), remember="ask"):
+        assert person.kinds() == ["password"]
 
 
 def test_nobody_there_to_say_whether_to_keep_it_does_not_undo_the_login(
@@ -401,6 +421,18 @@ def test_a_remembered_password_answers_its_prompt_and_the_code_is_asked_for(
     with laptop.connected(person=person, keychain=drawer, remember="yes"):
         assert person.kinds() == ["code"]
     assert drawer.kept == {account: PASSWORD}, "a code was kept"
+
+
+def test_a_stale_password_beside_a_code_is_forgotten_once_another_one_was_right(
+    interactive: SSHServer, laptop: Laptop
+) -> None:
+    """Which of the two the server refused it does not tell; another password's success does."""
+    account = password_account(resolve(HOST, laptop.config))
+    drawer = Drawer(kept={account: "changed since"})
+    person = Person([CODES[7], PASSWORD, CODES[8]])
+    with laptop.connected(person=person, keychain=drawer, remember="ask"):
+        assert person.kinds() == ["code", "password", "code", "remember"]
+    assert drawer.kept == {}
 
 
 def test_a_passphrase_is_kept_and_a_stale_one_forgotten(

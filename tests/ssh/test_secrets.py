@@ -92,6 +92,7 @@ def test_a_secret_that_cannot_be_read_back_does_not_count_as_kept() -> None:
 def test_a_backend_that_fails_is_as_good_as_none() -> None:
     secrets = Secrets(Failing())
     assert secrets.get("account") is None
+    assert not secrets.present
     assert not secrets.set("account", "secret")
     assert not secrets.delete("account")
 
@@ -104,10 +105,12 @@ def test_a_locked_keychain_costs_its_deadline_once_and_is_used_again_when_it_ans
     assert [secrets.get("account") for _ in range(20)] == [None] * 20
     assert time.monotonic() - began < 2
     assert hanging.calls == 1
+    assert not secrets.present
     hanging.released.set()
     deadline = time.monotonic() + 5
     while secrets.get("account") != "late":
         assert time.monotonic() < deadline
+    assert secrets.present
 
 
 def test_nothing_shows_a_secret() -> None:
