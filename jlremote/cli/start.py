@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     examples=(
         "jlr start dgx cont1",
         "jlr start me@dgx cont1 --image nvcr.io/nvidia/pytorch:24.05-py3 --gpus all",
+        "jlr start dgx cont1 --image torch --gpus auto:2      # two that nobody uses",
         "jlr start dgx cont1 -v /raid/me:/data -e HF_HOME=/data/hf --shm-size 1g",
         "jlr start dgx cont1 --notebook work/train.ipynb --browser firefox",
         "jlr start dgx --runtime none --python ~/venv",
@@ -47,7 +48,13 @@ if TYPE_CHECKING:
 @click.option("-w", "--workdir", metavar="FOLDER", help="Working folder in the container.")
 @click.option("-u", "--user", metavar="USER[:GROUP]", help="User in the container.")
 @click.option("--shm-size", metavar="SIZE", help="Size of /dev/shm, such as 1g.")
-@click.option("--gpus", metavar="GPUS", help="GPUs as the engine takes them: all, 2, device=0,3.")
+@click.option(
+    "--gpus",
+    metavar="GPUS",
+    help="GPUs for a new container: `auto` or `auto:2` takes such as nobody uses, so does `2`; "
+    "`0,3`, UUIDs and MIG UUIDs are these, unless somebody uses them; `all`; `none`.",
+)
+@click.option("--share-gpus", is_flag=True, help="Take GPUs that others use, too.")
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError
+from jlremote.gpus import lost
 from jlremote.host.shell import Host
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, endpoint, read_probe
@@ -33,20 +34,33 @@ class Survey:
     Attributes:
         container: the container, `None` if there is none of that name.
         findings: what runs in it, `None` if nothing could be run in it.
+        gpu_fault: what keeps it from its GPUs, where that was to be checked.
     """
 
     container: Container | None
     findings: Findings | None
+    gpu_fault: lost.Fault | None = None
 
 
-def survey(host: Host, runtime: Runtime, name: str) -> Survey:
-    """Ask the host all about `name`, in one round trip."""
+def survey(host: Host, runtime: Runtime, name: str, *, check_gpus: bool = False) -> Survey:
+    """Ask the host all about `name`, in one round trip.
+
+    Args:
+        host: where.
+        runtime: in what.
+        name: the session's name.
+        check_gpus: whether a container that was given GPUs is asked for them.
+    """
     inside = scripts.probe(name, engine=runtime.engine)
+    if check_gpus and runtime.engine:
+        inside += lost.CHECK
     results = host.run(runtime.survey(name, inside))
     container = runtime.read(name, results)
     probed = results["inside"]
     reachable = container is not None and container.running and probed.status == 0
-    return Survey(container, read_probe(probed.stdout) if reachable else None)
+    if not reachable:
+        return Survey(container, None)
+    return Survey(container, read_probe(probed.stdout), lost.read(probed.stdout, name))
 
 
 def locate(host: Host, known: Endpoint) -> Endpoint:

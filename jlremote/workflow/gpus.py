@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from jlremote.errors import JlrError
 from jlremote.gpus import lost, queries
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.reading import CannotAsk, read
@@ -56,11 +58,16 @@ def ask(host: Host) -> Inventory:
 
 
 def fault(link: Link, record: SessionRecord) -> lost.Fault | None:
-    """Return what keeps a session's container from the GPUs that it was created with."""
+    """Return what keeps a session's container from the GPUs that it was created with.
+
+    Whoever asks wants something else in the first place, so a check that fails finds nothing.
+    """
     if record.gpus is None or record.container is None:
         return None
     check = runtime_named(record.runtime).inside(record.container, lost.CHECK)
-    return lost.read(run_script(link, check).stdout, record.container)
+    with suppress(JlrError):
+        return lost.read(run_script(link, check).stdout, record.container)
+    return None
 
 
 def _link(host: str, context: Context) -> Link:

@@ -36,7 +36,9 @@ def ensure(start: Undertaking, found: Survey) -> tuple[Server, bool]:
         return _launch(start, found), True
 
 
-def script(request: StartRequest, runtime: Runtime, name: str, launch_id: str) -> str:
+def script(
+    request: StartRequest, runtime: Runtime, name: str, launch_id: str, environment: str = ""
+) -> str:
     """Return the shell command that launches JupyterLab on the host, without waiting for it."""
     jupyter = scripts.ON_PATH
     if request.python is not None:
@@ -44,7 +46,11 @@ def script(request: StartRequest, runtime: Runtime, name: str, launch_id: str) -
     elif request.conda_env is not None:
         jupyter = scripts.with_conda(request.conda_env)
     launch = scripts.launch(
-        name, launch_id, engine=runtime.engine, bind_address=runtime.bind_address, jupyter=jupyter
+        name,
+        launch_id,
+        engine=runtime.engine,
+        bind_address=runtime.bind_address,
+        jupyter=environment + jupyter,
     )
     return runtime.detached(name, launch)
 
@@ -56,7 +62,7 @@ def _launch(start: Undertaking, found: Survey) -> Server:
     start.undo.callback(_abandon, start)
     results = start.host.run(
         {
-            "launch": script(start.request, runtime, name, launch_id),
+            "launch": script(start.request, runtime, name, launch_id, start.environment),
             "server": runtime.inside(name, waiting),
         },
         timeout=scripts.WAIT_SECONDS + 30.0,

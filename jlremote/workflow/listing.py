@@ -18,6 +18,7 @@ from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow import mount_listing
 from jlremote.workflow.context import Context
+from jlremote.workflow.gpus import fault
 from jlremote.workflow.links import bring_back, link_of
 from jlremote.workflow.report import Kernel, SessionReport
 
@@ -59,7 +60,9 @@ def report(selector: str | None, context: Context) -> SessionReport:
     record = sessions.choose(selector)
     if not record.forwarded:
         return _with_mounts([_plain(record, "stopped", None)], context)[0]
-    return _with_mounts(_reports_of([record], context), context)[0]
+    [found] = _with_mounts(_reports_of([record], context), context)
+    lost = fault(link_of(record, context), record) if found.state == State.UP else None
+    return replace(found, detail=f"but {lost.why}; {lost.mend}") if lost else found
 
 
 def _reports_of(records: Sequence[SessionRecord], context: Context) -> list[SessionReport]:

@@ -11,6 +11,7 @@ from jlremote.link.client import ForwardStatus, Link
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.context import Context
+from jlremote.workflow.gpus import fault
 from jlremote.workflow.links import bring_back, link_of
 
 
@@ -27,11 +28,14 @@ def address(selector: str | None, path: str | None, context: Context) -> str:
         Unreachable: the host or the server does not answer.
     """
     record = sessions.choose(selector)
-    forward = live_forward(link_of(record, context), record)
+    link = link_of(record, context)
+    forward = live_forward(link, record)
     with suppress(AccessRefused):  # it answers, and its password is the person's affair
         JupyterApi(forward.local_port, forward.endpoint.server).status()
     with suppress(JlrError):  # a full disk shall keep nobody from a session that runs
         sessions.save(record.used_now())
+    if lost := fault(link, record):
+        context.progress.note(f"{lost.why}; {lost.mend}")
     return url_of(forward.endpoint.server, forward.local_port, path)
 
 

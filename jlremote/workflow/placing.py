@@ -12,6 +12,8 @@ from jlremote.runtimes import docker_commands as docker
 from jlremote.runtimes import docker_errors
 from jlremote.runtimes.contract import Container, ContainerSpec
 from jlremote.text import printable
+from jlremote.workflow import gpu_taking
+from jlremote.workflow.gpu_taking import Taken
 from jlremote.workflow.requests import StartRequest
 from jlremote.workflow.undertaking import Undertaking
 
@@ -33,32 +35,31 @@ def ensure(start: Undertaking, found: Survey) -> Container:
         start.context.progress.note(
             f"`{container.name}` exists already, of the image {container.image}: kept as it is"
         )
-    return container if container.running else _start(start)
+    gpu_taking.explain_unchanged(start, container.gpus)
+    return container if container.running else _start(start, container)
 
 
-def plan(request: StartRequest, name: str, found: Survey) -> list[str]:
+def plan(request: StartRequest, name: str, found: Survey, gpus: Taken) -> list[str]:
     """Return the commands that `ensure` would run on the host."""
     if found.container is not None and found.container.running:
         return []
     begin = [command_line(docker.start_argv(name))]
     if found.container is not None:
         return begin
-    return [
-        command_line(docker.create_argv(_spec(request, name, request.image or "IMAGE"))),
-        *begin,
-    ]
+    spec = _spec(request, name, request.image or "IMAGE", gpus)
+    return [command_line(docker.create_argv(spec, gpus.labels)), *begin]
 
 
-def _spec(request: StartRequest, name: str, image: str) -> ContainerSpec:
+def _spec(request: StartRequest, name: str, image: str, gpus: Taken) -> ContainerSpec:
     return ContainerSpec(
         name=name,
         image=image,
         volumes=request.volumes,
-        environment=request.environment,
+        environment=(*gpus.in_container, *request.environment),
         workdir=request.workdir,
         user=request.user,
         shm_size=request.shm_size,
-        gpus=request.gpus,
+        gpus=gpus.engine,
     )
 
 
@@ -66,31 +67,33 @@ def _create(start: Undertaking) -> Container:
     image, step = start.request.image, start.context.progress.step
     if image is None:
         raise _nothing_to_create_from(start)
-    spec = _spec(start.request, start.name, image)
     with step(f"Create {start.name} from {image}"):
-        made = _created(start, spec)
+        made = _created(start, image)
     if made is None:
         with step(f"Pull {image}"):
             _pull(start, image)
         with step(f"Create {start.name}"):
-            made = _created(start, spec)
+            made = _created(start, image)
     if made is None:
         raise NotFound(f"the image `{image}` is not there, though it was pulled")
     return made
 
 
-def _created(start: Undertaking, spec: ContainerSpec) -> Container | None:
+def _created(start: Undertaking, image: str) -> Container | None:
     """Create and start a container in one round trip; `None` if the image is not on the host.
 
-    What was created and cannot start (no such GPU, a port taken) is removed again at once.
+    What was created and cannot start (no such GPU, a port taken) is removed again at once. Its
+    GPUs are leased until it runs, for then it holds them itself.
     """
+    gpus = gpu_taking.take(start)
+    spec = _spec(start.request, start.name, image, gpus)
     begin, remove = docker.start_argv(spec.name), docker.remove_argv(spec.name)
-    done = run_script(
-        start.host,
-        f"{command_line(docker.create_argv(spec))} >/dev/null || exit 125\n"
+    create = (
+        f"{command_line(docker.create_argv(spec, gpus.labels))} >/dev/null || exit 125\n"
         f"{command_line(begin)} >/dev/null || {{ {command_line(remove)} >/dev/null; exit 126; }}\n"
-        f"{command_line(docker.inspect_argv(spec.name))}",
+        f"{command_line(docker.inspect_argv(spec.name))}"
     )
+    done = start.host.run({"create": create} | gpus.give_back)["create"]
     if done.status == 0:
         start.undo.callback(_remove, start)
         return start.runtime.read(spec.name, {"container": done})
@@ -105,13 +108,13 @@ def _pull(start: Undertaking, image: str) -> None:
         raise docker_errors.image_not_found(image, start.request.host, pulled)
 
 
-def _start(start: Undertaking) -> Container:
+def _start(start: Undertaking, container: Container) -> Container:
     name = start.name
     begin, inspect = docker.start_argv(name), docker.inspect_argv(name)
     with start.context.progress.step(f"Start {name}"):
-        done = run_script(
-            start.host, f"{command_line(begin)} >/dev/null && {command_line(inspect)}"
-        )
+        gpus = gpu_taking.take_again(start, container)
+        script = f"{command_line(begin)} >/dev/null && {command_line(inspect)}"
+        done = start.host.run({"start": script} | gpus.give_back)["start"]
     started = start.runtime.read(name, {"container": done}) if done.status == 0 else None
     if started is None or not started.running:
         raise _does_not_start(name, done)

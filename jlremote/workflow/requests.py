@@ -19,7 +19,8 @@ class StartRequest:
         workdir: working directory in the container, the server's root.
         user: `USER[:GROUP]` in the container.
         shm_size: size of `/dev/shm`, such as `1g`.
-        gpus: as the engine's `--gpus`.
+        gpus: as the engine's `--gpus`, and `none`, `auto`, `auto:2`; see `gpus.wanted`.
+        share_gpus: whether others may be on them.
         local_port: the exact local TCP port, `None` for any.
         python: with runtime `none`: a Python executable or a virtual environment's folder.
         conda_env: with runtime `none`: a conda environment's name or folder.
@@ -35,6 +36,7 @@ class StartRequest:
     user: str | None = None
     shm_size: str | None = None
     gpus: str | None = None
+    share_gpus: bool = False
     local_port: int | None = None
     python: str | None = None
     conda_env: str | None = None

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 
 from jlremote.errors import Busy
 from jlremote.jupyter.address import address
 from jlremote.jupyter.api import AccessRefused, JupyterApi
 from jlremote.jupyter.discovery import endpoint
-from jlremote.jupyter.locate import survey
+from jlremote.jupyter.locate import Survey, survey
 from jlremote.jupyter.server import Endpoint
 from jlremote.link.client import ForwardStatus
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow import launching, placing, ports
+from jlremote.workflow import gpu_taking, launching, placing, ports
 from jlremote.workflow.context import Context
+from jlremote.workflow.gpu_taking import Taken
 from jlremote.workflow.links import link_to
 from jlremote.workflow.report import SessionReport
 from jlremote.workflow.requests import StartRequest
@@ -41,9 +43,14 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         with context.progress.step(f"Connect to {request.host}"):
             host.status(connect=True)
         with context.progress.step(f"Look for {name}"):
-            found = survey(host, runtime, name)
+            found = survey(host, runtime, name, check_gpus=True)
+        _explain_lost_gpus(this, found)
         container = placing.ensure(this, found)
+        gpus = _gpus_without_container(this, found)
+        this = replace(this, environment=gpu_taking.exports(gpus))
         server, launched = launching.ensure(this, found)
+        gpu_taking.keep(this, gpus, server)
+        container = replace(container, gpus=gpus.shown or container.gpus)
         forward = _forward(this, endpoint(runtime, container, server))
         with context.progress.step("Wait for JupyterLab's answer"), suppress(AccessRefused):
             JupyterApi(forward.local_port, server).status()
@@ -66,10 +73,14 @@ def start(request: StartRequest, context: Context) -> SessionReport:
 def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
     """Return the commands that `start` would run on the host; asks it, and changes nothing."""
     name, runtime = _what(request)
-    found = survey(link_to(request.host, context, without=name), runtime, name)
-    commands = placing.plan(request, name, found)
-    if found.findings is None or not found.findings.servers:
-        commands.append(launching.script(request, runtime, name, "by-hand"))
+    host = link_to(request.host, context, without=name)
+    found = survey(host, runtime, name)
+    new = found.container is None or not (runtime.engine or _runs(found))
+    gpus = gpu_taking.planned(request, host, engine=runtime.engine) if new else Taken()
+    commands = placing.plan(request, name, found, gpus)
+    if not _runs(found):
+        environment = "" if runtime.engine else gpu_taking.exports(gpus)
+        commands.append(launching.script(request, runtime, name, "by-hand", environment))
     return tuple(commands)
 
 
@@ -88,6 +99,27 @@ def _what(request: StartRequest) -> tuple[str, Runtime]:
 def _last_name(host: str) -> str:
     last = (record.name for record in sessions.load_all() if record.host == host)
     return next(last, DEFAULT_NAME)
+
+
+def _explain_lost_gpus(this: Undertaking, found: Survey) -> None:
+    if found.gpu_fault is not None:
+        this.context.progress.note(f"{found.gpu_fault.why}; {found.gpu_fault.mend}")
+
+
+def _gpus_without_container(this: Undertaking, found: Survey) -> Taken:
+    """Return the GPUs of a server that is about to run without a container."""
+    if this.runtime.engine:
+        return Taken()
+    if not _runs(found):
+        return gpu_taking.take(this)
+    known = sessions.find(this.request.host, this.name)
+    gpus = known.gpus if known else None
+    gpu_taking.explain_unchanged(this, gpus)
+    return Taken(shown=gpus)
+
+
+def _runs(found: Survey) -> bool:
+    return found.findings is not None and bool(found.findings.servers)
 
 
 def _forward(this: Undertaking, to: Endpoint) -> ForwardStatus:

@@ -22,6 +22,7 @@ class Undertaking:
         request: what was asked for.
         context: the laptop's side.
         undo: what to take back if a later step fails, in reverse order.
+        environment: shell text that a server is launched after; without an engine only.
     """
 
     host: Link
@@ -30,3 +31,4 @@ class Undertaking:
     request: StartRequest
     context: Context
     undo: ExitStack
+    environment: str = ""

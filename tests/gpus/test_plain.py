@@ -1,0 +1,109 @@
+"""Runtime `none` on the demo's host: CUDA sees what was taken, for as long as the server lives."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jlremote.gpus.leases import FOLDER
+from tests.gpus.stand_in import Gpus
+from tests.lab.laptop import Laptop
+from tests.lab.programs import Result
+from tests.sessions.parts import START_SECONDS, Session, failed
+
+SEEN = "import os; os.environ['CUDA_VISIBLE_DEVICES']"
+
+
+@pytest.fixture
+def gpus(tmp_path: Path) -> Gpus:
+    gpus = Gpus(tmp_path)
+    gpus.install()
+    return gpus
+
+
+@pytest.fixture
+def demo(gpus: Gpus) -> Iterator[Laptop]:
+    """A laptop whose own machine is the host `demo`, with two GPUs that nobody uses."""
+    laptop = Laptop()
+    laptop.environment["PATH"] = f"{gpus.folder}:{laptop.environment['PATH']}"
+    del laptop.environment["JLR_SSH_CONFIG"]
+    with laptop.spawn("demo", "--runtime", "none", "--no-browser") as running:
+        try:
+            wait_for_url(running)
+            config = laptop.folder / "run" / "jlr" / "demo" / "ssh_config"
+            assert asked(laptop), "the demo's host is found without its configuration, too"
+            laptop.environment["JLR_SSH_CONFIG"] = str(config)
+            yield laptop
+        finally:
+            laptop.jlr("stop", "--all", "--force")
+            laptop.shut_down()
+            laptop.remove()
+
+
+def wait_for_url(running: subprocess.Popen[str]) -> None:
+    assert running.stdout is not None
+    said = []
+    for line in running.stdout:
+        if line.startswith("http"):
+            return
+        said.append(line)
+    raise AssertionError("".join(said))
+
+
+def start(laptop: Laptop, name: str, *words: str) -> Result:
+    python = ("--runtime", "none", "--python", sys.executable, "--no-browser", "--json")
+    return laptop.jlr("start", "demo", name, *python, *words, timeout=START_SECONDS)
+
+
+def started(laptop: Laptop, name: str, *words: str) -> Session:
+    answer = start(laptop, name, *words)
+    assert answer.status == 0, answer
+    return Session(laptop, json.loads(answer.stdout))
+
+
+def asked(laptop: Laptop) -> list[dict[str, Any]]:
+    answer = laptop.jlr("gpus", "demo", "--json")
+    assert answer.status == 0, answer
+    return list(json.loads(answer.stdout)["gpus"])
+
+
+def test_a_gpu_is_its_sessions_until_the_server_ends(demo: Laptop, gpus: Gpus) -> None:
+    session = started(demo, "mine", "--gpus", "auto")
+    assert session.report["gpus"] == "0"
+    with session.notebook("cuda.ipynb") as kernel:
+        assert kernel.run(SEEN) == f"'{gpus.uuids[0]}'"
+    [kept] = asked(demo)[0]["kept_for"]
+    assert (kept["kind"], kept["name"], kept["user"]) == ("session", "mine", getpass.getuser())
+    failed(start(demo, "other", "--gpus", "device=0"), 7, "kept for", "session `mine` since")
+    failed(start(demo, "other", "--gpus", "auto:2"), 7, "2 GPUs were asked for, and 1 of 2")
+    again = start(demo, "mine", "--gpus", "auto")
+    assert json.loads(again.stdout)["gpus"] == "0"
+    assert demo.jlr("stop", "mine").status == 0
+    assert [gpu["state"] for gpu in asked(demo)] == ["free", "free"]
+    assert started(demo, "other", "--gpus", "0,1").report["gpus"] == "0,1"
+    stale = [path.name for path in Path(FOLDER).iterdir() if path.name.startswith(gpus.uuids[0])]
+    assert len(stale) == 1, "the dead lease was not cleared away"
+
+
+def test_none_is_none(demo: Laptop) -> None:
+    session = started(demo, "mine", "--gpus", "none")
+    with session.notebook("cuda.ipynb") as kernel:
+        assert kernel.run(SEEN) == "''"
+
+
+def test_what_only_an_engine_understands_is_refused(demo: Laptop) -> None:
+    failed(start(demo, "mine", "--gpus", "driver=nvidia,count=2"), 2, "there is none")
+
+
+def test_the_plan_shows_the_variable_and_takes_nothing(demo: Laptop, gpus: Gpus) -> None:
+    plan = start(demo, "mine", "--gpus", "auto", "--dry-run")
+    [command] = json.loads(plan.stdout)["commands"]
+    assert f"export CUDA_VISIBLE_DEVICES={gpus.uuids[0]}" in command
+    assert asked(demo)[0]["state"] == "free"

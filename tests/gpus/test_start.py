@@ -1,0 +1,272 @@
+"""`jlr start --gpus`: nobody gets a GPU that somebody uses, and two never get the same one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jlremote.gpus.leases import FOLDER
+from tests.gpus.conftest import GpuHost, Sleeper
+from tests.lab.accounts import Account
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.sessions.parts import START_SECONDS, failed, start, started
+
+NEW = ("--image", "lab/jupyter")
+
+
+def label(engine: Engine, name: str) -> str:
+    return Container(engine, name).inspect('{{index .Config.Labels "org.jlremote.gpus"}}')
+
+
+def leases_of(host: GpuHost) -> list[str]:
+    names = [path.name for path in Path(FOLDER).glob("*")]
+    return [name for name in names if name.partition("+")[0] in host.gpus.uuids]
+
+
+def test_auto_takes_the_gpu_that_nobody_uses_and_keeps_it(
+    ada: Laptop,
+    bert: Laptop,
+    gpu_host: GpuHost,
+    account: Account,
+    other_account: Account,
+    sleeper: Sleeper,
+    container: ContainerFactory,
+    engine: Engine,
+) -> None:
+    gpu_host.gpus.occupy(0, sleeper(other_account))
+    session = started(ada, container.name(), *NEW, "--gpus", "auto")
+    assert session.report["gpus"] == "1"
+    assert label(engine, session.name) == gpu_host.gpus.uuids[1]
+    assert leases_of(gpu_host) == []
+    # It computes nothing yet, and is ada's all the same.
+    message = failed(
+        start(bert, "lab", container.name(), *NEW, "--gpus", "auto"),
+        7,
+        f"GPU 0: `{other_account.name}` since",
+        f"GPU 1: kept for `{account.name}`'s container `{session.name}`",
+        "--share-gpus",
+    )
+    assert "none of 2 on `lab` is free" in message
+    assert [name for name in container.remove_all() if name != session.name] == []
+
+
+def test_most_free_memory_comes_first(
+    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory
+) -> None:
+    gpu_host.gpus.install(16)
+    gpu_host.gpus.change(11, memory_total=200_000)
+    gpu_host.gpus.change(3, memory_total=190_000)
+    plan = start(ada, "lab", container.name(), *NEW, "--gpus", "auto:2", "--dry-run")
+    assert """--gpus="device=11,3"'""" in plan.stdout, plan
+
+
+def test_a_count_takes_free_ones_where_the_engine_would_take_the_first(
+    ada: Laptop, gpu_host: GpuHost, account: Account, sleeper: Sleeper, container: ContainerFactory
+) -> None:
+    gpu_host.gpus.occupy(0, sleeper(account), busy=0)
+    plan = start(ada, "lab", container.name(), *NEW, "--gpus", "1", "--dry-run")
+    assert "--gpus=device=1 " in plan.stdout, plan
+
+
+@pytest.mark.parametrize("busy", ["0,1", "device=0", "uuid"])
+def test_a_named_gpu_that_is_in_use_is_refused_with_its_user(
+    ada: Laptop,
+    gpu_host: GpuHost,
+    container: ContainerFactory,
+    busy: str,
+) -> None:
+    train = container("lab/plain")
+    gpu_host.gpus.occupy(0, int(train.inspect("{{.State.Pid}}")))
+    wanted = gpu_host.gpus.uuids[0] if busy == "uuid" else busy
+    words = ("`root` in container", train.name, "since", "python3", "--gpus auto")
+    failed(start(ada, "lab", container.name(), *NEW, "--gpus", wanted), 7, "in use", *words)
+    assert container.remove_all() == [train.name]
+
+
+def test_a_gpu_in_use_is_shared_with_who_wants_to(
+    ada: Laptop,
+    gpu_host: GpuHost,
+    other_account: Account,
+    sleeper: Sleeper,
+    container: ContainerFactory,
+) -> None:
+    gpu_host.gpus.occupy(0, sleeper(other_account))
+    plan = start(
+        ada, "lab", container.name(), *NEW, "--gpus", "device=0", "--share-gpus", "--dry-run"
+    )
+    assert "--gpus=device=0 " in plan.stdout, plan
+    assert "org.jlremote.gpus" not in plan.stdout, "what is shared is kept for nobody"
+
+
+def test_all_takes_all_and_tells_who_is_there(
+    ada: Laptop,
+    gpu_host: GpuHost,
+    other_account: Account,
+    sleeper: Sleeper,
+    container: ContainerFactory,
+) -> None:
+    gpu_host.gpus.occupy(0, sleeper(other_account))
+    name = container.name()
+    answer = start(ada, "lab", name, *NEW, "--gpus", "all", "--json")
+    assert json.loads(answer.stdout)["gpus"] == "all"
+    answer = start(ada, "lab", container.name(), *NEW, "--gpus", "all")
+    assert f"`all` takes GPUs that others use: GPU 0: `{other_account.name}`" in answer.stderr
+
+
+def test_none_is_none_also_in_images_that_ask_for_all(
+    ada: Laptop, container: ContainerFactory, engine: Engine
+) -> None:
+    session = started(ada, container.name(), *NEW, "--gpus", "none")
+    assert session.report["gpus"] is None
+    environment = Container(engine, session.name).inspect("{{.Config.Env}}")
+    assert "NVIDIA_VISIBLE_DEVICES=void" in environment
+
+
+@pytest.mark.parametrize(
+    ("gpus", "status", "words"),
+    [
+        ("7", 6, ("7 GPUs were asked for", "has 2", "there are: 0, 1")),
+        ("device=7", 6, ("there is no GPU `7` on `lab`", "there are: 0, 1")),
+        ("0,9", 6, ("there is no GPU `9`",)),
+        ("GPU-00000000-0000-0000-0000-000000000000", 6, ("there is no GPU",)),
+        ("MIG-00000000-0000-0000-0000-000000000000", 6, ("there is no GPU",)),
+        ("auto:0", 2, ("asks for no GPU",)),
+        ("0", 2, ("device=0",)),
+        ("both", 2, ("`--gpus both` asks for nothing that there is", "auto:2")),
+        ("", 2, ("`--gpus ` asks for nothing",)),
+    ],
+)
+def test_what_cannot_be_had_is_told_and_leaves_nothing(
+    ada: Laptop,
+    container: ContainerFactory,
+    gpus: str,
+    status: int,
+    words: tuple[str, ...],
+) -> None:
+    failed(start(ada, "lab", container.name(), *NEW, f"--gpus={gpus}"), status, *words)
+    assert container.remove_all() == []
+
+
+def test_auto_needs_somebody_who_can_tell_and_a_number_does_not(
+    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory
+) -> None:
+    gpu_host.gpus.remove()
+    failed(start(ada, "lab", container.name(), *NEW, "--gpus", "auto"), 1, "no `nvidia-smi`")
+    session = started(ada, container.name(), *NEW, "--gpus", "0,2")
+    assert session.report["gpus"] == "0,2"
+
+
+def at_once(*starts: tuple[Laptop, str]) -> list[dict[str, Any]]:
+    """Start sessions at the same moment, each on a GPU of its own, and return what was said."""
+    words = (*NEW, "--gpus", "auto", "--no-browser", "--json")
+    running = [laptop.spawn("start", "lab", name, *words) for laptop, name in starts]
+    return [ended(process) for process in running]
+
+
+def ended(process: subprocess.Popen[str]) -> dict[str, Any]:
+    said, _ = process.communicate(timeout=START_SECONDS)
+    if process.returncode == 0:
+        return dict(json.loads(said))
+    return {"status": process.returncode, "said": said}
+
+
+def test_two_people_at_once_never_get_the_same(
+    ada: Laptop, bert: Laptop, gpu_host: GpuHost, container: ContainerFactory
+) -> None:
+    for laptop in (ada, bert):  # or the link's start would keep them apart
+        assert laptop.jlr("gpus", "lab").status == 0
+    answers = at_once((ada, container.name()), (bert, container.name()))
+    assert sorted(answer.get("gpus", "") for answer in answers) == ["0", "1"], answers
+    assert leases_of(gpu_host) == []
+
+
+def test_of_two_people_who_want_the_last_one_exactly_one_gets_it(
+    ada: Laptop,
+    bert: Laptop,
+    gpu_host: GpuHost,
+    account: Account,
+    sleeper: Sleeper,
+    container: ContainerFactory,
+) -> None:
+    gpu_host.gpus.occupy(0, sleeper(account))
+    for laptop in (ada, bert):
+        assert laptop.jlr("gpus", "lab").status == 0
+    answers = at_once((ada, container.name()), (bert, container.name()))
+    assert sorted(answer.get("status", 0) for answer in answers) == [0, 7], answers
+    [lost] = [answer for answer in answers if "said" in answer]
+    assert "GPU 1: kept for" in lost["said"], lost
+
+
+def test_a_start_that_fails_gives_the_gpu_back(
+    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory
+) -> None:
+    failed(start(ada, "lab", container.name(), "--image", "lab/plain", "--gpus", "auto"), 6)
+    assert leases_of(gpu_host) == []
+    assert container.remove_all() == []
+
+
+def test_a_stopped_container_does_not_start_on_gpus_that_are_others_by_now(
+    ada: Laptop,
+    bert: Laptop,
+    gpu_host: GpuHost,
+    container: ContainerFactory,
+    engine: Engine,
+) -> None:
+    mine = started(ada, container.name(), *NEW, "--gpus", "device=1")
+    assert ada.jlr("stop", mine.name, "--container").status == 0
+    theirs = started(bert, container.name(), *NEW, "--gpus", "device=1")
+    words = ("was created with GPUs that others use now", theirs.name, "docker rm")
+    failed(start(ada, "lab", mine.name), 7, *words)
+    assert not Container(engine, mine.name).running
+    assert started(ada, mine.name, "--share-gpus").report["gpus"] == "1"
+
+
+def test_what_is_there_keeps_its_gpus_and_says_so(
+    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory
+) -> None:
+    session = started(ada, container.name(), *NEW, "--gpus", "auto")
+    again = start(ada, "lab", session.name, "--gpus", "auto")
+    assert "keeps them" not in again.stderr, again
+    again = start(ada, "lab", session.name, "--gpus", "auto:2")
+    assert f"`{session.name}` is there already, with GPUs `0`, and keeps them" in again.stderr
+
+
+LOST = "#!/bin/sh\necho 'Failed to initialize NVML: Unknown Error'\nexit 255\n"
+
+
+@pytest.fixture
+def without_gpus(
+    ada: Laptop, container: ContainerFactory, engine: Engine, gpu_host: GpuHost
+) -> str:
+    """A session whose container has lost its GPUs."""
+    session = started(ada, container.name(), *NEW, "--gpus", "auto")
+    here = Container(engine, session.name)
+    assert "lost" not in ada.jlr("url").stderr
+    program = "/usr/bin/nvidia-smi"
+    here.execute("sh", "-c", f'printf %s "$0" >{program}; chmod +x {program}', LOST)
+    return session.name
+
+
+def test_a_container_that_lost_its_gpus_is_noticed_everywhere(
+    ada: Laptop, without_gpus: str
+) -> None:
+    words = (
+        f"the container `{without_gpus}` has lost its GPUs",
+        "Failed to initialize NVML: Unknown Error",
+        "systemd",
+        f"`docker restart {without_gpus}`",
+    )
+    for command in (("start", "lab", without_gpus, "--no-browser"), ("url",), ("status",)):
+        answer = ada.jlr(*command)
+        assert answer.status == 0, answer
+        for word in words:
+            assert word in answer.stdout + answer.stderr, answer
+    report = json.loads(ada.jlr("status", "--json").stdout)
+    assert report["state"] == "up"
+    assert words[0] in report["detail"]
