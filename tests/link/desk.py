@@ -11,9 +11,10 @@ from pathlib import Path
 import psutil
 
 from jlremote.jupyter.api import JupyterApi
-from jlremote.link.client import ForwardStatus, Link
+from jlremote.link.client import Link
 from jlremote.link.dial import NoLink
 from jlremote.link.files import LinkFiles, link_files
+from jlremote.link.status import ForwardStatus
 from jlremote.questions import Asker
 from jlremote.workflow.context import Context
 from jlremote.workflow.links import link_to

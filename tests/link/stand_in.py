@@ -41,6 +41,9 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
+    def handle_error(self, *what: object) -> None:
+        pass  # a connection that was dropped
+
 
 server = Server((os.environ["BIND"], int(os.environ.get("PORT", "0"))), Handler)
 runtime = Path(os.environ["DIRECTORY"]) / "runtime"

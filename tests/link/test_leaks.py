@@ -1,0 +1,119 @@
+"""After hundreds of drops the link is as small as it was."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from jlremote.errors import JlrError
+from tests.lab.sshd import SSHServer
+from tests.link.desk import Desk
+from tests.link.fakes import until
+from tests.link.servers import HostServers
+
+BRISK_LINK = Path(__file__).parent / "brisk_link.py"
+DROPS = 200
+WARM_UP = 20
+MEGABYTES = 8
+REQUEST_SECONDS = 3.0
+# A forward gives a connection up after 30 s that waits in vain for a far end.
+SETTLE_SECONDS = 45.0
+
+
+class Traffic:
+    """Requests through a forward, one after the other, until told to stop."""
+
+    def __init__(self, desk: Desk, name: str) -> None:
+        self._desk = desk
+        self._forward = desk.forward(name)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.answers: list[int] = []
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            # A request that is under way when the line drops is lost, as anywhere.
+            try:
+                self.answers.append(self._desk.server_pid(self._forward, REQUEST_SECONDS))
+            except JlrError:
+                self._over.wait(0.02)
+
+    def __enter__(self) -> Traffic:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+
+@contextmanager
+def brisk_link(desk: Desk) -> Iterator[psutil.Process]:
+    """Run the desk's link with shorter pauses."""
+    argv = (sys.executable, str(BRISK_LINK), desk.host, str(desk.laptop.ssh_config))
+    with psutil.Popen(argv, stdout=subprocess.PIPE, env=desk.laptop.environment) as link:
+        assert link.stdout.readline() == b"ready\n"
+        try:
+            yield link
+        finally:
+            link.terminate()
+            link.wait(20)
+
+
+def size(link: psutil.Process) -> tuple[int, int, int, float]:
+    """Return threads, descriptors, children and megabytes."""
+    children = len(link.children(recursive=True))
+    return link.num_threads(), link.num_fds(), children, link.memory_info().rss / 2**20
+
+
+def drop(sshd: SSHServer, chance: random.Random) -> None:
+    """Break every connection in one of the ways that a connection breaks."""
+    sessions = sshd.sessions()
+    if chance.random() < 0.5:
+        sessions = sessions[-1:]  # the user's half: the other one says goodbye properly
+    for session in sessions:
+        with suppress(psutil.NoSuchProcess):
+            session.kill()
+
+
+@pytest.mark.xfail(reason="a channel that is asked for as its connection ends is never told")
+@pytest.mark.timeout(240)
+def test_two_hundred_drops_under_traffic_leave_nothing_behind(
+    desk: Desk, servers: HostServers, sshd: SSHServer
+) -> None:
+    chance = random.Random(4)
+    pid = servers.start("one")
+    with brisk_link(desk) as link:
+        desk.start("one")
+        with Traffic(desk, "one") as traffic:
+            before = size(link)
+            for number in range(DROPS):
+                answered = len(traffic.answers)
+                until(
+                    lambda seen=answered: len(traffic.answers) > seen,  # type: ignore[misc]
+                    f"an answer after drop {number}",
+                )
+                if number == WARM_UP:
+                    before = size(link)
+                drop(sshd, chance)
+        assert set(traffic.answers) == {pid}
+        assert desk.run("echo well") == "well\n"
+        until(
+            lambda: size(link)[:2] <= before[:2],
+            "threads and descriptors to be back",
+            SETTLE_SECONDS,
+        )
+        threads, descriptors, children, megabytes = size(link)
+        assert threads <= before[0]
+        assert descriptors <= before[1]
+        assert children == 0
+        assert megabytes <= before[3] + MEGABYTES
