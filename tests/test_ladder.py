@@ -16,7 +16,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 
 LEAVES = {"errors", "questions", "text", "root"}
-MIDDLE = {"gpus", "jupyter", "mounts", "runtimes", "storage"}
+MIDDLE = {"gpus", "jupyter", "mounts", "ports", "runtimes", "storage"}
 # What each room may import, besides itself and the leaves.
 LADDER = {
     "cli": {"workflow", "storage", "gpus"},
@@ -26,6 +26,7 @@ LADDER = {
     "gpus": {"host"},
     "jupyter": {"host", "gpus", "runtimes", "storage"},
     "mounts": {"host", "storage"},
+    "ports": {"host", "jupyter", "runtimes"},
     "runtimes": {"host", "storage"},
     "ssh": {"host", "storage"},
     "demo": {"storage"},
@@ -37,7 +38,7 @@ LADDER = {
 # What the commands load of the link; the rest of the room is loaded in the link's own process.
 CLIENT_SIDE = {
     f"jlremote.link.{name}"
-    for name in ("client", "dial", "files", "protocol", "remote_output", "states")
+    for name in ("client", "dial", "files", "protocol", "remote_output", "states", "status")
 }
 
 # Who alone may import a library.

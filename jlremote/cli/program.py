@@ -17,6 +17,7 @@ COMMANDS = {
     "status": ("sessions:status", "Show one session in full."),
     "logs": ("logs:logs", "Show the log of a session's Jupyter server."),
     "stop": ("stop:stop", "Stop a session, and its container if you say so."),
+    "forward": ("forward:forward", "Forward a further port of a session."),
     "mount": ("mount:mount", "Show a folder of the host as one of this machine."),
     "unmount": ("mount:unmount", "Take such a folder away again."),
     "gpus": ("gpus:gpus", "Show who uses which GPU of a host."),

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from jlremote.cli import candidates
 from jlremote.cli.invocation import Invocation, command
-from jlremote.cli.terminal import answer, answer_json
+from jlremote.cli.terminal import answer, answer_json, watched
 
 if TYPE_CHECKING:
+    from jlremote.workflow.context import Context
     from jlremote.workflow.report import SessionReport
 
-_HEADINGS = ("SESSION", "HOST", "STATE", "KERNELS", "PORT", "GPUS", "IMAGE")
+_HEADINGS = ("SESSION", "HOST", "STATE", "SINCE", "KERNELS", "PORT", "GPUS", "IMAGE")
 
 
 @command(
@@ -41,6 +44,7 @@ def list_sessions(invocation: Invocation, host: str | None, as_json: bool) -> No
         answer_json([report.to_json() for report in found])
     elif found:
         tables.show_table(_HEADINGS, [tables.session_row(report) for report in found])
+        _show_reasons(found)
         _show_mounts(found)
     else:
         context.progress.note("no sessions; `jlr start HOST CONTAINER` makes one")
@@ -51,45 +55,81 @@ def list_sessions(invocation: Invocation, host: str | None, as_json: bool) -> No
     examples=(
         "jlr status",
         "jlr status dgx/cont1",
+        "jlr status --watch",
         "jlr status cont1 --json | jq -r .state",
     ),
 )
 @click.argument("session", required=False, shell_complete=candidates.sessions)
-@click.option("--json", "as_json", is_flag=True, help="Print one object.")
+@click.option("--watch", is_flag=True, help="Go on until Ctrl-C, and show what changes.")
+@click.option("--json", "as_json", is_flag=True, help="Print one object; with --watch one a line.")
 @click.pass_obj
-def status(invocation: Invocation, session: str | None, as_json: bool) -> None:
-    """Show one session in full: its state in words, its URL and its kernels."""
+def status(invocation: Invocation, session: str | None, watch: bool, as_json: bool) -> None:
+    """Show one session in full: its state in words and since when, its URL and its kernels."""
+    context = invocation.context(silent=as_json)
+    if watch:
+        with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
+            _watch(session, context, as_json=as_json)
+        return
     from jlremote.workflow.listing import report
 
-    found = report(session, invocation.context(silent=as_json))
+    found = report(session, context)
     if as_json:
         answer_json(found.to_json())
     else:
         _show(found)
 
 
+def _watch(session: str | None, context: Context, *, as_json: bool) -> None:
+    from jlremote.workflow.watching import watch
+
+    reports = watch(session, context)
+    if not as_json and watched(sys.stdout):
+        from jlremote.cli.session_live import show_live
+
+        show_live(reports)
+        return
+    last = None
+    for report in reports:
+        now = report.to_json()
+        if now != last:
+            _show_change(report, as_json=as_json)
+        last = now
+
+
+def _show_change(report: SessionReport, *, as_json: bool) -> None:
+    if as_json:
+        import json
+
+        answer(json.dumps(report.to_json()))
+        return
+    _show(report)
+    answer("")
+
+
 def _show(report: SessionReport) -> None:
     from jlremote.cli import tables
-    from jlremote.text import one_line
 
-    facts = {
-        "session": f"{report.name} on {report.host}",
-        "state": tables.state_in_words(report),
-        "url": report.url,
-        "runtime": report.runtime,
-        "container": report.container,
-        "image": report.image,
-        "gpus": report.gpus,
-        "kernels": tables.kernels_in_short(report.kernels),
-    }
-    for name, value in facts.items():
-        if value:
-            answer(f"{name + ':':<11}{value if name == 'state' else one_line(value)}")
+    for line in tables.session_lines(report):
+        answer(line)
     if report.kernels:
         rows = [(k.notebook, k.state, tables.ago(k.last_activity)) for k in report.kernels]
         answer("")
         tables.show_table(("NOTEBOOK", "STATE", "SINCE"), rows)
+    if report.ports:
+        answer("")
+        tables.show_table(tables.PORT_HEADINGS, [tables.port_row(port) for port in report.ports])
     _show_mounts([report])
+
+
+def _show_reasons(reports: list[SessionReport]) -> None:
+    """Tell why sessions are not up, which no column has room for."""
+    from jlremote.text import one_line
+
+    explained = [report for report in reports if report.detail]
+    if explained:
+        answer("")
+    for report in explained:
+        answer(f"{one_line(f'{report.host}/{report.name}: {report.detail}')}")
 
 
 def _show_mounts(reports: list[SessionReport]) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         "jlr start dgx cont1 --image torch --gpus auto:2      # two that nobody uses",
         "jlr start dgx cont1 -v /raid/me:/data -e HF_HOME=/data/hf --shm-size 1g",
         "jlr start dgx cont1 --notebook work/train.ipynb --browser firefox",
+        "jlr start dgx cont1 --forward 6006                   # TensorBoard's port, too",
         "jlr start dgx --runtime none --python ~/venv",
         "jlr start dgx cont1 --no-browser --json | jq -r .url",
         "jlr start dgx cont1 --image torch --dry-run",
@@ -62,6 +63,14 @@ if TYPE_CHECKING:
     help="Exactly this port on this machine; it is an error when it is taken.",
 )
 @click.option(
+    "--forward",
+    "forwarded",
+    multiple=True,
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    help="Forward this port of the container too, for TensorBoard or a web app; may be repeated.",
+)
+@click.option(
     "--runtime",
     type=click.Choice(["auto", "docker", "none"]),
     help="How Jupyter runs there; `none` is without a container. Default: auto.",
@@ -86,6 +95,7 @@ def start(
     no_browser: bool,
     as_json: bool,
     dry_run: bool,
+    forwarded: tuple[int, ...],
     **options: Any,
 ) -> None:
     """Start or reuse a session and open it in the browser.
@@ -98,7 +108,7 @@ def start(
     that over [hosts.HOST], [profiles.PROFILE] and [defaults].
     """
     settled = _settled(options)
-    request = _request(options["host"], settled)
+    request = _request(options["host"], settled, forwarded)
     context = invocation.context(silent=as_json)
     if dry_run:
         _show_plan(request, context, as_json=as_json)
@@ -108,6 +118,8 @@ def start(
         answer_json(report.to_json())
     else:
         answer(report.url or "")
+        for port in report.ports:
+            answer(port.url)
     browser = "none" if no_browser else settled.get("browser")
     browse(report.url or "", context, browser=browser, asked=options["browser"] is not None)
 
@@ -133,7 +145,7 @@ def _settled(options: dict[str, Any]) -> dict[str, Any]:
     return dict(settled)
 
 
-def _request(host: str, settled: dict[str, Any]) -> StartRequest:
+def _request(host: str, settled: dict[str, Any], ports: tuple[int, ...]) -> StartRequest:
     from jlremote.workflow.requests import StartRequest
 
     fields = {
@@ -141,7 +153,7 @@ def _request(host: str, settled: dict[str, Any]) -> StartRequest:
         for option, value in settled.items()
         if option not in ("browser", "profile")
     }
-    return StartRequest(host=host, **fields)
+    return StartRequest(host=host, ports=ports, **fields)
 
 
 def _start(request: StartRequest, notebook: str | None, context: Context) -> SessionReport:

@@ -71,9 +71,29 @@ def state_style(state: str) -> str:
 
 
 def state_in_words(report: SessionReport) -> str:
-    """Return the state in colour, and why it is so."""
+    """Return the state in colour, for how long it has been so, and why."""
     state = click.style(one_line(report.state), fg=state_style(report.state))
-    return f"{state}, {one_line(report.detail)}" if report.detail else state
+    lasting = f"{state} for {ago(report.since)}" if report.since else state
+    return f"{lasting}, {one_line(report.detail)}" if report.detail else lasting
+
+
+def session_lines(report: SessionReport) -> list[str]:
+    """Return what there is to say of a session, a fact a line."""
+    facts = {
+        "session": f"{report.name} on {report.host}",
+        "state": state_in_words(report),
+        "url": report.url,
+        "runtime": report.runtime,
+        "container": report.container,
+        "image": report.image,
+        "gpus": report.gpus,
+        "kernels": kernels_in_short(report.kernels),
+    }
+    return [
+        f"{name + ':':<11}{value if name == 'state' else one_line(value)}"
+        for name, value in facts.items()
+        if value
+    ]
 
 
 def session_row(report: SessionReport) -> tuple[str, ...]:
@@ -81,7 +101,9 @@ def session_row(report: SessionReport) -> tuple[str, ...]:
     port = str(report.local_port or "-")
     kernels = kernels_in_short(report.kernels)
     image = report.image or ("no container" if report.runtime == "none" else "-")
-    return (report.name, report.host, report.state, kernels, port, report.gpus or "-", image)
+    since = ago(report.since) if report.since else "-"
+    where = (report.name, report.host, report.state, since)
+    return (*where, kernels, port, report.gpus or "-", image)
 
 
 def port_row(report: PortReport) -> tuple[str, ...]:

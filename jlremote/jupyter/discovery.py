@@ -125,6 +125,11 @@ def _facts(text: str) -> dict[str, Any]:
     return facts
 
 
+def place_of(runtime: Runtime, container: Container) -> Place:
+    """Return where a session is that is in `container` now."""
+    return Place(runtime.name, container.name, container.id, container.started_at)
+
+
 def endpoint(runtime: Runtime, container: Container, server: Server) -> Endpoint:
     """Return how the host reaches `server`.
 
@@ -132,7 +137,7 @@ def endpoint(runtime: Runtime, container: Container, server: Server) -> Endpoint
     nothing opens on the host. Where there is no such address, or the server listens on the
     container's loopback only, a relay through the engine's `exec` goes in.
     """
-    place = Place(runtime.name, container.name, container.id, container.started_at)
+    place = place_of(runtime, container)
     address = next(iter(container.addresses), None)
     on_host_network = address == "127.0.0.1"
     if address and (on_host_network or not server.loopback_only):

@@ -73,12 +73,17 @@ def locate(host: Host, known: Endpoint) -> Endpoint:
     place = known.place
     runtime = runtime_named(place.runtime)
     found = survey(host, runtime, place.name)
-    container = _same_container(place, found.container)
+    container = same_container(place, found.container)
     servers = found.findings.servers if found.findings else ()
     return endpoint(runtime, container, _same_server(place, known.server, servers))
 
 
-def _same_container(place: Place, container: Container | None) -> Container:
+def same_container(place: Place, container: Container | None) -> Container:
+    """Return the container if it is the one that the place speaks of.
+
+    Raises:
+        ContainerGone: it is missing, stopped, restarted or replaced.
+    """
     again = f"start the session again: `jlr start HOST {place.name}`"
     if container is None:
         raise ContainerGone(f"the container `{place.name}` is gone", hint=again)
@@ -89,7 +94,8 @@ def _same_container(place: Place, container: Container | None) -> Container:
             f"the container `{place.name}` was replaced by another of that name", hint=again
         )
     if container.started_at != place.started_at:
-        raise ContainerGone(f"the container `{place.name}` was restarted", hint=again)
+        what = f"the container `{place.name}`" if place.runtime != "none" else "the host"
+        raise ContainerGone(f"{what} was restarted", hint=again)
     return container
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from jlremote.jupyter.locate import locate
-from jlremote.jupyter.server import Endpoint
 from jlremote.link.backoff import Backoff
 from jlremote.link.connection_host import ConnectionHost
 from jlremote.link.files import LinkFiles
@@ -15,8 +14,11 @@ from jlremote.link.forwards import Forwards
 from jlremote.link.mounts import Mounts
 from jlremote.link.pulse import Probing, Pulse
 from jlremote.link.server import LinkServer
+from jlremote.link.session_forward import Leading
 from jlremote.link.supervisor import Supervisor
 from jlremote.link.surroundings import Surroundings
+from jlremote.ports.endpoint import PortEndpoint
+from jlremote.ports.locate import locate_port
 from jlremote.questions import Asker
 from jlremote.ssh.connection import connect
 from jlremote.ssh.contract import Connection
@@ -52,9 +54,7 @@ class Dialer:
         self.notes = destination.notes
         wanted = destination.alive_interval, destination.alive_count
         self.probing = Probing(*wanted) if destination.alive_interval > 0 else Probing()
-        return connect(
-            destination, asker, agent_socket=self._agent_socket, secrets=self._secrets
-        )
+        return connect(destination, asker, agent_socket=self._agent_socket, secrets=self._secrets)
 
     def forget(self) -> tuple[str, ...]:
         """Forget what is kept for the host and its jump hosts; return what that was."""
@@ -77,8 +77,11 @@ def assemble(files: LinkFiles, *, idle_seconds: float) -> Iterator[LinkServer]:
         backoff=Backoff(surroundings.changed),
     )
 
-    def find(connection: Connection, known: Endpoint) -> Endpoint:
-        return locate(ConnectionHost(files.host, connection), known)
+    def find(connection: Connection, known: Leading) -> Leading:
+        host = ConnectionHost(files.host, connection)
+        if isinstance(known, PortEndpoint):
+            return locate_port(host, known)
+        return locate(host, known)
 
     forwards = Forwards(supervisor, find, TunnelForward)
     mounts = Mounts(supervisor, SftpStreams(), files.mount_door)

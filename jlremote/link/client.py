@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,71 +12,24 @@ from jlremote.errors import Bug, JlrError, LinkLost, from_json
 from jlremote.host.collect import run_steps
 from jlremote.host.script import Completed, Steps, announced, new_marker
 from jlremote.host.shell import OUTPUT_BYTES, SCRIPT_SECONDS
-from jlremote.jupyter.server import Endpoint, endpoint_from_json
+from jlremote.jupyter.server import Endpoint
 from jlremote.link.dial import NoLink, Socket, dial, start_link, turn
 from jlremote.link.files import link_files
 from jlremote.link.protocol import PROTOCOL, bytes_of, receive, send
 from jlremote.link.remote_output import RemoteOutput
+from jlremote.link.status import (
+    ForwardStatus,
+    LinkStatus,
+    PortStatus,
+    forward_status,
+    link_status,
+    port_status,
+)
+from jlremote.ports.endpoint import PortEndpoint, port_name
 from jlremote.questions import Asker, Question
 
 Message = dict[str, Any]
 TRIES = 5
-
-
-@dataclass(frozen=True)
-class ForwardStatus:
-    """A forward as the link tells it.
-
-    Attributes:
-        name: the session's name.
-        local_port: TCP port on 127.0.0.1.
-        state: one of `link.states.State`.
-        since: seconds since the epoch.
-        detail: why it is in that state, where something went wrong.
-        endpoint: where it leads.
-    """
-
-    name: str
-    local_port: int
-    state: str
-    since: float
-    detail: str | None
-    endpoint: Endpoint
-
-
-@dataclass(frozen=True)
-class MountStatus:
-    """A mount as the link tells it.
-
-    Attributes:
-        name: the record's name.
-        connected: whether its sshfs has an SFTP server on the host.
-        failure: why the host refused one when it was asked last.
-    """
-
-    name: str
-    connected: bool
-    failure: str | None
-
-
-@dataclass(frozen=True)
-class LinkStatus:
-    """A link as it tells itself."""
-
-    state: str
-    since: float
-    detail: str | None
-    forwards: tuple[ForwardStatus, ...]
-    mounts: tuple[MountStatus, ...]
-    notes: tuple[str, ...] = ()
-
-    def forward(self, name: str) -> ForwardStatus | None:
-        """Return the forward of one session."""
-        return next((forward for forward in self.forwards if forward.name == name), None)
-
-    def mount(self, name: str) -> MountStatus | None:
-        """Return one mount."""
-        return next((mount for mount in self.mounts if mount.name == name), None)
 
 
 class Link:
@@ -142,7 +94,33 @@ class Link:
             Busy: the port is taken.
         """
         answer = self._ask("forward", name=name, local_port=local_port, endpoint=endpoint.to_json())
-        return _forward_status(answer)
+        return forward_status(answer)
+
+    def forward_port(self, local_port: int, endpoint: PortEndpoint) -> PortStatus:
+        """Forward a local port (0 for any) to a further port of a session.
+
+        It is forwarded although nothing listens there yet; the state tells.
+
+        Raises:
+            Busy: the local port is taken.
+        """
+        where = endpoint.to_json()
+        answer = self._ask("forward", name=endpoint.name, local_port=local_port, endpoint=where)
+        return port_status(answer)
+
+    def unforward_port(self, session: str, port: int) -> bool:
+        """Release it; return whether it was forwarded. Starts no link."""
+        return self.unforward(port_name(session, port))
+
+    def check(self, session: str) -> ForwardStatus | None:
+        """Have what is behind a session's forward proved anew; `None` if there is no forward."""
+        answer = self._ask("check", name=session)
+        return None if answer is None else forward_status(answer)
+
+    def check_port(self, session: str, port: int) -> PortStatus | None:
+        """Have a further port looked at anew; `None` if it is not forwarded."""
+        answer = self._ask("check", name=port_name(session, port))
+        return None if answer is None else port_status(answer)
 
     def unforward(self, name: str) -> bool:
         """Release a forward's port; return whether there was one. Starts no link."""
@@ -173,11 +151,7 @@ class Link:
         Raises:
             NoLink: no link runs, and none was to be started.
         """
-        answer = self._ask("status", start=connect, connect=connect)
-        forwards = tuple(_forward_status(forward) for forward in answer["forwards"])
-        mounts = tuple(MountStatus(**mount) for mount in answer["mounts"])
-        held = (forwards, mounts, tuple(answer["notes"]))
-        return LinkStatus(answer["state"], answer["since"], answer["detail"], *held)
+        return link_status(self._ask("status", start=connect, connect=connect))
 
     def forget(self) -> tuple[str, ...]:
         """Forget what the keychain holds for the host; return what that was. Connects nowhere."""
@@ -297,8 +271,3 @@ class Link:
             return {"answer": self._asker.ask(question)}
         except JlrError as declined:
             return {"declined": declined.to_json()}
-
-
-def _forward_status(message: Message) -> ForwardStatus:
-    facts = {key: message[key] for key in ("name", "local_port", "state", "since", "detail")}
-    return ForwardStatus(**facts, endpoint=endpoint_from_json(message["endpoint"]))

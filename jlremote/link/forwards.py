@@ -5,8 +5,13 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from jlremote.jupyter.server import Endpoint
-from jlremote.link.session_forward import Connections, Listen, Locate, SessionForward
+from jlremote.link.session_forward import (
+    Connections,
+    Leading,
+    Listen,
+    Locate,
+    SessionForward,
+)
 from jlremote.link.states import Condition
 from jlremote.ssh.contract import Connection
 
@@ -28,7 +33,7 @@ class Forwards:
         return name in self._forwards
 
     def add(
-        self, name: str, local_port: int, endpoint: Endpoint, connection: Connection
+        self, name: str, local_port: int, endpoint: Leading, connection: Connection
     ) -> SessionForward:
         """Forward `local_port` (0 for any) to `endpoint`; on the same port, only redirect.
 
@@ -46,6 +51,10 @@ class Forwards:
         if present is not None:
             present.stop()
         return forward
+
+    def find(self, name: str) -> SessionForward | None:
+        """Return one of them."""
+        return self._forwards.get(name)
 
     def remove(self, name: str) -> bool:
         """Stop a forward; return whether there was one."""

@@ -11,14 +11,16 @@ from typing import Any, Protocol
 
 from jlremote import __version__
 from jlremote.errors import JlrError
-from jlremote.jupyter.server import endpoint_from_json
+from jlremote.jupyter.server import Endpoint, endpoint_from_json
 from jlremote.link.conversation import Conversation, Message
 from jlremote.link.forwards import Forwards
 from jlremote.link.given import GivenByCommand
 from jlremote.link.mounts import Mounts
 from jlremote.link.protocol import PROTOCOL, bytes_of, text_of
 from jlremote.link.states import State
+from jlremote.link.status import leads_to_a_server
 from jlremote.link.supervisor import Supervisor
+from jlremote.ports.endpoint import PortEndpoint, port_endpoint_from_json
 from jlremote.ssh.contract import Stream
 
 log = logging.getLogger(__name__)
@@ -27,6 +29,8 @@ LAST_WORDS_SECONDS = 1.0
 # How long a link stays that has neither a connection nor anything to keep, after its last command.
 USELESS_SECONDS = 1.0
 NO_DESCRIPTORS_PAUSE = 0.2
+# How long a command waits to be told what is behind a forward.
+PROOF_SECONDS = 10.0
 
 
 class Login(Protocol):
@@ -72,6 +76,7 @@ class LinkServer:
             "run": self._run,
             "forward": self._forward,
             "unforward": self._unforward,
+            "check": self._check,
             "mount": self._mount,
             "unmount": self._unmount,
             "status": self._status,
@@ -208,8 +213,19 @@ class LinkServer:
     def _forward(self, conversation: Conversation) -> Message:
         request = conversation.request
         connection = self._supervisor.connection(conversation)
-        endpoint = endpoint_from_json(request["endpoint"])
+        endpoint = _endpoint(request)
         forward = self._forwards.add(request["name"], request["local_port"], endpoint, connection)
+        forward.settled(PROOF_SECONDS)
+        return forward.to_json(self._supervisor.condition)
+
+    def _check(self, conversation: Conversation) -> Message | None:
+        """Prove a forward anew, whatever is known of it."""
+        connection = self._supervisor.connection(conversation)
+        forward = self._forwards.find(conversation.request["name"])
+        if forward is None:
+            return None
+        forward.prove_again(connection)
+        forward.settled(PROOF_SECONDS)
         return forward.to_json(self._supervisor.condition)
 
     def _unforward(self, conversation: Conversation) -> bool:
@@ -265,6 +281,11 @@ class LinkServer:
     def _notify(self) -> None:
         with self._changed:
             self._changed.notify_all()
+
+
+def _endpoint(message: Message) -> Endpoint | PortEndpoint:
+    read = endpoint_from_json if leads_to_a_server(message) else port_endpoint_from_json
+    return read(message["endpoint"])
 
 
 def _version(text: str) -> tuple[int, ...]:

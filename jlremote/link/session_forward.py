@@ -1,4 +1,4 @@
-"""One session's forward: it keeps its port, and proves what is behind it before a byte flows."""
+"""A session's forward: it keeps its port, and proves what is behind it before a byte flows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,27 @@ from jlremote.host.target import Target
 from jlremote.jupyter.locate import ContainerGone, JupyterDead
 from jlremote.jupyter.server import Endpoint
 from jlremote.link.states import Condition, State, without_history
+from jlremote.ports.endpoint import PortEndpoint
+from jlremote.ports.locate import NothingListens, PortTaken
 from jlremote.ssh.contract import Connection, Forward, Gateway
 
 log = logging.getLogger(__name__)
 
-# How long a check that failed for another reason than its answer is not repeated.
+# How long a check is not repeated whose answer need not stay true.
 UNSURE_SECONDS = 2.0
 
-Locate = Callable[[Connection, Endpoint], Endpoint]
+# States that end by themselves, so that whoever comes next has it checked again.
+PASSING = (State.DOWN, State.CLOSED, State.TAKEN)
+VERDICTS: dict[type[JlrError], State] = {
+    ContainerGone: State.CONTAINER_GONE,
+    JupyterDead: State.JUPYTER_DEAD,
+    NothingListens: State.CLOSED,
+    PortTaken: State.TAKEN,
+}
+
+# What a forward leads to: a session's server, or a further port of its container.
+Leading = Endpoint | PortEndpoint
+Locate = Callable[[Connection, Any], Leading]
 Listen = Callable[[int, Gateway], Forward]
 
 
@@ -33,7 +46,7 @@ class Connections(Protocol):
 
 
 class SessionForward:
-    """One session's listener, and the endpoint that was proved on the present connection.
+    """A listener of a session, and the endpoint that was proved on the present connection.
 
     Whoever needs the endpoint waits until it is proved. A proof that is overtaken, by another
     connection or by another endpoint, counts for nothing.
@@ -42,7 +55,7 @@ class SessionForward:
     def __init__(
         self,
         name: str,
-        endpoint: Endpoint,
+        endpoint: Leading,
         connection: Connection,
         connections: Connections,
         locate: Locate,
@@ -56,9 +69,11 @@ class SessionForward:
         self._proof = 0
         self._proving = False
         self._proved = True
+        self._doubted = False
         self._asked_at = time.monotonic()
         self._condition = Condition(State.UP)
         self._listener: Forward | None = None
+        self.replace(endpoint, connection)
 
     @property
     def local_port(self) -> int:
@@ -93,41 +108,71 @@ class SessionForward:
                 raise JlrError(f"what runs behind `{self.name}` could not be checked in time")
             if self._condition.error is not None:
                 raise without_history(self._condition.error)
+            assert self._endpoint.target is not None
             return self._connection, self._endpoint.target
 
-    def replace(self, endpoint: Endpoint, connection: Connection) -> None:
-        """Lead to another endpoint from now on, which the caller has just seen to be there."""
+    def doubt(self) -> None:
+        """Have it proved again, unless that was just done: the far end refuses (see `Gateway`)."""
+        with self._changed:
+            self._doubted = True
+            self.prove(self._connection)
+
+    def replace(self, endpoint: Leading, connection: Connection) -> None:
+        """Lead to another endpoint from now on.
+
+        One that has a target was just seen there by the caller; any other is to be proved.
+        """
         with self._changed:
             self._endpoint = endpoint
             self._connection = connection
             self._proof += 1
-            self._settle(self._proof, State.UP)
+            if endpoint.target is None:
+                self._begin(connection)
+            else:
+                self._settle(self._proof, State.UP)
+
+    def settled(self, timeout: float) -> bool:
+        """Wait until a proof that goes on has ended; return whether it has."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._proved, timeout)
 
     def prove(self, connection: Connection) -> None:
         """Begin to find the endpoint again on a connection; until then requests wait."""
         with self._changed:
-            if not self._is_to_be_proved(connection):
-                return
+            if self._is_to_be_proved(connection):
+                self._begin(connection)
+
+    def prove_again(self, connection: Connection) -> None:
+        """Begin to find it again, however sure it seems."""
+        with self._changed:
+            if self._connection is not connection or not self._proving:
+                self._begin(connection)
+
+    def _begin(self, connection: Connection) -> None:
+        with self._changed:
             self._connection = connection
             self._proof += 1
-            self._proving, self._proved = True, False
+            self._proving, self._proved, self._doubted = True, False, False
             arguments = (self._proof, connection, self._endpoint)
         threading.Thread(target=self._find, args=arguments, daemon=True).start()
 
     def _is_to_be_proved(self, connection: Connection) -> bool:
         if self._connection is not connection:
             return True
-        sure = self._proved and self._condition.state is not State.DOWN
+        passing = self._doubted or self._condition.state in PASSING or self._is_shared()
+        sure = self._proved and not passing
         asked_long_ago = time.monotonic() - self._asked_at >= UNSURE_SECONDS
         return not self._proving and not sure and asked_long_ago
 
-    def _find(self, proof: int, connection: Connection, known: Endpoint) -> None:
+    def _is_shared(self) -> bool:
+        """Return whether somebody else may have taken the port since it was looked at."""
+        return isinstance(self._endpoint, PortEndpoint) and self._endpoint.shared
+
+    def _find(self, proof: int, connection: Connection, known: Leading) -> None:
         try:
             endpoint = self._locate(connection, known)
-        except ContainerGone as gone:
-            self._settle(proof, State.CONTAINER_GONE, gone)
-        except JupyterDead as dead:
-            self._settle(proof, State.JUPYTER_DEAD, dead)
+        except tuple(VERDICTS) as verdict:
+            self._settle(proof, VERDICTS[type(verdict)], verdict)
         except Unreachable as broken:
             # Not a word about the endpoint: requests go on waiting, for the next connection.
             log.info("%s could not be checked: %s", self.name, broken)
@@ -145,7 +190,7 @@ class SessionForward:
         state: State,
         error: JlrError | None = None,
         *,
-        endpoint: Endpoint | None = None,
+        endpoint: Leading | None = None,
     ) -> None:
         with self._changed:
             if self._end_proof(proof):

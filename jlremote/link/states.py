@@ -21,6 +21,9 @@ class State(StrEnum):
     DOWN = "down"
     JUPYTER_DEAD = "jupyter-dead"
     CONTAINER_GONE = "container-gone"
+    # of a further port only
+    CLOSED = "closed"
+    TAKEN = "taken"
 
 
 @dataclass(frozen=True)

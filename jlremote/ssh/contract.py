@@ -93,6 +93,10 @@ class Gateway(Protocol):
         """
         ...
 
+    def doubt(self) -> None:
+        """Learn that the target refused a connection: what was proved may be so no more."""
+        ...
+
 
 class Forward(Protocol):
     """A listener on 127.0.0.1 whose connections end at the gateway's target."""

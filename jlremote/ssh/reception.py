@@ -105,6 +105,7 @@ class Reception:
     def refused(self, _splice: Splice, reason: str) -> None:
         """See `Opening`."""
         self._last_failure = reason
+        self._gateway.doubt()
 
     def failed(self, splice: Splice) -> None:
         """See `Opening`."""

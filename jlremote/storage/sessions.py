@@ -21,6 +21,19 @@ LONGEST_STEM = 200  # a file's name has 255 bytes at most, and a draft's is long
 
 
 @dataclass(frozen=True)
+class PortRecord:
+    """A further port of a session.
+
+    Attributes:
+        port: TCP port in its container.
+        local_port: TCP port on 127.0.0.1.
+    """
+
+    port: int
+    local_port: int
+
+
+@dataclass(frozen=True)
 class SessionRecord:
     """What the laptop remembers of a session.
 
@@ -32,7 +45,8 @@ class SessionRecord:
         ssh_config: ssh's `-F` that the session was started with.
         image: the container's image.
         gpus: the GPUs that the container was created with.
-        forwarded: whether the port is to be held; false after `jlr stop`.
+        ports: its further ports, by number.
+        forwarded: whether the ports are to be held; false after `jlr stop`.
         last_used: seconds since the epoch.
     """
 
@@ -43,6 +57,7 @@ class SessionRecord:
     ssh_config: str | None = None
     image: str | None = None
     gpus: str | None = None
+    ports: tuple[PortRecord, ...] = ()
     forwarded: bool = True
     last_used: float = field(default_factory=time.time)
 
@@ -50,6 +65,11 @@ class SessionRecord:
     def container(self) -> str | None:
         """The container's name, `None` without an engine."""
         return None if self.runtime == "none" else self.name
+
+    @property
+    def local_ports(self) -> frozenset[int]:
+        """All ports of this machine that are the session's."""
+        return frozenset((self.local_port, *(port.local_port for port in self.ports)))
 
     def used_now(self) -> SessionRecord:
         """Return the record as of now."""
@@ -148,8 +168,23 @@ def _record(document: dict[str, Any]) -> SessionRecord | None:
     wanted = get_type_hints(SessionRecord)
     if document.keys() != wanted.keys():
         return None
-    if not all(isinstance(document[key], wanted[key]) for key in wanted):
+    ports = _ports(document.pop("ports"))
+    del wanted["ports"]
+    if ports is None or not all(isinstance(document[key], wanted[key]) for key in wanted):
         return None
-    if isinstance(document["local_port"], bool) or not 0 < document["local_port"] < 65536:
+    return SessionRecord(**document, ports=ports) if _is_port(document["local_port"]) else None
+
+
+def _ports(entries: Any) -> tuple[PortRecord, ...] | None:
+    names = get_type_hints(PortRecord).keys()
+    if not isinstance(entries, list):
         return None
-    return SessionRecord(**document)
+    for entry in entries:
+        sound = isinstance(entry, dict) and entry.keys() == names
+        if not sound or not all(map(_is_port, entry.values())):
+            return None
+    return tuple(PortRecord(**entry) for entry in entries)
+
+
+def _is_port(value: Any) -> bool:
+    return type(value) is int and 0 < value < 65536

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from jlremote.errors import Busy, JlrError, Unreachable
-from jlremote.jupyter.discovery import endpoint
+from jlremote.jupyter.discovery import endpoint, place_of
 from jlremote.jupyter.locate import ContainerGone, JupyterDead, survey
-from jlremote.link.client import ForwardStatus, Link, LinkStatus
+from jlremote.jupyter.server import Place
+from jlremote.link.client import Link
+from jlremote.link.status import ForwardStatus, LinkStatus
+from jlremote.ports.endpoint import PortEndpoint
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.mounts import MountRecord
@@ -93,6 +97,7 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     found = survey(link, runtime, record.name)
     if found.container is None or not found.container.running:
         raise ContainerGone(f"the container `{record.name}` is gone or does not run")
+    _bring_ports_back(link, record, place_of(runtime, found.container))
     if found.findings is None or not found.findings.servers:
         raise JupyterDead(f"no Jupyter server runs in `{record.name}`")
     to = endpoint(runtime, found.container, found.findings.servers[0])
@@ -100,3 +105,10 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
         return link.forward(record.name, record.local_port, to)
     except Busy as busy:
         raise ports.taken(record.local_port, record.host, record.name) from busy
+
+
+def _bring_ports_back(link: Link, record: SessionRecord, place: Place) -> None:
+    """Forward a session's further ports again; Jupyter may be dead, and they are not."""
+    for port in record.ports:
+        with suppress(Busy):  # `jlr forward` tells that it is not forwarded
+            link.forward_port(port.local_port, PortEndpoint(place, port.port))

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 
-from jlremote.errors import Authentication, JlrError, NeedsAuthentication, Unreachable, Usage
+from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.jupyter.address import address
 from jlremote.jupyter.api import AccessRefused, JupyterApi
-from jlremote.jupyter.locate import ContainerGone, JupyterDead, locate
-from jlremote.link.client import ForwardStatus, Link, LinkStatus
+from jlremote.jupyter.locate import ContainerGone, JupyterDead
+from jlremote.link.client import Link
+from jlremote.link.dial import NoLink
 from jlremote.link.states import State
+from jlremote.link.status import ForwardStatus, LinkStatus
 from jlremote.questions import Question
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow import mount_listing
+from jlremote.workflow import further_ports, mount_listing
 from jlremote.workflow.context import Context
 from jlremote.workflow.gpus import fault
 from jlremote.workflow.links import bring_back, link_of
-from jlremote.workflow.report import Kernel, SessionReport
+from jlremote.workflow.report import Kernel, SessionReport, utc
+from jlremote.workflow.unreached import Unreached, connected, status_of
 
 HOSTS_AT_ONCE = 16
 ANSWER_SECONDS = 5.0
@@ -46,9 +50,11 @@ def reports(context: Context, host: str | None = None) -> list[SessionReport]:
     for record in records:
         by_link[record.host, record.ssh_config].append(record)
     with ThreadPoolExecutor(HOSTS_AT_ONCE) as pool:
-        answers = pool.map(lambda together: _reports_of(together, quiet), by_link.values())
+        answers = pool.map(lambda them: _reports_of(them, quiet, _undisturbed), by_link.values())
         found = {(r.host, r.name): r for answer in answers for r in answer}
-    return _with_mounts([found[record.host, record.name] for record in records], quiet)
+    listed = [found[record.host, record.name] for record in records]
+    _say_who_asks(listed, context)
+    return with_mounts(listed, quiet)
 
 
 def report(selector: str | None, context: Context) -> SessionReport:
@@ -59,25 +65,57 @@ def report(selector: str | None, context: Context) -> SessionReport:
     """
     record = sessions.choose(selector)
     if not record.forwarded:
-        return _with_mounts([_plain(record, "stopped", None)], context)[0]
-    [found] = _with_mounts(_reports_of([record], context), context)
+        return with_mounts([plain(record, "stopped")], context)[0]
+    [found] = with_mounts(_reports_of([record], context, connected), context)
     lost = fault(link_of(record, context), record) if found.state == State.UP else None
     return replace(found, detail=f"but {lost.why}; {lost.mend}") if lost else found
 
 
-def _reports_of(records: Sequence[SessionRecord], context: Context) -> list[SessionReport]:
+def _say_who_asks(listed: Sequence[SessionReport], context: Context) -> None:
+    """Tell how to answer the hosts that wait for a person."""
+    waiting = {r.host: r.name for r in reversed(listed) if r.state == State.NEEDS_AUTH}
+    for host, name in waiting.items():
+        context.progress.note(f"`{host}` waits for you: `jlr status {name}` in a terminal asks")
+
+
+def _undisturbed(link: Link) -> LinkStatus:
+    """Return the status of a link, connected unless it waits for a person.
+
+    To try again without one would only be one more failed login in the host's log.
+    """
+    with suppress(NoLink):
+        status = link.status()
+        if status.state == State.NEEDS_AUTH:
+            raise NeedsAuthentication(status.detail or "the host asks for something")
+    return connected(link)
+
+
+def _reports_of(
+    records: Sequence[SessionRecord], context: Context, ask: Callable[[Link], LinkStatus]
+) -> list[SessionReport]:
     """Return the reports of sessions that share a link."""
     link = link_of(records[0], context)
-    try:
-        status = link.status(connect=True)
-    except Authentication as refused:
-        return [_plain(record, State.NEEDS_AUTH, refused) for record in records]
-    except (Unreachable, Usage) as gone:  # usage: the ssh config may be gone by now
-        return [_plain(record, _state_without(link), gone) for record in records]
-    return [_report_of(link, status, record) for record in records]
+    status = status_of(link, ask)
+    if isinstance(status, Unreached):
+        return [without_host(record, status) for record in records]
+    return [_with_ports(_report_of(link, status, record), record, link) for record in records]
 
 
-def _with_mounts(found: list[SessionReport], context: Context) -> list[SessionReport]:
+def without_host(record: SessionRecord, why: Unreached) -> SessionReport:
+    """Return the report of a session whose host is not reached."""
+    report = plain(record, why.state, why.since, why.detail)
+    return replace(report, ports=further_ports.reports(record, why))
+
+
+def _with_ports(found: SessionReport, record: SessionRecord, link: Link) -> SessionReport:
+    if not record.ports:
+        return found
+    told = link.status().ports_of(record.name)  # now: the session may just have been brought back
+    return replace(found, ports=further_ports.reports(record, told))
+
+
+def with_mounts(found: list[SessionReport], context: Context) -> list[SessionReport]:
+    """Return the reports with what of the sessions is mounted here."""
     mounted = mount_listing.reports(context, connect=False)
     return [
         replace(r, mounts=tuple(m for m in mounted if (m.host, m.session) == (r.host, r.name)))
@@ -85,51 +123,52 @@ def _with_mounts(found: list[SessionReport], context: Context) -> list[SessionRe
     ]
 
 
-def _state_without(link: Link) -> str:
-    """Return the state of a link that has no connection: does it still try?"""
-    try:
-        return link.status().state
-    except JlrError:
-        return State.DOWN
-
-
 def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> SessionReport:
     try:
         forward = status.forward(record.name) or bring_back(link, record)
     except JlrError as gone:
         return _lost(record, gone)
+    up = told(record, forward)
     if forward.state != State.UP:
-        return replace(_plain(record, forward.state, None), detail=forward.detail)
-    up = replace(
-        _plain(record, State.UP, None), url=address(forward.endpoint.server, forward.local_port)
-    )
+        return up
     try:
         kernels = JupyterApi(forward.local_port, forward.endpoint.server, ANSWER_SECONDS).kernels()
     except AccessRefused:
         return up
     except JlrError as silent:
-        return _explained(link, record, forward, silent)
+        return _explained(link, record, silent)
     return replace(up, kernels=tuple(Kernel(k.notebook, k.state, k.last_activity) for k in kernels))
 
 
-def _explained(
-    link: Link, record: SessionRecord, forward: ForwardStatus, silent: JlrError
-) -> SessionReport:
+def told(record: SessionRecord, forward: ForwardStatus) -> SessionReport:
+    """Return what the link tells of a session; nobody else is asked."""
+    report = plain(record, forward.state, utc(forward.since), forward.detail)
+    if forward.state != State.UP:
+        return report
+    return replace(report, url=address(forward.endpoint.server, forward.local_port))
+
+
+def _explained(link: Link, record: SessionRecord, silent: JlrError) -> SessionReport:
     """Return why a server behind a forward that should work does not answer."""
     try:
-        locate(link, forward.endpoint)
+        forward = link.check(record.name)
     except JlrError as gone:
         return _lost(record, gone)
-    return _lost(record, silent)
+    if forward is None or forward.state == State.UP:
+        return _lost(record, silent)
+    return told(record, forward)
 
 
 def _lost(record: SessionRecord, error: JlrError) -> SessionReport:
     """Return a report in the state that the error speaks of."""
     states = {ContainerGone: State.CONTAINER_GONE, JupyterDead: State.JUPYTER_DEAD}
-    return _plain(record, states.get(type(error), State.DOWN), error)
+    return plain(record, states.get(type(error), State.DOWN), None, error.message)
 
 
-def _plain(record: SessionRecord, state: str, error: JlrError | None) -> SessionReport:
+def plain(
+    record: SessionRecord, state: str, since: str | None = None, detail: str | None = None
+) -> SessionReport:
+    """Return the report of a session of which nothing is known but its record and its state."""
     return SessionReport(
         name=record.name,
         host=record.host,
@@ -138,7 +177,8 @@ def _plain(record: SessionRecord, state: str, error: JlrError | None) -> Session
         state=str(state),
         url=None,
         local_port=record.local_port,
-        detail=error.message if error else None,
+        since=since,
+        detail=detail,
         image=record.image,
         gpus=record.gpus,
     )

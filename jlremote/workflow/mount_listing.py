@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.errors import JlrError, NeedsAuthentication
-from jlremote.link.client import LinkStatus
 from jlremote.link.states import State
+from jlremote.link.status import LinkStatus
 from jlremote.mounts.system import System, this_system
 from jlremote.questions import Question
 from jlremote.storage import mounts

@@ -7,7 +7,8 @@ from contextlib import suppress
 from jlremote.errors import JlrError, NotFound
 from jlremote.jupyter.address import address as url_of
 from jlremote.jupyter.api import AccessRefused, JupyterApi
-from jlremote.link.client import ForwardStatus, Link
+from jlremote.link.client import Link
+from jlremote.link.status import ForwardStatus
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.context import Context

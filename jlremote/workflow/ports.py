@@ -9,6 +9,7 @@ from jlremote.storage import sessions
 
 FIRST_PORT = 8888  # Jupyter's own
 PORTS = 100
+UNPRIVILEGED = 1024  # below, only the administrator may listen
 
 
 def candidates(host: str, name: str, exact: int | None) -> Iterator[int]:
@@ -25,9 +26,20 @@ def candidates(host: str, name: str, exact: int | None) -> Iterator[int]:
     own = sessions.find(host, name)
     if own is not None:
         yield own.local_port
-    # Another session's port stays its own even while its link is down.
-    reserved = {record.local_port for record in sessions.load_all()}
-    yield from (port for port in range(FIRST_PORT, FIRST_PORT + PORTS) if port not in reserved)
+    yield from _free_from(FIRST_PORT)
+
+
+def further_candidates(port: int) -> Iterator[int]:
+    """Give the ports to try for a further port of a session: the same number, else the next."""
+    lowest = port if port >= UNPRIVILEGED else port + UNPRIVILEGED
+    yield from _free_from(lowest)
+
+
+def _free_from(first: int) -> Iterator[int]:
+    """Give ports that are no session's; one stays its session's even while its link is down."""
+    reserved = {port for record in sessions.load_all() for port in record.local_ports}
+    last = min(first + PORTS, 65536)
+    yield from (port for port in range(first, last) if port not in reserved)
 
 
 def taken(port: int, host: str, name: str) -> Busy:
@@ -49,7 +61,7 @@ def taken(port: int, host: str, name: str) -> Busy:
 def _other_session(port: int, host: str, name: str) -> str | None:
     for record in sessions.load_all():
         itself = (record.host, record.name) == (host, name)
-        if record.local_port == port and record.forwarded and not itself:
+        if port in record.local_ports and record.forwarded and not itself:
             return f"the session `{record.host}/{record.name}`"
     return None
 

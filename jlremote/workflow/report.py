@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
+
+
+def utc(seconds: float) -> str:
+    """Return seconds since the epoch as ISO 8601 in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,34 @@ class MountReport:
 
 
 @dataclass(frozen=True)
+class PortReport:
+    """The forward of a further port of a session as it is right now.
+
+    Attributes:
+        port: TCP port in the container.
+        local_port: TCP port on 127.0.0.1.
+        state: `up`, `closed` (nothing listens there), `taken` (by others), or a session's state.
+        since: ISO 8601 in UTC, `None` where nobody can tell.
+        detail: one sentence that says why, where the state is not `up`.
+    """
+
+    port: int
+    local_port: int
+    state: str
+    since: str | None = None
+    detail: str | None = None
+
+    @property
+    def url(self) -> str:
+        """The local address."""
+        return f"http://127.0.0.1:{self.local_port}/"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable form that `--json` prints."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
 class SessionReport:
     """A session as it is right now.
 
@@ -58,6 +92,7 @@ class SessionReport:
         container: the container's name, `None` with runtime `none`.
         runtime: `docker` or `none`.
         state: `up`, `reconnecting`, `needs-auth`, `down`, `jupyter-dead`, `container-gone`, ….
+        since: since when it is in that state, ISO 8601 in UTC; `None` where nobody can tell.
         detail: one sentence that says why, where the state is not `up`.
         url: the address to open, with the token where one is known.
         local_port: TCP port on 127.0.0.1.
@@ -65,6 +100,7 @@ class SessionReport:
         gpus: the GPUs as the engine was asked for them (`all`, `0,2`, …), `None` for none.
         kernels: what runs, `None` when nobody could be asked.
         mounts: what of it is mounted on this machine.
+        ports: its further ports.
         started_here: whether this very call launched the Jupyter server.
     """
 
@@ -75,18 +111,21 @@ class SessionReport:
     state: str
     url: str | None
     local_port: int | None
+    since: str | None = None
     detail: str | None = None
     image: str | None = None
     gpus: str | None = None
     kernels: tuple[Kernel, ...] | None = None
     mounts: tuple[MountReport, ...] = ()
+    ports: tuple[PortReport, ...] = ()
     started_here: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable form that `--json` prints."""
-        fields = ("name", "host", "container", "runtime", "state", "detail", "url", "local_port")
+        fields = ("name", "host", "container", "runtime", "state", "since", "detail", "url")
         kernels = None if self.kernels is None else [vars(kernel) for kernel in self.kernels]
-        facts = {field: getattr(self, field) for field in fields}
-        mounts = [mount.to_json() for mount in self.mounts]
+        facts = {field: getattr(self, field) for field in (*fields, "local_port")}
         asked = {"image": self.image, "gpus": self.gpus, "kernels": kernels}
-        return facts | asked | {"mounts": mounts}
+        mounts = [mount.to_json() for mount in self.mounts]
+        ports = [port.to_json() for port in self.ports]
+        return facts | asked | {"mounts": mounts, "ports": ports}

@@ -22,6 +22,7 @@ class StartRequest:
         gpus: as the engine's `--gpus`, and `none`, `auto`, `auto:2`; see `gpus.wanted`.
         share_gpus: whether others may be on them.
         local_port: the exact local TCP port, `None` for any.
+        ports: further TCP ports of the container to forward.
         python: with runtime `none`: a Python executable or a virtual environment's folder.
         conda_env: with runtime `none`: a conda environment's name or folder.
     """
@@ -38,6 +39,7 @@ class StartRequest:
     gpus: str | None = None
     share_gpus: bool = False
     local_port: int | None = None
+    ports: tuple[int, ...] = ()
     python: str | None = None
     conda_env: str | None = None
 

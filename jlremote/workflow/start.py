@@ -11,16 +11,17 @@ from jlremote.jupyter.api import AccessRefused, JupyterApi
 from jlremote.jupyter.discovery import endpoint
 from jlremote.jupyter.locate import Survey, survey
 from jlremote.jupyter.server import Endpoint
-from jlremote.link.client import ForwardStatus
+from jlremote.link.status import ForwardStatus
+from jlremote.ports.endpoint import PortEndpoint
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
-from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow import gpu_taking, launching, placing, ports
+from jlremote.storage.sessions import PortRecord, SessionRecord
+from jlremote.workflow import further_ports, gpu_taking, launching, placing, ports
 from jlremote.workflow.context import Context
 from jlremote.workflow.gpu_taking import Taken
-from jlremote.workflow.links import link_to
-from jlremote.workflow.report import SessionReport
+from jlremote.workflow.links import connect, link_to
+from jlremote.workflow.report import PortReport, SessionReport, utc
 from jlremote.workflow.requests import StartRequest
 from jlremote.workflow.undertaking import Undertaking
 
@@ -40,8 +41,7 @@ def start(request: StartRequest, context: Context) -> SessionReport:
     host = link_to(request.host, context, without=name)
     with ExitStack() as undo:
         this = Undertaking(host, runtime, name, request, context, undo)
-        with context.progress.step(f"Connect to {request.host}"):
-            host.status(connect=True)
+        connect(host, context)
         with context.progress.step(f"Look for {name}"):
             found = survey(host, runtime, name, check_gpus=True)
         _explain_lost_gpus(this, found)
@@ -51,10 +51,13 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         server, launched = launching.ensure(this, found)
         gpu_taking.keep(this, gpus, server)
         container = replace(container, gpus=gpus.shown or container.gpus)
-        forward = _forward(this, endpoint(runtime, container, server))
+        to = endpoint(runtime, container, server)
+        forward = _forward(this, to)
         with context.progress.step("Wait for JupyterLab's answer"), suppress(AccessRefused):
             JupyterApi(forward.local_port, server).status()
-        sessions.save(_record(this, container, forward))
+        record = _record(this, container, forward)
+        record, further = _further_ports(this, record, PortEndpoint(to.place, 0, server.python))
+        sessions.save(record)
         undo.pop_all()
     return SessionReport(
         name=name,
@@ -64,8 +67,10 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         state="up",
         url=address(server, forward.local_port),
         local_port=forward.local_port,
+        since=utc(forward.since),
         image=container.image,
         gpus=container.gpus,
+        ports=further,
         started_here=launched,
     )
 
@@ -80,7 +85,8 @@ def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
     commands = placing.plan(request, name, found, gpus)
     if not _runs(found):
         environment = "" if runtime.engine else gpu_taking.exports(gpus)
-        commands.append(launching.script(request, runtime, name, "by-hand", environment))
+        launch = launching.script(request, runtime, name, "by-hand", environment)
+        commands.append(runtime.detached(name, launch))
     return tuple(commands)
 
 
@@ -124,23 +130,44 @@ def _runs(found: Survey) -> bool:
 
 def _forward(this: Undertaking, to: Endpoint) -> ForwardStatus:
     """Forward the first port that is free."""
-    exact = this.request.local_port
+    exact, wanted = this.request.local_port, None
     for port in ports.candidates(this.request.host, this.name, exact):
         try:
             forward = this.host.forward(this.name, port, to)
         except Busy:
-            refusal = ports.taken(port, this.request.host, this.name)
+            wanted = wanted or ports.taken(port, this.request.host, this.name)
             if exact is not None:
-                raise refusal from None
-            this.context.progress.note(f"{refusal.message}, taking the next one")
+                raise wanted from None
         else:
             this.undo.callback(this.host.unforward, this.name)
+            if wanted is not None:
+                this.context.progress.note(f"{wanted.message}; {port} is free and stays yours")
             return forward
     raise Busy("no local port is free", hint=f"ports from {ports.FIRST_PORT} on were tried")
 
 
+def _further_ports(
+    this: Undertaking, record: SessionRecord, to: PortEndpoint
+) -> tuple[SessionRecord, tuple[PortReport, ...]]:
+    """Forward the ports that the session had, and those that are asked for now.
+
+    Args:
+        this: the start.
+        record: what is known of the session; it comes back with the local ports.
+        to: where the ports are, whatever its own.
+    """
+    told = []
+    for port in sorted({*(known.port for known in record.ports), *this.request.ports}):
+        held = further_ports.hold(this.host, record, replace(to, port=port), this.context.progress)
+        this.undo.callback(this.host.unforward_port, this.name, port)
+        record = further_ports.with_port(record, PortRecord(port, held.local_port))
+        told.append(held)
+    return record, further_ports.reports(record, told)
+
+
 def _record(this: Undertaking, container: Container, forward: ForwardStatus) -> SessionRecord:
     config = this.context.ssh_config
+    known = sessions.find(this.request.host, this.name)
     return SessionRecord(
         host=this.request.host,
         name=this.name,
@@ -149,4 +176,5 @@ def _record(this: Undertaking, container: Container, forward: ForwardStatus) -> 
         ssh_config=None if config is None else str(config.resolve()),
         image=container.image,
         gpus=container.gpus,
+        ports=known.ports if known else (),
     )

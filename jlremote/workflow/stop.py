@@ -13,7 +13,8 @@ from jlremote.jupyter.api import JupyterApi
 from jlremote.jupyter.discovery import endpoint
 from jlremote.jupyter.locate import Survey, survey
 from jlremote.jupyter.server import Endpoint, Server
-from jlremote.link.client import ForwardStatus, Link
+from jlremote.link.client import Link
+from jlremote.link.status import ForwardStatus
 from jlremote.runtimes import docker_commands as docker
 from jlremote.runtimes import docker_errors
 from jlremote.runtimes.contract import Runtime
@@ -83,6 +84,9 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
     done += unmount.unmount_session(record.host, record.name, context, force=request.force)
     if host.unforward(record.name) and forward is not None:
         done.append(f"released port {record.local_port}")
+    for port in record.ports:
+        if host.unforward_port(record.name, port.port):
+            done.append(f"released port {port.local_port}")
     if found.container is not None and runtime.engine:
         done += _end_container(host, record, request, context)
     browser.forget_redirect(record.local_port)
@@ -195,4 +199,4 @@ def _note(record: SessionRecord, request: StopRequest) -> None:
     if request.remove:
         sessions.delete(record)
     else:
-        sessions.save(replace(record, forwarded=False))
+        sessions.save(replace(record, forwarded=False, ports=()))

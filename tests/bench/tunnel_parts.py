@@ -130,6 +130,9 @@ class _Gateway:
     def wait(self, timeout: float) -> tuple[Connection, Target]:
         return cast("Connection", self), self._target
 
+    def doubt(self) -> None:
+        pass
+
 
 def our_forwards(sshd_port: int, key: str, target_port: int, count: int) -> str:
     """Start `count` forwards on one connection; return their ports."""

@@ -64,11 +64,11 @@ def test_list_is_a_line_each(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("listing.reports", [REPORT, gone])
     outcome = jlr("list", "dgx")
     heading, first, second = outcome.stdout.splitlines()
-    columns = ["SESSION", "HOST", "STATE", "KERNELS", "PORT", "GPUS", "IMAGE"]
+    columns = ["SESSION", "HOST", "STATE", "SINCE", "KERNELS", "PORT", "GPUS", "IMAGE"]
     image = "nvcr.io/nvidia/pytorch:24.05-py3"
     assert heading.split() == columns
-    assert first.split() == ["cont1", "dgx", "up", "1", "busy", "8888", "all", image]
-    assert second.split() == ["old", "dgx", "container-gone", "?", "8888", "-", image]
+    assert first.split() == ["cont1", "dgx", "up", "-", "1", "busy", "8888", "all", image]
+    assert second.split() == ["old", "dgx", "container-gone", "-", "?", "8888", "-", image]
     assert heading.index("STATE") == first.index("up") == second.index("container-gone")
     assert workflows.arguments("listing.reports")[1] == "dgx"
 

@@ -35,6 +35,7 @@ class SwitchedGateway:
         self._changed = threading.Condition()
         self._route: tuple[Connection, Target] | None = None
         self.final: JlrError | None = None
+        self.doubts = 0
 
     def up(self, transport: Any, target: Target) -> None:
         with self._changed:
@@ -44,6 +45,9 @@ class SwitchedGateway:
     def down(self) -> None:
         with self._changed:
             self._route = None
+
+    def doubt(self) -> None:
+        self.doubts += 1
 
     def wait(self, timeout: float) -> tuple[Connection, Target]:
         with self._changed:

@@ -1,0 +1,46 @@
+"""What can be told of a link whose host is not reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jlremote.errors import Authentication, JlrError, Unreachable, Usage
+from jlremote.link.client import Link
+from jlremote.link.states import State
+from jlremote.link.status import LinkStatus
+from jlremote.workflow.report import utc
+
+
+@dataclass(frozen=True)
+class Unreached:
+    """Why there is no connection; see `SessionReport`."""
+
+    state: str
+    since: str | None
+    detail: str | None
+
+
+def connected(link: Link) -> LinkStatus:
+    """Return the status of a link once it is connected."""
+    return link.status(connect=True)
+
+
+def status_of(link: Link, ask: Callable[[Link], LinkStatus] = connected) -> LinkStatus | Unreached:
+    """Return the status that a link has when it was asked for it, or why it could not connect."""
+    try:
+        return ask(link)
+    except Authentication as refused:
+        return _unreached(link, State.NEEDS_AUTH, refused)
+    except (Unreachable, Usage) as gone:  # usage: the ssh config may be gone by now
+        return _unreached(link, None, gone)
+
+
+def _unreached(link: Link, state: State | None, why: JlrError) -> Unreached:
+    """Return what the link says of itself; does it still try?"""
+    try:
+        told = link.status()
+    except JlrError:
+        return Unreached(state or State.DOWN, None, why.message)
+    same = state in (None, told.state)
+    return Unreached(state or told.state, utc(told.since) if same else None, why.message)

@@ -1,0 +1,22 @@
+"""Sessions with a light server, and programs that listen beside it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab.containers import Container, ContainerFactory
+from tests.link.conftest import desk, servers
+from tests.link.desk import Desk
+from tests.link.servers import start_inside
+
+__all__ = ["desk", "servers"]
+JUPYTER_PORT = 8888
+
+
+@pytest.fixture
+def inside(desk: Desk, container: ContainerFactory) -> Container:
+    """A container with a session."""
+    made = container("lab/plain")
+    start_inside(made, JUPYTER_PORT)
+    desk.start(made.name, "docker")
+    return made
