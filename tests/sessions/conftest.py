@@ -1,0 +1,40 @@
+"""One session that many tests look at, and none of them ends."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.accounts import Account
+from tests.lab.containers import ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.remote_host import Keys, new_laptop
+from tests.lab.sshd import SSHServer
+from tests.sessions.parts import Session, started
+
+
+@pytest.fixture(scope="session")
+def lasting_laptop(sshd: SSHServer, account: Account, keys: Keys) -> Iterator[Laptop]:
+    """A laptop that lasts as long as the tests."""
+    with new_laptop(sshd, account, keys) as fresh:
+        yield fresh
+
+
+@pytest.fixture(scope="session")
+def session(lasting_laptop: Laptop, engine: Engine) -> Iterator[Session]:
+    """A session in a container that was there before; whoever changes it puts it back."""
+    factory = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
+    here = factory(options=("--workdir", "/project"))
+    here.execute("sh", "-c", "mkdir data models; touch README.md train.py")
+    yield started(lasting_laptop, here)
+    factory.remove_all()
+
+
+@pytest.fixture
+def other_laptop(sshd: SSHServer, account: Account, keys: Keys) -> Iterator[Laptop]:
+    """The same person's second laptop."""
+    with new_laptop(sshd, account, keys) as fresh:
+        yield fresh

@@ -1,0 +1,176 @@
+"""A session as a person has it: what `jlr start --json` said, and Jupyter's own API behind it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+from urllib.request import Request, urlopen
+from uuid import uuid4
+
+from websocket import WebSocket, create_connection
+
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.laptop import Laptop
+from tests.lab.programs import Result, wait_until
+
+# Other work runs on the two cores that a boot of JupyterLab wants for itself.
+START_SECONDS = 150
+SERVER = ("jupyter", "lab", "--allow-root", "--no-browser", "--ServerApp.base_url=/theirs/")
+
+
+def start(laptop: Laptop, host: str, *words: str) -> Result:
+    """Run `jlr start HOST …` without a browser."""
+    return laptop.jlr("start", host, *words, "--no-browser", timeout=START_SECONDS)
+
+
+def started(laptop: Laptop, container: Container | str, *words: str, host: str = "lab") -> Session:
+    """Return the session that `jlr start` makes of a container; it must succeed."""
+    name = container if isinstance(container, str) else container.name
+    result = start(laptop, host, name, *words, "--json")
+    assert result.status == 0, result
+    return Session(laptop, json.loads(result.stdout))
+
+
+def failed(result: Result, status: int, *words: str) -> str:
+    """Check that a command failed as a person can read it, and return its message and hint."""
+    assert result.status == status, result
+    assert result.stdout == "", result
+    assert "/jlremote/" not in result.stderr, f"a traceback of ours: {result}"
+    lines = result.stderr.splitlines()
+    errors = [number for number, line in enumerate(lines) if line.startswith("error: ")]
+    assert len(errors) == 1, result
+    message = "\n".join(lines[errors[0] :])
+    for word in words:
+        assert word in message, result
+    return message
+
+
+def with_a_server(container: ContainerFactory, *options: str) -> Container:
+    """Return a container whose own process is a Jupyter server that answers."""
+    here = container("lab/jupyter", *SERVER, *options)
+    wait_until(
+        lambda: "is running at" in here.engine.try_docker("logs", here.name).stderr,
+        "the start of the container's own server",
+        timeout=90,
+    )
+    return here
+
+
+@dataclass(frozen=True)
+class Session:
+    """A session that runs.
+
+    Attributes:
+        laptop: who started it.
+        report: the object that `jlr start --json` printed.
+    """
+
+    laptop: Laptop
+    report: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The session's name."""
+        return str(self.report["name"])
+
+    @property
+    def url(self) -> str:
+        """What a browser is given."""
+        return str(self.report["url"])
+
+    @property
+    def port(self) -> int:
+        """The local port."""
+        return int(self.report["local_port"])
+
+    @property
+    def base(self) -> str:
+        """`127.0.0.1:PORT` and the server's `base_url`."""
+        parts = urlsplit(self.url)
+        return parts.netloc + parts.path.rpartition("lab")[0]
+
+    @property
+    def token(self) -> str:
+        """Jupyter's token."""
+        return parse_qs(urlsplit(self.url).query)["token"][0]
+
+    def ask(self, path: str, body: Any = None, method: str | None = None) -> Any:
+        """Return the JSON that Jupyter answers to `api/…`, a POST if there is a body."""
+        headers = {"Authorization": f"token {self.token}"}
+        data = None if body is None else json.dumps(body).encode()
+        request = Request(f"http://{self.base}{path}", data, headers, method=method)
+        with urlopen(request, timeout=30) as answer:
+            return json.loads(answer.read() or b"null")
+
+    def born(self) -> str:
+        """Return when the server that answers was started: another time is another server."""
+        return str(self.ask("api/status")["started"])
+
+    @contextmanager
+    def notebook(self, path: str) -> Iterator[Kernel]:
+        """Give a kernel for a notebook of that path, as JupyterLab starts it; end it afterwards."""
+        asked = {"path": path, "name": path, "type": "notebook", "kernel": {"name": "python3"}}
+        opened = self.ask("api/sessions", asked)
+        kernel = str(opened["kernel"]["id"])
+        socket = create_connection(
+            f"ws://{self.base}api/kernels/{kernel}/channels",
+            header=[f"Authorization: token {self.token}"],
+            timeout=60,
+        )
+        try:
+            yield Kernel(self, kernel, socket)
+        finally:
+            socket.close()
+            with suppress(OSError):  # the test may have stopped the server
+                self.ask(f"api/sessions/{opened['id']}", method="DELETE")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel and a websocket to it."""
+
+    session: Session
+    id: str
+    socket: WebSocket
+
+    def send(self, code: str) -> str:
+        """Have code run, without waiting, and return the request's id."""
+        header = {"msg_id": uuid4().hex, "msg_type": "execute_request", "version": "5.3"}
+        content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
+        message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
+        self.socket.send(json.dumps(message | {"channel": "shell"}))
+        return header["msg_id"]
+
+    def run(self, code: str) -> str:
+        """Return what code evaluates to, or prints."""
+        request, output = self.send(code), ""
+        while True:
+            message = json.loads(self.socket.recv())
+            content = message["content"]
+            if message["parent_header"].get("msg_id") != request:
+                continue
+            if message["msg_type"] == "execute_result":
+                output += content["data"]["text/plain"]
+            elif message["msg_type"] == "stream":
+                output += content["text"]
+            elif message["msg_type"] == "error":
+                output += f"{content['ename']}: {content['evalue']}"
+            elif content.get("execution_state") == "idle":
+                return output
+
+    def keep_busy(self) -> None:
+        """Have it run for longer than any test, and wait until the server knows."""
+        self.send("import time; time.sleep(3600)")
+        wait_until(lambda: self.state() == "busy", "the kernel's being busy", timeout=60)
+
+    def interrupt(self) -> None:
+        """Stop what runs in it."""
+        self.session.ask(f"api/kernels/{self.id}/interrupt", {})
+
+    def state(self) -> str:
+        """Return the server's word for what the kernel does."""
+        return str(self.session.ask(f"api/kernels/{self.id}")["execution_state"])

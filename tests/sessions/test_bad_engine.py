@@ -1,0 +1,60 @@
+"""An engine that is missing, stopped or forbidden is told as such, each with its own advice."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from tests.conftest import SSHServerFactory
+from tests.lab.accounts import Account
+from tests.lab.laptop import Laptop
+from tests.lab.programs import SYSTEM_PATH
+from tests.lab.remote_host import Keys
+from tests.sessions.parts import failed, start
+
+
+def add_host(
+    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys, setting: str
+) -> None:
+    """Make a host known as `odd`, whose sessions start with one variable set otherwise."""
+    laptop.add_host("odd", another_sshd(f'SetEnv "{setting}"'), account, key=keys.private)
+
+
+def test_an_engine_that_is_not_installed(
+    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys, tmp_path: Path
+) -> None:
+    add_host(laptop, another_sshd, account, keys, f"PATH={without_docker(tmp_path)}")
+    failed(start(laptop, "odd", "cont1"), 1, "`docker` is not installed", "--runtime none")
+
+
+def without_docker(folder: Path) -> Path:
+    """Return a folder with every program of the machine but docker."""
+    for path in SYSTEM_PATH.split(":"):
+        for program in Path(path).glob("*"):
+            link = folder / program.name
+            if program.name != "docker" and not link.is_symlink():
+                link.symlink_to(program)
+    for parent in (folder, *folder.parents):
+        if parent.owner() == "root" and parent != Path("/tmp") and parent != Path("/"):
+            parent.chmod(0o755)
+    return folder
+
+
+def test_an_engine_that_does_not_run(
+    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys
+) -> None:
+    add_host(laptop, another_sshd, account, keys, "DOCKER_HOST=unix:///run/no-such-engine.sock")
+    failed(start(laptop, "odd", "cont1"), 1, "daemon does not run", "systemctl start docker")
+
+
+def test_an_engine_that_the_user_may_not_use(
+    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys
+) -> None:
+    path = account.home / "root-only.sock"
+    with socket.socket(socket.AF_UNIX) as engine:
+        engine.bind(str(path))
+        engine.listen()
+        path.chmod(0o600)
+        add_host(laptop, another_sshd, account, keys, f"DOCKER_HOST=unix://{path}")
+        failed(start(laptop, "odd", "cont1"), 1, "may not use `docker`", "usermod -aG docker")
+    path.unlink()

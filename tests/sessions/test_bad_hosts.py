@@ -1,0 +1,166 @@
+"""A host that cannot be used is told by its reason, and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.conftest import SSHServerFactory
+from tests.lab.accounts import Account
+from tests.lab.containers import ContainerFactory
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+from tests.lab.remote_host import Keys
+from tests.lab.sshd import SSHServer, free_port
+from tests.sessions.parts import failed, start
+
+
+@contextmanager
+def answering(words: bytes) -> Iterator[int]:
+    """Listen on a port of 127.0.0.1, greet whoever comes and hang up; without words stay silent."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        callers: list[socket.socket] = []
+
+        def greet() -> None:
+            while True:
+                try:
+                    caller, _ = listener.accept()
+                except OSError:
+                    return
+                callers.append(caller)
+                caller.sendall(words)
+                if words:
+                    caller.shutdown(socket.SHUT_WR)
+
+        greeter = threading.Thread(target=greet, daemon=True)
+        greeter.start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+        greeter.join()
+        for caller in callers:
+            caller.close()
+
+
+def add(laptop: Laptop, alias: str, port: int, *lines: str) -> None:
+    """Make a port known as a host, with further lines of its block."""
+    block = (f"Host {alias}", "HostName 127.0.0.1", f"Port {port}", *lines)
+    with laptop.ssh_config.open("a") as config:
+        config.write("\n    ".join(block) + "\n")
+
+
+def nothing_is_left(laptop: Laptop) -> None:
+    """Check that there is no session, no bug report, no process and no socket."""
+    wait_until(lambda: laptop.processes() == [], "the end of the link")
+    assert json.loads(laptop.jlr("list", "--json").stdout) == []
+    assert not list((laptop.folder / "state" / "jlr" / "sessions").iterdir())
+    assert not list((laptop.folder / "state" / "jlr" / "log").glob("bug-*"))
+    assert not list((laptop.folder / "run" / "jlr").glob("*.socket"))
+
+
+@pytest.mark.parametrize(
+    ("host", "status", "words"),
+    [
+        ("no-such-host.invalid", 5, "`no-such-host.invalid` has no address"),
+        ("-oProxyCommand=id", 2, "begins with `-`"),
+        ("two words", 2, "is not a host"),
+        ("two\nlines", 2, "is not a host"),
+        ("", 2, "no host"),
+    ],
+)
+def test_a_name_that_is_no_host_is_told_as_such(
+    laptop: Laptop, host: str, status: int, words: str
+) -> None:
+    failed(laptop.jlr("start", "--no-browser", "--", host, "cont1"), status, words)
+    nothing_is_left(laptop)
+
+
+def test_a_port_where_nobody_listens_is_refused(laptop: Laptop) -> None:
+    add(laptop, "closed", free_port())
+    failed(start(laptop, "closed", "cont1"), 5, "refused the connection")
+    nothing_is_left(laptop)
+
+
+@pytest.mark.parametrize(
+    "words", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x16\x03\x01\x00\xff" * 400, b"220 mail\r\n"]
+)
+def test_something_else_than_ssh_is_told_as_such(laptop: Laptop, words: bytes) -> None:
+    with answering(words) as port:
+        add(laptop, "other", port, "ConnectTimeout 3")
+        failed(start(laptop, "other", "cont1"), 5, "SSH")
+    nothing_is_left(laptop)
+
+
+def test_a_host_that_says_nothing_is_given_up(laptop: Laptop) -> None:
+    with answering(b"") as port:
+        add(laptop, "silent", port, "ConnectTimeout 1")
+        failed(start(laptop, "silent", "cont1"), 5, "did not answer in time")
+    nothing_is_left(laptop)
+
+
+def test_an_unknown_host_key_is_not_accepted_without_a_terminal(
+    laptop: Laptop, sshd: SSHServer, account: Account, keys: Keys
+) -> None:
+    laptop.add_host("unknown", sshd, account, key=keys.private, known=False)
+    laptop.known_hosts.write_text("")
+    failed(start(laptop, "unknown", "cont1"), 4, "key")
+    assert laptop.known_hosts.read_text() == ""
+    nothing_is_left(laptop)
+
+
+def test_a_changed_host_key_is_never_accepted(
+    laptop: Laptop, another_sshd: SSHServerFactory, sshd: SSHServer, account: Account, keys: Keys
+) -> None:
+    other = another_sshd()
+    laptop.add_host("changed", sshd, account, key=keys.private, known=False)
+    laptop.known_hosts.write_text(other.known_hosts(f"[127.0.0.1]:{sshd.port}"))
+    before = laptop.known_hosts.read_text()
+    message = failed(start(laptop, "changed", "cont1"), 4, "changed")
+    assert "known_hosts" in message
+    assert laptop.known_hosts.read_text() == before
+    nothing_is_left(laptop)
+
+
+def test_a_key_that_is_not_accepted_is_told_as_such(
+    laptop: Laptop, sshd: SSHServer, account: Account
+) -> None:
+    laptop.add_host("locked", sshd, account, key=laptop.make_key())
+    failed(start(laptop, "locked", "cont1", "--no-input"), 4, "locked")
+    nothing_is_left(laptop)
+
+
+LONG = "a" * 300
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "-x",
+            "--image",
+            "it's",
+            'say "x"',
+            "a\nb",
+            "$(id)",
+            "`id`",
+            "a b",
+            "",
+            LONG,
+            "naïve",
+            "x",
+        ),
+        *("../x", "a/b", "a;b", "\x1b[31mred"),
+    ],
+    ids=lambda name: ascii(name[:20]),
+)
+def test_a_name_that_no_container_can_have_is_refused_before_the_host_is_asked(
+    lasting_laptop: Laptop, container: ContainerFactory, name: str
+) -> None:
+    words = ("--image", "lab/jupyter", "--no-browser", "--", "lab", name)
+    message = failed(lasting_laptop.jlr("start", *words), 2, "container's name")
+    assert "\x1b" not in message
+    assert len(message) < 600

@@ -1,0 +1,149 @@
+"""A laptop whose disk is full, read-only or holds rubbish: a clear message, and nothing lost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.lab.containers import ContainerFactory
+from tests.lab.laptop import Laptop
+from tests.lab.sshd import free_port
+from tests.sessions.parts import failed, start, started
+
+
+@contextmanager
+def disk(folder: Path, *options: str) -> Iterator[None]:
+    """Mount a small disk at a folder; processes that still use it do not keep it there."""
+    mount("-t", "tmpfs", "-o", ",".join(("size=256k,mode=700", *options)), "jlr-lab", folder)
+    try:
+        yield
+    finally:
+        subprocess.run(("umount", "--lazy", folder), check=True)
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """Let nothing new be written below a folder; files that are open stay so."""
+    mount("--bind", folder, folder)
+    try:
+        mount("-o", "remount,bind,ro", folder)
+        yield
+    finally:
+        subprocess.run(("umount", "--lazy", folder), check=True)
+
+
+@contextmanager
+def full(folder: Path) -> Iterator[None]:
+    """Let nothing more fit on the disk of a folder."""
+    fill(folder)
+    yield
+
+
+def mount(*words: str | Path) -> None:
+    """Run `mount`."""
+    subprocess.run(("mount", *words), check=True)
+
+
+def fill(folder: Path) -> None:
+    """Write until there is no space left."""
+    with (folder / "full").open("wb", 0) as file, suppress(OSError):
+        while file.write(b"x" * 4096):
+            pass
+
+
+def state(laptop: Laptop) -> Path:
+    """Return the laptop's XDG state folder."""
+    return Path(laptop.environment["XDG_STATE_HOME"])
+
+
+def test_a_full_disk_is_told_before_anything_is_made(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    with disk(state(laptop)):
+        fill(state(laptop))
+        answer = start(laptop, "lab", container.name(), "--image", "lab/jupyter")
+        failed(answer, 1, "no space left on device", "free some space")
+        assert laptop.shut_down() == []
+    assert container.remove_all() == []
+
+
+def test_a_read_only_disk_is_told_before_anything_is_made(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    with disk(state(laptop), "ro"):
+        answer = start(laptop, "lab", container.name(), "--image", "lab/jupyter")
+        failed(answer, 1, "read-only file system", "XDG_STATE_HOME")
+        assert laptop.shut_down() == []
+    assert container.remove_all() == []
+
+
+@pytest.mark.parametrize("trouble", [read_only, full])
+def test_a_session_that_runs_is_reached_though_nothing_can_be_written(
+    laptop: Laptop,
+    container: ContainerFactory,
+    trouble: Callable[[Path], AbstractContextManager[None]],
+) -> None:
+    with disk(state(laptop)):
+        session = started(laptop, container())
+        with trouble(state(laptop)):
+            assert laptop.jlr("url").stdout.strip() == session.url
+            [report] = json.loads(laptop.jlr("list", "--json").stdout)
+            assert report["state"] == "up"
+        assert laptop.shut_down() == []
+
+
+def test_files_that_are_no_records_are_named_left_alone_and_break_nothing(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    session = started(laptop, container())
+    folder = state(laptop) / "jlr" / "sessions"
+    [ours] = folder.glob("*.json")
+    whole = json.loads(ours.read_text())
+    rubbish = {
+        "cut.json": ours.read_text()[:40],
+        "typed.json": json.dumps(whole | {"local_port": "8888"}),
+        "later.json": json.dumps(whole | {"format": 99}),
+        "deep.json": "[" * 100_000,
+        "notes.txt": "mine",
+    }
+    for name, text in rubbish.items():
+        (folder / name).write_text(text)
+    listed = laptop.jlr("list")
+    assert listed.status == 0, listed
+    assert session.name in listed.stdout
+    for name in rubbish:
+        assert (name in listed.stderr) == name.endswith(".json"), listed
+        assert (folder / name).read_text() == rubbish[name]
+    assert laptop.jlr("url").stdout.strip() == session.url
+
+
+def test_a_record_that_was_cut_short_is_found_again_by_start(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    session = started(laptop, here)
+    [ours] = (state(laptop) / "jlr" / "sessions").glob("*.json")
+    ours.write_text(ours.read_text()[:40])
+    failed(laptop.jlr("url"), 6, "no sessions")
+    again = started(laptop, here)
+    assert again.born() == session.born()
+    assert laptop.jlr("url").stdout.strip() == again.url
+
+
+def test_a_record_of_an_unknown_runtime_breaks_no_list(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    session = started(laptop, container(), "--port", str(free_port()))
+    [ours] = (state(laptop) / "jlr" / "sessions").glob("*.json")
+    other = {"name": "later", "runtime": "unheard-of", "local_port": free_port()}
+    later = json.loads(ours.read_text()) | other
+    (ours.parent / "lab+later.json").write_text(json.dumps(later))
+    assert laptop.jlr("disconnect", "lab").status == 0
+    listed = laptop.jlr("list", "--json")
+    states = {report["name"]: report["state"] for report in json.loads(listed.stdout)}
+    assert states == {session.name: "up", "later": "down"}, listed

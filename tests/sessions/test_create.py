@@ -1,0 +1,131 @@
+"""A container that is missing is created as it was asked for, or not at all."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+
+from tests.lab.accounts import Account
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+from tests.sessions.parts import failed, start, started
+
+FACTS = """
+import os, pathlib, shutil
+home = pathlib.Path.home()
+(home / "written").write_text("x")
+[
+    os.getuid(), os.getgid(), os.environ["GREETING"], os.getcwd(),
+    shutil.disk_usage("/dev/shm").total >> 20, str(home) != "/",
+]
+"""
+
+
+def test_a_container_is_created_as_it_was_asked_for(
+    laptop: Laptop, container: ContainerFactory, engine: Engine, account: Account
+) -> None:
+    name = container.name()
+    data = account.home / name
+    data.mkdir()
+    (data / "train.csv").write_text("1,2\n")
+    session = started(
+        laptop,
+        name,
+        *("--image", "lab/jupyter", "--volume", f"{data}:/data:ro", "--env", "GREETING=good day"),
+        *("--workdir", "/data", "--user", "12345:12345", "--shm-size", "96m"),
+        *("--gpus", '"device=0,2"'),
+    )
+    assert session.report["gpus"] == "0,2"
+    assert session.report["image"] == "lab/jupyter"
+    assert [file["name"] for file in session.ask("api/contents")["content"]] == ["train.csv"]
+    with session.notebook("asked.ipynb") as kernel:
+        assert kernel.run(FACTS) == "[12345, 12345, 'good day', '/data', 96, True]"
+    labels = json.loads(Container(engine, name).inspect("{{json .Config.Labels}}"))
+    assert labels["org.jlremote.session"] == name
+    assert labels["org.jlremote.created-by"].startswith("jlr/")
+
+
+def test_neither_container_nor_image_names_what_the_host_has(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    there = container("lab/plain").name
+    name = container.name()
+    failed(start(laptop, "lab", name), 6, f"`{name}`", "--image", there, "lab/jupyter:latest")
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "words"),
+    [
+        (("--gpus", '"device=0'), 2, "--gpus"),
+        (("--env", "=x"), 2, "=x"),
+        (("--volume", "relative/folder:/data"), 1, "relative/folder"),
+        (("--volume", "/dev/null/x:/data"), 1, "/dev/null/x"),
+        (("--workdir", "relative"), 1, "relative"),
+        (("--user", "nobody-at-all"), 1, "nobody-at-all"),
+        (("--shm-size", "huge"), 2, "huge"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_options_that_the_engine_refuses_are_told_in_its_words_and_leave_nothing(
+    lasting_laptop: Laptop,
+    container: ContainerFactory,
+    options: tuple[str, ...],
+    status: int,
+    words: str,
+) -> None:
+    name = container.name()
+    answer = start(lasting_laptop, "lab", name, "--image", "lab/jupyter", *options)
+    message = failed(answer, status, words)
+    assert "Run 'docker" not in message, message
+    assert container.remove_all() == []
+
+
+@pytest.mark.parametrize(
+    ("image", "status", "words"),
+    [
+        ("lab/none-of-the-name", 6, "is not on `lab` and cannot be pulled"),
+        ("lab/jupyter:none-such", 6, "`lab/jupyter:none-such`"),
+        ("Upper Case", 2, "cannot be an image's name"),
+        ("a:b:c", 2, "`a:b:c`"),
+        ("--privileged", 2, "`--privileged`"),
+        ("$(id)", 2, "`$(id)`"),
+        ("two\nlines", 2, "cannot be an image's name"),
+    ],
+)
+def test_an_image_that_cannot_be_had_leaves_nothing(
+    lasting_laptop: Laptop, container: ContainerFactory, image: str, status: int, words: str
+) -> None:
+    failed(start(lasting_laptop, "lab", container.name(), f"--image={image}"), status, words)
+    assert container.remove_all() == []
+
+
+def test_a_container_that_start_created_is_removed_when_a_later_step_fails(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    message = failed(
+        start(laptop, "lab", container.name(), "--image", "lab/plain"), 6, "no JupyterLab"
+    )
+    assert "docker exec" not in message, "advice for a container that is gone"
+    assert container.remove_all() == []
+
+
+def test_ctrl_c_in_the_middle_of_a_start_leaves_nothing(
+    laptop: Laptop, container: ContainerFactory, engine: Engine
+) -> None:
+    name = container.name()
+    words = ("--image", "lab/slow", "--env", "LAB_DELAY=600", "--no-browser")
+    with laptop.spawn("start", "lab", name, *words) as starting:
+        pid = f"/tmp/jlr-0/{name}/pid"
+        wait_until(
+            lambda: engine.try_docker("exec", name, "test", "-s", pid).status == 0,
+            "the launch of Jupyter",
+            timeout=60,
+        )
+        starting.send_signal(signal.SIGINT)
+        assert starting.wait(timeout=60) == 130
+    assert container.remove_all() == []
+    assert laptop.jlr("list", "--json").stdout.strip() == "[]"

@@ -1,0 +1,68 @@
+"""A JupyterLab that is missing, broken or slow is told as such, with what to do."""
+
+from __future__ import annotations
+
+from tests.lab.containers import ContainerFactory
+from tests.lab.laptop import Laptop
+from tests.sessions.parts import failed, start, started
+
+
+def test_a_jupyter_that_ends_at_once_is_told_with_its_last_words(
+    lasting_laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container("lab/broken")
+    failed(
+        start(lasting_laptop, "lab", here.name),
+        1,
+        "exit status 1",
+        "ImportError: cannot import name 'contextfilter' from 'jinja2'",
+        f"docker exec -it {here.name} jupyter lab",
+    )
+    said = lasting_laptop.jlr("list", "--json")
+    assert here.name not in said.stdout, said
+
+
+def test_the_second_failure_is_told_by_its_own_words_and_not_those_of_the_first(
+    lasting_laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container("lab/broken")
+    failed(start(lasting_laptop, "lab", here.name), 1, "ImportError")
+    words = "echo 'this time another'; exit 9"
+    here.execute("sh", "-c", f'echo "#!/bin/sh\n{words}" > /opt/broken/bin/jupyter-lab')
+    message = failed(start(lasting_laptop, "lab", here.name), 1, "exit status 9", "another")
+    assert "ImportError" not in message
+
+
+def test_a_jupyter_that_was_mended_starts_after_it_had_failed(
+    lasting_laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container("lab/broken")
+    failed(start(lasting_laptop, "lab", here.name), 1, "ImportError")
+    here.execute("rm", "/opt/broken/bin/jupyter-lab")
+    assert started(lasting_laptop, here).ask("api/status")["kernels"] == 0
+
+
+def test_a_slow_jupyter_is_waited_for(lasting_laptop: Laptop, container: ContainerFactory) -> None:
+    here = container("lab/slow", options=("--env", "LAB_DELAY=4"))
+    assert started(lasting_laptop, here).ask("api/status")["kernels"] == 0
+
+
+def test_a_container_where_nothing_can_be_written_says_so_at_once(
+    lasting_laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container(options=("--read-only",))
+    failed(start(lasting_laptop, "lab", here.name), 1, "no file can be written", "Read-only")
+
+
+def test_a_server_that_was_killed_is_replaced_on_the_same_port(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    first = started(laptop, here)
+    here.execute("sh", "-c", f"kill -9 $(cat /tmp/jlr-0/{here.name}/pid)")
+    listed = laptop.jlr("list")
+    assert "jupyter-dead" in listed.stdout, listed
+    second = started(laptop, here)
+    assert second.port == first.port
+    assert second.token != first.token
+    assert second.ask("api/status")["kernels"] == 0

@@ -1,0 +1,137 @@
+"""The proof: Chromium opens what `jlr start` gave, and a notebook's cell puts its output there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import psutil
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+from tests.sessions.parts import START_SECONDS, Session, started
+
+PICTURES = Path(__file__).parents[2] / "docs"
+# Set to anything to write the picture that README.md shows.
+WANTED = "JLR_PICTURES"
+SECONDS = 90_000  # of playwright's, in milliseconds
+COMPUTATION = """\
+import platform
+print("Python", platform.python_version(), "in", platform.node())
+6 * 7"""
+# A training's losses as everybody draws them, without a library that the image would need.
+PICTURE = """\
+import math, random
+from IPython.display import SVG
+
+random.seed(6 * 7)
+steps = range(0, 620, 4)
+noise = [random.gauss(0, 3 + 20 / (1 + step / 30)) for step in steps]
+training = [150 * math.exp(-step / 130) + 30 + n for step, n in zip(steps, noise)]
+validation = [165 * math.exp(-step / 150) + 44 + 0.02 * max(0, step - 330) for step in steps]
+
+def line(losses, colour, name, y):
+    points = " ".join(f"{50 + x},{225 - loss}" for x, loss in zip(steps, losses))
+    return (f'<polyline fill="none" stroke="{colour}" stroke-width="2.5" points="{points}"/>'
+            f'<text x="500" y="{y}" fill="{colour}" font-family="sans-serif">{name}</text>')
+
+SVG('<svg xmlns="http://www.w3.org/2000/svg" width="525" viewBox="0 0 700 235">'
+    + "".join(f'<path d="M50 {y}h620" stroke="#e6e6ea"/>' for y in range(25, 226, 40))
+    + line(training, "#f37726", "training loss", 48)
+    + line(validation, "#4e79a7", "validation loss", 70) + "</svg>")"""
+
+
+def open_notebook(page: Page, url: str) -> None:
+    """Open JupyterLab and make a notebook through its launcher."""
+    page.goto(url, timeout=SECONDS)
+    card = page.locator('.jp-LauncherCard[data-category="Notebook"]').first
+    card.click(timeout=SECONDS)
+    expect(page.locator(".jp-Notebook .jp-Cell")).to_have_count(1, timeout=SECONDS)
+    # The footer says so once a kernel answers.
+    expect(page.locator("#jp-main-statusbar")).to_contain_text("Idle", timeout=SECONDS)
+
+
+def run_cell(page: Page, code: str) -> None:
+    """Type code into the last cell and run it, which makes another cell below."""
+    cells = page.locator(".jp-Notebook .jp-Cell")
+    count = cells.count()
+    cells.last.locator(".cm-content").click()
+    page.keyboard.insert_text(code)
+    page.keyboard.press("Shift+Enter")
+    expect(cells).to_have_count(count + 1, timeout=SECONDS)
+
+
+def outputs(page: Page) -> str:
+    """Return all output on the page."""
+    return "\n".join(page.locator(".jp-OutputArea-output").all_inner_texts())
+
+
+def take_picture(page: Page) -> None:
+    """Write what the page shows to `docs/`, without what JupyterLab asks a newcomer."""
+    page.get_by_role("button", name="No", exact=True).click(timeout=SECONDS)
+    page.keyboard.press("Control+s")
+    page.locator(".jp-Dialog input").first.fill("training.ipynb")
+    page.get_by_role("button", name="Rename and Save").click(timeout=SECONDS)
+    expect(page.locator(".jp-Dialog, .Toastify__toast")).to_have_count(0, timeout=SECONDS)
+    page.locator('[data-command="filebrowser:refresh"]').first.click(timeout=SECONDS)
+    expect(page.locator(".jp-DirListing")).to_contain_text("training.ipynb", timeout=SECONDS)
+    page.screenshot(path=PICTURES / "jupyterlab.png")
+
+
+def test_a_new_notebook_runs_a_cell_and_its_output_is_on_the_page(
+    session: Session, engine: Engine, chromium: BrowserContext
+) -> None:
+    hostname = Container(engine, session.name).inspect("{{.Config.Hostname}}")
+    page = chromium.new_page()
+    open_notebook(page, session.url)
+    run_cell(page, COMPUTATION)
+    expect(page.locator(".jp-OutputArea-executeResult")).to_have_text(
+        re.compile("42"), timeout=SECONDS
+    )
+    assert f"in {hostname}" in outputs(page)
+    run_cell(page, PICTURE)
+    expect(page.locator(".jp-RenderedSVG")).to_be_visible(timeout=SECONDS)
+    assert "token=" not in page.url, "the token must not stay in the address"
+    if os.environ.get(WANTED):
+        take_picture(page)
+
+
+def test_a_websocket_client_runs_code_in_a_kernel(session: Session) -> None:
+    with session.notebook("websocket.ipynb") as kernel:
+        assert kernel.run("6*7") == "42"
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="`tmux` is not installed")
+def test_the_page_works_on_when_the_terminal_that_ran_start_is_closed(
+    laptop: Laptop, container: ContainerFactory, chromium: BrowserContext
+) -> None:
+    here = container()
+    tmux = ("tmux", "-f", "/dev/null", "-S", str(laptop.folder / "tmux"))
+    words = f"jlr start lab {here.name} --no-browser --json > report; exec cat"
+    laptop.run(*tmux, "new-session", "-d", "-x", "100", "-y", "30", words)
+    report = laptop.folder / "home" / "report"
+    wait_until(
+        lambda: report.exists() and report.read_text().endswith("}\n"),
+        "the start in the terminal",
+        timeout=START_SECONDS,
+    )
+    session = started(laptop, here)
+    assert f'"url": "{session.url}"' in report.read_text()
+    page = chromium.new_page()
+    open_notebook(page, session.url)
+    run_cell(page, "'be' + 'fore'")
+    expect(page.locator(".jp-OutputArea-executeResult")).to_have_text(re.compile("before"))
+    pane = int(laptop.run(*tmux, "list-panes", "-F", "#{pane_pid}").stdout)
+    laptop.run(*tmux, "kill-server")
+    wait_until(lambda: not psutil.pid_exists(pane), "the terminal's end")
+    run_cell(page, "'af' + 'ter'")
+    expect(page.locator(".jp-OutputArea-executeResult").last).to_have_text(
+        re.compile("after"), timeout=SECONDS
+    )
+    assert started(laptop, here).born() == session.born()

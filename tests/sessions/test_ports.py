@@ -1,0 +1,110 @@
+"""The local port: the next one when it is taken, the same one ever after, or exactly the one."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.conftest import SSHServerFactory
+from tests.lab.accounts import Account
+from tests.lab.containers import ContainerFactory
+from tests.lab.laptop import Laptop
+from tests.lab.remote_host import Keys
+from tests.lab.sshd import free_port
+from tests.sessions.parts import failed, start, started
+
+
+@contextmanager
+def held(port: int) -> Iterator[None]:
+    """Listen on a port of 127.0.0.1, as any other program of the laptop."""
+    with socket.create_server(("127.0.0.1", port)):
+        yield
+
+
+def test_a_port_that_is_taken_is_told_with_its_holder_and_the_next_is_kept_from_then_on(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    first = started(laptop, here).port
+    assert laptop.jlr("stop").status == 0
+    with held(first):
+        said = start(laptop, "lab", here.name)
+        assert said.status == 0, said
+        assert f"port {first} is taken by" in said.stderr, said
+        assert f"(process {os.getpid()})" in said.stderr, said
+    second = json.loads(laptop.jlr("status", "--json").stdout)["local_port"]
+    assert second != first
+    assert laptop.jlr("stop").status == 0
+    assert started(laptop, here).port == second
+
+
+def test_an_exact_port_is_used_or_refused(laptop: Laptop, container: ContainerFactory) -> None:
+    here, exact, other = container(), free_port(), free_port()
+    assert started(laptop, here, "--port", str(exact)).port == exact
+    assert started(laptop, here).port == exact
+    with held(other):
+        refused = start(laptop, "lab", here.name, "--port", str(other))
+        failed(refused, 7, f"port {other} is taken by", f"process {os.getpid()}")
+    assert started(laptop, here).port == exact
+    assert started(laptop, here, "--port", str(other)).port == other
+    with held(exact):
+        pass  # released when the session moved
+
+
+def test_an_exact_port_that_is_taken_leaves_nothing_of_a_new_session(
+    lasting_laptop: Laptop, container: ContainerFactory
+) -> None:
+    port = free_port()
+    words = ("--image", "lab/jupyter", "--port", str(port))
+    with held(port):
+        failed(start(lasting_laptop, "lab", container.name(), *words), 7, f"port {port}")
+    assert container.remove_all() == []
+
+
+def test_the_port_of_another_session_is_told_as_such(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    one, two = container(), container()
+    port = started(laptop, one).port
+    refused = start(laptop, "lab", two.name, "--port", str(port))
+    failed(refused, 7, f"port {port} is taken by the session `lab/{one.name}`")
+
+
+def test_sessions_on_one_host_and_on_two_live_side_by_side(
+    laptop: Laptop,
+    container: ContainerFactory,
+    another_sshd: SSHServerFactory,
+    account: Account,
+    keys: Keys,
+) -> None:
+    laptop.add_host("second", another_sshd(), account, key=keys.private)
+    one, two = container(), container()
+    sessions = [
+        started(laptop, one),
+        started(laptop, two),
+        started(laptop, one, host="second"),
+    ]
+    assert len({session.port for session in sessions}) == 3
+    for session in sessions:
+        with session.notebook("side.ipynb") as kernel:
+            assert kernel.run("__import__('os').uname().nodename") in (
+                repr(one.inspect("{{.Config.Hostname}}")),
+                repr(two.inspect("{{.Config.Hostname}}")),
+            )
+    assert sessions[0].born() == sessions[2].born() != sessions[1].born()
+    listed = json.loads(laptop.jlr("list", "--json").stdout)
+    assert [(report["host"], report["name"], report["state"]) for report in listed] == [
+        ("second", one.name, "up"),
+        ("lab", two.name, "up"),
+        ("lab", one.name, "up"),
+    ]
+    assert [r["host"] for r in json.loads(laptop.jlr("list", "second", "--json").stdout)] == [
+        "second"
+    ]
+    failed(laptop.jlr("url", one.name), 2, f"`lab/{one.name}`", f"`second/{one.name}`")
+    assert laptop.jlr("url", f"lab/{one.name}").stdout.strip() == sessions[0].url
+    links = [process for process in laptop.processes() if "jlremote.link" in process.cmdline()]
+    assert len(links) == 2

@@ -1,0 +1,198 @@
+"""A session that runs is attached to, listed, opened and read, and nothing in it is restarted."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import time
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from tests.lab.containers import ContainerFactory
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+from tests.lab.remote_host import Keys
+from tests.lab.sshd import free_port
+from tests.sessions.parts import Session, failed, started
+
+FIELDS = ("name", "host", "container", "runtime", "state", "url", "local_port", "image", "gpus")
+
+
+def test_start_on_a_running_session_restarts_nothing(session: Session) -> None:
+    born = session.born()
+    again = started(session.laptop, session.name)
+    assert again.url == session.url
+    assert again.born() == born
+
+
+def test_start_without_a_name_takes_the_hosts_latest_session(session: Session) -> None:
+    again = session.laptop.jlr("start", "lab", "--no-browser")
+    assert again.stdout.strip() == session.url, again
+
+
+def test_start_json_prints_one_object_and_nothing_else(session: Session) -> None:
+    again = session.laptop.jlr("start", "lab", session.name, "--json", "--no-browser")
+    assert again.stderr == ""
+    report = json.loads(again.stdout)
+    assert set(FIELDS) <= report.keys()
+    assert report["container"] == report["name"] == session.name
+
+
+def test_list_json_is_an_array_with_the_fields_that_scripts_rely_on(session: Session) -> None:
+    listed = session.laptop.jlr("list", "--json")
+    assert listed.stderr == ""
+    [report] = [r for r in json.loads(listed.stdout) if r["name"] == session.name]
+    assert {field: report[field] for field in FIELDS} == {
+        "name": session.name,
+        "host": "lab",
+        "container": session.name,
+        "runtime": "docker",
+        "state": "up",
+        "url": session.url,
+        "local_port": session.port,
+        "image": "lab/jupyter",
+        "gpus": None,
+    }
+
+
+def test_list_of_a_host_without_sessions_is_empty(session: Session) -> None:
+    assert json.loads(session.laptop.jlr("list", "elsewhere", "--json").stdout) == []
+
+
+def test_status_tells_which_kernels_are_busy_and_since_when(session: Session) -> None:
+    with session.notebook("idle.ipynb") as idle, session.notebook("busy.ipynb") as busy:
+        assert idle.run("6 * 7") == "42"
+        busy.keep_busy()
+        wait_until(lambda: idle.state() == "idle", "the kernel's being idle")
+        report = json.loads(session.laptop.jlr("status", session.name, "--json").stdout)
+        kernels = {kernel["notebook"]: kernel for kernel in report["kernels"]}
+        assert kernels["idle.ipynb"]["state"] == "idle"
+        assert kernels["busy.ipynb"]["state"] == "busy"
+        for notebook in ("idle.ipynb", "busy.ipynb"):
+            since = datetime.fromisoformat(kernels[notebook]["last_activity"]).timestamp()
+            assert time.time() - 120 < since <= time.time() + 1
+        shown = session.laptop.jlr("status", session.name).stdout
+        assert re.search(r"^busy\.ipynb +busy +\d+s$", shown, re.MULTILINE), shown
+        assert re.search(r"^idle\.ipynb +idle +\d+s$", shown, re.MULTILINE), shown
+        listed = session.laptop.jlr("list").stdout
+        line = rf"^{session.name} +lab +up +1 busy +{session.port}"
+        assert re.search(line, listed, re.MULTILINE), listed
+        busy.interrupt()
+
+
+def test_url_prints_the_url_and_nothing_else(session: Session) -> None:
+    printed = session.laptop.jlr("url", session.name)
+    assert (printed.stdout, printed.stderr) == (session.url + "\n", "")
+
+
+@pytest.mark.parametrize("selected", [True, False])
+def test_open_leads_to_a_path_in_jupyterlab(session: Session, selected: bool) -> None:
+    before = len(session.laptop.opened())
+    words = (session.name,) if selected else ()
+    opened = session.laptop.jlr("open", *words, "my work/train #1.ipynb")
+    assert "/lab/tree/my%20work/train%20%231.ipynb?token=" in opened.stdout, opened
+    wait_until(lambda: len(session.laptop.opened()) > before, "the browser's start")
+    redirect = Path(unquote(urlsplit(session.laptop.opened()[-1]).path))
+    assert "/lab/tree/my%20work/train%20%231.ipynb?" in redirect.read_text()
+
+
+def test_start_with_a_notebook_leads_to_it(session: Session) -> None:
+    words = ("--notebook", "work/a.ipynb", "--no-browser")
+    opened = session.laptop.jlr("start", "lab", session.name, *words)
+    assert "/lab/tree/work/a.ipynb?token=" in opened.stdout, opened
+
+
+def test_logs_show_what_the_server_said_and_no_token(session: Session) -> None:
+    said = session.laptop.jlr("logs", session.name, "--tail", "1000")
+    assert f"http://127.0.0.1:8888/{session.name}/lab" in said.stdout, said
+    assert session.token not in said.stdout
+    last = session.laptop.jlr("logs", session.name, "--tail", "1").stdout
+    assert said.stdout.endswith(last)
+    assert len(last.splitlines()) == 1
+
+
+def test_logs_are_free_of_control_characters(session: Session) -> None:
+    with session.notebook("loud.ipynb") as kernel:
+        log = f"/tmp/jlr-0/{session.name}/jupyter.log"
+        kernel.run(f"open({log!r}, 'a').write('\\x1b]0;title\\x07\\x1b[2Jplain\\n')")
+    said = session.laptop.jlr("logs", session.name, "--tail", "20").stdout
+    assert "plain" in said
+    assert "\x1b" not in said
+    assert "title" not in said
+
+
+def test_a_session_that_does_not_exist_is_told_as_such(session: Session) -> None:
+    for words in (("url", "none-such"), ("status", "none-such"), ("logs", "none-such")):
+        failed(session.laptop.jlr(*words), 6, "`none-such`", "jlr list")
+
+
+def test_a_dry_run_shows_what_would_be_run_and_changes_nothing(
+    session: Session, container: ContainerFactory
+) -> None:
+    name = container.name()
+    words = ("--image", "lab/jupyter", "--gpus", "all", "--dry-run")
+    planned = session.laptop.jlr("start", "lab", name, *words)
+    assert planned.status == 0, planned
+    lines = planned.stdout.splitlines()
+    assert lines[0].startswith("docker create "), planned
+    assert "--gpus=all" in lines[0]
+    assert lines[1] == f"docker start {name}"
+    assert lines[2].startswith("docker exec --detach "), planned
+    assert container.remove_all() == []
+    assert name not in session.laptop.jlr("list", "--json").stdout
+
+
+def test_a_second_laptop_reuses_the_server_that_runs(
+    session: Session, other_laptop: Laptop, keys: Keys
+) -> None:
+    other = started(other_laptop, session.name)
+    assert other.born() == session.born()
+    assert other.token == session.token
+    with session.notebook("shared.ipynb"):
+        status = json.loads(other_laptop.jlr("status", "--json").stdout)
+        assert "shared.ipynb" in [kernel["notebook"] for kernel in status["kernels"]]
+
+
+def test_a_link_that_was_killed_is_started_again_with_its_sessions(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    one = started(laptop, container(), "--port", str(free_port()))
+    two = started(laptop, container(), "--port", str(free_port()))
+    for process in laptop.processes():
+        process.kill()
+    listed = json.loads(laptop.jlr("list", "--json").stdout)
+    assert [(report["url"], report["state"]) for report in listed] == [
+        (two.url, "up"),
+        (one.url, "up"),
+    ]
+    assert one.ask("api/status")["kernels"] == two.ask("api/status")["kernels"] == 0
+
+
+def test_a_port_that_was_lost_with_the_link_is_told_and_taken_again_once_it_is_free(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    session = started(laptop, container(), "--port", str(free_port()))
+    assert laptop.jlr("disconnect", "lab").status == 0
+    with socket.create_server(("127.0.0.1", session.port)):
+        [report] = json.loads(laptop.jlr("list", "--json").stdout)
+        assert report["state"] == "down", report
+        assert f"port {session.port} is taken by" in report["detail"]
+        failed(laptop.jlr("url"), 7, f"port {session.port} is taken by")
+    assert laptop.jlr("url").stdout.strip() == session.url
+
+
+def test_a_container_that_was_removed_by_hand_is_told_as_such(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    started(laptop, here)
+    container.remove_all()
+    [report] = json.loads(laptop.jlr("list", "--json").stdout)
+    assert report["state"] == "container-gone", report
+    assert report["url"] is None
+    assert "is gone" in report["detail"]
+    assert laptop.jlr("stop").status == 0

@@ -1,0 +1,157 @@
+"""Stopping goes in layers, never over running work unless it is forced, and twice is fine."""
+
+from __future__ import annotations
+
+import socket
+
+from tests.lab.containers import ContainerFactory
+from tests.lab.laptop import Laptop
+from tests.sessions.parts import failed, start, started, with_a_server
+
+
+def is_free(port: int) -> bool:
+    """Return whether nobody listens on a port of 127.0.0.1."""
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_stop_ends_jupyter_and_its_kernels_and_leaves_the_container(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    session = started(laptop, here)
+    with session.notebook("idle.ipynb") as kernel:
+        kernel.run("1")
+        stopped = laptop.jlr("stop")
+        assert stopped.status == 0, stopped
+        assert "stopped JupyterLab" in stopped.stdout
+        assert f"released port {session.port}" in stopped.stdout
+    assert here.running
+    processes = here.engine.docker("top", here.name, "-eo", "pid,args").splitlines()[1:]
+    assert all("sleep infinity" in line for line in processes), processes
+    assert is_free(session.port)
+    assert "jpserver" not in here.execute("sh", "-c", f"ls -R /tmp/jlr-0/{here.name}")
+
+
+def test_stopping_twice_is_fine(laptop: Laptop, container: ContainerFactory) -> None:
+    started(laptop, container())
+    assert laptop.jlr("stop").status == 0
+    again = laptop.jlr("stop")
+    assert again.status == 0, again
+    assert "stopped before" in again.stdout
+
+
+def test_a_session_that_was_stopped_is_told_as_such_and_starts_anew(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    first = started(laptop, here)
+    assert laptop.jlr("stop").status == 0
+    assert "stopped" in laptop.jlr("status").stdout
+    assert laptop.jlr("list", "--json").stdout.strip() == "[]"
+    failed(laptop.jlr("url", here.name), 6, "does not run", f"jlr start lab {here.name}")
+    second = started(laptop, here)
+    assert second.port == first.port
+    assert second.token != first.token
+
+
+def test_a_busy_kernel_is_named_and_not_stopped_unless_forced(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    session = started(laptop, here)
+    with session.notebook("train/model.ipynb") as kernel:
+        kernel.keep_busy()
+        for words in ((), ("--container",), ("--remove",), ("--all",)):
+            failed(laptop.jlr("stop", *words), 7, "`train/model.ipynb`", "--force")
+        assert kernel.state() == "busy"
+        assert here.running
+        forced = laptop.jlr("stop", "--force")
+        assert forced.status == 0, forced
+    assert is_free(session.port)
+    assert here.running
+
+
+def test_stop_container_stops_it_and_start_starts_it_again(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    started(laptop, here)
+    stopped = laptop.jlr("stop", "--container")
+    assert "stopped the container" in stopped.stdout, stopped
+    assert not here.running
+    assert laptop.jlr("stop", "--container").status == 0
+    assert started(laptop, here).ask("api/status")["kernels"] == 0
+
+
+def test_stop_remove_deletes_the_container_and_forgets_the_session(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    started(laptop, here)
+    stopped = laptop.jlr("stop", "--remove")
+    assert "removed the container" in stopped.stdout, stopped
+    assert container.remove_all() == []
+    failed(laptop.jlr("stop", here.name), 6, f"`{here.name}`")
+    failed(start(laptop, "lab", here.name), 6, "no container")
+
+
+def test_stop_all_stops_every_session_but_those_that_are_busy(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    idle, busy = started(laptop, container()), started(laptop, container())
+    with busy.notebook("long.ipynb") as kernel:
+        kernel.keep_busy()
+        refused = laptop.jlr("stop", "--all")
+        assert refused.status == 7, refused
+        assert "`long.ipynb`" in refused.stderr
+        assert is_free(idle.port)
+        assert kernel.state() == "busy"
+        assert laptop.jlr("stop", "--all", "--force").status == 0
+    assert is_free(busy.port)
+    assert laptop.jlr("stop", "--all").status == 0
+
+
+def test_a_server_that_does_not_answer_is_stopped_only_by_force(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    session = started(laptop, here)
+    here.execute("sh", "-c", f"kill -STOP $(cat /tmp/jlr-0/{here.name}/pid)")
+    failed(laptop.jlr("stop"), 7, "does not tell whether kernels run", "--force")
+    stopped = laptop.jlr("stop", "--force", timeout=120)
+    assert stopped.status == 0, stopped
+    assert is_free(session.port)
+    assert "jupyter-lab" not in here.engine.docker("top", here.name, "-eo", "pid,args")
+
+
+def test_work_of_another_laptop_is_not_stopped_either(
+    laptop: Laptop, other_laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    started(laptop, here)
+    assert laptop.jlr("stop").status == 0
+    theirs = started(other_laptop, here)
+    with theirs.notebook("theirs.ipynb") as kernel:
+        kernel.keep_busy()
+        failed(laptop.jlr("stop", here.name), 7, "`theirs.ipynb`")
+        failed(laptop.jlr("stop", here.name, "--remove"), 7, "`theirs.ipynb`")
+        assert kernel.state() == "busy"
+    assert laptop.jlr("status", here.name).stdout.count("stopped") == 1
+
+
+def test_a_containers_own_busy_server_keeps_the_container(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = with_a_server(container, "--ip=0.0.0.0")
+    session = started(laptop, here)
+    with session.notebook("theirs.ipynb") as kernel:
+        kernel.keep_busy()
+        assert "left Jupyter running" in laptop.jlr("stop").stdout
+        failed(laptop.jlr("stop", here.name, "--container"), 7, "`theirs.ipynb`")
+        assert here.running
+        again = started(laptop, here)
+        assert again.ask(f"api/kernels/{kernel.id}")["execution_state"] == "busy"
