@@ -65,10 +65,11 @@ def _framed_step(name: str, text: str, marker: str) -> str:
 def announced(script: str, marker: str) -> str:
     """Return a script for streaming: what comes before the marker, on either stream, is noise.
 
-    The braces let the shell read all of it before it runs any, as what it runs may read stdin.
+    The braces let the shell read all of it before it runs any, as what it runs may read stdin; and
+    what is left there is never taken for more of the script.
     """
     announce = f"printf '%s\\n' '{marker}'"
-    return f"{{\n{announce}; {announce} >&2\n{script}\n}}\n"
+    return f"{{\n{announce}; {announce} >&2\n{script}\nexit\n}}\n"
 
 
 def until_hang_up(command: str) -> str:

@@ -50,6 +50,13 @@ def test_a_script_that_reads_nothing_ends_all_the_same(desk: Desk) -> None:
         assert output.status == 4
 
 
+def test_what_a_script_leaves_unread_is_not_run(desk: Desk) -> None:
+    pieces = [b"echo injected\n", b"exit 3\n"]
+    with desk.link().stream("echo mine", pieces) as output:
+        assert "".join(output) == "mine\n"
+        assert output.status == 0
+
+
 def test_what_making_a_piece_raises_ends_the_script(desk: Desk) -> None:
     def pieces() -> Iterator[bytes]:
         yield b"begun\n"
