@@ -43,8 +43,8 @@ class Claim:
     """A device that jlr has given away and that is kept for its owner, computing or not.
 
     Attributes:
-        kind: `container` for one that runs, `session` for a Jupyter without one, `start` for a
-            start under way.
+        kind: `container` for one that runs, `session` where only a lease tells of it, `start` for
+            a start under way.
         name: the container's or session's name.
         user: who started it.
         since: seconds since the epoch by the host's clock.

@@ -8,7 +8,7 @@ owner, whom nobody can forge, for whom.
 Everybody makes their own, then looks at all others, and lets go of their own if another one holds
 the same device. Of two, the later one sees the earlier one's, so never do both keep theirs. What
 a crash has left, or somebody else must not delete, simply holds nothing any more: a lease counts
-for some minutes, or while the process that it names lives and is its owner's.
+for some minutes, or while the process that it names lives.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ for link in {FOLDER}/*+*; do
     pid=${{target%:*}}; pid=${{pid##*:}}
     case $pid in ''|0|*[!0-9]*) pid=none;; esac
     say lease "${{link##*/}}" "$(stat -c '%U %Y' "$link")" "$target" \\
-      "$(stat -c %U "/proc/$pid")" "$(clean <"/proc/$pid/stat")"
+      "$(clean <"/proc/$pid/stat")"
   done"""
 
 _ENTER = f"""\
@@ -102,13 +102,36 @@ def make(lease: Lease, dead: Iterable[str]) -> str:
 
 def keep(lease: Lease, pid: int, process_start: str) -> str:
     """Return the script that lets a lease last as long as a process, told by pid and start."""
-    target = shlex.quote(lease.target(pid, process_start))
-    moves = "".join(
-        f"ln -s {target} {shlex.quote('new-' + name)} &&"
-        f" mv -f {shlex.quote('new-' + name)} {shlex.quote(name)}\n"
-        for name in lease.names
+    return f"{_ENTER}target={shlex.quote(lease.target(pid, process_start))}\n{_renew(lease)}"
+
+
+def keep_for(lease: Lease, pid_argv: Iterable[str]) -> str:
+    """Return the step that lets a lease last as long as a container, if the step before made one.
+
+    The container's label says the same, but only to those who may ask its engine. Where its
+    process cannot be seen the label has to do.
+
+    Args:
+        lease: on its devices.
+        pid_argv: the command that prints the pid of its first process.
+    """
+    return f"""\
+{_ENTER}[ "$status" = 0 ] && pid=$({shlex.join(pid_argv)}) && process=$(cat "/proc/$pid/stat") || {{
+{_delete(lease.names)}exit; }}
+set -- ${{process##*) }}; shift 19
+target={shlex.quote(lease.target().removesuffix("0:0"))}$pid:$1
+{_renew(lease)}"""
+
+
+def _renew(lease: Lease) -> str:
+    """Put links to `$target` in the place of a lease's, each in one step.
+
+    Without `-T` a folder of the old target's name would be moved into.
+    """
+    return "".join(
+        f'ln -s "$target" {new} && {{ mv -fT {new} {old} || mv -f {new} {old}; }}\n'
+        for new, old in ((shlex.quote(f"new-{name}"), shlex.quote(name)) for name in lease.names)
     )
-    return f"{_ENTER}{moves}"
 
 
 def release(lease: Lease) -> str:
@@ -123,9 +146,9 @@ def _delete(names: Iterable[str]) -> str:
 
 def found(fields: Sequence[str], now: float, boot: str) -> Found | None:
     """Return a lease out of the fields that `LIST` printed; `None` for what is none."""
-    if len(fields) != 5:
+    if len(fields) != 4:
         return None
-    name, owner_and_time, target, process_owner, process = fields
+    name, owner_and_time, target, process = fields
     owner, _, changed = owner_and_time.rpartition(" ")
     parts = target.split(":")
     uuid, plus, _ = name.rpartition("+")
@@ -133,7 +156,7 @@ def found(fields: Sequence[str], now: float, boot: str) -> Found | None:
         return None
     _, session, of_boot, _, start = parts
     since = float(changed)
-    alive = process_owner == owner and process.rpartition(")")[2].split()[19:20] == [start]
+    alive = process.rpartition(")")[2].split()[19:20] == [start]
     fresh = -_AHEAD_SECONDS <= now - since <= LEASE_SECONDS
     settled = start != "0"
     holds = of_boot == boot and (alive if settled else fresh)

@@ -79,7 +79,8 @@ class _Reading:
         for lease in (lease for lease in listed if lease and lease.holds):
             kind: Literal["session", "start"] = "session" if lease.settled else "start"
             claim = Claim(kind, lease.session, lease.owner, lease.since, lease.name)
-            kept[lease.uuid].append(claim)
+            if lease.session not in {known.name for known in kept[lease.uuid]}:
+                kept[lease.uuid].append(claim)
         own = [lease for lease in listed if lease and lease.owner == self.user]
         return Inventory(
             gpus=tuple(_with_claims(gpu, kept) for gpu in gpus),

@@ -51,6 +51,11 @@ def inspect_argv(name: str) -> Argv:
     return ("docker", "container", "inspect", name)
 
 
+def pid_argv(name: str) -> Argv:
+    """Return the command that prints the pid on the host of a container's first process."""
+    return ("docker", "container", "inspect", "--format={{.State.Pid}}", name)
+
+
 def start_argv(name: str) -> Argv:
     """Return the command that starts a container."""
     return ("docker", "start", name)

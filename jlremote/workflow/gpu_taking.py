@@ -21,6 +21,7 @@ from jlremote.gpus.words import everybody
 from jlremote.host.script import command_line
 from jlremote.host.shell import Host, run_script
 from jlremote.jupyter.server import Server
+from jlremote.runtimes import docker_commands as docker
 from jlremote.runtimes.contract import Container
 from jlremote.workflow.gpus import ASK_SECONDS, ask
 from jlremote.workflow.requests import StartRequest
@@ -51,10 +52,11 @@ class Taken:
     labels: Mapping[str, str] = field(default_factory=dict)
     lease: Lease | None = None
 
-    @property
-    def give_back(self) -> dict[str, str]:
-        """The steps that end the lease."""
-        return {} if self.lease is None else {"lease": leases.release(self.lease)}
+    def keep_for(self, container: str) -> dict[str, str]:
+        """Return the step after the one that starts a container, which holds them from then on."""
+        if self.lease is None:
+            return {}
+        return {"lease": leases.keep_for(self.lease, docker.pid_argv(container))}
 
 
 def take(start: Undertaking) -> Taken:
@@ -147,7 +149,7 @@ def exports(taken: Taken) -> str:
 
 def _as_asked(start: Undertaking, asked: Wanted) -> Taken:
     if asked.kind == "all":
-        with suppress(CannotAsk):
+        with suppress(JlrError):
             found = ask(start.host)
             if busy := [device for device in found.devices if device.in_use]:
                 users = everybody(busy, found.now)

@@ -35,7 +35,8 @@ def ensure(start: Undertaking, found: Survey) -> Container:
         start.context.progress.note(
             f"`{container.name}` exists already, of the image {container.image}: kept as it is"
         )
-    gpu_taking.explain_unchanged(start, container.gpus)
+    if start.runtime.engine:
+        gpu_taking.explain_unchanged(start, container.gpus)
     return container if container.running else _start(start, container)
 
 
@@ -83,7 +84,7 @@ def _created(start: Undertaking, image: str) -> Container | None:
     """Create and start a container in one round trip; `None` if the image is not on the host.
 
     What was created and cannot start (no such GPU, a port taken) is removed again at once. Its
-    GPUs are leased until it runs, for then it holds them itself.
+    GPUs are leased, at first for the start and then for as long as it runs.
     """
     gpus = gpu_taking.take(start)
     spec = _spec(start.request, start.name, image, gpus)
@@ -93,7 +94,7 @@ def _created(start: Undertaking, image: str) -> Container | None:
         f"{command_line(begin)} >/dev/null || {{ {command_line(remove)} >/dev/null; exit 126; }}\n"
         f"{command_line(docker.inspect_argv(spec.name))}"
     )
-    done = start.host.run({"create": create} | gpus.give_back)["create"]
+    done = start.host.run({"create": create} | gpus.keep_for(start.name))["create"]
     if done.status == 0:
         start.undo.callback(_remove, start)
         return start.runtime.read(spec.name, {"container": done})
@@ -114,7 +115,7 @@ def _start(start: Undertaking, container: Container) -> Container:
     with start.context.progress.step(f"Start {name}"):
         gpus = gpu_taking.take_again(start, container)
         script = f"{command_line(begin)} >/dev/null && {command_line(inspect)}"
-        done = start.host.run({"start": script} | gpus.give_back)["start"]
+        done = start.host.run({"start": script} | gpus.keep_for(start.name))["start"]
     started = start.runtime.read(name, {"container": done}) if done.status == 0 else None
     if started is None or not started.running:
         raise _does_not_start(name, done)

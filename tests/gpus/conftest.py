@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,12 +52,6 @@ def gpu_host(gpu_server: tuple[SSHServer, Path]) -> Iterator[GpuHost]:
     gpus.remove()
 
 
-@contextmanager
-def person(host: GpuHost, keys: Keys, account: Account) -> Iterator[Laptop]:
-    with new_laptop(host.server, account, keys) as laptop:
-        yield laptop
-
-
 @pytest.fixture
 def ada(gpu_host: GpuHost, account: Account, keys: Keys) -> Iterator[Laptop]:
     """A person's laptop; the host is `lab`."""
@@ -76,6 +70,19 @@ def other_account(engine: Engine) -> Iterator[Account]:
 def bert(gpu_host: GpuHost, other_account: Account, keys: Keys) -> Iterator[Laptop]:
     """Another person's laptop."""
     with new_laptop(gpu_host.server, other_account, keys) as laptop:
+        yield laptop
+
+
+@pytest.fixture
+def without_engine(
+    gpu_host: GpuHost, other_account: Account, keys: Keys, engine: Engine
+) -> Iterator[Laptop]:
+    """The laptop of a person for whom the host's engine is not there."""
+    environment = f'SetEnv "PATH={gpu_host.programs}:{SYSTEM_PATH}" "DOCKER_HOST=unix:///none"'
+    with (
+        running_sshd(engine, keys, environment) as server,
+        new_laptop(server, other_account, keys) as laptop,
+    ):
         yield laptop
 
 

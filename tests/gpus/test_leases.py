@@ -79,18 +79,49 @@ def test_a_settled_lease_lasts_as_long_as_its_process(shared: Path) -> None:
     assert len(listed(shared)) == 1
 
 
+def test_a_lease_goes_over_to_the_container_that_the_step_before_has_started(shared: Path) -> None:
+    lease = here("cont1", UUID, uuid(1))
+    run(leases.make(lease, ()), shared)
+    with psutil.Popen(["sleep", "600"]) as process:
+        script = leases.keep_for(lease, ("echo", str(process.pid)))
+        assert run(f"status=0\n{script}", shared).returncode == 0
+        claims = [claim for device in found(shared).devices for claim in device.claims]
+        assert [(claim.kind, claim.name) for claim in claims] == [("session", "cont1")] * 2
+        process.kill()
+    assert not found(shared).devices[0].in_use
+
+
+@pytest.mark.parametrize(
+    ("status", "pid"), [("126", ("echo", "1")), ("0", ("false",)), ("0", ("echo", "0"))]
+)
+def test_a_lease_ends_when_no_container_was_started(
+    shared: Path, status: str, pid: tuple[str, ...]
+) -> None:
+    lease = here("cont1", UUID)
+    run(leases.make(lease, ()), shared)
+    run(f"status={status}\n{leases.keep_for(lease, pid)}", shared)
+    assert listed(shared) == []
+
+
+def test_a_folder_that_is_called_like_a_lease_is_not_moved_into(shared: Path) -> None:
+    lease = here("cont1", UUID)
+    run(leases.make(lease, ()), shared)
+    trap = shared / "jlr-gpus" / lease.target()
+    trap.mkdir()
+    run(leases.keep(lease, 1, "7"), shared)
+    assert list(trap.iterdir()) == []
+    assert str((shared / "jlr-gpus" / lease.names[0]).readlink()).endswith(":1:7")
+
+
 def entry(age: float = 0, **changes: str) -> str:
     facts = {
         "name": f"{UUID}+a1b2",
         "owner": "eve",
         "target": f"jlr:cont1:{BOOT}:0:0",
-        "process_owner": "",
         "process": "",
     } | changes
     owner = f"{facts['owner']} {NOW - int(age)}"
-    return record(
-        "lease", facts["name"], owner, facts["target"], facts["process_owner"], facts["process"]
-    )
+    return record("lease", facts["name"], owner, facts["target"], facts["process"])
 
 
 STAT = "77 (x) S " + " ".join(str(n) for n in range(1, 40))
@@ -104,9 +135,9 @@ STAT = "77 (x) S " + " ".join(str(n) for n in range(1, 40))
         (entry(age=301), False),
         (entry(age=-3600), False),  # its owner may set its time to any
         (entry(target="jlr:cont1:another-boot:0:0"), False),
-        (entry(target=f"jlr:cont1:{BOOT}:77:19", process_owner="eve", process=STAT), True),
-        (entry(target=f"jlr:cont1:{BOOT}:77:18", process_owner="eve", process=STAT), False),
-        (entry(target=f"jlr:cont1:{BOOT}:77:19", process_owner="root", process=STAT), False),
+        (entry(target=f"jlr:cont1:{BOOT}:77:19", process=STAT), True),
+        (entry(target=f"jlr:cont1:{BOOT}:77:18", process=STAT), False),
+        (entry(age=10**6, target=f"jlr:cont1:{BOOT}:77:19", process=STAT), True),
         (entry(target=f"jlr:cont1:{BOOT}:77:19"), False),
         (entry(target="/etc/passwd"), False),
         (entry(target="a:b:c:d:e"), False),

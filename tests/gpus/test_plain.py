@@ -58,12 +58,12 @@ def wait_for_url(running: subprocess.Popen[str]) -> None:
 
 
 def start(laptop: Laptop, name: str, *words: str) -> Result:
-    python = ("--runtime", "none", "--python", sys.executable, "--no-browser", "--json")
+    python = ("--runtime", "none", "--python", sys.executable, "--no-browser")
     return laptop.jlr("start", "demo", name, *python, *words, timeout=START_SECONDS)
 
 
 def started(laptop: Laptop, name: str, *words: str) -> Session:
-    answer = start(laptop, name, *words)
+    answer = start(laptop, name, "--json", *words)
     assert answer.status == 0, answer
     return Session(laptop, json.loads(answer.stdout))
 
@@ -83,11 +83,13 @@ def test_a_gpu_is_its_sessions_until_the_server_ends(demo: Laptop, gpus: Gpus) -
     assert (kept["kind"], kept["name"], kept["user"]) == ("session", "mine", getpass.getuser())
     failed(start(demo, "other", "--gpus", "device=0"), 7, "kept for", "session `mine` since")
     failed(start(demo, "other", "--gpus", "auto:2"), 7, "2 GPUs were asked for, and 1 of 2")
-    again = start(demo, "mine", "--gpus", "auto")
-    assert json.loads(again.stdout)["gpus"] == "0"
+    assert "keeps them" not in start(demo, "mine", "--gpus", "auto").stderr
+    assert "with GPUs `0`, and keeps them" in start(demo, "mine", "--gpus", "none").stderr
     assert demo.jlr("stop", "mine").status == 0
     assert [gpu["state"] for gpu in asked(demo)] == ["free", "free"]
-    assert started(demo, "other", "--gpus", "0,1").report["gpus"] == "0,1"
+    new = start(demo, "other", "--gpus", "0,1")
+    assert new.status == 0, new
+    assert "keeps them" not in new.stderr, new
     stale = [path.name for path in Path(FOLDER).iterdir() if path.name.startswith(gpus.uuids[0])]
     assert len(stale) == 1, "the dead lease was not cleared away"
 
@@ -103,7 +105,7 @@ def test_what_only_an_engine_understands_is_refused(demo: Laptop) -> None:
 
 
 def test_the_plan_shows_the_variable_and_takes_nothing(demo: Laptop, gpus: Gpus) -> None:
-    plan = start(demo, "mine", "--gpus", "auto", "--dry-run")
+    plan = start(demo, "mine", "--gpus", "auto", "--dry-run", "--json")
     [command] = json.loads(plan.stdout)["commands"]
     assert f"export CUDA_VISIBLE_DEVICES={gpus.uuids[0]}" in command
     assert asked(demo)[0]["state"] == "free"
