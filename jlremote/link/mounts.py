@@ -76,7 +76,7 @@ class Mounts:
         self._streams.stop()
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return all mounts for `status`: name, whether sshfs is connected, and why it is not."""
+        """Return all mounts for `status`: name, whether sshfs has SFTP, and why it was refused."""
         with self._lock:
             failures = dict(self._failures)
         return [
@@ -91,8 +91,7 @@ class Mounts:
             return
         try:
             connection = self._connections.wait(self._patience())
-        except JlrError as error:
-            self._failed(name, error.message)
+        except JlrError:  # the link's own state tells why
             local.close()
             return
         self._away_since = None

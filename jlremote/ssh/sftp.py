@@ -30,7 +30,6 @@ class SftpStreams:
     def __init__(self) -> None:
         self._loop = Loop()
         self._thread = threading.Thread(target=self._loop.run, name="sftp", daemon=True)
-        self._thread.start()
 
     def open(self, connection: Connection, local: Any, ended: Ended) -> SftpStream:
         """Join `local`, a connected stream socket, with a new SFTP server on the host.
@@ -40,12 +39,15 @@ class SftpStreams:
             local: sshfs's socket; closed when the stream ends.
             ended: told once when the stream is over, with the reason if the host refused it.
         """
+        if self._thread.ident is None:  # most links have no mounts
+            self._thread.start()
         return SftpStream(connection, local, self._loop, ended)
 
     def stop(self) -> None:
         """End the thread; streams are closed by those who opened them."""
         self._loop.stop()
-        self._thread.join(_STOP_SECONDS)
+        if self._thread.ident is not None:
+            self._thread.join(_STOP_SECONDS)
         if not self._thread.is_alive():
             self._loop.close()
 

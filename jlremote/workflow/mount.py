@@ -158,10 +158,17 @@ def _mount(
     mounting = sshfs.Mounting(
         record.name, link.mount_door, record.host, record.remote, record.local, record.read_only
     )
+    undo.callback(_take_back, record, system)
     command = sshfs.argv(program, mounting, system.options)
     complaint = sshfs.start(command, sshfs.environment(mounting))
     if complaint is not None or not mounted.is_mounted(record, system):
         raise _failed(record, link, complaint)
+
+
+def _take_back(record: MountRecord, system: System) -> None:
+    """Unmount what was mounted just as we were interrupted."""
+    if mounted.is_mounted(record, system):
+        system.unmount(record.local, lazily=True)
 
 
 def _prepare(local: str, *, nonempty: bool) -> bool:

@@ -87,5 +87,6 @@ def _state(record: MountRecord, system: System, link: LinkStatus | None) -> tupl
     held = link.mount(record.name)
     if held is None:
         return State.DOWN, f"the link does not know it; {again}"
-    # What failed last may be long ago: sshfs connects only when a program asks for something.
-    return (State.UP, None) if held.connected or not held.failure else (State.DOWN, held.failure)
+    if held.failure is not None and not held.connected:
+        return State.DOWN, f"the host refuses it: {held.failure}"
+    return State.UP, None

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.lab.laptop import Laptop
-from tests.mounts.parts import Desk, LoginCounter, attempt, own
+from tests.lab.remote_host import Keys
+from tests.lab.sshd import SSHServer
+from tests.mounts.parts import Desk, LoginCounter, attempt, own, remember_session
 
 MEGABYTES = int(os.environ.get("JLR_TEST_MOUNT_MB", "256"))
 
@@ -223,6 +225,27 @@ def test_one_login_serves_commands_and_mounts(desk: Desk, logins: LoginCounter) 
     (other / "x").write_bytes(b"x")
     assert (desk.local / "x").read_bytes() == b"x"
     assert logins() == 1
+
+
+class WithoutSftp(SSHServer):
+    """An SSH server that offers commands only."""
+
+    def configuration(self) -> list[str]:
+        return [line for line in super().configuration() if not line.startswith("Subsystem")]
+
+
+def test_a_host_without_sftp_is_told_to_be_one(desk: Desk, keys: Keys) -> None:
+    server = WithoutSftp(keys.authorized)
+    desk.laptop.add_host("bald", server, desk.account, key=keys.private)
+    remember_session(desk.laptop, "bald", host="bald")
+    server.start()
+    try:
+        refusal = desk.jlr("mount", str(desk.local), "bald", "--remote", "/tmp", code=1)
+    finally:
+        server.remove()
+    assert "offers no `sftp` subsystem" in refusal.stderr
+    assert not desk.local.exists()
+    assert desk.states() == []
 
 
 def test_the_way_to_the_link_is_open_to_nobody_else(desk: Desk) -> None:
