@@ -10,7 +10,7 @@ from multiprocessing import AuthenticationError
 from typing import Any, Protocol
 
 from jlremote import __version__
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, LinkLost
 from jlremote.jupyter.server import Endpoint, endpoint_from_json
 from jlremote.link.conversation import Conversation, Message
 from jlremote.link.forwards import Forwards
@@ -192,8 +192,9 @@ class LinkServer:
         def pass_on(stream: Stream, data: bytes) -> None:
             try:
                 conversation.say({"stream": stream, "data": text_of(data)})
-            except OSError:
-                cancelled.set()
+            except OSError as gone:
+                # Raised, for as long as output floods nobody looks whether it was cancelled.
+                raise LinkLost("the command that ran it has gone") from gone
 
         try:
             return connection.execute(
