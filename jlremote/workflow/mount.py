@@ -103,6 +103,12 @@ def _stays(request: MountRequest, local: str, known: MountRecord | None, system:
     return True
 
 
+def _is_again(request: MountRequest, known: MountRecord, session: SessionRecord) -> bool:
+    """Return whether the place alone was named, so that what was there is meant."""
+    same = (known.host, known.session) == (session.host, session.name)
+    return same and request.session is None and request.remote is None
+
+
 def _session(request: MountRequest, known: MountRecord | None) -> SessionRecord:
     """Return the session that was named, else the one that was mounted here last."""
     if request.session is None and request.remote is None and known is not None:
@@ -120,11 +126,11 @@ def _record(
     session: SessionRecord,
     context: Context,
 ) -> MountRecord:
-    again = known is not None and request.session is None and request.remote is None
-    wanted = known.remote if known is not None and again else request.remote
-    on_host = request.on_host or again
+    wanted, on_host, read_only = request.remote, request.on_host, request.read_only
+    if known is not None and _is_again(request, known, session):
+        wanted, on_host, read_only = known.remote, True, read_only or known.read_only
     folder = project_folder.find(link, session, wanted, local, on_host=on_host)
-    if not folder.writable and not request.read_only:
+    if not folder.writable and not read_only:
         context.progress.note(f"you may not make files in `{folder.path}` on `{session.host}`")
     return MountRecord(
         local=local,
@@ -132,7 +138,7 @@ def _record(
         host=session.host,
         session=session.name,
         ssh_config=session.ssh_config,
-        read_only=request.read_only,
+        read_only=read_only,
         made=False,
     )
 

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.lab.line import Line
-from tests.mounts.parts import Desk, attempt, until, works
+from tests.mounts.parts import Desk, attempt, own, until, works
 
 
 @contextmanager
@@ -83,12 +85,15 @@ def test_a_dead_and_busy_mount_names_its_user(desk: Desk) -> None:
 
 
 def test_a_mount_whose_sshfs_was_killed_is_mounted_again_by_its_name_alone(desk: Desk) -> None:
-    desk.mount()
-    (desk.local / "x").write_bytes(b"x")
+    (desk.project / "x").write_bytes(b"x")
+    own(desk.account, desk.project)
+    desk.mount("--remote", "project", "--read-only")
     desk.sshfs()[0].kill()
     until(lambda: desk.sshfs() == [], "its end")
     desk.jlr("mount", str(desk.local))
     assert (desk.local / "x").read_bytes() == b"x"
+    with pytest.raises(OSError, match="Read-only"):
+        (desk.local / "x").unlink()
     assert desk.states() == ["up"]
 
 
