@@ -36,8 +36,9 @@ def watch(selector: str | None, context: Context) -> Iterator[SessionReport]:
         NotFound: there is no such session.
     """
     record = sessions.choose(selector)
-    yield listing.report(f"{record.host}/{record.name}", context)
-    seen = _Seen(link_of(record, context), record)
+    first = listing.report(f"{record.host}/{record.name}", context)
+    yield first
+    seen = _Seen(link_of(record, context), record, first.kernels)
     while True:
         time.sleep(PAUSE_SECONDS)
         yield listing.with_mounts([seen.now()], context)[0]
@@ -46,10 +47,12 @@ def watch(selector: str | None, context: Context) -> Iterator[SessionReport]:
 class _Seen:
     """What can be seen of a session without waiting."""
 
-    def __init__(self, link: Link, record: SessionRecord) -> None:
+    def __init__(
+        self, link: Link, record: SessionRecord, kernels: tuple[Kernel, ...] | None
+    ) -> None:
         self._link = link
         self._record = record
-        self._kernels: tuple[Kernel, ...] | None = None
+        self._kernels = kernels
         self._asked_at = 0.0
         self._asking = False
         self._gone_since: str | None = None
