@@ -72,6 +72,7 @@ class Laptop:
         *,
         key: Path | None = None,
         known: bool = True,
+        address: str = "127.0.0.1",
         port: int | None = None,
         options: Sequence[str] = (),
     ) -> None:
@@ -83,13 +84,14 @@ class Laptop:
             account: the user to log in as.
             key: the private key to offer; none if left out.
             known: whether the server's keys are written to `known_hosts`.
+            address: where it is reached.
             port: where it is reached, if not at its own port: that of a `Line` to it.
             options: further lines of the block.
         """
         port = port or server.port
         identity = [f"IdentityFile {key}"] if key else ["PubkeyAuthentication no"]
         lines = (
-            "HostName 127.0.0.1",
+            f"HostName {address}",
             f"Port {port}",
             f"User {account.name}",
             *identity,
@@ -102,7 +104,7 @@ class Laptop:
             config.write(f"Host {alias}\n" + "".join(f"    {line}\n" for line in lines) + "\n")
         if known:
             with self.known_hosts.open("a", encoding="utf-8") as known_hosts:
-                known_hosts.write(server.known_hosts(f"[127.0.0.1]:{port}"))
+                known_hosts.write(server.known_hosts(f"[{address}]:{port}"))
 
     def make_key(self, name: str = "id", passphrase: str = "") -> Path:
         """Make another key pair on this laptop and return the private one's path."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from queue import Queue
 
@@ -13,17 +14,30 @@ CHUNK = 256 * 1024
 MOST_CHUNKS = 64
 
 
+def on_loopback(port: int) -> socket.socket:
+    """Return a listener on a port of 127.0.0.1."""
+    return socket.create_server(("127.0.0.1", port), backlog=128)
+
+
 class Line:
     """A TCP port of 127.0.0.1 whose connections lead to another one there.
 
     Args:
         target: the port that it leads to.
         delay: seconds that every byte takes, each way; half of a round trip.
+        listen: gives a listener on a port (0 for any), if it is not to be on 127.0.0.1.
     """
 
-    def __init__(self, target: int, *, delay: float = 0.0) -> None:
+    def __init__(
+        self,
+        target: int,
+        *,
+        delay: float = 0.0,
+        listen: Callable[[int], socket.socket] = on_loopback,
+    ) -> None:
         self.target = target
         self.delay = delay
+        self._listen = listen
         self.port = 0
         self.connections = 0
         self._flowing = threading.Event()
@@ -35,7 +49,7 @@ class Line:
 
     def bring_up(self) -> None:
         """Listen, on the same port as before."""
-        self._listener = socket.create_server(("127.0.0.1", self.port), backlog=128)
+        self._listener = self._listen(self.port)
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 

@@ -1,0 +1,60 @@
+"""One JupyterLab for all outages, behind a network that can break, and real commands."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.accounts import Account
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.network import Network
+from tests.lab.remote_host import Keys
+from tests.lab.sshd import SSHServer
+from tests.outages.parts import Work, work_in
+from tests.sessions.parts import started
+
+# A dead connection is noticed within four seconds: one to wait, three to be answered in.
+QUICK = ("ServerAliveInterval 1", "ServerAliveCountMax 3")
+
+
+@pytest.fixture(scope="session")
+def lasting_container(engine: Engine) -> Iterator[Container]:
+    """A container in which JupyterLab runs for all of these tests."""
+    factory = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
+    yield factory()
+    factory.remove_all()
+
+
+@pytest.fixture
+def network(sshd: SSHServer) -> Iterator[Network]:
+    """A network of the kernel's to the remote host."""
+    made = Network(sshd.port)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def work(
+    laptop: Laptop,
+    network: Network,
+    lasting_container: Container,
+    sshd: SSHServer,
+    account: Account,
+    keys: Keys,
+) -> Iterator[Work]:
+    """A kernel on a host that is reached over the network."""
+    laptop.add_host(
+        "far",
+        sshd,
+        account,
+        key=keys.private,
+        address=network.address,
+        port=network.line.port,
+        options=QUICK,
+    )
+    with work_in(started(laptop, lasting_container, host="far")) as begun:
+        yield begun

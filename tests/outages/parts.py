@@ -1,0 +1,70 @@
+"""A person's work that an outage must not touch, and how long the page is away."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from urllib.error import URLError
+
+from websocket import create_connection
+
+from tests.sessions.parts import Kernel, Session
+
+# Other work runs on the two cores.
+BUSY = 1.5
+
+
+@dataclass
+class Work:
+    """A kernel with a variable that exists nowhere else.
+
+    Attributes:
+        session: where it runs.
+        kernel: the kernel, and a websocket from before the outage.
+        value: the variable's.
+    """
+
+    session: Session
+    kernel: Kernel
+    value: str
+
+    def check(self) -> None:
+        """Ask the kernel for the variable, by a new websocket as a page makes one by itself."""
+        socket = create_connection(
+            f"ws://{self.session.base}api/kernels/{self.kernel.id}/channels",
+            header=[f"Authorization: token {self.session.token}"],
+            timeout=30,
+        )
+        assert replace(self.kernel, socket=socket).run("kept") == repr(self.value)
+        socket.close()
+
+    def seconds_away(self, limit: float) -> float:
+        """Return how long it takes until the page answers again; it must within `limit`."""
+        began = time.monotonic()
+        while True:
+            try:
+                self.session.ask("api/status")
+            except (URLError, OSError, ValueError):
+                assert time.monotonic() - began < limit, f"no answer within {limit} s"
+                time.sleep(0.05)
+            else:
+                return time.monotonic() - began
+
+    def comes_back(self, limit: float) -> None:
+        """See that the page answers again in time, and that nothing is lost."""
+        away = self.seconds_away(limit * BUSY + 30)
+        assert away <= limit * BUSY, f"back after {away:.1f} s, and not within {limit} s"
+        self.check()
+
+
+@contextmanager
+def work_in(session: Session) -> Iterator[Work]:
+    """Give a kernel of the session that knows a variable."""
+    with session.notebook(f"{secrets.token_hex(4)}.ipynb") as kernel:
+        value = secrets.token_hex(8)
+        kernel.run(f"kept = {value!r}")
+        assert kernel.run("kept") == repr(value)
+        yield Work(session, kernel, value)

@@ -1,0 +1,105 @@
+"""Whatever breaks on the way, the page is back in time and the kernel has noticed nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import psutil
+import pytest
+
+from tests.lab.laptop import Laptop
+from tests.lab.network import Network
+from tests.lab.sshd import SSHServer
+from tests.link.desk import is_link
+from tests.link.fakes import until
+from tests.outages.parts import Work
+
+# What the host's settings above allow until a silent death is noticed.
+NOTICED = 4.0
+BACK = 2.0
+DROPS = 50
+
+
+def link_of(laptop: Laptop) -> psutil.Process:
+    """Return the laptop's one link."""
+    [link] = [process for process in laptop.processes() if is_link(process)]
+    return link
+
+
+def test_killing_the_connections_sshd(work: Work, sshd: SSHServer) -> None:
+    sshd.drop_connections()
+    work.comes_back(BACK)
+
+
+def test_stopping_the_connections_sshd(work: Work, sshd: SSHServer) -> None:
+    frozen = sshd.sessions()
+    sshd.freeze_connections()
+    try:
+        work.comes_back(NOTICED + BACK)
+    finally:
+        for process in frozen:
+            process.kill()
+
+
+LONG = pytest.mark.skipif(not os.environ.get("JLR_LONG"), reason="takes long: JLR_LONG=1 runs it")
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seconds", [5, 60, pytest.param(300, marks=LONG)])
+def test_a_link_of_the_network_that_is_down(work: Work, network: Network, seconds: float) -> None:
+    network.take_down()
+    time.sleep(seconds)
+    network.bring_up()
+    work.comes_back(BACK)
+
+
+def test_another_address_of_the_laptop(work: Work, network: Network) -> None:
+    network.change_address()
+    work.comes_back(NOTICED + BACK)
+
+
+def test_a_restart_of_sshd(work: Work, sshd: SSHServer) -> None:
+    sshd.restart()
+    work.comes_back(BACK)
+
+
+@pytest.mark.parametrize("seconds", [1, 10])
+def test_a_link_that_was_stopped_and_wakes(work: Work, laptop: Laptop, seconds: float) -> None:
+    link = link_of(laptop)
+    link.suspend()
+    time.sleep(seconds)
+    link.resume()
+    work.comes_back(BACK)
+
+
+def test_a_link_that_slept_through_the_end_of_its_connection(
+    work: Work, laptop: Laptop, sshd: SSHServer
+) -> None:
+    link = link_of(laptop)
+    link.suspend()
+    sshd.drop_connections()
+    link.resume()
+    work.comes_back(BACK)
+
+
+def test_a_link_that_is_killed(work: Work, laptop: Laptop) -> None:
+    """Nobody starts it but the next command, which brings the session back on its port."""
+    link_of(laptop).kill()
+    assert laptop.jlr("url").stdout.strip() == work.session.url
+    work.comes_back(BACK)
+
+
+def test_of_fifty_drops_nineteen_in_twenty_are_over_in_two_seconds(
+    work: Work, sshd: SSHServer
+) -> None:
+    away = []
+    for _ in range(DROPS):
+        up_since = time.monotonic()
+        sshd.drop_connections()
+        away.append(work.seconds_away(30))
+        # The next one hits a connection that has lasted, as drops do.
+        until(lambda begun=up_since: time.monotonic() - begun > 1.5, "a second")  # type: ignore[misc]
+    away.sort()
+    assert away[DROPS * 95 // 100] <= BACK, away[-5:]
+    work.check()
