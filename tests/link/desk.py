@@ -16,12 +16,14 @@ from jlremote.link.dial import NoLink
 from jlremote.link.files import LinkFiles, link_files
 from jlremote.link.status import ForwardStatus
 from jlremote.questions import Asker
+from jlremote.storage import sessions
 from jlremote.workflow.context import Context
 from jlremote.workflow.links import link_to
 from jlremote.workflow.report import SessionReport
 from jlremote.workflow.requests import StartRequest
 from jlremote.workflow.start import start
 from tests.lab.laptop import Laptop
+from tests.lab.sshd import free_port
 from tests.link.fakes import FakePerson
 from tests.link.servers import lives
 
@@ -80,8 +82,14 @@ class Desk:
         return self.link().run({"script": script})["script"].stdout
 
     def start(self, name: str, runtime: str = "none") -> SessionReport:
-        """Start a session, whose server runs already."""
-        return start(StartRequest(self.host, name, runtime=runtime), self.context)
+        """Start a session, whose server runs already.
+
+        On a port of its own if it is new: another run of these tests may look for the next one.
+        """
+        known = sessions.find(self.host, name)
+        port = known.local_port if known else free_port()
+        request = StartRequest(self.host, name, runtime=runtime, local_port=port)
+        return start(request, self.context)
 
     def forward(self, name: str) -> ForwardStatus:
         """Return what the link says of a session's forward; starts nothing."""
