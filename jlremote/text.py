@@ -36,3 +36,9 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """Return `text` as `printable` does, on one line: white space runs become one space."""
     return " ".join(printable(text).split())
+
+
+def size_in_words(size: int) -> str:
+    """Return bytes as docker tells them, in steps of a thousand: `421MB`, `1.2GB`."""
+    power = next((power for power in range(4) if size < 999.5 * 1000**power), 4)
+    return f"{size / 1000**power:.3g}{('B', 'kB', 'MB', 'GB', 'TB')[power]}"

@@ -1,0 +1,92 @@
+"""What docker tells while it builds: which step, and which line of the Dockerfile fails."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from jlremote.text import one_line, printable
+
+KEPT_LINES = 40
+# The classic builder counts instructions; BuildKit shows the lines, `>>>` at the one that failed.
+_STEP = re.compile(r"^Step (\d+)/\d+ : (.*)")
+_SHOWN = re.compile(r"^\s*(\d+) \| >>> (.*)")
+_PARSE_ERROR = re.compile(r"parse error (?:on )?line (\d+):", re.IGNORECASE)
+_DIRECTIVE = re.compile(r"^#\s*(\w+)\s*=\s*(\S+)\s*$")
+_SENDING = "Sending build context to Docker daemon"
+_DEPRECATED = re.compile(
+    r"^(?:DEPRECATED: The legacy builder|\s+Install the buildx component|\s+BuildKit is enabled"
+    r"|\s+https://docs\.docker\.com/go/buildx)"
+)
+
+
+@dataclass
+class BuildLog:
+    """What a build printed, and where it stands.
+
+    Attributes:
+        lines: the last lines, without an end.
+    """
+
+    lines: list[str] = field(default_factory=list)
+    _step: int = 0
+    _shown: tuple[int, str] | None = None
+    _begun: str = ""
+
+    def take(self, text: str) -> str:
+        """Take what docker printed next; return the lines of it that are worth to be shown."""
+        *whole, self._begun = (self._begun + printable(text)).split("\n")
+        wanted = [line for line in whole if not line.startswith(_SENDING)]
+        wanted = [line for line in wanted if not _DEPRECATED.match(line)]
+        for line in wanted:
+            self._line(line)
+        return "".join(f"{line}\n" for line in wanted)
+
+    def finish(self) -> str:
+        """Return the last line, if it was not ended."""
+        return self.take("\n") if self._begun else ""
+
+    def _line(self, line: str) -> None:
+        if line.strip():
+            self.lines = [*self.lines, line][-KEPT_LINES:]
+        if step := _STEP.match(line):
+            self._step = int(step[1])
+        if shown := _SHOWN.match(line):
+            self._shown = int(shown[1]), shown[2]
+
+    def failed_at(self, dockerfile: str) -> tuple[int, str] | None:
+        """Return the number and the text of the line that failed, if docker let it be known."""
+        for line in reversed(self.lines):
+            if found := _PARSE_ERROR.search(line):
+                return int(found[1]), _line_of(dockerfile, int(found[1]))
+        if self._shown:
+            return self._shown
+        instructions = list(_instructions(dockerfile))
+        if 0 < self._step <= len(instructions):
+            number = instructions[self._step - 1]
+            return number, _line_of(dockerfile, number)
+        return None
+
+
+def _line_of(dockerfile: str, number: int) -> str:
+    lines = dockerfile.splitlines()
+    return one_line(lines[number - 1]) if 0 < number <= len(lines) else ""
+
+
+def _instructions(dockerfile: str) -> Iterator[int]:
+    """Give the number of the line at which each instruction begins."""
+    escape, continued, directives = "\\", False, True
+    for number, line in enumerate(dockerfile.splitlines(), start=1):
+        text = line.strip()
+        if text.startswith("#"):
+            found = _DIRECTIVE.match(text) if directives else None
+            if found and found[1].lower() == "escape":
+                escape = found[2]
+            continue
+        directives = False
+        if not text:
+            continue
+        if not continued:
+            yield number
+        continued = text.endswith(escape)

@@ -1,0 +1,150 @@
+"""What docker and a registry say when they refuse an image, by what a person would do about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from jlremote.errors import Authentication, JlrError, NotFound
+from jlremote.host.script import Completed
+from jlremote.runtimes.docker_builds import BuildLog
+from jlremote.runtimes.docker_errors import engine_error
+from jlremote.runtimes.image_names import ImageName
+from jlremote.text import one_line
+
+_REFUSED = ("unauthorized", "no basic auth credentials", "401", "403", "forbidden", "denied")
+# Docker Hub says `denied` of what does not exist, too.
+_AMBIGUOUS = "repository does not exist or may require"
+_MISSING = (
+    "manifest unknown",
+    "not found",
+    "does not exist",
+    "no such image",
+    "no matching manifest",
+    "name unknown",
+)
+_OUT_OF_REACH = (
+    "dial tcp",
+    "no such host",
+    "i/o timeout",
+    "tls handshake",
+    "x509",
+    "http response to https client",
+    "connection refused",
+    "connection reset",
+    "client.timeout exceeded",
+    "unexpected eof",
+)
+_PREFIXES = re.compile(r"^(?:Error response from daemon: |docker: |Error: |error: |ERROR: )+")
+
+
+def reason(lines: Sequence[str]) -> str:
+    """Return why docker gave up: its last words, on one line."""
+    told = [line for line in lines if line.strip()]
+    return _PREFIXES.sub("", one_line(told[-1])) if told else "it does not say why"
+
+
+def transfer_error(
+    verb: str, image: str, name: ImageName | None, host: str, lines: Sequence[str]
+) -> JlrError:
+    """Return why an image was not pulled or pushed.
+
+    Args:
+        verb: `pulled` or `pushed`.
+        image: as it was typed.
+        name: its parts; `None` if it may also be an id.
+        host: as it was typed.
+        lines: what docker said.
+    """
+    why, complaint = reason(lines), "\n".join(lines).lower()
+    registry = "the registry" if name is None else f"`{name.registry}`"
+    what = f"the image `{one_line(image)}` cannot be {verb}"
+    if any(phrase in complaint for phrase in _MISSING) and _AMBIGUOUS not in complaint:
+        return NotFound(f"{what}: {why}", hint=_missing_hint(verb, host))
+    if any(phrase in complaint for phrase in _REFUSED):
+        login = f"jlr login {host}" + ("" if name is None else f" {name.registry}")
+        cause = NotFound if _AMBIGUOUS in complaint else Authentication
+        return cause(
+            f"{what}: {registry} refuses it: {why}",
+            hint=f"check the name; if it is private, or the key has changed: `{login}`",
+        )
+    if "no space left" in complaint:
+        return no_space(host, why)
+    if "toomanyrequests" in complaint:
+        return JlrError(f"{what}: {why}", hint=f"{registry} gives more to whoever logs in")
+    if any(phrase in complaint for phrase in _OUT_OF_REACH):
+        return JlrError(
+            f"{what}: `{host}` cannot reach {registry}: {why}",
+            hint="it is the host that needs a way there; a proxy is set in its docker's settings",
+        )
+    return _engine_or(JlrError(f"{what}: {why}"), lines)
+
+
+def _missing_hint(verb: str, host: str) -> str:
+    if verb == "pushed":
+        return f"`jlr images {host}` shows the names that there are"
+    return "check its name, its tag and whether it is made for the host's kind of processor"
+
+
+def login_error(registry: str, user: str, host: str, failed: Completed) -> JlrError:
+    """Return why a registry did not take a key; what docker says never holds the key."""
+    lines = [line for line in failed.stderr.splitlines() if not line.startswith("WARNING")]
+    why, complaint = reason(lines), failed.stderr.lower()
+    if any(phrase in complaint for phrase in _REFUSED):
+        return Authentication(
+            f"`{registry}` refuses this key of `{user}`: {why}",
+            hint="check the key and `--username`; of nvcr.io that is `$oauthtoken`, literally",
+        )
+    if any(phrase in complaint for phrase in _OUT_OF_REACH):
+        return JlrError(f"`{host}` cannot reach `{registry}`: {why}", hint="check its name")
+    return _engine_or(JlrError(f"`{registry}` was not asked: {why}"), lines, failed.status)
+
+
+def no_space(host: str, why: str) -> JlrError:
+    """Return that the host's disk is full."""
+    return JlrError(
+        f"no space is left on `{host}`: {why}",
+        hint="`docker system df` there shows what takes it; the disk may also be another one's",
+    )
+
+
+def build_error(log: BuildLog, recipe: str, host: str, *, shown: object) -> JlrError:
+    """Return why an image was not built, and where its Dockerfile says what failed.
+
+    Args:
+        log: what docker printed.
+        recipe: the Dockerfile's text.
+        host: as it was typed.
+        shown: the Dockerfile as it was typed, `None` for the folder's own.
+    """
+    why = reason(log.lines)
+    if "no space left" in why.lower():
+        return no_space(host, why)
+    at = log.failed_at(recipe)
+    if at is None:
+        return _engine_or(JlrError(f"the image is not built: {why}"), log.lines)
+    number, text = at
+    return JlrError(
+        f"line {number} of `{shown or 'Dockerfile'}` fails: `{text}`: {why}",
+        hint="what stands above it is in docker's cache, so the next build begins there",
+    )
+
+
+def commit_error(session: str, image: str, host: str, failed: Completed) -> JlrError:
+    """Return why a container could not be made an image."""
+    lines = failed.stderr.splitlines()
+    if "no space left" in failed.stderr.lower():
+        return no_space(host, reason(lines))
+    cause = JlrError(f"`{session}` cannot be saved as `{image}`: {reason(lines)}")
+    return _engine_or(cause, lines, failed.status)
+
+
+def listing_error(failed: Completed) -> JlrError:
+    """Return why the images of a host cannot be told."""
+    return engine_error("docker", failed)
+
+
+def _engine_or(error: JlrError, lines: Sequence[str], status: int = 1) -> JlrError:
+    """Return what keeps the engine from working at all, else `error`."""
+    general = engine_error("docker", Completed(status, "", "\n".join(lines)))
+    return general if general.hint else error
