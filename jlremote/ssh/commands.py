@@ -185,6 +185,7 @@ class _Session:
             held_up = feeding.go_on()
             if self._drain(output):
                 quiet_since = time.monotonic()
+                self._patience.check()  # output that never ends is no reason to go on for ever
                 continue
             if self._finished(quiet_since):
                 return

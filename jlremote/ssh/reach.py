@@ -20,6 +20,7 @@ from jlremote.text import one_line
 
 # ssh waits as long as the system does, two minutes; nobody waits that long for a command.
 DEFAULT_SECONDS = 30.0
+FIRST_TURN_SECONDS = 2.0
 _FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
 _END_SECONDS = 2.0
 _KEPT = 4096  # bytes of what a proxy command says
@@ -47,20 +48,44 @@ def straight(destination: Destination) -> socket.socket:
     """
     last: OSError | None = None
     for family, address in _addresses(destination):
-        sock = socket.socket(family, socket.SOCK_STREAM)
         try:
-            sock.settimeout(patience(destination))
-            _bind(sock, destination, family)
-            sock.connect(address)
+            return _persistent(destination, family, address)
         except OSError as error:
-            sock.close()
             last = error
-        else:
-            return sock
     raise last or NameNotResolved(
         f"`{destination.hostname}` has no address of the family `{destination.address_family}`",
         hint="check `AddressFamily` in your ssh config",
     )
+
+
+def _persistent(
+    destination: Destination, family: socket.AddressFamily, address: Any
+) -> socket.socket:
+    """Return a connected socket; ask again where nothing answers, ever more patiently.
+
+    The kernel repeats a lost SYN after 1, 3, 7 and 15 s, so on a network that has just come back a
+    first attempt may go on waiting for long, while a second one is answered at once.
+    """
+    left, turn = patience(destination), FIRST_TURN_SECONDS
+    while left > turn:
+        with contextlib.suppress(TimeoutError):
+            return _connected(destination, family, address, turn)
+        left, turn = left - turn, 2 * turn
+    return _connected(destination, family, address, left)
+
+
+def _connected(
+    destination: Destination, family: socket.AddressFamily, address: Any, seconds: float
+) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.settimeout(seconds)
+        _bind(sock, destination, family)
+        sock.connect(address)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
 
 
 def _addresses(destination: Destination) -> Iterator[tuple[socket.AddressFamily, Any]]:

@@ -165,6 +165,10 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
             _LOG.debug("while the connection was closed: %s", error)
         finally:
             self.active = False
+            # paramiko told those there were before `active` was false; one that was registered
+            # since would wait for ever. Whoever registers looks at `active` afterwards.
+            for channel in tuple(self._channels.values()):
+                channel._unlink()
             if self.completion_event is not None:
                 self.completion_event.set()
             self.packetizer.complete_handshake()

@@ -110,6 +110,8 @@ class TunnelChannel:
         self._asked = time.monotonic()
         opening = struct.pack(">III", self._number, self._window, LARGEST_PACKET)
         self._send((common.cMSG_CHANNEL_OPEN, _string(kind), opening, details))
+        if not self._transport.is_active():
+            self._unlink()  # registered when the others had been told already
 
     def request(self, kind: bytes, details: bytes = b"") -> None:
         """Send a request of a session channel that wants no answer, such as `exec`."""

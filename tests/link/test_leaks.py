@@ -85,7 +85,6 @@ def drop(sshd: SSHServer, chance: random.Random) -> None:
             session.kill()
 
 
-@pytest.mark.xfail(reason="a channel that is asked for as its connection ends is never told")
 @pytest.mark.timeout(240)
 def test_two_hundred_drops_under_traffic_leave_nothing_behind(
     desk: Desk, servers: HostServers, sshd: SSHServer
