@@ -17,8 +17,10 @@ from jlremote.host.script import until_hang_up
 
 FIELD, RECORD = "\\037", "\\036"  # ASCII's unit and record separators; JSON cannot hold them raw
 WAIT_SECONDS = 120
+LAUNCH_SECONDS = 20
 POLLS_A_SECOND = 20
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
+NOT_LAUNCHED = 75  # sysexits.h: EX_TEMPFAIL
 
 # Where Jupyter begins to look for a port on a host that is not a container: beyond those that jlr
 # forwards, as both ends may be one machine, and beside the one that everybody's Jupyter wants.
@@ -171,8 +173,8 @@ echo "$?" >"$directory/exit"
 def wait_and_probe(name: str, launch_id: str, *, engine: bool) -> str:
     """Return the script that waits until the server has written its file or ended, then probes.
 
-    It ends at once with what `mkdir` says where the session's folder cannot be made: a launch in
-    the background has nobody to tell.
+    It ends at once with what `mkdir` says where the session's folder cannot be made, and before
+    long where the launch has not even begun: in the background it has nobody to tell.
     """
     return (
         session_directory(name, engine=engine)
@@ -184,7 +186,7 @@ while [ "$turns" -lt {WAIT_SECONDS * POLLS_A_SECOND} ]; do
   if [ "$(cat "$directory/launch" 2>/dev/null)" = {shlex.quote(launch_id)} ]; then
     [ ! -e "$directory/exit" ] || break
     for file in "$directory"/runtime/jpserver-*.json; do [ ! -s "$file" ] || break 2; done
-  fi
+  elif [ "$turns" -gt {LAUNCH_SECONDS * POLLS_A_SECOND} ]; then exit {NOT_LAUNCHED}; fi
   turns=$((turns + 1))
   sleep {1 / POLLS_A_SECOND} 2>/dev/null || sleep 1
 done

@@ -67,6 +67,10 @@ class Bare:
         """
         return command_line(("sh", "-c", _DETACH, "sh", script))
 
+    def launched(self, name: str, script: str, waiting: str) -> str:
+        """Start one after the other: a shell's `&` would make Jupyter ignore SIGINT."""
+        return f"{self.detached(name, script)}\n{self.inside(name, waiting)}"
+
     def relay_prefix(self, name: str) -> tuple[str, ...]:
         """Never needed: the host's loopback is within reach of a plain forward."""
         return ()

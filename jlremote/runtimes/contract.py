@@ -10,6 +10,7 @@ from jlremote.host.script import Completed, Steps
 
 SESSION_LABEL = "org.jlremote.session"
 CREATOR_LABEL = "org.jlremote.created-by"
+START_LABEL = "org.jlremote.start"  # which start made it, to be taken back by that one alone
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,13 @@ class Runtime(Protocol):
 
     def detached(self, name: str, script: str) -> str:
         """Return the shell command that runs `script` there and does not wait for it."""
+        ...
+
+    def launched(self, name: str, script: str, waiting: str) -> str:
+        """Return the shell text that runs `script` in the background and `waiting` until it ends.
+
+        `waiting` may begin before `script` does.
+        """
         ...
 
     def relay_prefix(self, name: str) -> tuple[str, ...]:

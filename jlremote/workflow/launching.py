@@ -39,37 +39,37 @@ def ensure(start: Undertaking, found: Survey) -> tuple[Server, bool]:
 def script(
     request: StartRequest, runtime: Runtime, name: str, launch_id: str, environment: str = ""
 ) -> str:
-    """Return the shell command that launches JupyterLab on the host, without waiting for it."""
+    """Return the script that runs JupyterLab, where the runtime runs it."""
     jupyter = scripts.ON_PATH
     if request.python is not None:
         jupyter = scripts.with_python(request.python)
     elif request.conda_env is not None:
         jupyter = scripts.with_conda(request.conda_env)
-    launch = scripts.launch(
+    return scripts.launch(
         name,
         launch_id,
         engine=runtime.engine,
         bind_address=runtime.bind_address,
         jupyter=environment + jupyter,
     )
-    return runtime.detached(name, launch)
 
 
 def _launch(start: Undertaking, found: Survey) -> Server:
     """Launch the server and wait, on the host, until it has said where it listens."""
     runtime, name, launch_id = start.runtime, start.name, secrets.token_hex(4)
+    launch = script(start.request, runtime, name, launch_id, start.environment)
     waiting = scripts.wait_and_probe(name, launch_id, engine=runtime.engine)
     start.undo.callback(_abandon, start)
-    results = start.host.run(
-        {
-            "launch": script(start.request, runtime, name, launch_id, start.environment),
-            "server": runtime.inside(name, waiting),
-        },
+    launched = run_script(
+        start.host,
+        runtime.launched(name, launch, waiting),
         timeout=scripts.WAIT_SECONDS + 30.0,
     )
-    if results["server"].status == scripts.NO_FOLDER:
-        raise _no_folder(start, results["server"])
-    findings = read_probe(results["server"].stdout)
+    if launched.status == scripts.NO_FOLDER:
+        raise _no_folder(start, launched)
+    if launched.status == scripts.NOT_LAUNCHED:
+        raise JlrError(f"JupyterLab could not be launched: {launched.complaint}")
+    findings = read_probe(launched.stdout)
     for server in findings.servers:
         if server.ours:
             return server
