@@ -1,0 +1,99 @@
+"""What was proved is looked at again once there is a reason, and no more often than that."""
+
+from __future__ import annotations
+
+import pytest
+
+from jlremote.errors import JlrError
+from jlremote.host.target import Target
+from jlremote.jupyter.locate import JupyterDead
+from jlremote.jupyter.server import Place
+from jlremote.link import session_forward
+from jlremote.link.session_forward import SessionForward
+from jlremote.link.states import State
+from jlremote.ports.endpoint import PortEndpoint
+from jlremote.ports.locate import NothingListens, PortTaken
+from tests.link.fakes import new_endpoint, until
+from tests.link.test_forwards import Parts, is_in, state_of
+
+PLACE = Place("docker", "cont1", "c0ffee", "2026-01-01T00:00:00Z")
+OWN, SHARED = Target("172.17.0.2", 6006), Target("127.0.0.1", 6006)
+
+
+@pytest.fixture
+def parts() -> Parts:
+    return Parts()
+
+
+def new_port(parts: Parts) -> SessionForward:
+    endpoint = PortEndpoint(PLACE, 6006)
+    return parts.forwards.add(endpoint.name, 0, endpoint, parts.connection)
+
+
+def seen_at(target: Target) -> PortEndpoint:
+    return PortEndpoint(PLACE, 6006, target=target)
+
+
+def test_a_server_that_refuses_is_looked_at_and_told_to_be_dead(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_forward, "UNSURE_SECONDS", 0.0)
+    forward = parts.forwards.add("cont1", 8888, new_endpoint(), parts.connection)
+    forward.doubt()
+    parts.settle(JupyterDead("the server is gone"))
+    until(is_in(State.JUPYTER_DEAD, forward), "the verdict")
+
+
+def test_many_refusals_in_a_row_are_looked_at_once(parts: Parts) -> None:
+    forward = parts.forwards.add("cont1", 8888, new_endpoint(), parts.connection)
+    for _ in range(50):
+        forward.doubt()
+    assert parts.asked == []
+    assert forward.wait(0)[1] == new_endpoint().target
+
+
+def test_a_port_is_proved_before_anything_is_sent_to_it(parts: Parts) -> None:
+    forward = new_port(parts)
+    with pytest.raises(JlrError, match="could not be checked in time"):
+        forward.wait(0)
+    parts.settle(seen_at(OWN))
+    assert forward.wait(20) == (parts.connection, OWN)
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [(NothingListens("nothing is there"), State.CLOSED), (PortTaken("another's"), State.TAKEN)],
+)
+def test_a_port_that_is_not_there_is_looked_for_by_whoever_comes(
+    error: JlrError, state: State, parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_forward, "UNSURE_SECONDS", 0.0)
+    forward = new_port(parts)
+    parts.settle(error)
+    assert forward.settled(20)
+    assert state_of(forward) == state
+    parts.settle(seen_at(OWN))
+    assert forward.wait(20)[1] == OWN
+    assert state_of(forward) == State.UP
+
+
+@pytest.mark.parametrize(("target", "proofs"), [(OWN, 1), (SHARED, 2)])
+def test_only_a_port_that_others_may_take_is_looked_at_again(
+    target: Target, proofs: int, parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forward = new_port(parts)
+    parts.settle(seen_at(target))
+    assert forward.wait(20)[1] == target
+    assert forward.wait(0)[1] == target  # a proof holds for a moment, for all who come with it
+    monkeypatch.setattr(session_forward, "UNSURE_SECONDS", 0.0)
+    parts.settle(seen_at(target))
+    assert forward.wait(20)[1] == target
+    assert len(parts.asked) == proofs
+
+
+def test_a_check_asks_however_sure_it_seems(parts: Parts) -> None:
+    forward = parts.forwards.add("cont1", 8888, new_endpoint(), parts.connection)
+    forward.prove_again(parts.connection)
+    parts.settle(new_endpoint("172.17.0.9"))
+    assert forward.settled(20)
+    assert forward.wait(0)[1] == new_endpoint("172.17.0.9").target
