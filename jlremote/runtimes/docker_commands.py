@@ -71,11 +71,6 @@ def remove_argv(name: str) -> Argv:
     return ("docker", "rm", "--force", name)
 
 
-def pull_argv(image: str) -> Argv:
-    """Return the command that pulls an image."""
-    return ("docker", "pull", "--quiet", "--", image)
-
-
 def list_containers_argv() -> Argv:
     """Return the command that prints the names of all containers."""
     return ("docker", "ps", "--all", "--format", "{{.Names}}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jlremote.errors import Busy, JlrError, NotFound, Usage
+from jlremote.errors import Busy, JlrError, Usage
 from jlremote.host.script import Completed
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.text import printable
@@ -88,12 +88,4 @@ def creation_error(spec: ContainerSpec, failed: Completed) -> JlrError:
     return JlrError(
         f"the container `{spec.name}` was not created: {reason(failed)}",
         hint="`--verbose` shows the command",
-    )
-
-
-def image_not_found(image: str, host: str, failed: Completed) -> NotFound:
-    """Return why an image could not be had from its registry."""
-    return NotFound(
-        f"the image `{image}` is not on `{host}` and cannot be pulled: {reason(failed)}",
-        hint="check its name and tag; a private registry wants `docker login` on the host",
     )

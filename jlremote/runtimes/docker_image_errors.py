@@ -12,7 +12,7 @@ from jlremote.runtimes.docker_errors import engine_error
 from jlremote.runtimes.image_names import ImageName
 from jlremote.text import one_line
 
-_REFUSED = ("unauthorized", "no basic auth credentials", "401", "403", "forbidden", "denied")
+_REFUSED = ("unauthorized", "no basic auth credentials", "forbidden", "denied")
 # Docker Hub says `denied` of what does not exist, too.
 _AMBIGUOUS = "repository does not exist or may require"
 _MISSING = (
@@ -45,7 +45,7 @@ def reason(lines: Sequence[str]) -> str:
 
 
 def transfer_error(
-    verb: str, image: str, name: ImageName | None, host: str, lines: Sequence[str]
+    verb: str, image: str, name: ImageName | None, host: str, lines: Sequence[str], status: int
 ) -> JlrError:
     """Return why an image was not pulled or pushed.
 
@@ -55,7 +55,10 @@ def transfer_error(
         name: its parts; `None` if it may also be an id.
         host: as it was typed.
         lines: what docker said.
+        status: its exit status.
     """
+    if general := _engine_fails(lines, status):
+        return general
     why, complaint = reason(lines), "\n".join(lines).lower()
     registry = "the registry" if name is None else f"`{name.registry}`"
     what = f"the image `{one_line(image)}` cannot be {verb}"
@@ -77,7 +80,7 @@ def transfer_error(
             f"{what}: `{host}` cannot reach {registry}: {why}",
             hint="it is the host that needs a way there; a proxy is set in its docker's settings",
         )
-    return _engine_or(JlrError(f"{what}: {why}"), lines)
+    return JlrError(f"{what}: {why}")
 
 
 def _missing_hint(verb: str, host: str) -> str:
@@ -89,6 +92,8 @@ def _missing_hint(verb: str, host: str) -> str:
 def login_error(registry: str, user: str, host: str, failed: Completed) -> JlrError:
     """Return why a registry did not take a key; what docker says never holds the key."""
     lines = [line for line in failed.stderr.splitlines() if not line.startswith("WARNING")]
+    if general := _engine_fails(lines, failed.status):
+        return general
     why, complaint = reason(lines), failed.stderr.lower()
     if any(phrase in complaint for phrase in _REFUSED):
         return Authentication(
@@ -97,7 +102,7 @@ def login_error(registry: str, user: str, host: str, failed: Completed) -> JlrEr
         )
     if any(phrase in complaint for phrase in _OUT_OF_REACH):
         return JlrError(f"`{host}` cannot reach `{registry}`: {why}", hint="check its name")
-    return _engine_or(JlrError(f"`{registry}` was not asked: {why}"), lines, failed.status)
+    return JlrError(f"`{registry}` was not asked: {why}")
 
 
 def no_space(host: str, why: str) -> JlrError:
@@ -108,21 +113,24 @@ def no_space(host: str, why: str) -> JlrError:
     )
 
 
-def build_error(log: BuildLog, recipe: str, host: str, *, shown: object) -> JlrError:
+def build_error(log: BuildLog, recipe: str, host: str, status: int, *, shown: object) -> JlrError:
     """Return why an image was not built, and where its Dockerfile says what failed.
 
     Args:
         log: what docker printed.
         recipe: the Dockerfile's text.
         host: as it was typed.
+        status: docker's exit status.
         shown: the Dockerfile as it was typed, `None` for the folder's own.
     """
+    if general := _engine_fails(log.lines, status):
+        return general
     why = reason(log.lines)
     if "no space left" in why.lower():
         return no_space(host, why)
     at = log.failed_at(recipe)
     if at is None:
-        return _engine_or(JlrError(f"the image is not built: {why}"), log.lines)
+        return JlrError(f"the image is not built: {why}")
     number, text = at
     return JlrError(
         f"line {number} of `{shown or 'Dockerfile'}` fails: `{text}`: {why}",
@@ -133,10 +141,11 @@ def build_error(log: BuildLog, recipe: str, host: str, *, shown: object) -> JlrE
 def commit_error(session: str, image: str, host: str, failed: Completed) -> JlrError:
     """Return why a container could not be made an image."""
     lines = failed.stderr.splitlines()
+    if general := _engine_fails(lines, failed.status):
+        return general
     if "no space left" in failed.stderr.lower():
         return no_space(host, reason(lines))
-    cause = JlrError(f"`{session}` cannot be saved as `{image}`: {reason(lines)}")
-    return _engine_or(cause, lines, failed.status)
+    return JlrError(f"`{session}` cannot be saved as `{image}`: {reason(lines)}")
 
 
 def listing_error(failed: Completed) -> JlrError:
@@ -144,7 +153,7 @@ def listing_error(failed: Completed) -> JlrError:
     return engine_error("docker", failed)
 
 
-def _engine_or(error: JlrError, lines: Sequence[str], status: int = 1) -> JlrError:
-    """Return what keeps the engine from working at all, else `error`."""
+def _engine_fails(lines: Sequence[str], status: int) -> JlrError | None:
+    """Return what keeps the engine from working at all; its words may also be a registry's."""
     general = engine_error("docker", Completed(status, "", "\n".join(lines)))
-    return general if general.hint else error
+    return general if general.hint else None

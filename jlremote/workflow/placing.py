@@ -9,15 +9,14 @@ from jlremote.host.script import Completed, command_line
 from jlremote.host.shell import run_script
 from jlremote.jupyter.locate import Survey
 from jlremote.runtimes import docker_commands as docker
-from jlremote.runtimes import docker_errors
+from jlremote.runtimes import docker_errors, image_names
 from jlremote.runtimes.contract import Container, ContainerSpec
 from jlremote.text import printable
-from jlremote.workflow import gpu_taking
+from jlremote.workflow import gpu_taking, registry
 from jlremote.workflow.gpu_taking import Taken
 from jlremote.workflow.requests import StartRequest
 from jlremote.workflow.undertaking import Undertaking
 
-PULL_SECONDS = 3600.0
 LISTED = 8
 
 
@@ -31,7 +30,8 @@ def ensure(start: Undertaking, found: Survey) -> Container:
     container = found.container
     if container is None:
         return _create(start)
-    if start.request.image and container.image not in (None, start.request.image):
+    typed = start.request.image
+    if typed and container.image and image_names.surely_differ(typed, container.image):
         start.context.progress.note(
             f"`{container.name}` exists already, of the image {container.image}: kept as it is"
         )
@@ -71,8 +71,7 @@ def _create(start: Undertaking) -> Container:
     with step(f"Create {start.name} from {image}"):
         made = _created(start, image)
     if made is None:
-        with step(f"Pull {image}"):
-            _pull(start, image)
+        registry.fetch(start.host, image, start.context)
         with step(f"Create {start.name}"):
             made = _created(start, image)
     if made is None:
@@ -101,12 +100,6 @@ def _created(start: Undertaking, image: str) -> Container | None:
     if docker_errors.image_missing(done):
         return None
     raise docker_errors.creation_error(spec, done)
-
-
-def _pull(start: Undertaking, image: str) -> None:
-    pulled = run_script(start.host, command_line(docker.pull_argv(image)), timeout=PULL_SECONDS)
-    if pulled.status != 0:
-        raise docker_errors.image_not_found(image, start.request.host, pulled)
 
 
 def _start(start: Undertaking, container: Container) -> Container:

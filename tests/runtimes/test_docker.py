@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import Busy, JlrError, NotFound, Usage
+from jlremote.errors import Busy, JlrError, Usage
 from jlremote.host.script import Completed
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.docker import Docker, read_container
 from jlremote.runtimes.docker_commands import create_argv
-from jlremote.runtimes.docker_errors import creation_error, engine_error, image_not_found, reason
+from jlremote.runtimes.docker_errors import creation_error, engine_error, reason
 
 INSPECTED: dict[str, Any] = {
     "Id": "ada" + "0" * 61,
@@ -113,13 +113,6 @@ def test_a_reason_is_dockers_first_line_without_its_prefix_and_fit_to_be_shown()
     lines = ("WARNING: old kernel", "Error response from daemon: no \x1b[31msuch", "Error: failed")
     assert reason(said(*lines)) == "no such"
     assert reason(Completed(3, "", "")) == "exit status 3"
-
-
-def test_an_image_that_cannot_be_pulled_is_not_found() -> None:
-    error = image_not_found("torch", "dgx", said("Error response from daemon: pull access denied"))
-    assert isinstance(error, NotFound)
-    assert "`torch`" in error.message
-    assert "pull access denied" in error.message
 
 
 @pytest.mark.parametrize("value", ["--privileged", "$(id)", "a b", "'"])

@@ -1,0 +1,127 @@
+"""`.dockerignore`, read as docker reads it (moby/patternmatcher)."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jlremote.errors import Usage
+from jlremote.text import one_line
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One line: what it matches, and whether it takes that out or (`!`) in again."""
+
+    pattern: str
+    matches: re.Pattern[str]
+    exception: bool
+
+
+@dataclass(frozen=True)
+class IgnoreRules:
+    """All lines, of which the last one that matches a path decides."""
+
+    rules: tuple[Rule, ...] = ()
+
+    def ignores(self, path: str) -> bool:
+        """Return whether `path`, relative and with `/`, is left out.
+
+        What a rule says of a folder it says of all that is in it.
+        """
+        candidates = [path, *_parents(path)]
+        ignored = False
+        for rule in self.rules:
+            if rule.exception == ignored and any(map(rule.matches.fullmatch, candidates)):
+                ignored = not rule.exception
+        return ignored
+
+    def may_keep_some_of(self, folder: str) -> bool:
+        """Return whether an exception may bring back something in a folder that is left out.
+
+        As BuildKit does, an exception with a wildcard may be meant for any folder.
+        """
+        exceptions = [rule.pattern for rule in self.rules if rule.exception]
+        wild = any(re.search(r"[*?\[\\]", pattern) for pattern in exceptions)
+        return wild or any(f"{pattern}/".startswith(f"{folder}/") for pattern in exceptions)
+
+
+def read_rules(text: str) -> IgnoreRules:
+    """Return the rules of a `.dockerignore` file's text.
+
+    Raises:
+        Usage: a line cannot be a pattern; the message says which.
+    """
+    lines = enumerate(text.removeprefix("\ufeff").splitlines(), start=1)
+    return IgnoreRules(tuple(rule for number, line in lines for rule in _rules(number, line)))
+
+
+def _rules(number: int, line: str) -> Iterator[Rule]:
+    if line.startswith("#") or not line.strip():
+        return
+    exception = line.strip().startswith("!")
+    pattern = line.strip().removeprefix("!").strip()
+    if not pattern:
+        raise Usage(f"line {number} of `.dockerignore` is `!` and nothing else")
+    cleaned = posixpath.normpath(pattern)
+    if cleaned != "/":
+        cleaned = cleaned.lstrip("/")
+    try:
+        yield Rule(cleaned, re.compile(_expression(cleaned), re.DOTALL), exception)
+    except re.error as error:
+        raise Usage(
+            f"line {number} of `.dockerignore` is no pattern: `{one_line(line)}`",
+            hint="a `[` that is meant literally is written `\\[`",
+        ) from error
+
+
+# Also a leading `**` without a slash: docker then only compares ends, so `**.py` is any `*.py`.
+_PIECE = re.compile(r"\*\*/?|\*|\?|\[\^?\]?[^\]]*\]|\[|\\.|.", re.DOTALL)
+
+
+def _expression(pattern: str) -> str:
+    pieces = _PIECE.findall(pattern)
+    if pattern.startswith("**") and not any(map(_is_wild, pieces[1:])):
+        return _suffix(pattern.removeprefix("**"))
+    last = len(pieces) - 1
+    return "".join(_translated(piece, last=i == last) for i, piece in enumerate(pieces))
+
+
+def _suffix(rest: str) -> str:
+    if rest.startswith("/"):
+        return rf"(?:.*/)?{re.escape(rest[1:])}"
+    return f".*{re.escape(rest)}"
+
+
+def _is_wild(piece: str) -> bool:
+    return piece[0] in "*?[\\"
+
+
+def _translated(piece: str, *, last: bool) -> str:
+    if piece.startswith("**"):
+        return ".*" if last else "(?:.*/)?"
+    if piece == "*":
+        return "[^/]*"
+    if piece == "?":
+        return "[^/]"
+    if piece[0] == "[":
+        return _set(piece)
+    if piece[0] == "\\" and len(piece) > 1:
+        return re.escape(piece[1])
+    return re.escape(piece)
+
+
+def _set(piece: str) -> str:
+    """Return a set of characters; what Python may give a meaning in one, Go does not."""
+    if len(piece) == 1:
+        raise re.error("a set has no end")
+    inner = re.sub(r"[\[&|~]", r"\\\g<0>", piece[1:-1]).replace("--", r"-\-")
+    return f"[{inner}]"
+
+
+def _parents(path: str) -> Iterator[str]:
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path

@@ -1,0 +1,152 @@
+"""`jlr images` and `jlr save`: what images a host has, and a container as another one."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from jlremote.errors import NotFound, Usage
+from jlremote.host.script import Completed, command_line
+from jlremote.host.shell import Host, run_script
+from jlremote.jupyter.scripts import session_directory
+from jlremote.runtimes import docker_images as docker
+from jlremote.runtimes import image_names
+from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.docker_commands import inspect_argv
+from jlremote.runtimes.docker_errors import engine_error
+from jlremote.runtimes.docker_image_errors import commit_error, listing_error
+from jlremote.runtimes.docker_images import Image
+from jlremote.runtimes.table import runtime_named
+from jlremote.storage import sessions
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.context import Context
+from jlremote.workflow.links import link_of, link_to
+
+SAVE_SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class SaveReport:
+    """A container that became an image.
+
+    Attributes:
+        host: where.
+        image: the image's name.
+        id: its id.
+        size: bytes, with those of the image that the container was made from.
+        outside: folders that are not in it, each with what is there.
+        variables: names of the variables that the container had been given, and which are in it.
+    """
+
+    host: str
+    image: str
+    id: str
+    size: int
+    outside: tuple[str, ...]
+    variables: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable form that `--json` prints."""
+        return dict(vars(self)) | {"outside": [*self.outside], "variables": [*self.variables]}
+
+
+def images(host: str, context: Context, *, every: bool = False) -> list[Image]:
+    """Return the images of a host, the latest first.
+
+    Args:
+        host: what was typed after `ssh`.
+        context: the laptop's side.
+        every: also those without a name, such as the intermediate ones of builds.
+
+    Raises:
+        JlrError: the engine is missing, not permitted or not running.
+    """
+    with context.progress.step(f"Ask {host} for its images"):
+        listed = run_script(link_to(host, context), docker.list_script(every=every))
+    # An image that is removed meanwhile fails the command, and takes nothing from the others.
+    if listed.status != 0 and "no such image" not in listed.stderr.lower():
+        raise listing_error(listed)
+    return docker.read_list(listed.stdout, every=every)
+
+
+def save(selector: str | None, image: str, context: Context) -> SaveReport:
+    """Make an image of a session's container, with all that was installed in it.
+
+    Its processes stand still meanwhile, so that its files belong together; then they go on.
+
+    Raises:
+        NotFound: there is no such session or container.
+        Usage: no engine takes the image's name, or the session has no container.
+        JlrError: no space is left, …
+    """
+    image_names.parse_new(image)
+    record = sessions.choose(selector)
+    runtime = runtime_named(record.runtime)
+    if not runtime.engine:
+        raise Usage(f"`{record.host}/{record.name}` runs without a container to save")
+    host = link_of(record, context)
+    with context.progress.step(f"Look at {record.name}"):
+        inspected, base = _inspected(host, record)
+    with context.progress.step(f"Save {record.name} as {image}"):
+        argv = docker.commit_argv(record.name, image, inspected, base)
+        script = _with_secrets_aside(runtime, record.name, command_line(argv))
+        _committed(run_script(host, script, timeout=SAVE_SECONDS), record, image)
+        saved = run_script(host, command_line(docker.inspect_image_argv(image)))
+    made = docker.read_image(saved.stdout)
+    outside = docker.outside_image(inspected)
+    variables = docker.added_variables(inspected, base)
+    return SaveReport(record.host, image, made.id, made.size, outside, variables)
+
+
+def _inspected(host: Host, record: SessionRecord) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what docker tells about a container, and about the image that it was made from."""
+    inspect = command_line(inspect_argv(record.name))
+    its_image = ("docker", "container", "inspect", "--format", "{{.Image}}", record.name)
+    found = host.run(
+        {
+            "container": inspect,
+            "image": f'docker image inspect "$({command_line(its_image)})"',
+        }
+    )
+    if found["container"].status != 0:
+        if "no such container" in found["container"].stderr.lower():
+            raise NotFound(
+                f"there is no container `{record.name}` on `{record.host}`",
+                hint="`jlr list` shows the sessions",
+            )
+        raise engine_error("docker", found["container"])
+    (container,) = json.loads(found["container"].stdout)
+    # The image may be gone, as after `docker rmi --force`; then nothing is known of it.
+    (image,) = json.loads(found["image"].stdout) if found["image"].status == 0 else ({},)
+    return container, image
+
+
+def _committed(done: Completed, record: SessionRecord, image: str) -> None:
+    if done.status != 0:
+        raise commit_error(record.name, image, record.host, done)
+
+
+# Jupyter's token and its kernels' keys are in files that it does not hold open. In memory they are
+# in no image; and they are back as soon as it is made, or was not.
+_ASIDE = """\
+[ ! -d "$directory/runtime" ] || {
+  umask 077; rm -rf "$aside"; cp -pR "$directory/runtime" "$aside" && rm -rf "$directory/runtime"/*
+}
+"""
+_BACK = """\
+[ ! -d "$aside" ] || { cp -pR "$aside"/. "$directory/runtime"/ && rm -rf "$aside"; }
+"""
+
+
+def _with_secrets_aside(runtime: Runtime, name: str, command: str) -> str:
+    # Containers may share that memory, with each other and with the host.
+    names = f"{session_directory(name, engine=True)}aside=/dev/shm/jlr-{secrets.token_hex(8)}\n"
+    aside, back = (runtime.inside(name, names + text) for text in (_ASIDE, _BACK))
+    return f"""\
+back() {{ {back}; }} </dev/null >/dev/null 2>&1
+trap back EXIT; trap : PIPE; trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
+{aside} </dev/null >/dev/null 2>&1
+{command}
+"""

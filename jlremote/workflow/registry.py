@@ -1,0 +1,128 @@
+"""`jlr pull` and `jlr push`: images between a host and a registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jlremote.errors import LinkLost, Usage
+from jlremote.host.script import command_line
+from jlremote.host.shell import run_script
+from jlremote.link.client import Link
+from jlremote.runtimes import docker_images as docker
+from jlremote.runtimes import image_names
+from jlremote.runtimes.docker_image_errors import transfer_error
+from jlremote.runtimes.docker_images import Image
+from jlremote.runtimes.docker_keys import outliving_us, with_keys
+from jlremote.runtimes.docker_transfers import Transfer, watched
+from jlremote.runtimes.image_names import ImageName
+from jlremote.workflow import registry_keys
+from jlremote.workflow.context import Context
+from jlremote.workflow.links import link_to
+
+# Of an interrupted transfer, as seen with docker 20.10; its newer image store keeps whole layers.
+_KEPT = {
+    "pulled": "docker keeps no part of it, unless it has containerd's image store",
+    "pushed": "the layers that have arrived stay in the registry",
+}
+
+
+def pull(host: str, image: str, context: Context) -> Image:
+    """Pull an image on a host, and return what came.
+
+    Raises:
+        NotFound: the registry has no such image.
+        Authentication: the registry wants a key, or another one.
+        JlrError: the registry is out of reach, no space is left, …
+    """
+    image_names.parse(image)
+    link = _connected(host, context)
+    fetch(link, image, context)
+    inspected = run_script(link, command_line(docker.inspect_image_argv(image)))
+    return docker.read_image(inspected.stdout)
+
+
+def push(host: str, image: str, context: Context) -> None:
+    """Push an image of a host to the registry that its name begins with.
+
+    Raises:
+        NotFound: the host has no such image.
+        Authentication: the registry wants a key, or another one.
+        JlrError: the registry is out of reach, …
+    """
+    name = image_names.parse(image)
+    link = _connected(host, context)
+    with context.progress.step(f"Push {image}"):
+        _transfer(link, "pushed", docker.push_argv(image), image, name, context)
+
+
+def fetch(host: Link, image: str, context: Context) -> None:
+    """Pull an image, as a step; also what `jlr start` does for an image that is not there."""
+    with context.progress.step(f"Pull {image}"):
+        name = _name(image)
+        _transfer(host, "pulled", docker.pull_argv(image), image, name, context)
+
+
+def _connected(host: str, context: Context) -> Link:
+    link = link_to(host, context)
+    with context.progress.step(f"Connect to {host}"):
+        link.status(connect=True)
+    return link
+
+
+def _name(image: str) -> ImageName | None:
+    """Return an image's name in parts, `None` where it can only be an id."""
+    try:
+        return image_names.parse(image)
+    except Usage:
+        if image_names.may_be_id(image):
+            return None
+        raise
+
+
+def _transfer(
+    host: Link,
+    verb: str,
+    argv: tuple[str, ...],
+    image: str,
+    name: ImageName | None,
+    context: Context,
+) -> None:
+    """Run a pull or push and follow it, through a broken link too."""
+    keys = registry_keys.find(host.name, () if name is None else (name.registry,))
+    script = outliving_us(watched(argv))
+    given = [registry_keys.docker_config(keys)] if keys else []
+    try:
+        transfer, status = _followed(host, with_keys(script) if keys else script, given, context)
+    except KeyboardInterrupt:
+        context.progress.note(f"`{image}` is not {verb}; {_KEPT[verb]}")
+        raise
+    if status != 0:
+        raise transfer_error(verb, image, name, host.name, transfer.complaint, status or 1)
+
+
+def _followed(
+    host: Link, script: str, given: Iterable[bytes], context: Context
+) -> tuple[Transfer, int | None]:
+    """Follow a transfer to its end; after a break join it again, as docker lets two have one.
+
+    A link that breaks before anything was heard is left broken.
+    """
+    while True:
+        transfer = Transfer()
+        try:
+            return transfer, _once(host, script, given, transfer, context)
+        except LinkLost:
+            if not transfer.in_words():
+                raise
+            context.progress.note("the connection broke; it goes on there, and is joined again")
+
+
+def _once(
+    host: Link, script: str, given: Iterable[bytes], transfer: Transfer, context: Context
+) -> int | None:
+    with host.stream(script, given) as output:
+        for text in output:
+            transfer.take(text)
+            context.progress.advance(transfer.in_words())
+    transfer.finish()
+    return output.status

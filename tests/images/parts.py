@@ -1,0 +1,199 @@
+"""A private registry, a slow line to it, and a keychain for a laptop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.place import private_folder
+from tests.lab.programs import run, wait_until
+from tests.lab.sshd import free_port
+
+USER = "$oauthtoken"
+
+
+@dataclass
+class Registry:
+    """Debian's docker-registry on 127.0.0.1, where one user with one key gets in.
+
+    Attributes:
+        engine: the lab's, which reaches it without TLS, as it is on the loopback.
+        folder: where its settings and its images are.
+        port: its port.
+        key: what it takes.
+    """
+
+    engine: Engine
+    folder: Path
+    port: int = field(default_factory=free_port)
+    key: str = field(default_factory=lambda: f"key-{secrets.token_hex(8)}")
+
+    @property
+    def name(self) -> str:
+        """What images' names begin with."""
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start it, and return its process once it answers."""
+        users = run("htpasswd", "-Bbn", USER, self.key)
+        (self.folder / "htpasswd").write_text(users)
+        settings = {
+            "version": 0.1,
+            "log": {"level": "warn"},
+            "storage": {"filesystem": {"rootdirectory": str(self.folder / "images")}},
+            "http": {"addr": self.name},
+            "auth": {"htpasswd": {"realm": "lab", "path": str(self.folder / "htpasswd")}},
+        }
+        config = self.folder / "config.yml"
+        config.write_text(json.dumps(settings))  # JSON is YAML
+        with (self.folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                ("setpriv", "--pdeathsig", "TERM", "docker-registry", "serve", str(config)),
+                stdout=log,
+                stderr=log,
+            )
+        wait_until(lambda: listens(self.port), "the start of docker-registry")
+        return process
+
+    def docker_config(self, *names: str) -> Path:
+        """Return a folder of docker's settings that are logged in, for the lab's own use."""
+        folder = self.folder / "docker"
+        for name in (self.name, *names):
+            argv = ("docker", "--config", str(folder), "login", "-u", USER, "--password-stdin")
+            run("env", f"DOCKER_HOST={self.engine.url}", *argv, name, stdin=self.key)
+        return folder
+
+    def push(self, local: str, name: str) -> str:
+        """Push one of the engine's images as `name`, forget it there, and return its whole name."""
+        whole = f"{self.name}/{name}"
+        self.engine.docker("tag", local, whole)
+        config = str(self.docker_config())
+        self.engine.docker("--config", config, "push", "--quiet", whole)
+        self.engine.docker("rmi", whole)
+        return whole
+
+
+def listens(port: int) -> bool:
+    """Return whether something listens on a port of 127.0.0.1."""
+    connections = psutil.net_connections("tcp4")
+    return any(c.laddr.port == port for c in connections if c.status == "LISTEN" and c.laddr)
+
+
+@contextmanager
+def running_registry(engine: Engine) -> Iterator[Registry]:
+    """Give a registry of this run alone."""
+    with private_folder("registry") as folder:
+        registry = Registry(engine, folder)
+        process = registry.start()
+        try:
+            yield registry
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+class SlowLine:
+    """A TCP port whose connections lead to another one, with so many bytes a second back.
+
+    Attributes:
+        port: on 127.0.0.1.
+        rate: bytes a second and connection.
+        carried: bytes that went back so far.
+    """
+
+    def __init__(self, target: int, rate: float) -> None:
+        self.port = free_port()
+        self.rate = rate
+        self.carried = 0
+        self._target = target
+        self._up = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+        self._thread.start()
+        assert self._up.wait(10)
+
+    async def _serve(self) -> None:
+        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
+        async with await asyncio.start_server(self._connect, "127.0.0.1", self.port):
+            self._up.set()
+            await self._ended.wait()
+        carrying = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in carrying:
+            task.cancel()
+        await asyncio.gather(*carrying, return_exceptions=True)
+        await asyncio.sleep(0)  # in which the connections' ends are closed
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        there = self._carry(reader, far_writer, slowly=False)
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(there, self._carry(far_reader, writer, slowly=True))
+
+    async def _carry(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, slowly: bool
+    ) -> None:
+        try:
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+                if slowly:
+                    self.carried += len(data)
+                    await asyncio.sleep(len(data) / self.rate)
+        except OSError:
+            pass
+        finally:
+            writer.close()
+
+    def close(self) -> None:
+        """Take it away, with what goes over it."""
+        self._loop.call_soon_threadsafe(self._ended.set)
+        self._thread.join(10)
+
+
+@contextmanager
+def unlocked_keychain(laptop: Laptop) -> Iterator[None]:
+    """Give a laptop a session bus with a real Secret Service, which is unlocked."""
+    bus = f"unix:path={laptop.folder}/bus"
+    laptop.environment["DBUS_SESSION_BUS_ADDRESS"] = bus
+    environment = {"PATH": "/usr/bin:/bin", **laptop.environment}
+    start = ("dbus-daemon", "--session", "--nofork", f"--address={bus}")
+    daemon = subprocess.Popen(start, env=environment)
+    try:
+        wait_until((laptop.folder / "bus").exists, "the session bus")
+        keyring = ("gnome-keyring-daemon", "--foreground", "--unlock", "--components=secrets")
+        with subprocess.Popen(
+            keyring, env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+        ) as service:
+            assert service.stdin is not None
+            service.stdin.write(b"pw")
+            service.stdin.close()
+            wait_until(lambda: has_secret_service(laptop), "the Secret Service")
+            yield
+            service.terminate()
+    finally:
+        daemon.terminate()
+        daemon.wait(10)
+
+
+def has_secret_service(laptop: Laptop) -> bool:
+    """Return whether somebody on the laptop's bus keeps secrets."""
+    call = ("dbus-send", "--session", "--dest=org.freedesktop.DBus", "--print-reply", "/")
+    asked = laptop.run(*call, "org.freedesktop.DBus.NameHasOwner", "string:org.freedesktop.secrets")
+    return "true" in asked.stdout
+
+
+def missing_programs() -> list[str]:
+    """Return which of the programs that these parts need are not installed."""
+    needed = ("docker-registry", "htpasswd", "dbus-daemon", "gnome-keyring-daemon")
+    return [f"`{name}` is not installed" for name in needed if not shutil.which(name)]

@@ -1,0 +1,185 @@
+"""`jlr build` (rows A9, B1, D2): a folder of the laptop becomes an image on the host, live."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.images.parts import Registry
+from tests.images.test_pull import commands, keys_on_host, log_in
+from tests.lab.accounts import Account
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+from tests.lab.remote_host import Keys
+from tests.lab.sshd import SSHServer
+
+
+def write(folder: Path, recipe: str, name: str = "Dockerfile") -> Path:
+    (folder / name).write_text(recipe)
+    return folder / name
+
+
+def run_in(engine: Engine, image: str, *argv: str) -> str:
+    return engine.docker("run", "--rm", image, *argv)
+
+
+def containers_of(engine: Engine, label: str) -> str:
+    return engine.docker("ps", "--all", "--quiet", "--filter", f"label={label}")
+
+
+def test_an_image_gets_all_its_names_and_what_is_built_is_seen(
+    laptop: Laptop, engine: Engine, folder: Path, name: str
+) -> None:
+    write(folder, "FROM lab/plain\nARG GREETING\nRUN echo built: $GREETING >/note; cat /note\n")
+    tags = ("-t", f"{name}:1", "-t", f"{name}-too")
+    built = laptop.jlr("build", "lab", ".", *tags, "--build-arg", "GREETING=hello $(id)")
+    assert built.status != 0, "the laptop's home has no Dockerfile"
+    built = laptop.jlr("build", "lab", "project", *tags, "--build-arg", "GREETING=hello $(id)")
+    assert built.status == 0, built
+    short = engine.docker("images", "--quiet", f"{name}:1")
+    assert built.stdout.startswith(f"{name}:1, {name}-too: {short}, 2")
+    assert engine.docker("images", "--quiet", f"{name}-too:latest") == short
+    assert run_in(engine, f"{name}:1", "cat", "/note") == "built: hello $(id)"
+    assert re.search(r"Step 3/3 : RUN .*\n.*\nbuilt: hello \$\(id\)\n", built.stderr)
+    assert "DEPRECATED" not in built.stderr
+    assert re.search(r"Send project \(\d+B\) to lab: done", built.stderr)
+
+
+def test_json_is_one_object_and_nothing_else(
+    laptop: Laptop, engine: Engine, folder: Path, name: str
+) -> None:
+    write(folder, "FROM lab/plain\nRUN echo loud\n")
+    built = laptop.jlr("build", "lab", str(folder), "-t", name, "--json")
+    told = json.loads(built.stdout)
+    whole = engine.docker("image", "inspect", "--format", "{{.Id}}", name)
+    assert (told["id"], told["tags"], told["host"]) == (whole, [name], "lab")
+    assert built.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        ("FROM lab/plain\n\nRUNN true\n", "line 3 of `Dockerfile` fails: `RUNN true`"),
+        ("FROM lab/plain\n# why\nRUN true && \\\n  exit 7\n", "line 3 of `Dockerfile` fails"),
+        ("FROM lab/plain\nCOPY nothing /\n", "line 2 of `Dockerfile` fails: `COPY nothing /`"),
+        ("FROM registry.invalid/no:1\n", "line 1 of `Dockerfile` fails"),
+        ("", "the image is not built: "),
+    ],
+)
+def test_a_wrong_dockerfile_is_told_by_its_line_and_leaves_nothing(
+    recipe: str, message: str, laptop: Laptop, engine: Engine, folder: Path, name: str
+) -> None:
+    label = f"lab={name.replace('/', '-')}"
+    write(folder, recipe.replace("\n\n", f"\nLABEL {label}\n").replace("# why", f"LABEL {label}"))
+    built = laptop.jlr("build", "lab", str(folder), "-t", name)
+    assert built.status == 1, built
+    assert message in built.stderr
+    assert engine.docker("images", "--quiet", name) == ""
+    assert containers_of(engine, label) == ""
+
+
+@pytest.mark.parametrize("tag", ["Me/x", "me/x:", "x y", "-x", "a@sha256:" + "0" * 64])
+def test_a_name_that_no_engine_takes_is_refused_before_anything_is_sent(
+    tag: str, laptop: Laptop, folder: Path
+) -> None:
+    write(folder, "FROM lab/plain\n")
+    built = laptop.jlr("build", "lab", str(folder), f"--tag={tag}")
+    assert built.status == 2
+    assert "cannot be an image's name" in built.stderr
+    assert "Connect" not in built.stderr
+
+
+def test_without_a_name_nothing_is_built(laptop: Laptop, folder: Path) -> None:
+    write(folder, "FROM lab/plain\n")
+    assert laptop.jlr("build", "lab", str(folder)).status == 2
+
+
+def test_two_hundred_megabytes_are_sent_and_counted_without_growing(
+    laptop: Laptop, engine: Engine, folder: Path, name: str
+) -> None:
+    write(folder, "FROM scratch\nCOPY big /\n")
+    with (folder / "big").open("wb") as big:
+        for _ in range(200):
+            big.write(os.urandom(1 << 20))
+    laptop.jlr("images", "lab")  # the link is up
+    (link,) = [p for p in laptop.processes() if "jlremote.link" in p.cmdline()]
+    began = link.memory_info().rss
+    peak = grown = 0
+    with laptop.terminal("jlr", "build", "lab", str(folder), "-t", name, timeout=120) as terminal:
+        command = psutil.Process(terminal.pid)
+        terminal.expect(r"Send .*\(210MB\) to lab")
+        while terminal.expect([r" (\d+)MB of 210MB", r"✓", r"Step 1"], timeout=120) == 0:
+            peak = max(peak, command.memory_info().rss)
+            grown = max(grown, link.memory_info().rss - began)
+        terminal.expect(rf"{name}: [0-9a-f]{{12}}, 210MB", timeout=120)
+        terminal.wait()
+    assert terminal.exitstatus == 0
+    assert 0 < peak < 100 << 20
+    assert grown < 40 << 20
+
+
+def test_ctrl_c_ends_a_build_on_the_host_too_and_says_what_stays(
+    laptop: Laptop, engine: Engine, folder: Path, name: str, account: Account
+) -> None:
+    label = f"lab={name.replace('/', '-')}"
+    write(folder, f"FROM lab/plain\nLABEL {label}\nRUN echo begun; sleep 300\n")
+    with laptop.terminal("jlr", "build", "lab", str(folder), "-t", name, timeout=60) as terminal:
+        terminal.expect("begun")
+        assert containers_of(engine, label)
+        terminal.sendintr()
+        terminal.expect("nothing is built; the steps that were done stay in docker's cache")
+        terminal.wait()
+    assert terminal.exitstatus == 130
+    builds = "docker build"
+    wait_until(lambda: not any(builds in line for line in commands(account)), "docker's client")
+    wait_until(lambda: containers_of(engine, label) == "", "the end of the build's container")
+    assert engine.docker("images", "--quiet", name) == ""
+
+
+def test_an_image_is_built_from_a_private_one_with_the_key_from_the_keychain(
+    laptop: Laptop,
+    registry: Registry,
+    keychain: None,
+    engine: Engine,
+    folder: Path,
+    name: str,
+    account: Account,
+) -> None:
+    base = registry.push("lab/plain", "me/base:1")
+    write(folder, f"FROM {base} AS base\nFROM base\nCOPY . /srv\n")
+    (folder / "data").write_bytes(bytes(range(256)) * 5000)
+    log_in(laptop, registry)
+    built = laptop.jlr("build", "lab", str(folder), "-t", name)
+    assert built.status == 0, built
+    assert run_in(engine, name, "wc", "--bytes", "/srv/data").split()[0] == "1280000"
+    wait_until(lambda: keys_on_host(account) == [], "the end of the key")
+
+
+def test_buildkit_builds_too_and_its_reason_is_told(
+    laptop: Laptop, engine: Engine, folder: Path, name: str, account: Account, keys: Keys
+) -> None:
+    environment = {
+        "DOCKER_HOST": engine.url,
+        "DOCKER_BUILDKIT": "1",
+        "PATH": "/usr/bin:/bin",  # the client of 20.10, which has BuildKit built in
+    }
+    server = SSHServer(keys.authorized, environment=environment, host_key_kinds=["ed25519"])
+    server.start()
+    try:
+        laptop.add_host("kit", server, account, key=keys.private)
+        write(folder, "FROM lab/plain\nRUN echo made by a kit\n")
+        built = laptop.jlr("build", "kit", str(folder), "-t", name, timeout=120)
+        assert built.status == 0, built
+        assert re.search(r"#\d+ .*made by a kit", built.stderr)
+        write(folder, "FROM lab/plain\n\nRUN echo one\nRUN exit 3\n")
+        failed = laptop.jlr("build", "kit", str(folder), "-t", name, timeout=120)
+        assert failed.status == 1
+        assert "exit code: 3" in failed.stderr
+    finally:
+        server.remove()

@@ -1,0 +1,68 @@
+"""Causes that a person mends differently are told apart; what docker says is from 20.10 and 28."""
+
+from __future__ import annotations
+
+import pytest
+
+from jlremote.errors import Authentication, JlrError, NotFound
+from jlremote.runtimes.docker_image_errors import transfer_error
+from jlremote.runtimes.image_names import parse
+
+DAEMON = "Error response from daemon: "
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "words"),
+    [
+        (f"{DAEMON}manifest for x not found: manifest unknown", NotFound, "manifest unknown"),
+        (
+            f"{DAEMON}pull access denied for x, repository does not exist or may require login",
+            NotFound,
+            "`nvcr.io` refuses it",
+        ),
+        (f'{DAEMON}Head "http://x": no basic auth credentials', Authentication, "refuses it"),
+        ("unauthorized: authentication required", Authentication, "refuses it"),
+        ("denied: requested access to the resource is denied", Authentication, "refuses it"),
+        (
+            f"{DAEMON}toomanyrequests: You have reached your pull rate limit.",
+            JlrError,
+            "rate limit",
+        ),
+        (
+            f'{DAEMON}Get "https://nvcr.io/v2/": dial tcp: lookup nvcr.io: no such host',
+            JlrError,
+            "`dgx` cannot reach `nvcr.io`",
+        ),
+        (f'{DAEMON}Get "https://x/v2/": x509: unknown authority', JlrError, "cannot reach"),
+        (
+            "failed to register layer: write /x: no space left on device",
+            JlrError,
+            "no space is left on `dgx`",
+        ),
+        (
+            "no matching manifest for linux/arm64/v8 in the manifest list entries",
+            NotFound,
+            "linux/arm64/v8",
+        ),
+        (
+            "permission denied while trying to connect to the Docker daemon socket at unix:///x",
+            JlrError,
+            "may not use `docker`",
+        ),
+        ("Cannot connect to the Docker daemon at unix:///x. Is it up?", JlrError, "does not run"),
+        ("sh: 1: docker: not found", JlrError, "`docker` is not installed"),
+        ("", JlrError, "it does not say why"),
+    ],
+)
+def test_a_refusal_is_told_by_its_cause(said: str, kind: type[JlrError], words: str) -> None:
+    name = parse("nvcr.io/me/x:1")
+    error = transfer_error("pulled", "nvcr.io/me/x:1", name, "dgx", said.splitlines(), 1)
+    assert type(error) is kind
+    assert words in error.message
+    assert "Error response" not in error.message
+
+
+def test_whatever_the_shell_says_a_missing_engine_is_told_by_its_status() -> None:
+    said = ["sh: line 1: docker: command not found"]
+    error = transfer_error("pulled", "me/x", parse("me/x"), "dgx", said, 127)
+    assert "`docker` is not installed" in error.message

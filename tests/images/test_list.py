@@ -1,0 +1,52 @@
+"""`jlr images`: what a host has (rows A2, B8, D5, E4, E5)."""
+
+from __future__ import annotations
+
+import json
+
+from tests.images.parts import Registry
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+
+
+def test_images_are_a_line_each_with_tag_id_age_and_size(laptop: Laptop, engine: Engine) -> None:
+    shown = laptop.jlr("images", "lab")
+    assert shown.status == 0, shown
+    heading, *rows = shown.stdout.splitlines()
+    assert heading.split() == ["REPOSITORY", "TAG", "ID", "AGE", "SIZE"]
+    (row,) = [row.split() for row in rows if row.startswith("lab/jupyter ")]
+    told = engine.docker("images", "--format", "{{.ID}} {{.Size}}", "lab/jupyter").split()
+    assert row[1:3] == ["latest", told[0]]
+    assert row[3][-1] in "smhd"
+    assert row[4] == told[1]
+
+
+def test_json_has_whole_ids_bytes_and_moments(laptop: Laptop, engine: Engine) -> None:
+    shown = laptop.jlr("images", "lab", "--json")
+    found = {image["repository"]: image for image in json.loads(shown.stdout)}
+    template = '{"id":{{json .Id}},"size":{{.Size}},"created":{{json .Created}}}'
+    told = json.loads(engine.docker("image", "inspect", "--format", template, "lab/plain"))
+    assert found["lab/plain"] == {"repository": "lab/plain", "tag": "latest"} | told
+    assert shown.stderr == ""
+
+
+def test_images_without_a_name_are_shown_when_all_are_wanted(
+    laptop: Laptop, engine: Engine, name: str
+) -> None:
+    built = engine.docker("build", "--quiet", "-", stdin=f"FROM lab/plain\nLABEL x={name}\n")
+    some = [image["id"] for image in json.loads(laptop.jlr("images", "lab", "--json").stdout)]
+    every = json.loads(laptop.jlr("images", "lab", "--all", "--json").stdout)
+    engine.docker("rmi", built)
+    assert built not in some
+    (nameless,) = [image for image in every if image["id"] == built]
+    assert (nameless["repository"], nameless["tag"]) == (None, None)
+
+
+def test_an_image_with_two_names_is_there_twice_and_a_registrys_port_is_no_tag(
+    laptop: Laptop, engine: Engine, name: str, registry: Registry
+) -> None:
+    for whole in (f"{name}:one", f"{registry.name}/{name}:two"):
+        engine.docker("tag", "lab/plain", whole)
+    found = json.loads(laptop.jlr("images", "lab", "--json").stdout)
+    mine = {(i["repository"], i["tag"]) for i in found if name in (i["repository"] or "")}
+    assert mine == {(name, "one"), (f"{registry.name}/{name}", "two")}

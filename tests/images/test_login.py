@@ -1,0 +1,110 @@
+"""`jlr login` (rows A3, E3): the key is tried, kept here, and never left on the host unasked."""
+
+from __future__ import annotations
+
+import json
+
+import pexpect
+
+from tests.images.parts import USER, Registry
+from tests.images.test_pull import keys_on_host, log_in
+from tests.lab.accounts import Account
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+
+
+def test_a_key_is_asked_for_without_echo_tried_and_kept(
+    laptop: Laptop, registry: Registry, keychain: None, account: Account
+) -> None:
+    words = ("jlr", "login", "lab", registry.name, "--username", USER)
+    with laptop.terminal(*words, timeout=60) as terminal:
+        terminal.expect_exact(f"Password or API key of {USER} at {registry.name}: ")
+        terminal.sendline(registry.key)
+        terminal.expect_exact(f"{registry.name} takes the key of {USER}; it is kept in ")
+        terminal.expect(pexpect.EOF)
+        terminal.wait()
+    assert terminal.exitstatus == 0
+    assert registry.key not in str(terminal.before)
+    assert not (account.home / ".docker").exists()
+    wait_until(lambda: keys_on_host(account) == [], "the end of the key on the host")
+
+
+def test_a_wrong_key_is_refused_and_not_kept(
+    laptop: Laptop, registry: Registry, keychain: None
+) -> None:
+    words = ("login", "lab", registry.name, "--username", USER, "--password-stdin")
+    done = laptop.jlr(*words, stdin="wrong")
+    assert done.status == 4, done
+    assert f"`{registry.name}` refuses this key of `{USER}`" in done.stderr
+    image = registry.push("lab/plain", "me/none:1")
+    assert laptop.jlr("pull", "lab", image).status == 4
+
+
+def test_a_known_key_is_used_for_another_host_without_asking(
+    laptop: Laptop, registry: Registry, keychain: None, account: Account
+) -> None:
+    log_in(laptop, registry)
+    config = laptop.ssh_config.read_text()
+    laptop.ssh_config.write_text(config + config.replace("Host lab\n", "Host other\n"))
+    image = registry.push("lab/plain", "me/other:1")
+    assert laptop.jlr("pull", "other", image).status == 4, "the key went where nobody sent it"
+    done = laptop.jlr("--no-input", "login", "other", registry.name, "--username", USER)
+    assert done.status == 0, done
+    assert laptop.jlr("pull", "other", image).status == 0
+
+
+def test_kept_on_the_host_it_is_where_docker_looks_and_not_here(
+    laptop: Laptop, registry: Registry, account: Account
+) -> None:
+    words = ("login", "lab", registry.name, "--username", USER, "--password-stdin", "--keep")
+    done = laptop.jlr(*words, stdin=registry.key)
+    assert done.status == 0, done
+    settings = account.home / ".docker" / "config.json"
+    try:
+        assert registry.name in json.loads(settings.read_text())["auths"]
+        image = registry.push("lab/plain", "me/kept:1")
+        assert laptop.jlr("pull", "lab", image).status == 0
+        assert laptop.jlr("login", "lab", registry.name, "--forget").status == 0
+        assert registry.name not in json.loads(settings.read_text())["auths"]
+    finally:
+        settings.unlink(missing_ok=True)
+        settings.parent.rmdir()
+
+
+def test_a_forgotten_key_is_gone(laptop: Laptop, registry: Registry, keychain: None) -> None:
+    log_in(laptop, registry)
+    image = registry.push("lab/plain", "me/forgotten:1")
+    forgotten = laptop.jlr("login", "lab", registry.name, "--forget")
+    assert forgotten.stdout == f"forgotten: {registry.name} on lab\n"
+    assert laptop.jlr("pull", "lab", image).status == 4
+    again = laptop.jlr("login", "lab", registry.name, "--forget")
+    assert again.stdout == f"no key of {registry.name} was here\n"
+
+
+def test_without_a_keychain_nobody_is_asked_for_a_key_in_vain(
+    laptop: Laptop, registry: Registry
+) -> None:
+    words = ("login", "lab", registry.name, "--username", USER, "--password-stdin")
+    done = laptop.jlr(*words, stdin=registry.key)
+    assert done.status == 1, done
+    assert "there is no keychain" in done.stderr
+    assert "`--keep`" in done.stderr
+
+
+def test_only_nvidias_registry_knows_everybody_by_one_name(laptop: Laptop, keychain: None) -> None:
+    done = laptop.jlr("login", "lab", "registry.lab.org")
+    assert done.status == 2, done
+    assert "`--username NAME`" in done.stderr
+    done = laptop.jlr("login", "lab", "--password-stdin", stdin="a-key")
+    assert done.status == 1, done
+    assert "`lab` cannot reach `nvcr.io`" in done.stderr
+
+
+def test_nobody_to_ask_and_an_empty_key_are_told_apart(
+    laptop: Laptop, registry: Registry, keychain: None
+) -> None:
+    words = ("login", "lab", registry.name, "--username", USER)
+    assert laptop.jlr("--no-input", *words).status == 4
+    empty = laptop.jlr(*words, "--password-stdin", stdin="\n")
+    assert empty.status == 2, empty
+    assert laptop.jlr("login", "lab", "not/a/registry", "--username", "x").status == 2

@@ -1,0 +1,266 @@
+"""`jlr pull` and the pull of `jlr start` (rows A3, E4, E5, E6): live, private, through breaks."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+import pexpect
+import psutil
+import pytest
+
+from tests.images.conftest import Layers
+from tests.images.parts import Registry, SlowLine
+from tests.lab.accounts import Account
+from tests.lab.containers import ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.line import Line
+from tests.lab.programs import wait_until
+from tests.lab.remote_host import Keys
+from tests.lab.sshd import SSHServer
+
+
+def log_in(laptop: Laptop, registry: Registry, *names: str, host: str = "lab") -> None:
+    for name in names or (registry.name,):
+        words = ("login", host, name, "--username", "$oauthtoken", "--password-stdin")
+        done = laptop.jlr(*words, stdin=registry.key)
+        assert done.status == 0, done
+
+
+def has(engine: Engine, image: str) -> bool:
+    return engine.try_docker("image", "inspect", image).status == 0
+
+
+def docker_processes(account: Account) -> list[str]:
+    """Return what of docker runs for the remote user."""
+    return [words for words in commands(account) if words.startswith(("docker ", "script "))]
+
+
+def commands(account: Account) -> list[str]:
+    """Return the command lines of the remote user's processes that have not just ended."""
+    found = []
+    for process in account.processes():
+        with suppress(psutil.Error):
+            found.append(" ".join(process.cmdline()))
+    return found
+
+
+def test_a_private_image_is_pulled_with_the_key_from_the_keychain(
+    laptop: Laptop, registry: Registry, keychain: None, account: Account, engine: Engine
+) -> None:
+    image = registry.push("lab/plain", "me/plain:1")
+    log_in(laptop, registry)
+    done = laptop.jlr("pull", "lab", image)
+    assert done.status == 0, done
+    assert re.fullmatch(rf"{image}: [0-9a-f]{{12}}, \d+MB\n", done.stdout)
+    assert has(engine, image)
+    assert not (account.home / ".docker").exists()
+
+
+def test_json_says_what_came_and_nothing_else(
+    laptop: Laptop, registry: Registry, keychain: None, engine: Engine
+) -> None:
+    image = registry.push("lab/plain", "me/json:1")
+    log_in(laptop, registry)
+    done = laptop.jlr("pull", "lab", image, "--json")
+    told = json.loads(done.stdout)
+    assert (told["image"], done.stderr) == (image, "")
+    assert told["id"] == engine.docker("image", "inspect", "--format", "{{.Id}}", image)
+
+
+def test_an_image_without_a_tag_is_the_latest(
+    laptop: Laptop, registry: Registry, keychain: None, engine: Engine
+) -> None:
+    image = registry.push("lab/plain", "me/untagged")
+    log_in(laptop, registry)
+    assert laptop.jlr("pull", "lab", image).status == 0
+    assert has(engine, f"{image}:latest")
+
+
+def test_without_a_key_a_private_image_is_refused_with_the_way_in(
+    laptop: Laptop, registry: Registry
+) -> None:
+    done = laptop.jlr("pull", "lab", f"{registry.name}/me/secret")
+    assert done.status == 4
+    assert f"`{registry.name}` refuses it" in done.stderr
+    assert f"`jlr login lab {registry.name}`" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("image", "status", "message"),
+    [
+        ("{registry}/me/nothing:1", 6, "manifest unknown"),
+        ("registry.invalid/me/x:1", 1, "`lab` cannot reach `registry.invalid`"),
+        ("127.0.0.1:1/me/x:1", 1, "connection refused"),
+        ("me/Upper", 2, "cannot be an image's name: its name is `me/Upper`"),
+        ("me/x:-tag", 2, "its tag is `-tag`"),
+        ("--privileged", 2, "no such option"),
+    ],
+)
+def test_what_cannot_be_pulled_is_one_clear_message(
+    image: str, status: int, message: str, laptop: Laptop, registry: Registry, keychain: None
+) -> None:
+    log_in(laptop, registry)
+    done = laptop.jlr("pull", "lab", image.replace("{registry}", registry.name))
+    assert done.status == status, done
+    assert message in done.stderr
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error:")]
+    assert len(errors) == 1
+
+
+def test_a_key_that_has_changed_is_said_to_be_refused(
+    laptop: Laptop, registry: Registry, keychain: None
+) -> None:
+    image = registry.push("lab/plain", "me/changed:1")
+    log_in(laptop, registry)
+    users = registry.folder / "htpasswd"
+    before = users.read_text()
+    users.write_text("somebody:$2y$05$7sUuXKWUJSLZ3SPI2AFrs.EVBMMHYHhIjFfBBDH45mpXHv6OMjA3u\n")
+    try:
+        done = laptop.jlr("pull", "lab", image)
+    finally:
+        users.write_text(before)
+    assert done.status == 4, done
+    assert f"jlr login lab {registry.name}" in done.stderr
+
+
+def test_a_person_sees_layers_and_bytes_while_it_lasts(
+    laptop: Laptop,
+    registry: Registry,
+    keychain: None,
+    slow_line: SlowLine,
+    layers: Layers,
+) -> None:
+    layers("me/live:1", 2_000_000, 12_000_000)
+    image = f"127.0.0.1:{slow_line.port}/me/live:1"
+    log_in(laptop, registry, f"127.0.0.1:{slow_line.port}")
+    with laptop.terminal("jlr", "pull", "lab", image, timeout=60) as terminal:
+        terminal.expect(r"1 of 2 layers, [3-9][.\d]*MB  ")
+        terminal.expect_exact("✓")
+        terminal.expect(rf"Pull {image}")
+        terminal.expect(pexpect.EOF)
+
+
+def test_ctrl_c_ends_a_pull_on_the_host_too_and_says_what_stays(
+    laptop: Laptop,
+    registry: Registry,
+    keychain: None,
+    slow_line: SlowLine,
+    layers: Layers,
+    account: Account,
+    engine: Engine,
+) -> None:
+    layers("me/long:1", 60_000_000)
+    image = f"127.0.0.1:{slow_line.port}/me/long:1"
+    log_in(laptop, registry, f"127.0.0.1:{slow_line.port}")
+    with laptop.terminal("jlr", "pull", "lab", image, timeout=60) as terminal:
+        terminal.expect(r"0 of 1 layers, [2-9][.\d]*MB  ")
+        terminal.sendintr()
+        terminal.expect("is not pulled; docker keeps no part of it")
+        terminal.expect(pexpect.EOF)
+        terminal.wait()
+    assert terminal.exitstatus == 130
+    wait_until(lambda: not docker_processes(account), "the end of docker's client")
+    wait_until(lambda: keys_on_host(account) == [], "the end of the key")
+    assert not has(engine, image)
+
+
+def keys_on_host(account: Account) -> list[str]:
+    """Return the folders of keys that are on the host now."""
+    run = [*account.home.glob(".docker"), *account.home.glob("**/config.json")]
+    return [
+        str(path)
+        for path in (*run, *Path("/tmp").glob("tmp.*/config.json"))
+        if path.owner() == account.name
+    ]
+
+
+def test_a_pull_goes_on_over_a_broken_connection_and_is_joined_again(
+    laptop: Laptop,
+    registry: Registry,
+    keychain: None,
+    slow_line: SlowLine,
+    layers: Layers,
+    account: Account,
+    engine: Engine,
+    sshd: SSHServer,
+    line: Line,
+    keys: Keys,
+) -> None:
+    laptop.add_host("far", sshd, account, key=keys.private, port=line.port)
+    layers("me/far:1", 40_000_000)
+    image = f"127.0.0.1:{slow_line.port}/me/far:1"
+    log_in(laptop, registry, f"127.0.0.1:{slow_line.port}", host="far")
+    with laptop.terminal("jlr", "pull", "far", image, timeout=60) as terminal:
+        terminal.expect(r"0 of 1 layers, [4-9][.\d]*MB  ")
+        line.cut()
+        terminal.expect_exact("the connection broke; it goes on there, and is joined again")
+        terminal.expect(rf"{image}: [0-9a-f]{{12}}")
+        terminal.expect(pexpect.EOF)
+        terminal.wait()
+    assert terminal.exitstatus == 0
+    assert has(engine, image)
+    assert slow_line.carried < 50_000_000, "it began anew"
+    wait_until(lambda: keys_on_host(account) == [], "the end of the first one's key")
+
+
+def test_the_key_is_in_no_argument_environment_or_log(
+    laptop: Laptop,
+    registry: Registry,
+    keychain: None,
+    slow_line: SlowLine,
+    layers: Layers,
+    account: Account,
+) -> None:
+    layers("me/key:1", 30_000_000)
+    image = f"127.0.0.1:{slow_line.port}/me/key:1"
+    log_in(laptop, registry, f"127.0.0.1:{slow_line.port}")
+    encoded = base64.b64encode(f"$oauthtoken:{registry.key}".encode()).decode()
+    process = laptop.spawn("-v", "pull", "lab", image)
+    wait_until(lambda: slow_line.carried > 3_000_000, "the pull", timeout=60)
+    seen = []
+    for found in (*account.processes(), *laptop.processes()):
+        with suppress(psutil.Error):
+            seen += [*found.cmdline(), *found.environ().values()]
+    (folder,) = keys_on_host(account)
+    process.send_signal(signal.SIGINT)
+    told, _ = process.communicate(timeout=30)
+    seen += [told, *(path.read_text(errors="replace") for path in laptop.folder.rglob("*.log"))]
+    assert len(seen) > 20
+    assert not [text for text in seen if registry.key in text or encoded in text]
+    wait_until(lambda: keys_on_host(account) == [], f"the end of {folder}")
+
+
+def test_start_pulls_an_image_that_is_missing_and_shows_it(
+    laptop: Laptop,
+    registry: Registry,
+    keychain: None,
+    container: ContainerFactory,
+    engine: Engine,
+) -> None:
+    image = registry.push("lab/jupyter", "me/jupyter:1")
+    log_in(laptop, registry)
+    words = ("start", "lab", container.name(), "--image", image, "--no-browser")
+    done = laptop.jlr(*words, timeout=120)
+    assert done.status == 0, done
+    assert f"Pull {image}: done" in done.stderr
+
+
+def test_start_takes_an_image_by_the_beginning_of_its_id_and_without_its_tag(
+    laptop: Laptop, container: ContainerFactory, engine: Engine
+) -> None:
+    short = engine.docker("images", "--quiet", "lab/jupyter")[:6]
+    for image in (short, "lab/jupyter"):
+        made = container.name()
+        done = laptop.jlr("start", "lab", made, "--image", image, "--no-browser", timeout=120)
+        assert done.status == 0, done
+        assert "Pull" not in done.stderr
+        again = laptop.jlr(
+            "start", "lab", made, "--image", "lab/jupyter:latest", "--no-browser", timeout=120
+        )
+        assert "kept as it is" not in again.stderr, again

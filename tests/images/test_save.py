@@ -1,0 +1,177 @@
+"""`jlr save` and `jlr push` (rows A9, D4): a container with what was installed, as an image."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from jlremote.storage import sessions
+from jlremote.storage.sessions import SessionRecord
+from tests.images.parts import Registry
+from tests.images.test_pull import log_in
+from tests.lab.containers import ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.programs import run
+
+
+def start(laptop: Laptop, name: str, *words: str) -> None:
+    argv = ("start", "lab", name, "--image", "lab/jupyter", "--no-browser", *words)
+    done = laptop.jlr(*argv, timeout=120)
+    assert done.status == 0, done
+
+
+def config(engine: Engine, image: str) -> dict[str, object]:
+    told = json.loads(engine.docker("image", "inspect", "--format", "{{json .Config}}", image))
+    assert isinstance(told, dict)
+    return told
+
+
+def test_what_was_installed_is_in_the_image_and_what_is_in_volumes_is_told(
+    laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
+) -> None:
+    session = container.name()
+    volumes = ("-v", "/var/tmp:/data", "-v", f"{session}-volume:/kept")
+    start(laptop, session, *volumes, "-e", "HF=s3cret")
+    engine.docker("exec", session, "sh", "-c", "echo installed >/opt/new; echo x >/kept/file")
+    saved = laptop.jlr("save", session, f"{name}:1")
+    assert saved.status == 0, saved
+    assert saved.stdout.startswith(f"{name}:1: {engine.docker('images', '--quiet', f'{name}:1')}, ")
+    assert "not in the image: " in saved.stderr
+    assert "/data (/var/tmp)" in saved.stderr
+    assert f"/kept (volume {session}-volume)" in saved.stderr
+    assert "the variables HF" in saved.stderr
+    assert "s3cret" not in saved.stderr
+    assert engine.docker("run", "--rm", f"{name}:1", "cat", "/opt/new") == "installed"
+    engine.docker("rm", "--force", session)
+    engine.docker("volume", "rm", f"{session}-volume")
+
+
+def test_json_has_what_is_not_in_the_image(
+    laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
+) -> None:
+    session = container.name()
+    start(laptop, session, "-v", "/var/tmp:/data")
+    saved = laptop.jlr("save", f"lab/{session}", name, "--json")
+    told = json.loads(saved.stdout)
+    assert told["outside"] == ["/data (/var/tmp)"]
+    assert (told["image"], told["variables"]) == (name, [])
+    assert told["id"] == engine.docker("image", "inspect", "--format", "{{.Id}}", name)
+
+
+def test_the_image_does_by_itself_what_the_first_one_did(
+    laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
+) -> None:
+    """jlr's containers only wait; whoever runs the image must not get one that does."""
+    session = container.name()
+    start(laptop, session)
+    assert laptop.jlr("save", session, name).status == 0
+    before, after = config(engine, "lab/jupyter"), config(engine, name)
+    assert before.get("Entrypoint") is None
+    assert after["Entrypoint"] == [""]
+    assert after.get("Cmd") == before.get("Cmd")
+    assert engine.docker("run", "--rm", name, "echo", "it runs") == "it runs"
+    labels = after["Labels"]
+    assert isinstance(labels, dict)
+    assert {value for label, value in labels.items() if label.startswith("org.jlremote")} == {""}
+
+
+def test_a_session_goes_on_while_and_after_it_is_saved_and_its_token_is_not_in_the_image(
+    laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
+) -> None:
+    session = container.name()
+    start(laptop, session)
+    url = laptop.jlr("url", session).stdout.strip()
+    token = url.partition("token=")[2]
+    assert len(token) >= 32
+    assert laptop.jlr("save", session, name).status == 0
+    assert laptop.jlr("url", session).stdout.strip() == url
+    state = json.loads(laptop.jlr("status", session, "--json").stdout)["state"]
+    assert state == "up"
+    made = engine.docker("create", name)
+    try:
+        found = run(
+            "sh", "-c", f"docker -H {engine.url} export {made} | grep -c --text {token} || true"
+        )
+    finally:
+        engine.docker("rm", made)
+    assert found.strip() == "0"
+    assert "jlr-" not in engine.docker("exec", session, "ls", "/dev/shm")
+
+
+def test_a_saved_image_starts_a_session_of_its_own(
+    laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
+) -> None:
+    first, second = container.name(), container.name()
+    start(laptop, first)
+    assert laptop.jlr("save", first, name).status == 0
+    again = laptop.jlr("start", "lab", second, "--image", name, "--no-browser", timeout=120)
+    assert again.status == 0, again
+
+
+def test_somebody_elses_stopped_container_keeps_its_own_entrypoint(
+    laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
+) -> None:
+    made = container("lab/jupyter", "sleep", "1000", options=("--entrypoint=/usr/bin/env",))
+    done = laptop.jlr("start", "lab", made.name, "--no-browser", timeout=120)
+    assert done.status == 0, done
+    laptop.jlr("stop", made.name)
+    engine.docker("stop", "--time=0", made.name)
+    assert laptop.jlr("save", made.name, name).status == 0
+    assert config(engine, name)["Entrypoint"] == ["/usr/bin/env"]
+
+
+@pytest.mark.parametrize(("image", "status"), [("Me/x", 2), ("me/x:", 2)])
+def test_a_name_that_no_engine_takes_is_refused(image: str, status: int, laptop: Laptop) -> None:
+    done = laptop.jlr("save", "any", image)
+    assert done.status == status
+    assert "cannot be an image's name" in done.stderr
+
+
+def test_a_container_that_is_gone_is_said_to_be(
+    laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
+) -> None:
+    session = container.name()
+    start(laptop, session)
+    engine.docker("rm", "--force", session)
+    done = laptop.jlr("save", session, name)
+    assert done.status == 6, done
+    assert f"there is no container `{session}` on `lab`" in done.stderr
+    assert laptop.jlr("save", "nowhere", name).status == 6
+
+
+def test_a_session_without_a_container_cannot_be_saved(
+    laptop: Laptop, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", laptop.environment["XDG_STATE_HOME"])
+    sessions.save(SessionRecord("lab", "bare", "none", 8888))
+    done = laptop.jlr("save", "bare", name)
+    assert done.status == 2, done
+    assert "without a container" in done.stderr
+
+
+def test_a_saved_image_is_pushed_to_a_private_registry_with_the_key(
+    laptop: Laptop,
+    registry: Registry,
+    keychain: None,
+    engine: Engine,
+    container: ContainerFactory,
+) -> None:
+    session, image = container.name(), f"{registry.name}/me/saved:week3"
+    start(laptop, session)
+    assert laptop.jlr("save", session, image).status == 0
+    refused = laptop.jlr("push", "lab", image)
+    assert refused.status == 4, refused
+    assert f"`jlr login lab {registry.name}`" in refused.stderr
+    log_in(laptop, registry)
+    pushed = laptop.jlr("push", "lab", image, timeout=120)
+    assert pushed.status == 0, pushed
+    engine.docker("rmi", image)
+    assert laptop.jlr("pull", "lab", image).status == 0
+
+
+def test_what_is_not_there_is_not_pushed(laptop: Laptop, registry: Registry) -> None:
+    done = laptop.jlr("push", "lab", f"{registry.name}/me/nothing:1")
+    assert done.status == 6, done
+    assert "`jlr images lab`" in done.stderr
