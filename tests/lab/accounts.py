@@ -13,7 +13,7 @@ import psutil
 
 from tests.lab.engine import GROUP
 from tests.lab.place import LabError, open_lock, root, try_lock
-from tests.lab.programs import run
+from tests.lab.programs import lives, run, wait_ended
 
 MOST_ACCOUNTS = 20
 
@@ -33,7 +33,7 @@ class Account:
 
     def processes(self) -> list[psutil.Process]:
         """Return what runs under this account now."""
-        return [process for process in psutil.process_iter() if real_uid(process) == self.uid]
+        return [p for p in psutil.process_iter() if real_uid(p) == self.uid and lives(p)]
 
     def end_processes(self) -> None:
         """Kill what runs under this account."""
@@ -41,7 +41,7 @@ class Account:
         for process in found:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        psutil.wait_procs(found, timeout=5)
+        wait_ended(found, 5)
 
 
 def real_uid(process: psutil.Process) -> int | None:

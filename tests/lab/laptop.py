@@ -15,7 +15,7 @@ import pexpect
 import psutil
 
 from tests.lab.accounts import Account
-from tests.lab.programs import Result, attempt
+from tests.lab.programs import Result, attempt, wait_ended
 from tests.lab.sshd import SSHServer, make_key
 
 PROGRAMS = Path(sys.executable).parent
@@ -188,12 +188,12 @@ class Laptop:
         for process in found:
             with suppress(psutil.NoSuchProcess):
                 process.terminate()
-        _, stubborn = psutil.wait_procs(found, timeout=patience)
+        stubborn = wait_ended(found, patience)
         words = [description(process) for process in stubborn]
         for process in stubborn:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        psutil.wait_procs(stubborn, timeout=5)
+        wait_ended(stubborn, 5)
         return words
 
     def remove(self) -> None:

@@ -6,9 +6,11 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from tests.lab.place import LabError
 
@@ -100,6 +102,27 @@ def run(
     if result.status != 0:
         raise LabError(str(result))
     return result.stdout
+
+
+def wait_ended(processes: Sequence[psutil.Process], timeout: float) -> list[psutil.Process]:
+    """Wait until processes have ended, and return those that have not within `timeout` seconds.
+
+    One that only waits to be reaped has: the first process of a container may take seconds for it.
+    """
+    limit = time.monotonic() + timeout
+    while (alive := [process for process in processes if lives(process)]) and (
+        time.monotonic() < limit
+    ):
+        time.sleep(0.02)
+    return alive
+
+
+def lives(process: psutil.Process) -> bool:
+    """Return whether a process runs, and is not just waiting to be reaped."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def wait_until(condition: Callable[[], bool], what: str, timeout: float = 20) -> None:
