@@ -216,5 +216,7 @@ class SessionForward:
         """
         with self._changed:
             condition = self._condition if link.state is State.UP else link
-            facts = {"name": self.name, "local_port": self.local_port}
-            return facts | condition.to_json() | {"endpoint": self._endpoint.to_json()}
+            assert self._listener is not None
+            listener = {"local_port": self.local_port, "failure": self._listener.failure}
+            endpoint = {"endpoint": self._endpoint.to_json()}
+            return {"name": self.name} | listener | condition.to_json() | endpoint

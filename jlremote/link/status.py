@@ -22,6 +22,7 @@ class ForwardStatus:
         since: seconds since the epoch.
         detail: why it is in that state, where something went wrong.
         endpoint: where it leads.
+        failure: why the last connection that was not served was turned away.
     """
 
     name: str
@@ -30,6 +31,7 @@ class ForwardStatus:
     since: float
     detail: str | None
     endpoint: Endpoint
+    failure: str | None
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,8 @@ def link_status(message: Message) -> LinkStatus:
 
 def forward_status(message: Message) -> ForwardStatus:
     """Return what a link told of a session's forward."""
-    return ForwardStatus(**_facts(message), endpoint=endpoint_from_json(message["endpoint"]))
+    endpoint = endpoint_from_json(message["endpoint"])
+    return ForwardStatus(**_facts(message), endpoint=endpoint, failure=message["failure"])
 
 
 def port_status(message: Message) -> PortStatus:

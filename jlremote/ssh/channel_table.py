@@ -129,7 +129,9 @@ def _catch_refusals(transport: Any, table: ChannelTable) -> None:
             message.rewind()
             otherwise(message)
             return
-        code = message.get_int()
-        channel.refuse(message.get_text() or f"code {code}")
+        code, words = message.get_int(), message.get_text()
+        if code == common.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED:
+            words = f"administratively prohibited: {words}"  # sshd itself says only "open failed"
+        channel.refuse(words or f"code {code}")
 
     transport._handler_table[common.MSG_CHANNEL_OPEN_FAILURE] = refused

@@ -106,6 +106,11 @@ class Forward(Protocol):
         """The TCP port on 127.0.0.1."""
         ...
 
+    @property
+    def failure(self) -> str | None:
+        """Why the last connection that was not served was turned away, `None` for none."""
+        ...
+
     def start(self) -> None:
         """Listen.
 

@@ -87,6 +87,11 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
         self._wanted_port = self._server_list[0].local_port
         self._local_binds = [(LOCALHOST, self._wanted_port)]
 
+    @property
+    def failure(self) -> str | None:
+        """Why the last connection that was not served was turned away, `None` for none."""
+        return self.traffic().last_failure
+
     def traffic(self) -> Traffic:
         """Return how many connections there are and were."""
         if not self._server_list:

@@ -6,11 +6,11 @@ from contextlib import suppress
 
 from jlremote.errors import JlrError, NotFound
 from jlremote.jupyter.address import address as url_of
-from jlremote.jupyter.api import AccessRefused, JupyterApi
 from jlremote.link.client import Link
 from jlremote.link.status import ForwardStatus
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.answering import wait_for_answer
 from jlremote.workflow.context import Context
 from jlremote.workflow.gpus import fault
 from jlremote.workflow.links import bring_back, link_of
@@ -31,8 +31,7 @@ def address(selector: str | None, path: str | None, context: Context) -> str:
     record = sessions.choose(selector)
     link = link_of(record, context)
     forward = live_forward(link, record)
-    with suppress(AccessRefused):  # it answers, and its password is the person's affair
-        JupyterApi(forward.local_port, forward.endpoint.server).status()
+    wait_for_answer(link, forward)
     with suppress(JlrError):  # a full disk shall keep nobody from a session that runs
         sessions.save(record.used_now())
     if lost := fault(link, record):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 
 from jlremote.errors import Busy
 from jlremote.jupyter.address import address
-from jlremote.jupyter.api import AccessRefused, JupyterApi
 from jlremote.jupyter.discovery import endpoint
 from jlremote.jupyter.locate import Survey, survey
 from jlremote.jupyter.server import Endpoint
@@ -18,6 +17,7 @@ from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow import further_ports, gpu_taking, launching, placing, ports
+from jlremote.workflow.answering import wait_for_answer
 from jlremote.workflow.context import Context
 from jlremote.workflow.gpu_taking import Taken
 from jlremote.workflow.links import connect, link_to
@@ -53,8 +53,8 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         container = replace(container, gpus=gpus.shown or container.gpus)
         to = endpoint(runtime, container, server)
         forward = _forward(this, to)
-        with context.progress.step("Wait for JupyterLab's answer"), suppress(AccessRefused):
-            JupyterApi(forward.local_port, server).status()
+        with context.progress.step("Wait for JupyterLab's answer"):
+            wait_for_answer(host, forward)
         record = _record(this, container, forward)
         record, further = _further_ports(this, record, PortEndpoint(to.place, 0, server.python))
         sessions.save(record)

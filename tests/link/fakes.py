@@ -81,6 +81,8 @@ class FakePerson:
 class FakeListener:
     """A forward that listens on nothing."""
 
+    failure: str | None = None
+
     def __init__(self, local_port: int, gateway: Gateway) -> None:
         self.local_port = local_port or 50000
         self.gateway = gateway
