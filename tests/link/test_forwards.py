@@ -9,16 +9,15 @@ import pytest
 
 from jlremote.errors import Busy, JlrError, LinkLost
 from jlremote.jupyter.locate import ContainerGone, JupyterDead
-from jlremote.jupyter.server import Endpoint
 from jlremote.link import session_forward
 from jlremote.link.forwards import Forwards
-from jlremote.link.session_forward import SessionForward
+from jlremote.link.session_forward import Leading, SessionForward
 from jlremote.link.states import Condition, State
 from jlremote.ssh.contract import Connection, Gateway
 from tests.link.fakes import PATIENCE, Call, FakeConnection, FakeListener, new_endpoint, until
 
 UP = Condition(State.UP)
-Outcome = Endpoint | Exception
+Outcome = Leading | Exception
 
 
 class Parts:
@@ -27,14 +26,14 @@ class Parts:
     def __init__(self) -> None:
         self.connection: Connection = FakeConnection()
         self.outcomes: dict[int, queue.Queue[Outcome]] = {}
-        self.asked: list[tuple[Connection, Endpoint]] = []
+        self.asked: list[tuple[Connection, Leading]] = []
         self.listeners: list[FakeListener] = []
         self.forwards = Forwards(self, self.locate, self.listen)
 
     def wait(self, timeout: float) -> Connection:
         return self.connection
 
-    def locate(self, connection: Connection, known: Endpoint) -> Endpoint:
+    def locate(self, connection: Connection, known: Leading) -> Leading:
         self.asked.append((connection, known))
         outcome = self.proofs_on(connection).get(timeout=PATIENCE)
         if isinstance(outcome, Exception):

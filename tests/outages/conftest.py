@@ -13,7 +13,7 @@ from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.network import Network
 from tests.lab.remote_host import Keys
-from tests.lab.sshd import SSHServer
+from tests.lab.sshd import SSHServer, free_port
 from tests.outages.parts import Work, work_in
 from tests.sessions.parts import started
 
@@ -56,5 +56,6 @@ def work(
         port=network.line.port,
         options=QUICK,
     )
-    with work_in(started(laptop, lasting_container, host="far")) as begun:
+    port = ("--port", str(free_port()))
+    with work_in(started(laptop, lasting_container, *port, host="far")) as begun:
         yield begun
