@@ -2,13 +2,14 @@
 
 It runs on the host, or in a container, with DIRECTORY (the session's folder) and BIND in its
 environment. It listens on a free port (or PORT), writes the runtime file, wants the token, and
-answers with its pid.
+answers with its pid; it ends when it is asked to.
 """
 
 import json
 import os
 import secrets
 import sys
+import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -32,6 +33,15 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def do_POST(self) -> None:
+        allowed = self.headers.get("Authorization") == f"token {token}"
+        ends = allowed and self.path == f"/{name}/api/shutdown"
+        self.send_response(200 if ends else 403)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+        if ends:
+            threading.Thread(target=server.shutdown).start()
 
     def log_message(self, *what: object) -> None:
         pass

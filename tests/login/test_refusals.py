@@ -1,0 +1,189 @@
+"""Each cause for which a host cannot be used has its own words, and says what to do next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.conftest import SSHServerFactory
+from tests.lab.accounts import Account
+from tests.lab.laptop import Laptop
+from tests.lab.remote_host import Keys
+from tests.lab.sshd import SSHServer, free_port
+from tests.link.servers import HostServers
+from tests.login.parts import start, started, starting
+from tests.sessions.parts import failed
+from tests.sessions.test_bad_hosts import add, answering, nothing_is_left
+
+Host = Callable[..., str]
+
+
+@pytest.fixture
+def host(
+    laptop: Laptop,
+    another_sshd: SSHServerFactory,
+    account: Account,
+    keys: Keys,
+    session: HostServers,
+) -> Host:
+    """Gives a host whose sshd has further options."""
+
+    def make(*options: str, settings: Sequence[str] = ()) -> str:
+        server = another_sshd(*options)
+        laptop.add_host("host", server, account, key=keys.private, options=settings)
+        return "host"
+
+    return make
+
+
+def refused(laptop: Laptop, host: str, status: int, *words: str) -> str:
+    """Start the session, which must fail with these words, a hint, and nothing left behind."""
+    message = failed(start(laptop, host), status, "\nhint: ", *words)
+    nothing_is_left(laptop)
+    return message
+
+
+def test_no_address_nobody_listening_silence_and_something_else_are_told_apart(
+    laptop: Laptop,
+) -> None:
+    refused(laptop, "no-such-host.invalid", 5, "has no address", "`HostName`")
+    add(laptop, "closed", free_port())
+    refused(laptop, "closed", 5, "refused the connection", "is the port right?")
+    with answering(b"") as port:
+        add(laptop, "silent", port, "ConnectTimeout 1")
+        refused(laptop, "silent", 5, "did not answer in time", "VPN")
+    with answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port:
+        add(laptop, "web", port)
+        refused(laptop, "web", 5, "SSH server", "`HTTP/1.1 400 Bad Request`")
+    with answering(b"Exceeded MaxStartups\r\n") as port:
+        add(laptop, "full", port)
+        refused(laptop, "full", 5, "no more connections for now", "wait some minutes")
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("Ciphers aes128-cbc,3des-cbc", "no cipher in common; it has aes128-cbc, 3des-cbc"),
+        ("KexAlgorithms diffie-hellman-group14-sha1", "no key exchange in common; it has diff"),
+        ("MACs hmac-sha1\nCiphers aes128-ctr", "no MAC in common; it has hmac-sha1"),
+    ],
+)
+def test_a_server_with_nothing_safe_is_told_by_what_it_has(
+    laptop: Laptop, host: Host, option: str, words: str
+) -> None:
+    refused(laptop, host(option), 5, words, "its administrator should update the SSH server")
+
+
+def test_a_key_that_nobody_knows_a_missing_one_and_none_at_all_are_told_apart(
+    laptop: Laptop, sshd: SSHServer, account: Account
+) -> None:
+    key = laptop.make_key()
+    laptop.add_host("locked", sshd, account, key=key)
+    refused(laptop, "locked", 4, "tried publickey (1 key)", f"offered: {key}", "`ssh -v locked`")
+    gone = laptop.folder / "gone"
+    laptop.add_host("keyless", sshd, account, key=gone)
+    refused(laptop, "keyless", 4, "tried nothing that it takes", f"`{gone}` is not there")
+    laptop.add_host("forbidden", sshd, account)
+    refused(laptop, "forbidden", 4, "your ssh config allows only", "`PubkeyAuthentication`")
+
+
+def test_too_many_keys_are_told_as_such(laptop: Laptop, sshd: SSHServer, account: Account) -> None:
+    first, *others = [laptop.make_key(f"key{number}") for number in range(7)]
+    named = [f"IdentityFile {key}" for key in others]
+    laptop.add_host("many", sshd, account, key=first, options=named)
+    refused(laptop, "many", 4, "Too many authentication failures", "`IdentitiesOnly yes`")
+
+
+def test_a_key_that_others_may_read_is_named_with_the_command_that_mends_it(
+    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, session: HostServers
+) -> None:
+    key = laptop.make_key()
+    laptop.folder.chmod(0o755)  # the server reads the file as the user who logs in
+    server = another_sshd(f"AuthorizedKeysFile {key}.pub")
+    laptop.add_host("open", server, account, key=key)
+    key.chmod(0o644)
+    refused(laptop, "open", 4, f"`chmod 600 {key}`")
+    key.chmod(0o600)
+    started(laptop, "open")
+
+
+def test_a_config_that_forbids_to_ask_is_named(
+    laptop: Laptop, plain: SSHServer, account: Account
+) -> None:
+    laptop.add_host("batch", plain, account, options=["BatchMode yes"])
+    refused(laptop, "batch", 4, "`BatchMode yes` in your ssh config forbids to ask")
+
+
+def test_a_host_that_permits_no_forwarding_is_told_as_such_and_the_port_is_given_back(
+    laptop: Laptop, host: Host
+) -> None:
+    name = host("AllowTcpForwarding no")
+    message = failed(start(laptop, name), 1, "does not permit connections", "prohibited")
+    assert "hint: ask its administrator for `AllowTcpForwarding local`" in message
+    assert json.loads(laptop.jlr("list", "--json").stdout) == []
+    (link,) = laptop.processes()
+    assert [c for c in link.net_connections() if c.status == psutil.CONN_LISTEN] == []
+
+
+def test_a_jump_host_that_permits_none_is_told_as_such(
+    laptop: Laptop, host: Host, sshd: SSHServer, account: Account, keys: Keys
+) -> None:
+    jump = [f"ProxyJump {host('AllowTcpForwarding no')}"]
+    laptop.add_host("inner", sshd, account, key=keys.private, options=jump)
+    refused(laptop, "inner", 5, "does not permit connections to", "`AllowTcpForwarding`")
+
+
+def test_a_jump_host_that_does_not_let_one_in_is_named(
+    laptop: Laptop, sshd: SSHServer, account: Account, keys: Keys
+) -> None:
+    laptop.add_host("bastion", sshd, account, key=laptop.make_key())
+    laptop.add_host("inner", sshd, account, key=keys.private, options=["ProxyJump bastion"])
+    refused(laptop, "inner", 4, "jump host: ", "was not let in", "`ssh bastion`")
+
+
+def test_a_proxy_command_that_fails_is_quoted(
+    laptop: Laptop, sshd: SSHServer, account: Account, keys: Keys
+) -> None:
+    command = "ProxyCommand sh -c 'printf \"\\033[31mno way\\n\" >&2; exit 1'"
+    laptop.add_host("inner", sshd, account, key=keys.private, options=[command])
+    message = refused(laptop, "inner", 5, "the proxy command of `inner` failed: no way")
+    assert "\x1b" not in message
+
+
+def test_one_session_at_a_time_is_enough_and_none_is_told_as_such(
+    laptop: Laptop, host: Host, another_sshd: SSHServerFactory, account: Account, keys: Keys
+) -> None:
+    started(laptop, host("MaxSessions 1"))
+    assert laptop.jlr("disconnect", "host").status == 0
+    laptop.add_host("none", another_sshd("MaxSessions 0"), account, key=keys.private)
+    failed(start(laptop, "none"), 7, "opens no more sessions", "`MaxSessions`")
+
+
+def test_what_is_set_and_not_honoured_is_said_once_and_only_with_v(
+    laptop: Laptop, host: Host
+) -> None:
+    name = host(settings=["ForwardAgent yes", "LocalForward 9999 localhost:80"])
+    for _ in range(2):  # on a new link, and on one that is there
+        verbose = start(laptop, name, "-v")
+        assert verbose.status == 0
+        for setting in ("forwardagent yes", "localforward 9999"):
+            assert verbose.stderr.count(f"host: `{setting}") == 1
+    assert "forwardagent" not in started(laptop, name).stderr
+
+
+def test_a_banner_does_not_drive_the_terminal(
+    laptop: Laptop, plain: SSHServer, host: Host, tmp_path: Path
+) -> None:
+    banner = tmp_path / "banner"
+    banner.write_text("\x1b]0;owned\x07\x1b[2Jwelcome\x9b31m\n" * 3)
+    name = host(f"Banner {banner}")
+    assert "welcome" in laptop.ssh(name, "true").stderr
+    with starting(laptop, name) as terminal:
+        assert terminal.ends() == 0
+    assert "owned" not in terminal.screen
+    assert "\x1b[2J" not in terminal.screen
+    assert "\x9b" not in terminal.screen
