@@ -48,13 +48,12 @@ def test_a_short_break_goes_unnoticed_by_programs_that_begin_meanwhile(
 ) -> None:
     far_desk.mount()
     line.take_down()
+    until(lambda: far_desk.states() == ["reconnecting"], "the break's discovery")
     with ThreadPoolExecutor() as pool:
         programs = [pool.submit(attempt, "ls", str(far_desk.local)) for _ in range(4)]
-        time.sleep(2)  # how long the break lasts
+        time.sleep(1)  # how long the break lasts from here on
         line.bring_up()
-        # One of them may have asked over the connection just before it was known to be lost.
-        failed = [program.result().answer for program in programs if program.result().error]
-    assert len(failed) <= 1, failed
+        assert [outcome.answer for p in programs if (outcome := p.result()).error] == []
 
 
 def test_while_the_host_is_down_programs_fail_in_time_and_then_go_on(
