@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,6 +23,11 @@ from tests.lab.place import LabError, Say
 from tests.lab.programs import missing
 from tests.lab.remote_host import Keys, new_keys, new_laptop, running_sshd
 from tests.lab.sshd import SSHServer
+
+
+# A shell that starts us in the background makes us ignore SIGINT, and what we start would inherit
+# that: no Ctrl-C would end it. A handler of Python's own is not inherited.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def refuse(reasons: list[str]) -> None:
