@@ -79,14 +79,15 @@ def ssh_forward(sshd: SSHServer, port: int, key: Path, target: int) -> Iterator[
     argv += ["-L", f"127.0.0.1:{local}:127.0.0.1:{target}", "root@127.0.0.1"]
     process = subprocess.Popen(argv)
     try:
-        _await_listener(local)
+        await_listener(local)
         yield local
     finally:
         process.terminate()
         process.wait()
 
 
-def _await_listener(port: int) -> None:
+def await_listener(port: int) -> None:
+    """Return once something listens on a local port."""
     limit = time.monotonic() + 10
     while True:
         try:
