@@ -24,7 +24,6 @@ from tests.lab.programs import missing
 from tests.lab.remote_host import Keys, new_keys, new_laptop, running_sshd
 from tests.lab.sshd import SSHServer
 
-
 # A shell that starts us in the background makes us ignore SIGINT, and what we start would inherit
 # that: no Ctrl-C would end it. A handler of Python's own is not inherited.
 signal.signal(signal.SIGINT, signal.default_int_handler)

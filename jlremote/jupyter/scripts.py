@@ -203,7 +203,8 @@ def end(name: str, pid: int, process_start: str, *, engine: bool, patience: int 
     """
     return session_directory(name, engine=engine) + (
         f'same() {{ case "$(cat /proc/{pid}/stat 2>/dev/null)" in '
-        f"*') '*' {process_start} '*) return 0;; esac; return 1; }}\n"
+        # A zombie waits only for its parent, and a container without an init has none that looks.
+        f"*') Z '*) ;; *') '*' {process_start} '*) return 0;; esac; return 1; }}\n"
         f"gone() {{ turns=0; while same; do\n"
         f'  [ "$turns" -lt $(($1 * {POLLS_A_SECOND})) ] || return 1\n'
         f"  turns=$((turns + 1)); sleep {1 / POLLS_A_SECOND} 2>/dev/null || sleep 1; done; }}\n"

@@ -71,6 +71,11 @@ def remove_argv(name: str) -> Argv:
     return ("docker", "rm", "--force", name)
 
 
+def find_argv(label: str, value: str) -> Argv:
+    """Return the command that prints the ids of the containers with a label."""
+    return ("docker", "ps", "--all", "--quiet", f"--filter=label={label}={value}")
+
+
 def list_containers_argv() -> Argv:
     """Return the command that prints the names of all containers."""
     return ("docker", "ps", "--all", "--format", "{{.Names}}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from contextlib import suppress
 
 from jlremote.errors import JlrError, NotFound
@@ -10,7 +11,7 @@ from jlremote.host.shell import run_script
 from jlremote.jupyter.locate import Survey
 from jlremote.runtimes import docker_commands as docker
 from jlremote.runtimes import docker_errors, image_names
-from jlremote.runtimes.contract import Container, ContainerSpec
+from jlremote.runtimes.contract import START_LABEL, Container, ContainerSpec
 from jlremote.text import printable
 from jlremote.workflow import gpu_taking, registry
 from jlremote.workflow.gpu_taking import Taken
@@ -30,14 +31,31 @@ def ensure(start: Undertaking, found: Survey) -> Container:
     container = found.container
     if container is None:
         return _create(start)
-    typed = start.request.image
+    _explain_kept(start, container)
+    return container if container.running else _start(start, container)
+
+
+def _explain_kept(start: Undertaking, container: Container) -> None:
+    """Say what was asked for and holds for new containers only."""
+    typed, request = start.request.image, start.request
     if typed and container.image and image_names.surely_differ(typed, container.image):
         start.context.progress.note(
             f"`{container.name}` exists already, of the image {container.image}: kept as it is"
         )
     if start.runtime.engine:
         gpu_taking.explain_unchanged(start, container.gpus)
-    return container if container.running else _start(start, container)
+    asked = {
+        "--volume": request.volumes,
+        "--env": request.environment,
+        "--workdir": request.workdir,
+        "--user": request.user,
+        "--shm-size": request.shm_size,
+    }
+    ignored = [option for option, value in asked.items() if value]
+    if ignored and start.runtime.engine:
+        start.context.progress.note(
+            f"`{container.name}` exists already: {', '.join(ignored)} would hold for a new one only"
+        )
 
 
 def plan(request: StartRequest, name: str, found: Survey, gpus: Taken) -> list[str]:
@@ -87,15 +105,18 @@ def _created(start: Undertaking, image: str) -> Container | None:
     """
     gpus = gpu_taking.take(start)
     spec = _spec(start.request, start.name, image, gpus)
+    # Known before there is an answer: the person may press Ctrl-C in between.
+    mark = secrets.token_hex(8)
+    start.undo.callback(_remove, start, mark)
+    create = docker.create_argv(spec, {**gpus.labels, START_LABEL: mark})
     begin, remove = docker.start_argv(spec.name), docker.remove_argv(spec.name)
-    create = (
-        f"{command_line(docker.create_argv(spec, gpus.labels))} >/dev/null || exit 125\n"
+    script = (
+        f"{command_line(create)} >/dev/null || exit 125\n"
         f"{command_line(begin)} >/dev/null || {{ {command_line(remove)} >/dev/null; exit 126; }}\n"
         f"{command_line(docker.inspect_argv(spec.name))}"
     )
-    done = start.host.run({"create": create} | gpus.keep_for(start.name))["create"]
+    done = start.host.run({"create": script} | gpus.keep_for(start.name))["create"]
     if done.status == 0:
-        start.undo.callback(_remove, start)
         return start.runtime.read(spec.name, {"container": done})
     if docker_errors.image_missing(done):
         return None
@@ -124,10 +145,15 @@ def _does_not_start(name: str, done: Completed) -> JlrError:
     return JlrError(f"the container `{name}` does not start: {reason}", hint=hint)
 
 
-def _remove(start: Undertaking) -> None:
-    """Remove the container that this call created."""
+def _remove(start: Undertaking, mark: str) -> None:
+    """Remove the container that this call created, told by its mark and not by its name.
+
+    The name may be somebody else's who was faster.
+    """
+    find, remove = docker.find_argv(START_LABEL, mark), docker.remove_argv("")[:-1]
+    script = f'ids=$({command_line(find)}) || exit 1; [ -z "$ids" ] || {command_line(remove)} $ids'
     with suppress(JlrError):
-        if run_script(start.host, command_line(docker.remove_argv(start.name))).status == 0:
+        if run_script(start.host, script).status == 0:
             return
     start.context.progress.note(
         f"left behind on `{start.request.host}`: the container `{start.name}`"

@@ -46,7 +46,8 @@ def kernel(state: str, **age: float) -> Kernel:
         (None, "?"),
         ((), "none"),
         ((kernel("busy", hours=1), kernel("idle"), kernel("starting")), "2 busy"),
-        ((kernel("idle", hours=5), kernel("idle", minutes=7)), "idle 7m"),
+        # Not in minutes: the ages are of the time when the tests were collected.
+        ((kernel("idle", hours=5), kernel("idle", hours=2, minutes=30)), "idle 2h"),
     ],
 )
 def test_kernels_in_short(kernels: tuple[Kernel, ...] | None, words: str) -> None:

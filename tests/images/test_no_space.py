@@ -19,17 +19,26 @@ from tests.lab.place import private_folder
 from tests.lab.programs import run, wait_until
 from tests.lab.remote_host import Keys, running_sshd
 
+BRIDGE = "jlrsmall0"
+
 
 @pytest.fixture
 def small_engine() -> Iterator[Engine]:
-    """An engine on a disk of 48 megabytes, without a network, so that it leaves firewalls alone."""
+    """An engine on a disk of 48 megabytes that leaves the machine's firewall and bridge alone.
+
+    The bridge is its own: told to have none, dockerd removes `docker0`, which is another engine's.
+    """
     with private_folder("small") as folder, ExitStack() as stack:
         small = Engine(folder)
         (folder / "data").mkdir()
         run("mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(folder / "data"))
         stack.callback(run, "umount", "--lazy", str(folder / "data"))
+        run("ip", "link", "add", "name", BRIDGE, "type", "bridge")
+        stack.callback(run, "ip", "link", "delete", BRIDGE)
+        run("ip", "address", "add", "198.18.77.1/24", "dev", BRIDGE)
         argv = (
-            *("setpriv", "--pdeathsig", "TERM", "dockerd", "--iptables=false", "--bridge=none"),
+            *("setpriv", "--pdeathsig", "TERM", "dockerd", "--iptables=false"),
+            f"--bridge={BRIDGE}",
             *("--data-root", str(folder / "data"), "--exec-root", str(folder / "exec")),
             *("--pidfile", str(folder / "dockerd.pid"), "--host", small.url, "--group", GROUP),
         )
