@@ -24,9 +24,10 @@ from tests.lab.programs import missing
 from tests.lab.remote_host import Keys, new_keys, new_laptop, running_sshd
 from tests.lab.sshd import SSHServer
 
-# A shell that starts us in the background makes us ignore SIGINT, and what we start would inherit
+# A shell that starts us in the background makes us ignore these, and what we start would inherit
 # that: no Ctrl-C would end it. A handler of Python's own is not inherited.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 def refuse(reasons: list[str]) -> None:
