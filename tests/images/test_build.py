@@ -130,7 +130,7 @@ def test_ctrl_c_ends_a_build_on_the_host_too_and_says_what_stays(
     label = f"lab={name.replace('/', '-')}"
     write(folder, f"FROM lab/plain\nLABEL {label}\nRUN echo begun; sleep 300\n")
     with laptop.terminal("jlr", "build", "lab", str(folder), "-t", name, timeout=60) as terminal:
-        terminal.expect("begun")
+        terminal.expect("\nbegun\r")
         assert containers_of(engine, label)
         terminal.sendintr()
         terminal.expect("nothing is built; the steps that were done stay in docker's cache")
