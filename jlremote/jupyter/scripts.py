@@ -185,7 +185,10 @@ turns=0
 while [ "$turns" -lt {WAIT_SECONDS * POLLS_A_SECOND} ]; do
   if [ "$(cat "$directory/launch" 2>/dev/null)" = {shlex.quote(launch_id)} ]; then
     [ ! -e "$directory/exit" ] || break
-    for file in "$directory"/runtime/jpserver-*.json; do [ ! -s "$file" ] || break 2; done
+    for file in "$directory"/runtime/jpserver-*.json; do
+      # Not only there: whole.
+      case $(cat "$file" 2>/dev/null) in *'}}') break 2;; esac
+    done
   elif [ "$turns" -gt {LAUNCH_SECONDS * POLLS_A_SECOND} ]; then exit {NOT_LAUNCHED}; fi
   turns=$((turns + 1))
   sleep {1 / POLLS_A_SECOND} 2>/dev/null || sleep 1

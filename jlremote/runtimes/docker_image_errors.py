@@ -76,7 +76,9 @@ def transfer_error(
     if "toomanyrequests" in complaint:
         return JlrError(f"{what}: {why}", hint=f"{registry} gives more to whoever logs in")
     if any(phrase in complaint for phrase in _OUT_OF_REACH):
-        return JlrError(
+        # Whether it is there cannot be known; for whoever wants to use it, it is not.
+        unreachable = NotFound if verb == "pulled" else JlrError
+        return unreachable(
             f"{what}: `{host}` cannot reach {registry}: {why}",
             hint="it is the host that needs a way there; a proxy is set in its docker's settings",
         )

@@ -30,10 +30,10 @@ DAEMON = "Error response from daemon: "
         ),
         (
             f'{DAEMON}Get "https://nvcr.io/v2/": dial tcp: lookup nvcr.io: no such host',
-            JlrError,
+            NotFound,
             "`dgx` cannot reach `nvcr.io`",
         ),
-        (f'{DAEMON}Get "https://x/v2/": x509: unknown authority', JlrError, "cannot reach"),
+        (f'{DAEMON}Get "https://x/v2/": x509: unknown authority', NotFound, "cannot reach"),
         (
             "failed to register layer: write /x: no space left on device",
             JlrError,

@@ -95,8 +95,8 @@ def test_without_a_key_a_private_image_is_refused_with_the_way_in(
     ("image", "status", "message"),
     [
         ("{registry}/me/nothing:1", 6, "manifest unknown"),
-        ("registry.invalid/me/x:1", 1, "`lab` cannot reach `registry.invalid`"),
-        ("127.0.0.1:1/me/x:1", 1, "connection refused"),
+        ("registry.invalid/me/x:1", 6, "`lab` cannot reach `registry.invalid`"),
+        ("127.0.0.1:1/me/x:1", 6, "connection refused"),
         ("me/Upper", 2, "cannot be an image's name: its name is `me/Upper`"),
         ("me/x:-tag", 2, "its tag is `-tag`"),
         ("--privileged", 2, "no such option"),

@@ -87,7 +87,7 @@ def test_options_that_the_engine_refuses_are_told_in_its_words_and_leave_nothing
 @pytest.mark.parametrize(
     ("image", "status", "words"),
     [
-        ("lab/none-of-the-name", 6, "is not on `lab` and cannot be pulled"),
+        ("lab/none-of-the-name", 6, "cannot be pulled"),
         ("lab/jupyter:none-such", 6, "`lab/jupyter:none-such`"),
         ("Upper Case", 2, "cannot be an image's name"),
         ("a:b:c", 2, "`a:b:c`"),
