@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import paramiko
@@ -15,14 +16,9 @@ GAPS = (
     "know counts as matched"
 )
 _DEFAULT_IDENTITIES = ("id_rsa", "id_ecdsa", "id_ed25519")
-# ImportError: for `Match exec` paramiko wants a package that we do without.
-_UNREADABLE = (
-    paramiko.ConfigParseError,
-    paramiko.CouldNotCanonicalize,
-    ImportError,
-    OSError,
-    ValueError,
-)
+# paramiko would run its command with our stdin, in threads whose errors it cannot tell us.
+_MATCH_EXEC = re.compile(r"^\s*Match\b.*\bexec\b", re.IGNORECASE | re.MULTILINE)
+_UNREADABLE = (paramiko.ConfigParseError, paramiko.CouldNotCanonicalize, OSError, ValueError)
 _DEFAULTS = {
     "port": ("22",),
     "addressfamily": ("any",),
@@ -68,7 +64,10 @@ def _lookup(path: Path, name: str) -> dict[str, tuple[str, ...]]:
     if not path.is_file():
         return {}
     try:
-        found = paramiko.SSHConfig.from_path(str(path)).lookup(name)
+        text = path.read_text(encoding="utf-8")
+        if _MATCH_EXEC.search(text):
+            raise paramiko.ConfigParseError("`Match exec` wants OpenSSH")
+        found = paramiko.SSHConfig.from_text(text).lookup(name)
     except _UNREADABLE as error:
         raise Usage(
             f"the ssh config `{path}` cannot be read: {error}",
