@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from jlremote.host.script import Completed, Steps
+from jlremote.runtimes.container_options import NO_OPTIONS, ContainerOptions
 
 SESSION_LABEL = "org.jlremote.session"
 CREATOR_LABEL = "org.jlremote.created-by"
@@ -60,15 +61,18 @@ class Container:
 
 @dataclass(frozen=True)
 class ContainerSpec:
-    """What a new container is to be; every value is passed on as the engine takes it."""
+    """What a new container is to be.
+
+    Attributes:
+        name: its name.
+        image: the image as the engine takes it.
+        options: what a person asked for.
+        gpus: as the engine's `--gpus` takes them.
+    """
 
     name: str
     image: str
-    volumes: tuple[str, ...] = ()
-    environment: tuple[str, ...] = ()
-    workdir: str | None = None
-    user: str | None = None
-    shm_size: str | None = None
+    options: ContainerOptions = NO_OPTIONS
     gpus: str | None = None
 
 

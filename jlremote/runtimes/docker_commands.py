@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from jlremote import __version__
+from jlremote.runtimes.container_options import ContainerOptions
 from jlremote.runtimes.contract import CREATOR_LABEL, SESSION_LABEL, ContainerSpec
+from jlremote.storage.options import LOG_LIMIT, key
 
 Argv = tuple[str, ...]
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
@@ -18,32 +20,71 @@ def create_argv(spec: ContainerSpec, labels: Mapping[str, str] = NO_LABELS) -> t
 
     The entrypoint is replaced by one that only waits: whatever the image would do by itself,
     the container stays, and Jupyter is started in it afterwards. `--init` reaps what the shells
-    of later `exec`s leave behind. Never pulls: a pull may take minutes and is a step of its own.
+    of later `exec`s leave behind. What a person adds comes last: if it is no option after all, the
+    container has its name and its labels nevertheless, and is found again. Never pulls: a pull may
+    take minutes and is a step of its own.
     """
-    options = [
-        ("--volume", spec.volumes),
-        ("--env", spec.environment),
-        ("--workdir", _given(spec.workdir)),
-        ("--user", _given(spec.user)),
-        ("--shm-size", _given(spec.shm_size)),
-        ("--gpus", _given(_gpus(spec.gpus))),
-    ]
-    flags = [f"{option}={value}" for option, values in options for value in values]
     told = {SESSION_LABEL: spec.name, CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
-    label_flags = (f"--label={name}={value}" for name, value in told.items())
-    wait = ("--entrypoint=sleep", "--", spec.image, "infinity")
-    head = ("docker", "create", "--pull=never", "--init", f"--name={spec.name}")
-    return (*head, *label_flags, *flags, *wait)
+    return (
+        *("docker", "create", "--pull=never", f"--name={spec.name}"),
+        *(f"--label={name}={value}" for name, value in told.items()),
+        *_flags(spec.options),
+        *_flag("gpus", _gpus(spec.gpus)),
+        "--entrypoint=sleep",
+        *spec.options.engine_arguments,
+        *("--", spec.image, "infinity"),
+    )
+
+
+def _flags(options: ContainerOptions) -> Iterator[str]:
+    """Give the flags that a person's options make, and those that hold unless one objects."""
+    if options.init is not False:
+        yield "--init"
+    if options.remove:
+        yield "--rm"
+    # The size of the host's own /dev/shm cannot be set, and podman refuses to.
+    shm_size = options.shm_size if options.ipc != "host" else None
+    for option, values in (
+        ("volume", options.volumes),
+        ("env", options.environment),
+        ("workdir", (options.workdir,)),
+        ("user", (options.user,)),
+        ("shm-size", (shm_size,)),
+        ("ulimit", _valued("ulimit", options.ulimits)),
+        ("ipc", (options.ipc,)),
+        ("network", (options.network,)),
+    ):
+        for value in values:
+            yield from _flag(option, value)
+    yield from _log_flags(options)
+
+
+def _flag(option: str, value: str | None) -> tuple[str, ...]:
+    return (f"--{option}={value}",) if value else ()
+
+
+def _log_flags(options: ContainerOptions) -> Iterator[str]:
+    """Give the flags that bound the log, in a driver that docker and podman both have.
+
+    The host's own may take no limit: journald refuses it.
+    """
+    limits = _valued("log-opt", (*LOG_LIMIT, *options.log_options))
+    if limits and not any(word.startswith("--log-driver") for word in options.engine_arguments):
+        yield "--log-driver=json-file"
+    for limit in limits:
+        yield f"--log-opt={limit}"
+
+
+def _valued(option: str, items: Iterable[str]) -> tuple[str, ...]:
+    """Return the last of what is the same thing, without what was taken away by an empty value."""
+    last = {key(option, item): item for item in items}
+    return tuple(item for item in last.values() if not item.endswith("="))
 
 
 def _gpus(value: str | None) -> str | None:
     """Return the value as docker reads it: a line of CSV, where a comma in a field wants quotes."""
     several = value is not None and re.fullmatch(r"device=[^=\"]*,[^=\"]*", value)
     return f'"{value}"' if several else value
-
-
-def _given(value: str | None) -> tuple[str, ...]:
-    return () if value is None else (value,)
 
 
 def inspect_argv(name: str) -> Argv:

@@ -14,45 +14,64 @@
     profile = "torch"
     gpus = "all"
 
-A nearer place wins: flags, the environment, the host, the profile, the defaults. `volume` and `env`
-add up instead; there the nearer place wins for the same folder in the container and for the same
-variable.
+A nearer place wins: flags, the environment, the host, the profile, the defaults. Lists add up
+instead; there the nearer place wins for the same folder in the container, the same variable and the
+same limit.
 """
 
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from jlremote.errors import Usage
 from jlremote.storage import paths
-
-Value = str | int | tuple[str, ...]
-Layer = Mapping[str, Value]
+from jlremote.storage.options import (
+    BUILT_IN,
+    BUILT_IN_PROFILES,
+    KINDS,
+    Layer,
+    Value,
+    checked,
+    key,
+    parsed,
+    variable,
+)
 
 FILE = "config.toml"
-RUNTIMES = ("auto", "docker", "none")
+NO_FLAGS: Mapping[str, Value | None] = MappingProxyType({})
 
-_LISTS = ("volume", "env")
-_OPTIONS = (
-    *(
-        "image",
-        "volume",
-        "env",
-        "gpus",
-        "shm-size",
-        "workdir",
-        "user",
-        "runtime",
-        "port",
-        "browser",
-    ),
-    *("container", "profile", "python", "conda-env"),
-)
+
+@dataclass(frozen=True)
+class Place:
+    """Where options come from.
+
+    Attributes:
+        name: as a person finds it: `flag`, `environment`, `[hosts.dgx]`, `built in` …
+        options: what it says.
+    """
+
+    name: str
+    options: Layer
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A value that holds, or one item of a list, and where it came from.
+
+    Attributes:
+        option: the long option's name.
+        value: the value.
+        place: where it was said; the variable's name for the environment.
+    """
+
+    option: str
+    value: Value
+    place: str
 
 
 @dataclass(frozen=True)
@@ -62,7 +81,7 @@ class Settings:
     Attributes:
         path: the file they came from, for messages; it may not exist.
         defaults: options of every host.
-        profiles: options by profile.
+        profiles: options by profile, those that are built in among them.
         hosts: options by host.
         environment: options of the `JLR_…` variables.
     """
@@ -83,24 +102,44 @@ class Settings:
         Raises:
             Usage: the profile that was asked for does not exist.
         """
+        origins = _merged(self._places(host, flags))
+        return {
+            option: _joined(option, origins) for option in dict.fromkeys(o.option for o in origins)
+        }
+
+    def origins(
+        self, host: str | None, flags: Mapping[str, Value | None] = NO_FLAGS
+    ) -> list[Origin]:
+        """Return what holds for `host` and where it came from, what is built in included.
+
+        Raises:
+            Usage: the profile that was asked for does not exist.
+        """
+        return _merged([*self._places(host, flags), Place("built in", BUILT_IN)])
+
+    def _places(self, host: str | None, flags: Mapping[str, Value | None]) -> list[Place]:
+        """Return the places that count for `host`, the nearest first."""
         given = {name: value for name, value in flags.items() if value is not None and value != ()}
-        near: tuple[Layer, ...] = (given, self.environment, self._host(host))
-        named = [layer["profile"] for layer in (*near, self.defaults) if "profile" in layer]
-        profile = self._profile(named[0]) if named else {}
-        return _merged((*near, profile, self.defaults))
+        near = [Place("flag", given), Place("environment", self.environment), self._host(host)]
+        far = Place("[defaults]", self.defaults)
+        named = [place.options["profile"] for place in (*near, far) if "profile" in place.options]
+        return [*near, *(self._profile(str(name)) for name in named[:1]), far]
 
-    def _host(self, host: str | None) -> Layer:
-        name = host or ""
-        return self.hosts.get(name) or self.hosts.get(name.rpartition("@")[2]) or {}
+    def _host(self, host: str | None) -> Place:
+        names = (host or "", (host or "").rpartition("@")[2])
+        name = next((name for name in names if name in self.hosts), "")
+        return Place(f"[hosts.{name}]", self.hosts.get(name, {}))
 
-    def _profile(self, name: Value) -> Layer:
+    def _profile(self, name: str) -> Place:
         if name not in self.profiles:
             known = ", ".join(f"`{profile}`" for profile in self.profiles)
             raise Usage(
                 f"no profile `{name}`",
-                hint=f"`{self.path}` has {known or 'none'}; `[profiles.{name}]` would make it",
+                hint=f"there is {known}; `[profiles.{name}]` in `{self.path}` would make it",
             )
-        return self.profiles[str(name)]
+        built_in = self.profiles[name] is BUILT_IN_PROFILES.get(name)
+        place = f"profile {name}, built in" if built_in else f"[profiles.{name}]"
+        return Place(place, self.profiles[name])
 
 
 def load(environment: Mapping[str, str] | None = None) -> Settings:
@@ -109,7 +148,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
     Raises:
         Usage: the file or a variable says something that cannot be; the message names it.
     """
-    path = paths.config_directory() / FILE
+    path = config_file()
     tables = _read(path)
     for name in tables:
         if name not in ("defaults", "profiles", "hosts"):
@@ -120,10 +159,15 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
     return Settings(
         path=path,
         defaults=_layer(path, "defaults", tables.get("defaults", {})),
-        profiles=_layers(path, "profiles", tables.get("profiles", {})),
+        profiles={**BUILT_IN_PROFILES, **_layers(path, "profiles", tables.get("profiles", {}))},
         hosts=_layers(path, "hosts", tables.get("hosts", {})),
         environment=_from_environment(os.environ if environment is None else environment),
     )
+
+
+def config_file() -> Path:
+    """Return where the settings are, whether or not there are any."""
+    return paths.config_directory() / FILE
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -151,14 +195,14 @@ def _layer(path: Path, place: str, table: object) -> dict[str, Value]:
     if not isinstance(table, dict):
         raise Usage(f"`{place}` in `{path}` must be a table, as `[{place}]`")
     # A profile that names a profile would be a chain to follow, and nobody needs one.
-    known = [name for name in _OPTIONS if name != "profile" or not place.startswith("profiles.")]
+    known = [name for name in KINDS if name != "profile" or not place.startswith("profiles.")]
     layer = {}
     for name, value in table.items():
         if name not in known:
             raise Usage(
                 f"unknown key `{place}.{name}` in `{path}`", hint=_unknown(place, value, known)
             )
-        layer[name] = _checked(name, value, f"`{place}.{name}` in `{path}`")
+        layer[name] = checked(name, value, f"`{place}.{name}` in `{path}`")
     return layer
 
 
@@ -170,63 +214,32 @@ def _unknown(place: str, value: object, known: Iterable[str]) -> str:
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
     layer = {}
-    for option in _OPTIONS:
-        variable = "JLR_" + option.upper().replace("-", "_")
-        text = environment.get(variable)
+    for option in KINDS:
+        name = variable(option)
+        text = environment.get(name)
         if text:
-            layer[option] = _checked(option, _parsed(option, text, variable), f"`{variable}`")
+            layer[option] = checked(option, parsed(option, text), f"`{name}`")
     return layer
 
 
-def _parsed(option: str, text: str, variable: str) -> object:
-    """Return a variable's text as TOML would have given it; a list is split as by a shell."""
-    if option == "port" and text.isdecimal():
-        return int(text)
-    if option not in _LISTS:
-        return text
-    try:
-        return shlex.split(text)
-    except ValueError as failure:
-        raise Usage(f"`{variable}` cannot be split into words: {failure}") from failure
+def _merged(places: Iterable[Place]) -> list[Origin]:
+    """Return what holds, the places being the nearest first; of a list each item is one."""
+    found: dict[tuple[str, object], Origin] = {}
+    for place in reversed(list(places)):
+        for option, value in place.options.items():
+            name = variable(option) if place.name == "environment" else place.name
+            if not isinstance(value, tuple):
+                found[option, None] = Origin(option, value, name)
+                continue
+            for number, item in enumerate(value):
+                same = key(option, item) if KINDS[option] == "list" else (name, number)
+                found[option, same] = Origin(option, item, name)
+    order = list(KINDS)
+    return sorted(found.values(), key=lambda origin: order.index(origin.option))
 
 
-def _checked(name: str, value: object, place: str) -> Value:
-    """Return the value if it fits the option, or raise `Usage` that names the place."""
-    if name in _LISTS:
-        items = [value] if isinstance(value, str) else value
-        if isinstance(items, list) and all(isinstance(item, str) and item for item in items):
-            return tuple(items)
-        raise Usage(f"{place} must be a list of strings, not {value!r}")
-    if name == "port":
-        if type(value) is int and 0 < value < 65536:
-            return value
-        raise Usage(f"{place} must be a number from 1 to 65535, not {value!r}")
-    if name == "gpus" and type(value) is int:  # `gpus = 2` is how a person writes it
-        return str(value)
-    if not isinstance(value, str) or not value:
-        raise Usage(f"{place} must be a string, not {value!r}")
-    if name == "runtime" and value not in RUNTIMES:
-        raise Usage(f"{place} must be one of {', '.join(RUNTIMES)}, not {value!r}")
-    return value
-
-
-def _merged(layers: Iterable[Layer]) -> dict[str, Value]:
-    """Join layers, the nearest first."""
-    result: dict[str, Value] = {}
-    for layer in reversed(list(layers)):
-        for name, value in layer.items():
-            if isinstance(value, tuple):
-                far = result.get(name, ())
-                assert isinstance(far, tuple)
-                result[name] = tuple({_key(name, item): item for item in (*far, *value)}.values())
-            else:
-                result[name] = value
-    return result
-
-
-def _key(name: str, item: str) -> str:
-    """Return what makes two items of a list the same thing: a variable's name, a mount's target."""
-    if name == "env":
-        return item.partition("=")[0]
-    source, _, rest = item.partition(":")
-    return rest.partition(":")[0] or source
+def _joined(option: str, origins: Iterable[Origin]) -> Value:
+    values = [origin.value for origin in origins if origin.option == option]
+    if KINDS[option] in ("list", "words"):
+        return tuple(str(value) for value in values)
+    return values[0]

@@ -16,6 +16,7 @@ from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.host.shell import run_script
 from jlremote.jupyter.scripts import session_directory
 from jlremote.link.client import Link
+from jlremote.runtimes.container_options import ContainerOptions
 from jlremote.storage import paths, sessions
 from jlremote.workflow.context import Context
 from jlremote.workflow.interrupts import let_ctrl_c_through, undisturbed
@@ -151,10 +152,12 @@ def _in_container(request: DemoRequest) -> StartRequest:
         container=_unique_name(),
         runtime="docker",
         image=image,
-        # What is saved in the current folder is the person's own, so they own it.
-        volumes=(f"{Path.cwd()}:{WORKSPACE}",),
-        workdir=WORKSPACE,
-        user=f"{os.getuid()}:{os.getgid()}",
+        options=ContainerOptions(
+            volumes=(f"{Path.cwd()}:{WORKSPACE}",),
+            workdir=WORKSPACE,
+            # What is saved in the current folder is the person's own, so they own it.
+            user=f"{os.getuid()}:{os.getgid()}",
+        ),
         local_port=request.local_port,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from contextlib import suppress
+from dataclasses import replace
 
 from jlremote.errors import JlrError, NotFound
 from jlremote.host.script import Completed, command_line
@@ -11,6 +12,7 @@ from jlremote.host.shell import run_script
 from jlremote.jupyter.locate import Survey
 from jlremote.runtimes import docker_commands as docker
 from jlremote.runtimes import docker_errors, image_names
+from jlremote.runtimes.container_options import FIELDS
 from jlremote.runtimes.contract import START_LABEL, Container, ContainerSpec
 from jlremote.text import printable
 from jlremote.workflow import gpu_taking, registry
@@ -37,21 +39,16 @@ def ensure(start: Undertaking, found: Survey) -> Container:
 
 def _explain_kept(start: Undertaking, container: Container) -> None:
     """Say what was asked for and holds for new containers only."""
-    typed, request = start.request.image, start.request
+    typed = start.request.image
     if typed and container.image and image_names.surely_differ(typed, container.image):
         start.context.progress.note(
             f"`{container.name}` exists already, of the image {container.image}: kept as it is"
         )
     if start.runtime.engine:
         gpu_taking.explain_unchanged(start, container.gpus)
-    asked = {
-        "--volume": request.volumes,
-        "--env": request.environment,
-        "--workdir": request.workdir,
-        "--user": request.user,
-        "--shm-size": request.shm_size,
-    }
-    ignored = [option for option, value in asked.items() if value]
+    ignored = [
+        f"--{name}" for name, field in FIELDS.items() if getattr(start.request.options, field)
+    ]
     if ignored and start.runtime.engine:
         start.context.progress.note(
             f"`{container.name}` exists already: {', '.join(ignored)} would hold for a new one only"
@@ -70,14 +67,11 @@ def plan(request: StartRequest, name: str, found: Survey, gpus: Taken) -> list[s
 
 
 def _spec(request: StartRequest, name: str, image: str, gpus: Taken) -> ContainerSpec:
+    environment = (*gpus.in_container, *request.options.environment)
     return ContainerSpec(
         name=name,
         image=image,
-        volumes=request.volumes,
-        environment=(*gpus.in_container, *request.environment),
-        workdir=request.workdir,
-        user=request.user,
-        shm_size=request.shm_size,
+        options=replace(request.options, environment=environment),
         gpus=gpus.engine,
     )
 

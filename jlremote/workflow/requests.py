@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from jlremote.runtimes.container_options import FIELDS, NO_OPTIONS, ContainerOptions
 
 
 @dataclass(frozen=True)
@@ -14,11 +18,7 @@ class StartRequest:
         container: the container's (and session's) name; `None` lets the workflow choose.
         runtime: `auto`, `docker` or `none`.
         image: image to create the container from, if there is no such container.
-        volumes: `SOURCE:TARGET[:OPTIONS]` as the engine's `--volume`.
-        environment: `NAME=VALUE` or `NAME` as the engine's `--env`.
-        workdir: working directory in the container, the server's root.
-        user: `USER[:GROUP]` in the container.
-        shm_size: size of `/dev/shm`, such as `1g`.
+        options: what else a new container is to be.
         gpus: as the engine's `--gpus`, and `none`, `auto`, `auto:2`; see `gpus.wanted`.
         share_gpus: whether others may be on them.
         local_port: the exact local TCP port, `None` for any.
@@ -31,11 +31,7 @@ class StartRequest:
     container: str | None = None
     runtime: str = "auto"
     image: str | None = None
-    volumes: tuple[str, ...] = ()
-    environment: tuple[str, ...] = ()
-    workdir: str | None = None
-    user: str | None = None
-    shm_size: str | None = None
+    options: ContainerOptions = NO_OPTIONS
     gpus: str | None = None
     share_gpus: bool = False
     local_port: int | None = None
@@ -57,3 +53,8 @@ class StopRequest:
     container: bool = False
     remove: bool = False
     force: bool = False
+
+
+def container_options(settled: Mapping[str, Any]) -> ContainerOptions:
+    """Return what a new container is to be, out of options by their long names."""
+    return ContainerOptions(**{FIELDS[name]: settled[name] for name in FIELDS if name in settled})

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import Busy, NotFound, Unreachable
+from jlremote.runtimes.container_options import ContainerOptions
 from jlremote.workflow.requests import StartRequest
 from tests.cli.conftest import REPORT, URL, Jlr, Workflows
 
@@ -32,17 +33,26 @@ def test_the_url_is_the_only_line_on_stdout(jlr: Jlr, workflows: Workflows) -> N
 def test_every_option_reaches_the_request(jlr: Jlr, workflows: Workflows) -> None:
     argv = "start me@dgx cont1 --image torch -v /a:/b --volume /c:/d:ro -e A=1 --env B -w /work"
     rest = "-u 1000:1000 --shm-size 1g --gpus all --port 9999 --runtime docker --no-browser"
-    assert jlr(*argv.split(), *rest.split()).code == 0
+    more = "--ulimit memlock=-1 --ipc host --network bridge --no-init --rm --log-opt max-file=3"
+    assert jlr(*argv.split(), *rest.split(), *more.split()).code == 0
     assert workflows.arguments("start.start")[0] == StartRequest(
         host="me@dgx",
         container="cont1",
         runtime="docker",
         image="torch",
-        volumes=("/a:/b", "/c:/d:ro"),
-        environment=("A=1", "B"),
-        workdir="/work",
-        user="1000:1000",
-        shm_size="1g",
+        options=ContainerOptions(
+            volumes=("/a:/b", "/c:/d:ro"),
+            environment=("A=1", "B"),
+            workdir="/work",
+            user="1000:1000",
+            shm_size="1g",
+            ulimits=("memlock=-1",),
+            ipc="host",
+            network="bridge",
+            init=False,
+            remove=True,
+            log_options=("max-file=3",),
+        ),
         gpus="all",
         local_port=9999,
     )
@@ -90,9 +100,8 @@ def test_what_no_flag_says_comes_from_the_settings(
         host="dgx",
         container="mine",
         image="from-flag",
-        shm_size="8g",
         gpus="2",
-        environment=("A=host", "B=flag"),
+        options=ContainerOptions(shm_size="8g", environment=("A=host", "B=flag")),
     )
     assert workflows.arguments("browser.open_in_browser") == (URL, "firefox")
 

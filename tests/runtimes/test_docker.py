@@ -9,6 +9,7 @@ import pytest
 
 from jlremote.errors import Busy, JlrError, Usage
 from jlremote.host.script import Completed
+from jlremote.runtimes.container_options import ContainerOptions
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.docker import Docker, read_container
 from jlremote.runtimes.docker_commands import create_argv
@@ -117,10 +118,8 @@ def test_a_reason_is_dockers_first_line_without_its_prefix_and_fit_to_be_shown()
 
 @pytest.mark.parametrize("value", ["--privileged", "$(id)", "a b", "'"])
 def test_no_value_is_taken_for_an_option_of_docker(value: str) -> None:
-    spec = ContainerSpec(
-        "cont1", value, volumes=(value,), environment=(value,), workdir=value, user=value
-    )
-    argv = create_argv(spec)
+    options = ContainerOptions((value,), (value,), value, value)
+    argv = create_argv(ContainerSpec("cont1", value, options))
     assert argv[argv.index("--") + 1] == value
     assert argv.count(value) == 1
     for option in ("--volume", "--env", "--workdir", "--user"):

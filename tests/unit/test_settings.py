@@ -7,6 +7,7 @@ import pytest
 
 from jlremote.errors import Usage
 from jlremote.storage import settings
+from jlremote.storage.options import Value
 
 Write = Callable[[str], Path]
 
@@ -57,7 +58,7 @@ def test_without_a_file_nothing_is_settled(write: Write) -> None:
 )
 def test_a_nearer_place_wins(
     write: Write,
-    flags: dict[str, settings.Value | None],
+    flags: dict[str, Value | None],
     environment: dict[str, str],
     host: str | None,
     image: str,
@@ -88,7 +89,7 @@ def test_lists_add_up_and_the_nearer_wins_for_the_same_thing(write: Write) -> No
         env = "B=near"
         """
     )
-    flags: dict[str, settings.Value | None] = {"volume": ("/scratch:/data:ro",), "env": ("C",)}
+    flags: dict[str, Value | None] = {"volume": ("/scratch:/data:ro",), "env": ("C",)}
     chosen = settings.load({}).chosen("dgx", flags)
     assert set(chosen["volume"]) == {"/scratch:/data:ro", "/home/me:/workspace"}  # type: ignore[arg-type]
     assert chosen["env"] == ("A=far", "B=near", "C")
@@ -114,6 +115,7 @@ def test_list_variables_are_split_as_a_shell_does(write: Write) -> None:
         ("[hosts.x]\nimage = 3", "`hosts.x.image` .* must be a string"),
         ("[hosts.x]\nimage = ''", "`hosts.x.image` .* must be a string"),
         ("[hosts.x]\nruntime = 'podmna'", "`hosts.x.runtime` .* must be one of auto"),
+        ("[hosts.x]\ninit = 'no'", "`hosts.x.init` .* must be true or false"),
         ("hosts = 3", "`hosts` .* must be a table"),
         ("[hosts]\ndgx = 3", "`hosts.dgx` .* must be a table"),
         ("[defaults\n", "not valid TOML: .*line 1"),
@@ -135,11 +137,58 @@ def test_a_name_with_dots_is_told_to_use_quotes(write: Write) -> None:
 
 @pytest.mark.parametrize(
     ("variable", "text"),
-    [("JLR_PORT", "many"), ("JLR_RUNTIME", "vm"), ("JLR_VOLUME", "'open"), ("JLR_PORT", "99999")],
+    [
+        ("JLR_PORT", "many"),
+        ("JLR_RUNTIME", "vm"),
+        ("JLR_VOLUME", "'open"),
+        ("JLR_PORT", "99999"),
+        ("JLR_RM", "x"),
+    ],
 )
 def test_a_mistake_in_a_variable_names_the_variable(write: Write, variable: str, text: str) -> None:
     with pytest.raises(Usage, match=f"`{variable}`"):
         settings.load({variable: text})
+
+
+def test_nvidias_advice_is_a_profile_that_a_file_may_replace(write: Write) -> None:
+    advice = {"shm-size": "1g", "ulimit": ("memlock=-1", "stack=67108864"), "profile": "nvidia"}
+    assert settings.load({}).chosen("dgx", {"profile": "nvidia"}) == advice
+    write("[profiles.nvidia]\nshm-size = '8g'")
+    chosen = settings.load({}).chosen("dgx", {"profile": "nvidia"})
+    assert chosen == {"shm-size": "8g", "profile": "nvidia"}
+
+
+def test_limits_of_a_profile_can_be_replaced_singly(write: Write) -> None:
+    flags: dict[str, Value | None] = {"profile": "nvidia", "ulimit": ("memlock=",)}
+    assert settings.load({}).chosen("dgx", flags)["ulimit"] == ("memlock=", "stack=67108864")
+
+
+def test_words_for_the_engine_keep_their_order_and_are_never_taken_for_the_same(
+    write: Write,
+) -> None:
+    write("[defaults]\nengine-arguments = ['--cap-add', 'A', '--cap-add', 'B']")
+    flags: dict[str, Value | None] = {"engine-arguments": ("--cap-add", "A")}
+    words = ("--cap-add", "A", "--cap-add", "B", "--cap-add", "A")
+    assert settings.load({}).chosen("dgx", flags)["engine-arguments"] == words
+
+
+def test_every_value_knows_where_it_came_from(write: Write) -> None:
+    write(LADDER + "env = ['A=file', 'B=file']\n")
+    environment = {"JLR_ENV": "B=variable", "JLR_RM": "yes", "JLR_INIT": "0"}
+    found = settings.load(environment).origins("gpu.lab.org", {"profile": "torch"})
+    assert {(origin.option, origin.value): origin.place for origin in found} == {
+        ("profile", "torch"): "flag",
+        ("image", "from-profile"): "[profiles.torch]",
+        ("user", "profile"): "[profiles.torch]",
+        ("gpus", "2"): "[hosts.gpu.lab.org]",
+        ("workdir", "/defaults"): "[defaults]",
+        ("env", "A=file"): "[hosts.gpu.lab.org]",
+        ("env", "B=variable"): "JLR_ENV",
+        ("init", False): "JLR_INIT",
+        ("rm", True): "JLR_RM",
+        ("log-opt", "max-size=50m"): "built in",
+        ("runtime", "auto"): "built in",
+    }
 
 
 def test_an_unknown_profile_is_answered_with_the_known_ones(write: Write) -> None:

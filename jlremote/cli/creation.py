@@ -1,0 +1,102 @@
+"""The options of a new container, for every command that may create one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from jlremote.cli import candidates
+from jlremote.errors import Usage
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_DECLARED = (
+    click.option(
+        "--image", help="Create the container from this image if there is none of the name."
+    ),
+    click.option(
+        "-v",
+        "--volume",
+        multiple=True,
+        metavar="SOURCE:TARGET[:OPTIONS]",
+        help="Mount a folder of the host, as the engine's own -v. For more output write "
+        "`jlr -v COMMAND` or `--verbose`.",
+    ),
+    click.option(
+        "-e",
+        "--env",
+        multiple=True,
+        metavar="NAME[=VALUE]",
+        help="Set a variable, as the engine's -e.",
+    ),
+    click.option("-w", "--workdir", metavar="FOLDER", help="Working folder in the container."),
+    click.option("-u", "--user", metavar="USER[:GROUP]", help="User in the container."),
+    click.option("--shm-size", metavar="SIZE", help="Size of /dev/shm, such as 1g."),
+    click.option(
+        "--ulimit",
+        multiple=True,
+        metavar="NAME=SOFT[:HARD]",
+        help="A limit, such as memlock=-1; `memlock=` takes away what a profile says.",
+    ),
+    click.option("--ipc", metavar="MODE", help="Whose shared memory: `private`, `host` …"),
+    click.option("--network", metavar="NETWORK", help="Which network: `bridge`, `host`, a name."),
+    click.option(
+        "--init/--no-init",
+        default=None,
+        help="Whether a small init is the container's first process. Default: it is.",
+    ),
+    click.option(
+        "--rm/--no-rm", default=None, help="Remove the container when it stops, and what is in it."
+    ),
+    click.option(
+        "--log-opt",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Bounds of the container's log. Default: max-size=50m; `max-size=` takes it away.",
+    ),
+    click.option(
+        "--gpus",
+        metavar="GPUS",
+        help="GPUs for a new container: `auto` or `auto:2` takes such as nobody uses, so does `2`; "
+        "`0,3`, UUIDs and MIG UUIDs are these, unless somebody uses them; `all`; `none`.",
+    ),
+    click.option(
+        "--share-gpus", is_flag=True, default=None, help="Take GPUs that others use, too."
+    ),
+    click.option(
+        "--profile",
+        shell_complete=candidates.profiles,
+        help="Take options from [profiles.PROFILE]; `nvidia` is built in.",
+    ),
+)
+
+
+def creation_options(function: Function) -> Function:
+    """Decorate a command with the options of a new container, to be `settled` together."""
+    for declared in reversed(_DECLARED):
+        function = declared(function)
+    return function
+
+
+def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that flags and settings make together, by their long names.
+
+    Args:
+        host: what was typed after `ssh`.
+        options: by the names of click's parameters; `None` and `()` say nothing.
+
+    Raises:
+        Usage: they cannot be had together.
+    """
+    from jlremote.storage import settings
+
+    flags = {name.replace("_", "-"): value for name, value in options.items()}
+    for volume in flags["volume"]:
+        if volume.startswith("-"):
+            raise Usage(
+                f"`{volume}` is no volume",
+                hint="`-v` is --volume here, as with docker; for more output: `jlr -v start …`",
+            )
+    return dict(settings.load().chosen(host, flags))

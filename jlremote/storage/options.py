@@ -1,0 +1,121 @@
+"""The options that may be settled, and what a value of each must look like."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from jlremote.errors import Usage
+
+Value = str | int | tuple[str, ...]  # a switch is a bool, which is an int
+Layer = Mapping[str, Value]
+
+RUNTIMES = ("auto", "docker", "none")
+# A container's log holds what its own process says; without a limit that has filled many a disk.
+LOG_LIMIT = ("max-size=50m",)
+
+# By name, as `jlr config` lists them: what kind of value each has. `words` is a list that is kept
+# as it is, where the items of a `list` are told apart and a nearer place replaces them singly.
+KINDS: Mapping[str, str] = MappingProxyType(
+    {
+        "container": "text",
+        "profile": "text",
+        "image": "text",
+        "gpus": "text",
+        "share-gpus": "switch",
+        "volume": "list",
+        "env": "list",
+        "workdir": "text",
+        "user": "text",
+        "shm-size": "text",
+        "ulimit": "list",
+        "ipc": "text",
+        "network": "text",
+        "init": "switch",
+        "rm": "switch",
+        "log-opt": "list",
+        "engine-arguments": "words",
+        "runtime": "text",
+        "python": "text",
+        "conda-env": "text",
+        "port": "port",
+        "browser": "text",
+    }
+)
+BUILT_IN: Layer = MappingProxyType({"init": True, "log-opt": LOG_LIMIT, "runtime": "auto"})
+# NVIDIA's own advice for its images. `--ipc=host`, which it names too, shares /dev/shm with
+# everybody on the machine, so that one is left to whoever wants it.
+BUILT_IN_PROFILES: Mapping[str, Layer] = MappingProxyType(
+    {"nvidia": {"shm-size": "1g", "ulimit": ("memlock=-1", "stack=67108864")}}
+)
+
+_LISTS = ("list", "words")
+_SWITCH_WORDS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+
+
+def variable(option: str) -> str:
+    """Return the environment variable that settles an option."""
+    return "JLR_" + option.upper().replace("-", "_")
+
+
+def parsed(option: str, text: str) -> object:
+    """Return a variable's text as TOML would have given it; a list is split as by a shell.
+
+    Raises:
+        Usage: it cannot be split.
+    """
+    kind = KINDS[option]
+    if kind == "port" and text.isdecimal():
+        return int(text)
+    if kind == "switch":
+        return _SWITCH_WORDS.get(text.lower(), text)
+    if kind not in _LISTS:
+        return text
+    try:
+        return shlex.split(text)
+    except ValueError as failure:
+        name = variable(option)
+        raise Usage(f"`{name}` cannot be split into words: {failure}") from failure
+
+
+def checked(option: str, value: Any, place: str) -> Value:
+    """Return the value if it fits the option.
+
+    Raises:
+        Usage: it does not; names the place.
+    """
+    kind = KINDS[option]
+    if kind in _LISTS:
+        items = [value] if isinstance(value, str) else value
+        if isinstance(items, list) and all(isinstance(item, str) and item for item in items):
+            return tuple(items)
+        raise Usage(f"{place} must be a list of strings, not {value!r}")
+    if kind == "port":
+        if type(value) is int and 0 < value < 65536:
+            return value
+        raise Usage(f"{place} must be a number from 1 to 65535, not {value!r}")
+    if kind == "switch":
+        if isinstance(value, bool):
+            return value
+        raise Usage(f"{place} must be true or false, not {value!r}")
+    return _checked_text(option, value, place)
+
+
+def _checked_text(option: str, value: Any, place: str) -> str:
+    if option == "gpus" and type(value) is int:  # `gpus = 2` is how a person writes it
+        return str(value)
+    if not isinstance(value, str) or not value:
+        raise Usage(f"{place} must be a string, not {value!r}")
+    if option == "runtime" and value not in RUNTIMES:
+        raise Usage(f"{place} must be one of {', '.join(RUNTIMES)}, not {value!r}")
+    return value
+
+
+def key(option: str, item: str) -> str:
+    """Return what two items of a list share that are the same thing, such as a variable's name."""
+    if option != "volume":
+        return item.partition("=")[0]
+    source, _, rest = item.partition(":")
+    return rest.partition(":")[0] or source

@@ -1,0 +1,69 @@
+"""What a person asks of a new container becomes the engine's flags, one for one."""
+
+from __future__ import annotations
+
+import pytest
+
+from jlremote.runtimes.container_options import ContainerOptions
+from jlremote.runtimes.contract import ContainerSpec
+from jlremote.runtimes.docker_commands import create_argv
+
+
+def flags(options: ContainerOptions) -> tuple[str, ...]:
+    """Return the options that the engine gets, without the labels."""
+    argv = create_argv(ContainerSpec("cont1", "torch", options))
+    return tuple(word for word in argv[: argv.index("--")] if not word.startswith("--label="))
+
+
+def test_every_option_becomes_a_flag() -> None:
+    options = ContainerOptions(
+        volumes=("/raid/me:/data:ro", "cache:/cache"),
+        environment=("A=1",),
+        workdir="/data",
+        user="1000:1000",
+        shm_size="1g",
+        ulimits=("memlock=-1", "stack=67108864"),
+        ipc="private",
+        network="lab",
+        remove=True,
+        log_options=("max-file=3",),
+        engine_arguments=("--cap-add", "SYS_PTRACE"),
+    )
+    assert flags(options)[3:] == (
+        *("--name=cont1", "--init", "--rm", "--volume=/raid/me:/data:ro", "--volume=cache:/cache"),
+        *("--env=A=1", "--workdir=/data", "--user=1000:1000", "--shm-size=1g"),
+        *("--ulimit=memlock=-1", "--ulimit=stack=67108864", "--ipc=private", "--network=lab"),
+        *("--log-driver=json-file", "--log-opt=max-size=50m", "--log-opt=max-file=3"),
+        *("--entrypoint=sleep", "--cap-add", "SYS_PTRACE"),
+    )
+
+
+def test_nothing_asked_is_an_init_and_a_bounded_log() -> None:
+    assert flags(ContainerOptions())[3:] == (
+        *("--name=cont1", "--init", "--log-driver=json-file", "--log-opt=max-size=50m"),
+        "--entrypoint=sleep",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "gone"),
+    [
+        (ContainerOptions(init=False), "--init"),
+        (ContainerOptions(ulimits=("memlock=-1", "memlock=")), "memlock"),
+        (ContainerOptions(log_options=("max-size=",)), "--log"),
+        (ContainerOptions(shm_size="1g", ipc="host"), "--shm-size"),
+        (ContainerOptions(ipc=""), "--ipc"),
+    ],
+)
+def test_what_is_taken_away_is_not_there(options: ContainerOptions, gone: str) -> None:
+    assert not [word for word in flags(options) if gone in word]
+
+
+def test_a_limit_is_what_was_said_last() -> None:
+    options = ContainerOptions(log_options=("max-size=1m",))
+    assert [word for word in flags(options) if "max-size" in word] == ["--log-opt=max-size=1m"]
+
+
+def test_a_log_driver_of_ones_own_is_left_alone() -> None:
+    options = ContainerOptions(engine_arguments=("--log-driver=journald",))
+    assert [word for word in flags(options) if "driver" in word] == ["--log-driver=journald"]
