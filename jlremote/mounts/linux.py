@@ -13,6 +13,7 @@ from jlremote.text import one_line
 
 _DEVICE = Path("/dev/fuse")
 _UNMOUNT_SECONDS = 10.0
+_OS_RELEASE = Path("/etc/os-release")
 # By ID and ID_LIKE of os-release(5).
 _INSTALL = {
     "debian": "sudo apt install sshfs",
@@ -74,16 +75,16 @@ class Linux:
 
 
 def _install_line() -> str:
-    for name in _distribution():
+    for name in _distribution(_OS_RELEASE):
         if name in _INSTALL:
             return f"`{_INSTALL[name]}`"
     return "your distribution calls the package `sshfs` or `fuse-sshfs`"
 
 
-def _distribution() -> list[str]:
+def _distribution(os_release: Path) -> list[str]:
     """Return this distribution's name, and then those it descends from."""
     try:
-        lines = Path("/etc/os-release").read_text("utf-8").splitlines()
+        lines = os_release.read_text("utf-8").splitlines()
     except OSError:
         return []
     facts = dict(line.split("=", 1) for line in lines if "=" in line)

@@ -42,6 +42,14 @@ def far_desk(
     yield from sit_down(laptop, account, "far")
 
 
+@pytest.fixture
+def quick_desk(laptop: Laptop, account: Account, sshd: SSHServer, keys: Keys) -> Iterator[Desk]:
+    """A laptop whose ssh settings give a silent host, called `quick`, up after four seconds."""
+    quick = ("ServerAliveInterval 1", "ServerAliveCountMax 3")
+    laptop.add_host("quick", sshd, account, key=keys.private, options=quick)
+    yield from sit_down(laptop, account, "quick")
+
+
 def sit_down(laptop: Laptop, account: Account, host: str) -> Iterator[Desk]:
     remember_session(laptop, "bare", host=host)
     project = account.home / "project"
