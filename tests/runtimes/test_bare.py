@@ -23,6 +23,7 @@ from tests.demo.person import ignores
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
+from tests.lab.sshd import free_port
 from tests.sessions.parts import Session, failed, start, started
 
 STATE = Path(".local/state/jlr/servers") / socket.gethostname()
@@ -46,9 +47,9 @@ def environment(laptop: Laptop, account: Account) -> Iterator[Path]:
     account.end_processes()
 
 
-def bare(laptop: Laptop, name: str, environment: Path) -> Session:
+def bare(laptop: Laptop, name: str, environment: Path, *words: str) -> Session:
     """Start a session without containers."""
-    return started(laptop, name, "--runtime", "none", "--python", str(environment))
+    return started(laptop, name, "--runtime", "none", "--python", str(environment), *words)
 
 
 def server_of(account: Account) -> psutil.Process:
@@ -90,7 +91,7 @@ def type_in(socket: WebSocket, text: str, until: str) -> None:
 def test_jupyter_outlives_the_connection_and_hears_ctrl_c(
     laptop: Laptop, account: Account, environment: Path
 ) -> None:
-    session = bare(laptop, "work", environment)
+    session = bare(laptop, "work", environment, "--port", str(free_port()))
     server = server_of(account)
     assert (session.report["container"], session.report["runtime"]) == (None, "none")
     assert not ignores(server, signal.SIGINT)

@@ -6,6 +6,7 @@ import socket
 
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
+from tests.lab.sshd import free_port
 from tests.sessions.parts import failed, start, started, with_a_server
 
 
@@ -48,7 +49,7 @@ def test_a_session_that_was_stopped_is_told_as_such_and_starts_anew(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()
-    first = started(laptop, here)
+    first = started(laptop, here, "--port", str(free_port()))
     assert laptop.jlr("stop").status == 0
     assert "stopped" in laptop.jlr("status").stdout
     assert laptop.jlr("list", "--json").stdout.strip() == "[]"
