@@ -29,6 +29,7 @@ COMMANDS = {
     "login": ("registry:login", "Let a host use a registry with your key."),
     "disconnect": ("disconnect:disconnect", "End the connection to a host; work there goes on."),
     "forget": ("forget:forget", "Delete the passwords that are remembered for a host."),
+    "config": ("config:config", "Show the settings that hold, and where each came from."),
     "demo": ("demo:demo", "Try jlr on this machine, without a server."),
     "completion": ("completion:completion", "Print the completion script for your shell."),
 }
