@@ -120,13 +120,14 @@ def lock_is_free() -> bool:
         return try_lock(machine)
 
 
-def spawn(engine: Engine, machine: IO[str]) -> None:
-    """Start dockerd as nobody's child; it inherits the machine's lock and so holds it."""
+def spawn(engine: Engine, lock: IO[str], *options: str) -> None:
+    """Start dockerd as nobody's child; it inherits the lock and so holds it."""
     folder = engine.folder
     argv = (
         *("setsid", "--fork", "dockerd", "--shutdown-timeout", "5"),
         *("--data-root", str(folder / "data"), "--exec-root", str(folder / "exec")),
         *("--pidfile", str(folder / "dockerd.pid"), "--host", engine.url, "--group", GROUP),
+        *options,
     )
     with engine.log.open("wb") as log:
         subprocess.run(
@@ -135,7 +136,7 @@ def spawn(engine: Engine, machine: IO[str]) -> None:
             stdout=log,
             stderr=log,
             env={"PATH": f"{gpu_hook(folder)}:{SYSTEM_PATH}"},
-            pass_fds=(machine.fileno(),),
+            pass_fds=(lock.fileno(),),
             check=True,
         )
 

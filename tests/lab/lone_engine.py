@@ -1,0 +1,96 @@
+"""A further dockerd that a test may stop and start, beside the one that every run shares.
+
+It has a bridge of its own and leaves the machine's firewall alone, so the two do not meet. Its
+images are copied from the shared one and kept; one run at a time uses it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+from tests.lab import images
+from tests.lab.engine import Engine, spawn, stop
+from tests.lab.place import LabError, Say, exclusive, root
+from tests.lab.programs import attempt, run, wait_ended, wait_until
+
+PATIENCE = 900.0
+
+
+class LoneEngine:
+    """A dockerd that can be restarted, with containers that live on or that end with it.
+
+    Attributes:
+        engine: what runs `docker` against it.
+    """
+
+    def __init__(self, lock: IO[str]) -> None:
+        self.engine = Engine(root() / "lone")
+        self._lock = lock
+        token = secrets.token_hex(3)
+        self._bridge = f"jlr{token}"
+        # 198.18.0.0/15 is for tests of networks (RFC 2544).
+        self._address = f"198.19.{secrets.randbelow(256)}.1/24"
+
+    def make_bridge(self) -> None:
+        """Make the network of its containers."""
+        run("ip", "link", "add", self._bridge, "type", "bridge")
+        run("ip", "address", "add", self._address, "dev", self._bridge)
+        run("ip", "link", "set", self._bridge, "up")
+
+    def remove(self) -> None:
+        """End it with its containers, and take away their network."""
+        stop(self.engine)
+        attempt("ip", "link", "delete", self._bridge)
+
+    def start(self, *, live_restore: bool) -> None:
+        """Start dockerd and wait until it answers.
+
+        Raises:
+            LabError: it did not come up; the message holds the end of its log.
+        """
+        network = (f"--bridge={self._bridge}", "--iptables=false", "--ip-masq=false")
+        keep = ("--live-restore",) if live_restore else ()
+        spawn(self.engine, self._lock, *network, *keep)
+        try:
+            wait_until(self.engine.answers, "the start of the lone dockerd", timeout=60)
+        except LabError as late:
+            tail = self.engine.log.read_text(encoding="utf-8", errors="replace")[-2000:]
+            raise LabError(f"{late}:\n{tail}") from None
+
+    def shut_down(self) -> None:
+        """Ask dockerd to end, as the host's init does, and wait until it has."""
+        process = self.engine.process()
+        assert process is not None
+        process.terminate()
+        if wait_ended([process], 30):
+            raise LabError("the lone dockerd does not end")
+
+    def copy_image(self, shared: Engine, name: str) -> None:
+        """Have the image as the shared engine has it now."""
+        if images.built_hash(self.engine, name) == images.built_hash(shared, name):
+            return
+        save = ("docker", "-H", shared.url, "save", name)
+        with subprocess.Popen(save, stdout=subprocess.PIPE) as saving:
+            load = ("docker", "-H", self.engine.url, "load")
+            subprocess.run(load, stdin=saving.stdout, capture_output=True, timeout=300, check=True)
+
+
+@contextmanager
+def lone_engine(shared: Engine, image: str, say: Say = print) -> Iterator[LoneEngine]:
+    """Give a dockerd that runs with live restore and has one of the shared engine's images."""
+    folder = root() / "lone"
+    with exclusive(folder / "user.lock", say, "another run's lone dockerd", PATIENCE) as lock:
+        lone = LoneEngine(lock)
+        stop(lone.engine)  # what a killed run left behind
+        lone.make_bridge()
+        try:
+            lone.start(live_restore=True)
+            lone.engine.remove_containers()
+            lone.copy_image(shared, image)
+            yield lone
+        finally:
+            lone.remove()

@@ -1,0 +1,97 @@
+"""The host's dockerd restarts: with live restore nobody notices, without it the state says so.
+
+Live restore is dockerd's own setting: its containers go on while it is away.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.accounts import Account
+from tests.lab.containers import ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.lone_engine import LoneEngine, lone_engine
+from tests.lab.place import Say
+from tests.lab.remote_host import Keys, running_sshd
+from tests.lab.sshd import SSHServer, free_port
+from tests.link.fakes import until
+from tests.outages.conftest import QUICK
+from tests.outages.parts import Work, work_in
+from tests.sessions.parts import started
+
+pytestmark = pytest.mark.timeout(600)
+
+BACK = 2.0
+
+
+@pytest.fixture(scope="module")
+def lone(engine: Engine, say: Say) -> Iterator[LoneEngine]:
+    """A dockerd of this file's own."""
+    with lone_engine(engine, "lab/jupyter", say) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def front_door(lone: LoneEngine, keys: Keys) -> Iterator[SSHServer]:
+    """An sshd whose sessions find that dockerd."""
+    with running_sshd(lone.engine, keys) as server:
+        yield server
+
+
+@pytest.fixture
+def work(
+    laptop: Laptop, lone: LoneEngine, front_door: SSHServer, account: Account, keys: Keys
+) -> Iterator[Work]:
+    """A kernel in a container of that dockerd."""
+    laptop.add_host("alone", front_door, account, key=keys.private, options=QUICK)
+    factory = ContainerFactory(lone.engine, f"lone-{secrets.token_hex(4)}-")
+    container = factory()
+    port = ("--port", str(free_port()))
+    with work_in(started(laptop, container, *port, host="alone")) as begun:
+        yield begun
+    factory.remove_all()
+
+
+def state(work: Work) -> tuple[str, str]:
+    """Return the session's state and what is said about it."""
+    [told] = json.loads(work.session.laptop.jlr("list", "--json").stdout)
+    return str(told["state"]), str(told["detail"])
+
+
+def test_a_restart_of_dockerd_that_keeps_its_containers(work: Work, lone: LoneEngine) -> None:
+    lone.shut_down()
+    work.check()  # it goes on while dockerd is away
+    lone.start(live_restore=True)
+    work.comes_back(BACK)
+
+
+def test_a_connection_that_is_lost_while_dockerd_is_away(
+    work: Work, lone: LoneEngine, front_door: SSHServer
+) -> None:
+    """Nothing can be proved without dockerd, so nothing is sent; then it goes on by itself."""
+    lone.shut_down()
+    front_door.drop_connections()
+    until(lambda: state(work)[0] == "down", "the state", timeout=30)
+    assert "docker" in state(work)[1].lower()
+    lone.start(live_restore=True)
+    work.comes_back(BACK + 2)
+
+
+def test_a_restart_of_dockerd_that_ends_its_containers(work: Work, lone: LoneEngine) -> None:
+    """What was in the kernel's memory is gone with it; the session comes back on its port."""
+    born = work.session.born()
+    lone.shut_down()
+    lone.start(live_restore=False)  # ends the containers that it finds
+    lone.shut_down()
+    lone.start(live_restore=True)
+    until(lambda: state(work)[0] == "container-gone", "the state", timeout=30)
+    assert "does not run" in state(work)[1]
+    again = started(work.session.laptop, work.session.name, host="alone")
+    assert again.port == work.session.port
+    assert again.born() > born
+    assert again.url.split("?")[0] == work.session.url.split("?")[0]
