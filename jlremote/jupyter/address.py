@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from urllib.parse import quote, urlencode
 
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.server import LAB, Server
 
 
 def address(server: Server, local_port: int, path: str | None = None) -> str:
-    """Return the URL of JupyterLab, or of `path` in it, with the token for the first hop.
+    """Return the URL of a server's page, or of `path` in it, with the token for the first hop.
 
     Args:
         server: what is behind the port.
         local_port: the local end of the forward.
         path: a file or folder below the server's root.
     """
-    page = f"lab/tree/{quote(path.strip('/'))}" if path else "lab"
+    page = server.page
+    if path:
+        files = "lab/tree" if page == LAB else page  # Notebook redirects a file to its own page
+        page = f"{files}/{quote(path.strip('/'))}"
     query = f"?{urlencode({'token': server.token})}" if server.token else ""
     return f"http://127.0.0.1:{local_port}{quote(server.base_url)}{page}{query}"

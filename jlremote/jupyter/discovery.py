@@ -10,13 +10,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from jlremote.host.target import Target
-from jlremote.jupyter.server import Endpoint, Place, Server
+from jlremote.jupyter.server import LAB, TREE, Endpoint, Place, Server
 from jlremote.runtimes.contract import Container, Runtime
 
 BASE_URL = re.compile(r"/(?:[^/\s].*/)?")
 TOKEN = re.compile(r"[\x21-\x7e]*")
 FIELD, RECORD = "\037", "\036"
 LOOPBACK = ("0100007F", "00000000000000000000000001000000")  # /proc/net/tcp and tcp6, hexadecimal
+# Programs, and modules behind `python -m`.
+PAGES = {
+    **dict.fromkeys(("jupyter-lab", "jupyter-labhub", "jupyterlab"), LAB),
+    **dict.fromkeys(("jupyter-notebook", "jupyter-nbclassic", "notebook", "nbclassic"), TREE),
+}
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,7 @@ class Findings:
 
     Attributes:
         directory: the session's folder.
-        jupyter: path of a `jupyter-lab` or `jupyter` on the PATH, empty for none.
+        jupyter: path of a `jupyter-lab`, `jupyter-notebook` or `jupyter` on the PATH, or empty.
         exit_status: how the server that jlr launched last has ended, `None` if it has not.
         servers: servers that run, ours first.
     """
@@ -79,7 +84,7 @@ def _server(record: list[str], directory: str, listeners: tuple[_Listener, ...])
     Raises:
         ValueError: it does not, or this is no runtime file.
     """
-    _, path, pid, text, stat, descriptors, executable = record
+    _, path, pid, text, stat, descriptors, executable, words = record
     facts = _facts(text)
     inodes = set(re.findall(r"socket:\[(\d+)\]", descriptors))
     ours = path.startswith(f"{directory}/runtime/")
@@ -104,7 +109,18 @@ def _server(record: list[str], directory: str, listeners: tuple[_Listener, ...])
         loopback_only=all(listener.address in LOOPBACK for listener in held),
         ours=ours,
         python=executable.rpartition(" -> ")[2].strip(),
+        page=_page(path, words.split("\0")),
     )
+
+
+def _page(path: str, words: list[str]) -> str:
+    """Return what a server was started as, told by its program, else by its runtime file's name."""
+    # The interpreter, its options and the script or module; what follows may be any path.
+    for word in words[:4]:
+        program = word.rpartition("/")[2]
+        if program in PAGES:
+            return PAGES[program]
+    return TREE if path.rpartition("/")[2].startswith("nbserver-") else LAB
 
 
 def _facts(text: str) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """What runs beside the server, as text for `sh`.
 
 Each session has a folder of its own there (0700): `runtime/` is Jupyter's `JUPYTER_RUNTIME_DIR`,
-where it writes `jpserver-PID.json` with the token that it made (0600); `jupyter.log` is its log;
-`launch` names the launch that all this is of, and `exit` is the exit status once it has ended.
+where it writes `jpserver-PID.json` (older ones `nbserver-`) with the token that it made (0600);
+`jupyter.log` is its log; `launch` names the launch that all this is of, and `exit` is the exit
+status once it has ended.
 Reading the file takes a twentieth of the time of `jupyter server list`, which also deletes the
 records of servers whose pid it cannot see.
 
@@ -12,8 +13,10 @@ Only `sh`, `cat`, `ls`, `grep`, `id`, `mkdir` and `/proc` are needed.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 
 from jlremote.host.script import until_hang_up
+from jlremote.jupyter import configuration
 
 FIELD, RECORD = "\\037", "\\036"  # ASCII's unit and record separators; JSON cannot hold them raw
 WAIT_SECONDS = 120
@@ -26,14 +29,8 @@ NOT_LAUNCHED = 75  # sysexits.h: EX_TEMPFAIL
 # forwards, as both ends may be one machine, and beside the one that everybody's Jupyter wants.
 HOST_PORT = 8988
 
-# Jupyter makes its token; given through its configuration it is not repeated in its log.
-SERVER_CONFIG = """\
-import secrets
-import jupyter_server
-settings = get_config()
-identity = "IdentityProvider" if jupyter_server.version_info[0] >= 2 else "ServerApp"
-settings[identity].token = secrets.token_hex(24)
-"""
+# How the runtime files begin: JupyterLab 3 and later, Notebook 7; JupyterLab 2, Notebook 6.
+KINDS = ("jpserver", "nbserver")
 
 
 def session_directory(name: str, *, engine: bool) -> str:
@@ -54,22 +51,21 @@ def probe(name: str, *, engine: bool) -> str:
     Without an engine only the session's own server counts: on a host that many share, a server
     that was started by hand is somebody's business.
     """
-    files = '"$directory"/runtime/jpserver-*.json'
-    if engine:
-        files += _foreign_runtime_files()
-    return session_directory(name, engine=engine) + _PROBE.replace("FILES", files)
+    folders = ('"$directory"/runtime', *(_FOREIGN_FOLDERS if engine else ()))
+    return session_directory(name, engine=engine) + _PROBE.replace("FILES", _runtime_files(folders))
 
 
-def _foreign_runtime_files() -> str:
-    folders = (
-        '"${JUPYTER_RUNTIME_DIR:-/nonexistent}"',
-        '"${XDG_RUNTIME_DIR:-/nonexistent}"/jupyter',
-        '"${XDG_DATA_HOME:-$HOME/.local/share}"/jupyter/runtime',
-        "/root/.local/share/jupyter/runtime",
-        "/home/*/.local/share/jupyter/runtime",
-    )
-    kinds = ("jpserver", "nbserver")
-    return "".join(f" {folder}/{kind}-*.json" for folder in folders for kind in kinds)
+_FOREIGN_FOLDERS = (
+    '"${JUPYTER_RUNTIME_DIR:-/nonexistent}"',
+    '"${XDG_RUNTIME_DIR:-/nonexistent}"/jupyter',
+    '"${XDG_DATA_HOME:-$HOME/.local/share}"/jupyter/runtime',
+    "/root/.local/share/jupyter/runtime",
+    "/home/*/.local/share/jupyter/runtime",
+)
+
+
+def _runtime_files(folders: Iterable[str]) -> str:
+    return " ".join(f"{folder}/{kind}-*.json" for folder in folders for kind in KINDS)
 
 
 _PROBE = rf"""
@@ -80,22 +76,32 @@ tell() {{
   printf '{FIELD}'; cat "/proc/$pid/stat"
   printf '{FIELD}'; ls -l "/proc/$pid/fd" 2>/dev/null
   printf '{FIELD}'; ls -l "/proc/$pid/exe" 2>/dev/null
+  printf '{FIELD}'; cat "/proc/$pid/cmdline"
   printf '{RECORD}'
 }}
 printf 'directory{FIELD}%s{RECORD}' "$directory"
-printf 'jupyter{FIELD}%s{RECORD}' "$(command -v jupyter-lab || command -v jupyter)"
+jupyter=$(command -v jupyter-lab || command -v jupyter-notebook || command -v jupyter)
+printf 'jupyter{FIELD}%s{RECORD}' "$jupyter"
 printf 'exit{FIELD}%s{RECORD}' "$(cat "$directory/exit" 2>/dev/null)"
 for file in FILES; do tell "$file"; done
 printf 'listening{FIELD}%s{RECORD}' "$(grep -h ' 0A ' /proc/net/tcp /proc/net/tcp6 2>/dev/null)"
 """
 
 
-# How to run JupyterLab, as the shell's positional parameters. `jupyter-lab` comes first: the
-# `jupyter` command spends a tenth of a second on finding it.
+# How to run JupyterLab, or Notebook where there is no other, as the shell's positional parameters.
+# `jupyter-lab` comes first: the `jupyter` command spends a tenth of a second on finding it.
 ON_PATH = """\
 if command -v jupyter-lab >/dev/null; then set -- jupyter-lab
+elif command -v jupyter-notebook >/dev/null; then set -- jupyter-notebook
 elif command -v jupyter >/dev/null; then set -- jupyter lab
 else set -- python3 -m jupyterlab; fi
+"""
+
+# The same for an interpreter with the programs beside it.
+_BESIDE = """\
+module=jupyterlab
+[ -e "${python%/*}/jupyter-lab" ] || [ ! -e "${python%/*}/jupyter-notebook" ] || module=notebook
+set -- "$python" -m $module
 """
 
 
@@ -106,8 +112,7 @@ python={shlex.quote(python)}
 case $python in '~/'*) python=$HOME/${{python#'~/'}};; esac
 [ ! -d "$python" ] || python=$python/bin/python
 case $python in */*) PATH=${{python%/*}}:$PATH;; esac
-set -- "$python" -m jupyterlab
-"""
+{_BESIDE}"""
 
 
 def with_conda(environment: str) -> str:
@@ -120,8 +125,8 @@ for folder in "$environment" "$base/envs/$environment" ~/.conda/envs/"$environme
   [ ! -x "$folder/bin/python" ] || break
 done
 PATH=$folder/bin:$PATH
-set -- "$folder/bin/python" -m jupyterlab
-"""
+python=$folder/bin/python
+{_BESIDE}"""
 
 
 def launch(
@@ -139,28 +144,32 @@ def launch(
     options = (
         "--no-browser",
         f"--ip={bind_address}",
-        f"--ServerApp.base_url=/{name}/",
-        # Bound to all addresses, Jupyter would accept any Host header: DNS rebinding.
-        "--ServerApp.allow_remote_access=False",
         *(() if engine else (f"--port={HOST_PORT}",)),
     )
-    script = _LAUNCH.replace("FIND_JUPYTER\n", jupyter).replace("OPTIONS", shlex.join(options))
+    settings = "".join(
+        f"cat >\"$directory/config/{file}\" <<'END'\n{text}END\n"
+        for file, text in configuration.files(f"/{name}/").items()
+    )
+    script = (
+        _LAUNCH.replace("CONFIGURE\n", settings)
+        .replace("FIND_JUPYTER\n", jupyter)
+        .replace("OPTIONS", shlex.join(options))
+    )
     return session_directory(name, engine=engine) + f"launch={shlex.quote(launch_id)}\n" + script
 
 
-_LAUNCH = f"""\
+_LAUNCH = """\
 umask 077
 mkdir -p "$directory/runtime" "$directory/config" || exit 1
 [ ! -e "$directory/jupyter.log" ] || mv -f "$directory/jupyter.log" "$directory/jupyter.log.1"
 rm -f "$directory/exit" "$directory/pid" "$directory"/runtime/*.json
 echo "$launch" >"$directory/launch"
-cat >"$directory/config/jupyter_server_config.py" <<'END'
-{SERVER_CONFIG}END
+CONFIGURE
 [ "$(id -u)" != 0 ] || root_allowed=--allow-root
 # A container run with a uid that has no passwd entry gets HOME=/, which it may not write.
-[ -w "${{HOME:-/nonexistent}}" ] || {{ HOME=$directory/home; mkdir -p "$HOME"; export HOME; }}
+[ -w "${HOME:-/nonexistent}" ] || { HOME=$directory/home; mkdir -p "$HOME"; export HOME; }
 export JUPYTER_RUNTIME_DIR="$directory/runtime"
-export JUPYTER_CONFIG_PATH="$directory/config${{JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH}}"
+export JUPYTER_CONFIG_PATH="$directory/config${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH}"
 FIND_JUPYTER
 # Not in the background: a shell makes background processes ignore SIGINT, and then Ctrl-C works
 # in none of JupyterLab's terminals.
@@ -185,7 +194,7 @@ turns=0
 while [ "$turns" -lt {WAIT_SECONDS * POLLS_A_SECOND} ]; do
   if [ "$(cat "$directory/launch" 2>/dev/null)" = {shlex.quote(launch_id)} ]; then
     [ ! -e "$directory/exit" ] || break
-    for file in "$directory"/runtime/jpserver-*.json; do
+    for file in {_runtime_files(('"$directory"/runtime',))}; do
       # Not only there: whole.
       case $(cat "$file" 2>/dev/null) in *'}}') break 2;; esac
     done

@@ -7,6 +7,8 @@ from typing import Any
 
 from jlremote.host.target import Target
 
+LAB, TREE = "lab", "tree"  # where the page of JupyterLab is, and that of Notebook
+
 
 @dataclass(frozen=True)
 class Place:
@@ -41,6 +43,7 @@ class Server:
         loopback_only: whether it listens on loopback alone.
         ours: whether jlr launched it.
         python: the interpreter that runs it.
+        page: `lab` or `tree`: what it was started as, JupyterLab or Notebook.
     """
 
     pid: int
@@ -53,6 +56,7 @@ class Server:
     loopback_only: bool
     ours: bool
     python: str
+    page: str = LAB
 
     @property
     def identity(self) -> tuple[int, str, int]:

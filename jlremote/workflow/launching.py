@@ -19,13 +19,15 @@ from jlremote.workflow.undertaking import Undertaking
 
 LOG_LINES = 10
 COMMAND_NOT_FOUND = 127
+# What Python and the `jupyter` command say; the latter also comes with a kernel alone.
+NOT_THERE = ("No module named jupyterlab", "`jupyter-lab` not found")
 
 
 def ensure(start: Undertaking, found: Survey) -> tuple[Server, bool]:
     """Return a server that runs, and whether it was launched just now.
 
     Raises:
-        NotFound: there is no JupyterLab to launch.
+        NotFound: there is neither JupyterLab nor Notebook to launch.
         JlrError: it ended at once, or did not start in time; with the last lines of its log.
     """
     if found.findings is not None and found.findings.servers:
@@ -94,7 +96,7 @@ def _no_folder(start: Undertaking, failed: Completed) -> JlrError:
 def _failed(start: Undertaking, found: Survey, findings: Findings) -> JlrError:
     status = findings.exit_status
     log = log_tail(start.host, start.runtime, start.name)
-    if status == COMMAND_NOT_FOUND or "No module named jupyterlab" in log:
+    if status == COMMAND_NOT_FOUND or any(words in log for words in NOT_THERE):
         return _missing(start, found)
     happened = (
         f"JupyterLab did not start within {scripts.WAIT_SECONDS} s"
@@ -126,7 +128,7 @@ def _missing(start: Undertaking, found: Survey) -> NotFound:
     else:
         install = f"{start.runtime.name} exec {start.name} {install}"
         where, remedy = f"in the container `{start.name}`", f"install it there: `{install}`"
-    return NotFound(f"there is no JupyterLab {where}", hint=remedy)
+    return NotFound(f"there is no JupyterLab (nor Notebook) {where}", hint=remedy)
 
 
 def log_tail(host: Host, runtime: Runtime, name: str, lines: int = LOG_LINES) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,6 +15,12 @@ SERVER = Server(7, "22", 8888, "/cont1/", "a&b=c", False, "", False, True, "pyth
 
 def test_the_url_holds_the_token_for_the_first_hop() -> None:
     assert address(SERVER, 8890) == "http://127.0.0.1:8890/cont1/lab?token=a%26b%3Dc"
+
+
+def test_notebook_has_other_pages_than_jupyterlab() -> None:
+    notebook = replace(SERVER, page="tree")
+    assert address(notebook, 8890) == "http://127.0.0.1:8890/cont1/tree?token=a%26b%3Dc"
+    assert "/cont1/tree/work/a.ipynb?" in address(notebook, 8890, "work/a.ipynb")
 
 
 @pytest.mark.parametrize(

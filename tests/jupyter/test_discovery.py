@@ -30,10 +30,11 @@ def server(
     pid: str = "7",
     stat: str = STAT,
     descriptors: str = "lr-x 3 -> socket:[99]",
+    words: str = "python\0/opt/bin/jupyter-lab\0--no-browser\0",
 ) -> str:
     text = facts if isinstance(facts, str) else json.dumps(facts)
     executable = "lrwxrwxrwx 1 root root 0 Jan 1 /proc/7/exe -> /usr/bin/python3.11\n"
-    return "\037".join(("server", path, pid, text, stat, descriptors, executable))
+    return "\037".join(("server", path, pid, text, stat, descriptors, executable, words))
 
 
 def probed(*servers: str, table: str | None = None, status: str = "") -> str:
@@ -58,6 +59,7 @@ def test_a_server_is_read_with_all_that_identifies_it() -> None:
         loopback_only=False,
         ours=True,
         python="/usr/bin/python3.11",
+        page="lab",
     )
     assert "5ec2e7" not in repr(found)
 
@@ -79,6 +81,24 @@ def test_our_own_server_comes_first() -> None:
 def test_a_server_on_loopback_alone_is_known(table: str, loopback: bool) -> None:
     [found] = read_probe(probed(server(), table=table)).servers
     assert found.loopback_only is loopback
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "page"),
+    [
+        ("python\0/opt/bin/jupyter-lab\0/data/notebook\0", "jpserver", "lab"),
+        ("python\0-m\0jupyterlab\0--allow-root\0", "nbserver", "lab"),
+        ("python\0-Es\0/usr/bin/jupyter-notebook\0/data/jupyterlab\0", "jpserver", "tree"),
+        ("python\0-m\0notebook\0", "nbserver", "tree"),
+        ("python\0/usr/bin/jupyterhub-singleuser\0", "jpserver", "lab"),
+        ("python\0/srv/own.py\0", "nbserver", "tree"),
+        ("", "jpserver", "lab"),
+    ],
+)
+def test_the_page_is_that_of_the_program_that_was_started(words: str, kind: str, page: str) -> None:
+    record = server(path=f"{DIRECTORY}/runtime/{kind}-7.json", words=words)
+    [found] = read_probe(probed(record)).servers
+    assert found.page == page
 
 
 @pytest.mark.parametrize(

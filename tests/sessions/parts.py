@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -91,7 +92,7 @@ class Session:
     def base(self) -> str:
         """`127.0.0.1:PORT` and the server's `base_url`."""
         parts = urlsplit(self.url)
-        return parts.netloc + parts.path.rpartition("lab")[0]
+        return parts.netloc + re.split(r"(?<=/)(?:lab|tree)(?=/|$)", parts.path)[0]
 
     @property
     def token(self) -> str:

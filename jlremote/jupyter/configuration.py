@@ -1,0 +1,54 @@
+"""Jupyter's own configuration of a server that jlr launches, whatever its age.
+
+What each age understands on its command line differs, and to find out which one is there would
+cost a start of Python. So all that differs goes into files: every age reads the one of its name,
+and the command line has only what all have. The token, too, is made in there; one that is given
+through the configuration is not repeated in the log.
+
+JupyterLab 3 and 4 and Notebook 7 are extensions of jupyter_server (`ServerApp`); Notebook 6 is a
+server itself (`NotebookApp`), and JupyterLab 2 an extension of that one.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+
+_SERVER = """\
+import secrets
+import jupyter_server
+settings = get_config()
+application = settings.ServerApp
+identity = settings.IdentityProvider if jupyter_server.version_info[0] >= 2 else application
+"""
+
+# Notebook 7 and nbclassic read this file as well, and would take what is in it for their own.
+_NOTEBOOK = """\
+import secrets
+from jupyter_core.application import JupyterApp
+settings = get_config()
+application = identity = settings.NotebookApp
+if JupyterApp.instance().name == "jupyter-notebook":
+"""
+
+
+def files(base_url: str) -> dict[str, str]:
+    """Return what the configuration files hold, by name.
+
+    Args:
+        base_url: path below which the server serves, with both slashes.
+    """
+    common = "".join(f"{line}\n" for line in _common(base_url))
+    return {
+        "jupyter_server_config.py": _SERVER + common,
+        "jupyter_notebook_config.py": _NOTEBOOK + textwrap.indent(common, "    "),
+    }
+
+
+def _common(base_url: str) -> tuple[str, ...]:
+    return (
+        "identity.token = secrets.token_hex(24)",
+        f"application.base_url = {json.dumps(base_url)}",
+        # Bound to all addresses, Jupyter would accept any Host header: DNS rebinding.
+        "application.allow_remote_access = False",
+    )

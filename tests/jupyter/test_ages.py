@@ -1,0 +1,143 @@
+"""Jupyter of every age keeps the same promises: launched by jlr, or running by somebody's hand."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.request import urlopen
+
+import pytest
+
+from tests.lab.accounts import Account
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+from tests.lab.remote_host import Keys, new_laptop
+from tests.lab.sshd import SSHServer
+from tests.sessions.parts import Session, failed, started
+
+DEBIAN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class Age:
+    """Jupyter as it was at some time.
+
+    Attributes:
+        folder: below `/opt` in the image, where its programs are.
+        program: what a person runs there.
+        family: the class that its options are of.
+        launched: the page that it has when jlr launches what is there.
+        found: the page that it has when a person has run the program.
+    """
+
+    folder: str
+    program: str
+    family: str
+    launched: str
+    found: str
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Options of `docker run` for a container that has this one alone."""
+        return ("--env", f"PATH=/opt/{self.folder}/bin:{DEBIAN_PATH}")
+
+    def command(self, *words: str) -> tuple[str, ...]:
+        """Return what a person runs by hand in a container."""
+        begin = (self.program, "--allow-root", "--no-browser", "--ip=0.0.0.0")
+        return (*begin, f"--{self.family}.base_url=/theirs/", *words)
+
+
+AGES = {
+    "Notebook 6": Age("notebook6", "jupyter-notebook", "NotebookApp", "tree", "tree"),
+    "JupyterLab 2": Age("lab2", "jupyter-lab", "NotebookApp", "lab", "lab"),
+    "JupyterLab 3": Age("lab3", "jupyter-lab", "ServerApp", "lab", "lab"),
+    "JupyterLab 4": Age("jupyter", "jupyter-lab", "ServerApp", "lab", "lab"),
+    "Notebook 7": Age("jupyter", "jupyter-notebook", "ServerApp", "lab", "tree"),
+}
+every_age = pytest.mark.parametrize("age", AGES.values(), ids=AGES)
+
+
+@pytest.fixture(scope="module")
+def laptop(sshd: SSHServer, account: Account, keys: Keys) -> Iterator[Laptop]:
+    """A laptop that lasts as long as this module."""
+    with new_laptop(sshd, account, keys) as fresh:
+        yield fresh
+
+
+@pytest.fixture(scope="module")
+def factory(engine: Engine) -> Iterator[ContainerFactory]:
+    """Starts containers, which are removed at the end."""
+    made = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
+    yield made
+    made.remove_all()
+
+
+@pytest.fixture(scope="module")
+def running(factory: ContainerFactory) -> dict[Age, Container]:
+    """Containers whose own process is a server, begun together as each takes its seconds."""
+    return {age: factory("lab/ages", *age.command(), options=age.options) for age in AGES.values()}
+
+
+def answers(here: Container) -> bool:
+    """Return whether a container's own server says that it listens."""
+    return "is running at" in here.engine.try_docker("logs", here.name).stderr
+
+
+def page_of(url: str) -> str:
+    """Return the page that a URL leads to, having seen that it is one of Jupyter's."""
+    with urlopen(url.strip(), timeout=30) as answer:
+        assert b"Jupyter" in answer.read()
+        return str(answer.url).partition("?")[0].rstrip("/").rpartition("/")[2]
+
+
+def kernels(session: Session) -> dict[str, str]:
+    """Return the states of the kernels that `jlr status` tells, by notebook."""
+    told = json.loads(session.laptop.jlr("status", session.name, "--json").stdout)
+    return {kernel["notebook"]: kernel["state"] for kernel in told["kernels"]}
+
+
+def tells_kernels(session: Session) -> None:
+    """Check that kernels are listed, busy and idle, and that a busy one is not stopped."""
+    with session.notebook("idle.ipynb") as idle, session.notebook("busy.ipynb") as busy:
+        assert idle.run("6 * 7") == "42"
+        busy.keep_busy()
+        wait_until(lambda: idle.state() == "idle", "the kernel's being idle")
+        assert kernels(session) == {"idle.ipynb": "idle", "busy.ipynb": "busy"}
+        failed(session.laptop.jlr("stop", session.name, "--container"), 7, "`busy.ipynb`")
+
+
+@pytest.mark.parametrize("age", list(AGES.values())[:-1], ids=list(AGES)[:-1])
+def test_what_is_there_is_launched_with_a_token_of_its_own_and_ended(
+    laptop: Laptop, factory: ContainerFactory, age: Age
+) -> None:
+    here = factory("lab/ages", options=age.options)
+    session = started(laptop, here)
+    assert page_of(session.url) == age.launched
+    assert page_of(laptop.jlr("open", session.name, "tmp", "--no-browser").stdout) == "tmp"
+    assert len(session.token) == 48
+    arguments = here.engine.docker("top", here.name, "-eo", "pid,args")
+    assert age.program in arguments
+    assert session.token not in arguments
+    assert session.token not in laptop.jlr("logs", session.name, "--tail", "1000").stdout
+    tells_kernels(session)
+    assert laptop.jlr("stop", session.name).status == 0
+    assert age.program not in here.engine.docker("top", here.name, "-eo", "pid,args")
+    assert here.running
+
+
+@every_age
+def test_what_somebody_runs_is_found_and_left_running(
+    laptop: Laptop, running: dict[Age, Container], age: Age
+) -> None:
+    here = running[age]
+    wait_until(lambda: answers(here), "the start of the container's own server", timeout=90)
+    session = started(laptop, here)
+    assert session.base.endswith("/theirs/")
+    assert page_of(session.url) == age.found
+    tells_kernels(session)
+    assert "left Jupyter running" in laptop.jlr("stop", session.name).stdout
+    assert here.running
