@@ -177,10 +177,8 @@ class Splice:
             return
         if events & WRITE and self._watched & WRITE:
             self._flush()
-        if events & READ and self._watched & READ:
-            self._read()
-            if self._watched == READ and self._can_read():
-                return  # what a message comes to: nothing has changed
+        if events & READ and self._watched & READ and self._read() and self._watched == READ:
+            return  # what a message comes to: nothing has changed
         self._update()
 
     def _resume(self) -> None:
@@ -189,24 +187,29 @@ class Splice:
             self._read()
         self._update()
 
-    def _read(self) -> None:
+    def _read(self) -> bool:
+        """Pass on what there is; return whether there is room for more of it."""
         far = self._far
         assert far is not None
-        piece = self._loop.piece[: min(far.room(), PIECE)]
-        if not piece:
-            return
+        room = far.room()
+        if room <= 0:
+            return False
+        piece = self._loop.piece
+        if room < PIECE:
+            piece = piece[:room]
         try:
             count = self.socket.recv_into(piece)
         except BlockingIOError:
-            return
+            return True
         except OSError:
             self.close()
-            return
+            return False
         if count:
             far.send(piece[:count])
-            return
+            return count < room and not self._far_closed
         self._local_ended = True
         far.send_end()
+        return False
 
     def _flush(self) -> None:
         with self._lock:

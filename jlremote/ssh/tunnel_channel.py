@@ -20,6 +20,8 @@ from paramiko import common
 from jlremote.ssh.channel_table import ChannelTable
 from jlremote.ssh.tuning import LARGEST_PACKET
 
+_DATA = struct.Struct(">BII")
+
 
 class Receiver(Protocol):
     """What wants to know of a channel. All is called from the transport's thread: do not block."""
@@ -94,7 +96,8 @@ class TunnelChannel:
         self._number = self._table.add(self)
         self._peer = 0
         self._packet = 0
-        self._room = 0
+        self._allowed = 0
+        self._sent = 0
         self._window = self._credit = self._table.first_window()
         self._unread = 0
         self._since_growth = 0
@@ -120,20 +123,25 @@ class TunnelChannel:
 
     def room(self) -> int:
         """Return how many bytes `send` takes now."""
-        return self._room
+        return self._allowed - self._sent
 
     def send(self, data: memoryview) -> None:
         """Send `data`, at most `room()` bytes of it."""
         count = len(data)
-        with self._lock:
-            self._room -= count
-        head = self._head(common.cMSG_CHANNEL_DATA)
-        if count <= self._packet:
-            self._send((head, count.to_bytes(4, "big"), data))
+        self._sent += count
+        if count > self._packet:
+            starts = range(0, count, self._packet)
+            self._send(*(self._packed(data[start : start + self._packet]) for start in starts))
             return
-        starts = range(0, count, self._packet)
-        pieces = [data[start : start + self._packet] for start in starts]
-        self._send(*((head, len(piece).to_bytes(4, "big"), piece) for piece in pieces))
+        try:
+            if self._transport.packetizer.send_data(self._peer, data):
+                return
+        except EOFError:
+            return  # as in `_send`
+        self._send(self._packed(data))
+
+    def _packed(self, data: memoryview) -> tuple[bytes, memoryview]:
+        return _DATA.pack(common.MSG_CHANNEL_DATA, self._peer, len(data)), data
 
     def send_end(self) -> None:
         """Tell the far end that nothing more will be sent."""
@@ -183,10 +191,8 @@ class TunnelChannel:
     def _send(self, *payloads: tuple[bytes | memoryview, ...]) -> None:
         transport = self._transport
         try:
-            with transport.clear_to_send_lock:
-                if transport.clear_to_send.is_set():
-                    transport.packetizer.send_payloads(payloads)
-                    return
+            if transport.packetizer.send_payloads(payloads):
+                return
             for parts in payloads:  # waits for the end of a key exchange
                 transport._send_user_message(_Payload(b"".join(parts)))
         except paramiko.SSHException:
@@ -210,7 +216,7 @@ class TunnelChannel:
     def _set_remote_channel(self, number: int, window: int, packet: int) -> None:
         self._table.answered(time.monotonic() - self._asked)
         self._peer = number
-        self._room = window
+        self._allowed = window
         self._packet = packet
         self._open = True
         self._transport.packetizer.sinks[self._number] = self._take
@@ -230,14 +236,17 @@ class TunnelChannel:
 
     def _take(self, data: memoryview) -> None:
         """Take what comes; straight from the packetizer where its cipher allows."""
-        taken = self._receiver.received(data)
-        kept = len(data) - taken
+        size = len(data)
+        kept = size - self._receiver.received(data)
         if kept:
             self._table.unread(kept)
         with self._lock:
-            self._credit -= len(data)
+            self._credit -= size
             self._unread += kept
-            self._consume(taken)
+            if kept or self._window - self._credit >= self._window // 4:
+                self._consume(size - kept)
+            else:
+                self._since_growth += size
 
     def _feed_extended(self, message: Any) -> None:
         """Pass a session's standard error on."""
@@ -249,11 +258,11 @@ class TunnelChannel:
             self._consume(len(data))
 
     def _window_adjust(self, message: Any) -> None:
-        more = message.get_int()
-        with self._lock:
-            was_full = self._room <= 0
-            self._room += more
-        if was_full:
+        before = self._allowed
+        self._allowed += message.get_int()
+        # Looked at after it was raised: whoever sends looks in the opposite order, so one of both
+        # sees that it goes on.
+        if before <= self._sent:
             self._receiver.writable()
 
     def _handle_eof(self, _message: Any) -> None:
