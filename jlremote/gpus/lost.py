@@ -38,27 +38,33 @@ class Fault:
     mend: str
 
 
-def read(output: str, container: str) -> Fault | None:
-    """Return the fault that `CHECK` found in a container, `None` for none."""
+def read(output: str, container: str, restart: str) -> Fault | None:
+    """Return the fault that `CHECK` found in a container, `None` for none.
+
+    Args:
+        output: what it printed.
+        container: the container's name.
+        restart: the command on the host that restarts it.
+    """
     for record in output.split(RECORD):
         name, _, said = record.partition(FIELD)
         if name.strip() == "gpu fault":
-            return _explained(one_line(said).rstrip("."), container)
+            return _explained(one_line(said).rstrip("."), container, restart)
     return None
 
 
-def _explained(said: str, container: str) -> Fault:
-    restart = f"`docker restart {container}` on the host mends it; its kernels end"
+def _explained(said: str, container: str, restart: str) -> Fault:
+    mend = f"`{restart}` on the host mends it; its kernels end"
     if "Failed to initialize NVML: Unknown Error" in said:
         why = (
             f"the container `{container}` has lost its GPUs (`{said}`): systemd on the host was "
             "reloaded and took away the container's permission for them"
         )
-        return Fault(said, why, restart)
+        return Fault(said, why, mend)
     if "version mismatch" in said:
         why = (
             f"the container `{container}` cannot use its GPUs (`{said}`): the host's driver was "
             "updated since the container was started"
         )
-        return Fault(said, why, f"{restart}; if it does not, the host wants a reboot")
-    return Fault(said, f"the container `{container}` cannot use its GPUs: `{said}`", restart)
+        return Fault(said, why, f"{mend}; if it does not, the host wants a reboot")
+    return Fault(said, f"the container `{container}` cannot use its GPUs: `{said}`", mend)

@@ -51,8 +51,8 @@ def survey(host: Host, runtime: Runtime, name: str, *, check_gpus: bool = False)
         name: the session's name.
         check_gpus: whether a container that was given GPUs is asked for them.
     """
-    inside = scripts.probe(name, engine=runtime.engine)
-    if check_gpus and runtime.engine:
+    inside = scripts.probe(name, engine=runtime.engine is not None)
+    if check_gpus and runtime.engine is not None:
         inside += lost.CHECK
     results = host.run(runtime.survey(name, inside))
     container = runtime.read(name, results)
@@ -60,7 +60,9 @@ def survey(host: Host, runtime: Runtime, name: str, *, check_gpus: bool = False)
     reachable = container is not None and container.running and probed.status == 0
     if not reachable:
         return Survey(container, None)
-    return Survey(container, read_probe(probed.stdout), lost.read(probed.stdout, name))
+    restart = "" if runtime.engine is None else runtime.engine.shown("restart", name)
+    fault = lost.read(probed.stdout, name, restart)
+    return Survey(container, read_probe(probed.stdout), fault)
 
 
 def locate(host: Host, known: Endpoint) -> Endpoint:

@@ -29,7 +29,7 @@ class Bare:
     """The host itself, runtime `none`."""
 
     name: str = "none"
-    engine: bool = False
+    engine: None = None
     # Other users share the host's loopback, and only that: the token keeps them out.
     bind_address: str = "127.0.0.1"
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from jlremote.host.script import Completed, Steps
 from jlremote.runtimes.container_options import NO_OPTIONS, ContainerOptions
+from jlremote.runtimes.engine import Engine
 
 SESSION_LABEL = "org.jlremote.session"
 CREATOR_LABEL = "org.jlremote.created-by"
@@ -85,8 +86,8 @@ class Runtime(Protocol):
         ...
 
     @property
-    def engine(self) -> bool:
-        """Whether there are containers at all."""
+    def engine(self) -> Engine | None:
+        """Whose containers they are, `None` for no containers at all."""
         ...
 
     @property

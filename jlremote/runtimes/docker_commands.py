@@ -1,4 +1,4 @@
-"""Docker's command lines, as pure functions: tested without a host, shown to whoever asks."""
+"""An engine's command lines, as pure functions: tested without a host, shown to whoever asks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from types import MappingProxyType
 from jlremote import __version__
 from jlremote.runtimes.container_options import ContainerOptions
 from jlremote.runtimes.contract import CREATOR_LABEL, SESSION_LABEL, ContainerSpec
+from jlremote.runtimes.engine import Argv, Engine
 from jlremote.storage.options import LOG_LIMIT, key
 
-Argv = tuple[str, ...]
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
-def create_argv(spec: ContainerSpec, labels: Mapping[str, str] = NO_LABELS) -> tuple[str, ...]:
+def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] = NO_LABELS) -> Argv:
     """Return the command that creates (and does not start) a container.
 
     The entrypoint is replaced by one that only waits: whatever the image would do by itself,
@@ -26,7 +26,7 @@ def create_argv(spec: ContainerSpec, labels: Mapping[str, str] = NO_LABELS) -> t
     """
     told = {SESSION_LABEL: spec.name, CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
     return (
-        *("docker", "create", "--pull=never", f"--name={spec.name}"),
+        *engine("create", "--pull=never", f"--name={spec.name}"),
         *(f"--label={name}={value}" for name, value in told.items()),
         *_flags(spec.options),
         *_flag("gpus", _gpus(spec.gpus)),
@@ -87,47 +87,47 @@ def _gpus(value: str | None) -> str | None:
     return f'"{value}"' if several else value
 
 
-def inspect_argv(name: str) -> Argv:
+def inspect_argv(engine: Engine, name: str) -> Argv:
     """Return the command that tells all about a container."""
-    return ("docker", "container", "inspect", name)
+    return engine("container", "inspect", name)
 
 
-def pid_argv(name: str) -> Argv:
+def pid_argv(engine: Engine, name: str) -> Argv:
     """Return the command that prints the pid on the host of a container's first process."""
-    return ("docker", "container", "inspect", "--format={{.State.Pid}}", name)
+    return engine("container", "inspect", "--format={{.State.Pid}}", name)
 
 
-def start_argv(name: str) -> Argv:
+def start_argv(engine: Engine, name: str) -> Argv:
     """Return the command that starts a container."""
-    return ("docker", "start", name)
+    return engine("start", name)
 
 
-def stop_argv(name: str) -> Argv:
+def stop_argv(engine: Engine, name: str) -> Argv:
     """Return the command that stops a container."""
-    return ("docker", "stop", name)
+    return engine("stop", name)
 
 
-def remove_argv(name: str) -> Argv:
+def remove_argv(engine: Engine, name: str) -> Argv:
     """Return the command that stops and removes a container; its named volumes stay."""
-    return ("docker", "rm", "--force", name)
+    return engine("rm", "--force", name)
 
 
-def find_argv(label: str, value: str) -> Argv:
+def find_argv(engine: Engine, label: str, value: str) -> Argv:
     """Return the command that prints the ids of the containers with a label."""
-    return ("docker", "ps", "--all", "--quiet", f"--filter=label={label}={value}")
+    return engine("ps", "--all", "--quiet", f"--filter=label={label}={value}")
 
 
-def list_containers_argv() -> Argv:
+def list_containers_argv(engine: Engine) -> Argv:
     """Return the command that prints the names of all containers."""
-    return ("docker", "ps", "--all", "--format", "{{.Names}}")
+    return engine("ps", "--all", "--format", "{{.Names}}")
 
 
-def list_images_argv() -> Argv:
+def list_images_argv(engine: Engine) -> Argv:
     """Return the command that prints the names of all tagged images."""
     filters = ("--filter", "dangling=false")
-    return ("docker", "images", *filters, "--format", "{{.Repository}}:{{.Tag}}")
+    return engine("images", *filters, "--format", "{{.Repository}}:{{.Tag}}")
 
 
-def logs_argv(name: str, tail: int, *, follow: bool) -> Argv:
+def logs_argv(engine: Engine, name: str, tail: int, *, follow: bool) -> Argv:
     """Return the command that prints what a container's own process said."""
-    return ("docker", "logs", f"--tail={tail}", *(("--follow",) if follow else ()), name)
+    return engine("logs", f"--tail={tail}", *(("--follow",) if follow else ()), name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from jlremote.errors import Busy, JlrError, Usage
 from jlremote.host.script import Completed
 from jlremote.runtimes.contract import ContainerSpec
+from jlremote.runtimes.engine import Engine
 from jlremote.text import printable
 
 COMMAND_NOT_FOUND = 127
@@ -28,25 +29,25 @@ def reason(failed: Completed) -> str:
     return text
 
 
-def engine_error(engine: str, failed: Completed) -> JlrError:
+def engine_error(engine: Engine, failed: Completed) -> JlrError:
     """Return what kept any of the engine's commands from working."""
     complaint = failed.stderr.lower()
     if failed.status == COMMAND_NOT_FOUND or "docker: not found" in complaint:
         return JlrError(
-            f"`{engine}` is not installed on the host",
+            f"`{engine.name}` is not installed on the host",
             hint="install it there, or start without containers: `--runtime none`",
         )
     if _NOT_PERMITTED in complaint:
         return JlrError(
-            f"the user on the host may not use `{engine}`: {reason(failed)}",
-            hint=f"ask for membership of its group: `sudo usermod -aG {engine} USER`",
+            f"the user on the host may not use `{engine.name}`: {reason(failed)}",
+            hint=f"ask for membership of its group: `sudo usermod -aG {engine.name} USER`",
         )
     if any(phrase in complaint for phrase in _NOT_RUNNING):
         return JlrError(
-            f"the `{engine}` daemon does not run on the host: {reason(failed)}",
-            hint=f"start it there: `sudo systemctl start {engine}`",
+            f"the `{engine.name}` daemon does not run on the host: {reason(failed)}",
+            hint=f"start it there: `sudo systemctl start {engine.name}`",
         )
-    return JlrError(f"`{engine}` failed: {reason(failed)}")
+    return JlrError(f"`{engine.name}` failed: {reason(failed)}")
 
 
 def image_missing(failed: Completed) -> bool:
@@ -54,7 +55,7 @@ def image_missing(failed: Completed) -> bool:
     return "no such image" in failed.stderr.lower()
 
 
-def creation_error(spec: ContainerSpec, failed: Completed) -> JlrError:
+def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed) -> JlrError:
     """Return what kept a container from being created or started."""
     complaint = failed.stderr.lower()
     if "invalid reference format" in complaint:
@@ -64,8 +65,9 @@ def creation_error(spec: ContainerSpec, failed: Completed) -> JlrError:
         )
     if complaint.startswith("invalid argument"):
         return Usage(
-            f"docker on the host does not take an option: {reason(failed)}",
-            hint="options are passed on as they are; `docker create --help` there describes them",
+            f"{engine.name} on the host does not take an option: {reason(failed)}",
+            hint="options are passed on as they are; "
+            f"`{engine.shown('create', '--help')}` there describes them",
         )
     if "already in use by container" in complaint:
         return Busy(
@@ -81,10 +83,10 @@ def creation_error(spec: ContainerSpec, failed: Completed) -> JlrError:
     if "no space left" in complaint:
         return JlrError(
             f"no space is left on the host: {reason(failed)}",
-            hint="`docker system df` there shows what takes it",
+            hint=f"`{engine.shown('system', 'df')}` there shows what takes it",
         )
     if any(phrase in complaint for phrase in (_NOT_PERMITTED, *_NOT_RUNNING)):
-        return engine_error("docker", failed)
+        return engine_error(engine, failed)
     return JlrError(
         f"the container `{spec.name}` was not created: {reason(failed)}",
         hint="`--verbose` shows the command",

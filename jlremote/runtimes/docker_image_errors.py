@@ -9,6 +9,7 @@ from jlremote.errors import Authentication, JlrError, NotFound
 from jlremote.host.script import Completed
 from jlremote.runtimes.docker_builds import BuildLog
 from jlremote.runtimes.docker_errors import engine_error
+from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.image_names import ImageName
 from jlremote.text import one_line
 
@@ -45,11 +46,18 @@ def reason(lines: Sequence[str]) -> str:
 
 
 def transfer_error(
-    verb: str, image: str, name: ImageName | None, host: str, lines: Sequence[str], status: int
+    engine: Engine,
+    verb: str,
+    image: str,
+    name: ImageName | None,
+    host: str,
+    lines: Sequence[str],
+    status: int,
 ) -> JlrError:
     """Return why an image was not pulled or pushed.
 
     Args:
+        engine: which was to do it.
         verb: `pulled` or `pushed`.
         image: as it was typed.
         name: its parts; `None` if it may also be an id.
@@ -57,7 +65,7 @@ def transfer_error(
         lines: what docker said.
         status: its exit status.
     """
-    if general := _engine_fails(lines, status):
+    if general := _engine_fails(engine, lines, status):
         return general
     why, complaint = reason(lines), "\n".join(lines).lower()
     registry = "the registry" if name is None else f"`{name.registry}`"
@@ -72,7 +80,7 @@ def transfer_error(
             hint=f"check the name; if it is private, or the key has changed: `{login}`",
         )
     if "no space left" in complaint:
-        return no_space(host, why)
+        return no_space(engine, host, why)
     if "toomanyrequests" in complaint:
         return JlrError(f"{what}: {why}", hint=f"{registry} gives more to whoever logs in")
     if any(phrase in complaint for phrase in _OUT_OF_REACH):
@@ -91,10 +99,10 @@ def _missing_hint(verb: str, host: str) -> str:
     return "check its name, its tag and whether it is made for the host's kind of processor"
 
 
-def login_error(registry: str, user: str, host: str, failed: Completed) -> JlrError:
+def login_error(engine: Engine, registry: str, user: str, host: str, failed: Completed) -> JlrError:
     """Return why a registry did not take a key; what docker says never holds the key."""
     lines = [line for line in failed.stderr.splitlines() if not line.startswith("WARNING")]
-    if general := _engine_fails(lines, failed.status):
+    if general := _engine_fails(engine, lines, failed.status):
         return general
     why, complaint = reason(lines), failed.stderr.lower()
     if any(phrase in complaint for phrase in _REFUSED):
@@ -107,29 +115,33 @@ def login_error(registry: str, user: str, host: str, failed: Completed) -> JlrEr
     return JlrError(f"`{registry}` was not asked: {why}")
 
 
-def no_space(host: str, why: str) -> JlrError:
+def no_space(engine: Engine, host: str, why: str) -> JlrError:
     """Return that the host's disk is full."""
     return JlrError(
         f"no space is left on `{host}`: {why}",
-        hint="`docker system df` there shows what takes it; the disk may also be another one's",
+        hint=f"`{engine.shown('system', 'df')}` there shows what takes it; "
+        "the disk may also be another one's",
     )
 
 
-def build_error(log: BuildLog, recipe: str, host: str, status: int, *, shown: object) -> JlrError:
+def build_error(
+    engine: Engine, log: BuildLog, recipe: str, host: str, status: int, *, shown: object
+) -> JlrError:
     """Return why an image was not built, and where its Dockerfile says what failed.
 
     Args:
+        engine: which was to do it.
         log: what docker printed.
         recipe: the Dockerfile's text.
         host: as it was typed.
         status: docker's exit status.
         shown: the Dockerfile as it was typed, `None` for the folder's own.
     """
-    if general := _engine_fails(log.lines, status):
+    if general := _engine_fails(engine, log.lines, status):
         return general
     why = reason(log.lines)
     if "no space left" in why.lower():
-        return no_space(host, why)
+        return no_space(engine, host, why)
     at = log.failed_at(recipe)
     if at is None:
         return JlrError(f"the image is not built: {why}")
@@ -140,22 +152,24 @@ def build_error(log: BuildLog, recipe: str, host: str, status: int, *, shown: ob
     )
 
 
-def commit_error(session: str, image: str, host: str, failed: Completed) -> JlrError:
+def commit_error(
+    engine: Engine, session: str, image: str, host: str, failed: Completed
+) -> JlrError:
     """Return why a container could not be made an image."""
     lines = failed.stderr.splitlines()
-    if general := _engine_fails(lines, failed.status):
+    if general := _engine_fails(engine, lines, failed.status):
         return general
     if "no space left" in failed.stderr.lower():
-        return no_space(host, reason(lines))
+        return no_space(engine, host, reason(lines))
     return JlrError(f"`{session}` cannot be saved as `{image}`: {reason(lines)}")
 
 
-def listing_error(failed: Completed) -> JlrError:
+def listing_error(engine: Engine, failed: Completed) -> JlrError:
     """Return why the images of a host cannot be told."""
-    return engine_error("docker", failed)
+    return engine_error(engine, failed)
 
 
-def _engine_fails(lines: Sequence[str], status: int) -> JlrError | None:
+def _engine_fails(engine: Engine, lines: Sequence[str], status: int) -> JlrError | None:
     """Return what keeps the engine from working at all; its words may also be a registry's."""
-    general = engine_error("docker", Completed(status, "", "\n".join(lines)))
+    general = engine_error(engine, Completed(status, "", "\n".join(lines)))
     return general if general.hint else None

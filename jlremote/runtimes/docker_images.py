@@ -9,9 +9,8 @@ from typing import Any
 
 from jlremote.host.script import command_line
 from jlremote.runtimes.contract import CREATOR_LABEL
+from jlremote.runtimes.engine import Argv, Engine
 from jlremote.text import one_line
-
-Argv = tuple[str, ...]
 
 _FACTS = (
     '{"id":{{json .Id}},"names":{{json .RepoTags}},'
@@ -44,14 +43,14 @@ class Image:
         return dict(vars(self))
 
 
-def list_script(*, every: bool) -> str:
+def list_script(engine: Engine, *, every: bool) -> str:
     """Return the script that prints the facts of all images, a JSON object a line.
 
     `docker images` itself gives sizes and ages in words only. Intermediate images count as
     images without a name.
     """
-    some = ("docker", "image", "ls", "--quiet", "--no-trunc", *(("--all",) if every else ()))
-    inspect = ("docker", "image", "inspect", "--format", _FACTS)
+    some = engine("image", "ls", "--quiet", "--no-trunc", *(("--all",) if every else ()))
+    inspect = engine("image", "inspect", "--format", _FACTS)
     return (
         f"ids=$({command_line(some)}) || exit\n"
         f'[ -z "$ids" ] || {command_line(inspect)} $(printf "%s\\n" "$ids" | sort -u)'
@@ -72,9 +71,9 @@ def _named(facts: Mapping[str, Any]) -> Iterator[Image]:
         yield Image(facts["id"], repository or None, tag or None, **rest)
 
 
-def inspect_image_argv(image: str) -> Argv:
+def inspect_image_argv(engine: Engine, image: str) -> Argv:
     """Return the command that tells all about an image."""
-    return ("docker", "image", "inspect", "--", image)
+    return engine("image", "inspect", "--", image)
 
 
 def read_image(printed: str) -> Image:
@@ -83,38 +82,44 @@ def read_image(printed: str) -> Image:
     return Image(facts["Id"], None, None, facts["Created"], facts["Size"])
 
 
-def pull_argv(image: str) -> Argv:
+def pull_argv(engine: Engine, image: str) -> Argv:
     """Return the command that pulls an image."""
-    return ("docker", "pull", "--", image)
+    return engine("pull", "--", image)
 
 
-def push_argv(image: str) -> Argv:
+def push_argv(engine: Engine, image: str) -> Argv:
     """Return the command that pushes an image."""
-    return ("docker", "push", "--", image)
+    return engine("push", "--", image)
 
 
-def login_argv(registry: str, user: str) -> Argv:
+def login_argv(engine: Engine, registry: str, user: str) -> Argv:
     """Return the command that logs in to a registry, with the key on its stdin."""
-    return ("docker", "login", f"--username={user}", "--password-stdin", registry)
+    return engine("login", f"--username={user}", "--password-stdin", registry)
 
 
-def logout_argv(registry: str) -> Argv:
+def logout_argv(engine: Engine, registry: str) -> Argv:
     """Return the command that forgets the key of a registry."""
-    return ("docker", "logout", registry)
+    return engine("logout", registry)
 
 
-def build_argv(tags: Sequence[str], dockerfile: str, arguments: Sequence[str]) -> Argv:
+def build_argv(
+    engine: Engine, tags: Sequence[str], dockerfile: str, arguments: Sequence[str]
+) -> Argv:
     """Return the command that builds an image out of a tar archive on its stdin.
 
     A step that fails would leave its container behind, if that were not forced away.
     """
     options = [("--tag", tags), ("--file", (dockerfile,)), ("--build-arg", arguments)]
     flags = [f"{option}={value}" for option, values in options for value in values]
-    return ("docker", "build", "--force-rm", *flags, "-")
+    return engine("build", "--force-rm", *flags, "-")
 
 
 def commit_argv(
-    container: str, image: str, inspected: Mapping[str, Any], base: Mapping[str, Any]
+    engine: Engine,
+    container: str,
+    image: str,
+    inspected: Mapping[str, Any],
+    base: Mapping[str, Any],
 ) -> Argv:
     """Return the command that makes an image of a container.
 
@@ -122,6 +127,7 @@ def commit_argv(
     image that others run, nor may the labels by which jlr knows its containers.
 
     Args:
+        engine: which it is in.
         container: its name.
         image: the new image's name.
         inspected: what docker tells about the container.
@@ -137,7 +143,7 @@ def commit_argv(
             f"CMD {json.dumps(config.get('Cmd') or [])}",
             *(f'LABEL {label}=""' for label in labels if label.startswith(_OUR_LABELS)),
         ]
-    return ("docker", "commit", *(f"--change={change}" for change in changes), container, image)
+    return engine("commit", *(f"--change={change}" for change in changes), container, image)
 
 
 def outside_image(inspected: Mapping[str, Any]) -> tuple[str, ...]:

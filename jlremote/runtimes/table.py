@@ -7,11 +7,12 @@ from types import MappingProxyType
 
 from jlremote.errors import Usage
 from jlremote.runtimes.bare import Bare
+from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Runtime
-from jlremote.runtimes.docker import Docker
+from jlremote.runtimes.engine import DOCKER
 
 RUNTIMES: Mapping[str, Runtime] = MappingProxyType(
-    {runtime.name: runtime for runtime in (Docker(), Bare())}
+    {runtime.name: runtime for runtime in (Containers(DOCKER), Bare())}
 )
 
 
@@ -21,7 +22,7 @@ def runtime_named(name: str) -> Runtime:
     Raises:
         Usage: there is no such runtime.
     """
-    chosen = RUNTIMES.get("docker" if name == "auto" else name)
+    chosen = RUNTIMES.get(DOCKER.name if name == "auto" else name)
     if chosen is None:
         raise Usage(
             f"there is no runtime `{name}`", hint=f"use one of: auto, {', '.join(RUNTIMES)}"

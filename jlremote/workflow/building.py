@@ -17,10 +17,12 @@ from jlremote.runtimes import image_names
 from jlremote.runtimes.docker_builds import BuildLog
 from jlremote.runtimes.docker_image_errors import build_error
 from jlremote.runtimes.docker_keys import outliving_us, with_keys
+from jlremote.runtimes.engine import Engine
 from jlremote.text import size_in_words
 from jlremote.workflow import registry_keys
 from jlremote.workflow.build_context import BuildContext, read_context
 from jlremote.workflow.context import Context
+from jlremote.workflow.engines import engine_on
 from jlremote.workflow.links import link_to
 
 _FROM = re.compile(
@@ -72,20 +74,22 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     _check_names(request)
     folder = read_context(request.folder, request.dockerfile)
     host = link_to(request.host, context)
+    engine = engine_on(host)
     with context.progress.step(f"Connect to {request.host}"):
         host.status(connect=True)
     try:
-        _build(host, request, folder, context)
+        _build(host, engine, request, folder, context)
     except LinkLost as lost:
         lost.hint = "if all was sent by then it goes on there; to build again shows it"
         raise
     except KeyboardInterrupt:
+        prune = f"`{engine.shown('builder', 'prune')}` on `{request.host}`"
         context.progress.note(
-            "nothing is built; the steps that were done stay in docker's cache, so that the next "
-            f"build begins behind them (`docker builder prune` on `{request.host}` removes them)"
+            f"nothing is built; the steps that were done stay in {engine.name}'s cache, so that "
+            f"the next build begins behind them ({prune} removes them)"
         )
         raise
-    built = run_script(host, command_line(docker.inspect_image_argv(request.tags[0])))
+    built = run_script(host, command_line(docker.inspect_image_argv(engine, request.tags[0])))
     image = docker.read_image(built.stdout)
     return BuildReport(request.host, request.tags, image.id, image.size)
 
@@ -97,10 +101,12 @@ def _check_names(request: BuildRequest) -> None:
         image_names.parse_new(tag)
 
 
-def _build(host: Link, request: BuildRequest, folder: BuildContext, context: Context) -> None:
+def _build(
+    host: Link, engine: Engine, request: BuildRequest, folder: BuildContext, context: Context
+) -> None:
     log = BuildLog()
     keys = registry_keys.find(host.name, _registries(folder.recipe))
-    argv = docker.build_argv(request.tags, folder.dockerfile, request.arguments)
+    argv = docker.build_argv(engine, request.tags, folder.dockerfile, request.arguments)
     command = outliving_us(command_line(argv))
     config = [registry_keys.docker_config(keys)] if keys else []
     given = _sent(folder, config, request, context)
@@ -110,7 +116,7 @@ def _build(host: Link, request: BuildRequest, folder: BuildContext, context: Con
         _show(log.finish(), context)
     if output.status != 0:
         status = output.status or 1
-        raise build_error(log, folder.recipe, host.name, status, shown=request.dockerfile)
+        raise build_error(engine, log, folder.recipe, host.name, status, shown=request.dockerfile)
 
 
 def _show(lines: str, context: Context) -> None:

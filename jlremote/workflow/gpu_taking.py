@@ -23,6 +23,7 @@ from jlremote.host.shell import Host, run_script
 from jlremote.jupyter.server import Server
 from jlremote.runtimes import docker_commands as docker
 from jlremote.runtimes.contract import Container
+from jlremote.runtimes.engine import Engine
 from jlremote.workflow.gpus import ASK_SECONDS, ask
 from jlremote.workflow.requests import StartRequest
 from jlremote.workflow.undertaking import Undertaking
@@ -52,11 +53,11 @@ class Taken:
     labels: Mapping[str, str] = field(default_factory=dict)
     lease: Lease | None = None
 
-    def keep_for(self, container: str) -> dict[str, str]:
+    def keep_for(self, engine: Engine, container: str) -> dict[str, str]:
         """Return the step after the one that starts a container, which holds them from then on."""
         if self.lease is None:
             return {}
-        return {"lease": leases.keep_for(self.lease, docker.pid_argv(container))}
+        return {"lease": leases.keep_for(self.lease, docker.pid_argv(engine, container))}
 
 
 def take(start: Undertaking) -> Taken:
@@ -102,7 +103,7 @@ def take_again(start: Undertaking, container: Container) -> Taken:
             f"the container `{container.name}` was created with GPUs that others use now: "
             f"{busy.message}",
             hint="wait for them; `--share-gpus` starts it all the same; to get others, remove it "
-            f"and create it anew: `docker rm {container.name}` on the host",
+            f"and create it anew: `{start.engine.shown('rm', container.name)}` on the host",
         ) from busy
 
 
@@ -154,7 +155,7 @@ def _as_asked(start: Undertaking, asked: Wanted) -> Taken:
             if busy := [device for device in found.devices if device.in_use]:
                 users = everybody(busy, found.now)
                 start.context.progress.note(f"`all` takes GPUs that others use: {users}")
-    return _plain(asked, engine=start.runtime.engine)
+    return _plain(asked, engine=start.runtime.engine is not None)
 
 
 def _plain(asked: Wanted, *, engine: bool) -> Taken:

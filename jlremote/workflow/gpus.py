@@ -62,11 +62,13 @@ def fault(link: Link, record: SessionRecord) -> lost.Fault | None:
 
     Whoever asks wants something else in the first place, so a check that fails finds nothing.
     """
-    if record.gpus is None or record.container is None:
+    runtime = runtime_named(record.runtime)
+    if record.gpus is None or runtime.engine is None:
         return None
-    check = runtime_named(record.runtime).inside(record.container, lost.CHECK)
+    restart = runtime.engine.shown("restart", record.name)
     with suppress(JlrError):
-        return lost.read(run_script(link, check).stdout, record.container)
+        found = run_script(link, runtime.inside(record.name, lost.CHECK))
+        return lost.read(found.stdout, record.name, restart)
     return None
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jlremote.errors import NotFound, Usage
-from jlremote.host.script import Completed, command_line
+from jlremote.host.script import command_line
 from jlremote.host.shell import Host, run_script
 from jlremote.jupyter.scripts import session_directory
 from jlremote.runtimes import docker_images as docker
@@ -18,10 +18,12 @@ from jlremote.runtimes.docker_commands import inspect_argv
 from jlremote.runtimes.docker_errors import engine_error
 from jlremote.runtimes.docker_image_errors import commit_error, listing_error
 from jlremote.runtimes.docker_images import Image
+from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.context import Context
+from jlremote.workflow.engines import engine_on
 from jlremote.workflow.links import link_of, link_to
 
 SAVE_SECONDS = 3600.0
@@ -64,10 +66,12 @@ def images(host: str, context: Context, *, every: bool = False) -> list[Image]:
         JlrError: the engine is missing, not permitted or not running.
     """
     with context.progress.step(f"Ask {host} for its images"):
-        listed = run_script(link_to(host, context), docker.list_script(every=every))
+        link = link_to(host, context)
+        engine = engine_on(link)
+        listed = run_script(link, docker.list_script(engine, every=every))
     # An image that is removed meanwhile fails the command, and takes nothing from the others.
     if listed.status != 0 and "no such image" not in listed.stderr.lower():
-        raise listing_error(listed)
+        raise listing_error(engine, listed)
     return docker.read_list(listed.stdout, every=every)
 
 
@@ -84,30 +88,34 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
     image_names.parse_new(image)
     record = sessions.choose(selector)
     runtime = runtime_named(record.runtime)
-    if not runtime.engine:
+    if runtime.engine is None:
         raise Usage(f"`{record.host}/{record.name}` runs without a container to save")
     host = link_of(record, context)
     with context.progress.step(f"Look at {record.name}"):
-        inspected, base = _inspected(host, record)
+        inspected, base = _inspected(host, runtime.engine, record)
     with context.progress.step(f"Save {record.name} as {image}"):
-        argv = docker.commit_argv(record.name, image, inspected, base)
+        argv = docker.commit_argv(runtime.engine, record.name, image, inspected, base)
         script = _with_secrets_aside(runtime, record.name, command_line(argv))
-        _committed(run_script(host, script, timeout=SAVE_SECONDS), record, image)
-        saved = run_script(host, command_line(docker.inspect_image_argv(image)))
+        done = run_script(host, script, timeout=SAVE_SECONDS)
+        if done.status != 0:
+            raise commit_error(runtime.engine, record.name, image, record.host, done)
+        saved = run_script(host, command_line(docker.inspect_image_argv(runtime.engine, image)))
     made = docker.read_image(saved.stdout)
     outside = docker.outside_image(inspected)
     variables = docker.added_variables(inspected, base)
     return SaveReport(record.host, image, made.id, made.size, outside, variables)
 
 
-def _inspected(host: Host, record: SessionRecord) -> tuple[dict[str, Any], dict[str, Any]]:
+def _inspected(
+    host: Host, engine: Engine, record: SessionRecord
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what docker tells about a container, and about the image that it was made from."""
-    inspect = command_line(inspect_argv(record.name))
-    its_image = ("docker", "container", "inspect", "--format", "{{.Image}}", record.name)
+    inspect = command_line(inspect_argv(engine, record.name))
+    its_image = engine("container", "inspect", "--format", "{{.Image}}", record.name)
     found = host.run(
         {
             "container": inspect,
-            "image": f'docker image inspect "$({command_line(its_image)})"',
+            "image": f'{engine.shown("image", "inspect")} "$({command_line(its_image)})"',
         }
     )
     if found["container"].status != 0:
@@ -116,16 +124,11 @@ def _inspected(host: Host, record: SessionRecord) -> tuple[dict[str, Any], dict[
                 f"there is no container `{record.name}` on `{record.host}`",
                 hint="`jlr list` shows the sessions",
             )
-        raise engine_error("docker", found["container"])
+        raise engine_error(engine, found["container"])
     (container,) = json.loads(found["container"].stdout)
     # The image may be gone, as after `docker rmi --force`; then nothing is known of it.
     (image,) = json.loads(found["image"].stdout) if found["image"].status == 0 else ({},)
     return container, image
-
-
-def _committed(done: Completed, record: SessionRecord, image: str) -> None:
-    if done.status != 0:
-        raise commit_error(record.name, image, record.host, done)
 
 
 # Jupyter's token and its kernels' keys are in files that it does not hold open. In memory they are

@@ -50,7 +50,7 @@ def script(
     return scripts.launch(
         name,
         launch_id,
-        engine=runtime.engine,
+        engine=runtime.engine is not None,
         bind_address=runtime.bind_address,
         jupyter=environment + jupyter,
     )
@@ -60,7 +60,7 @@ def _launch(start: Undertaking, found: Survey) -> Server:
     """Launch the server and wait, on the host, until it has said where it listens."""
     runtime, name, launch_id = start.runtime, start.name, secrets.token_hex(4)
     launch = script(start.request, runtime, name, launch_id, start.environment)
-    waiting = scripts.wait_and_probe(name, launch_id, engine=runtime.engine)
+    waiting = scripts.wait_and_probe(name, launch_id, engine=runtime.engine is not None)
     start.undo.callback(_abandon, start)
     launched = run_script(
         start.host,
@@ -81,7 +81,7 @@ def _launch(start: Undertaking, found: Survey) -> Server:
 def _abandon(start: Undertaking) -> None:
     """End a server that was launched by this call and cannot be used."""
     with suppress(JlrError):
-        ending = scripts.abandon(start.name, engine=start.runtime.engine)
+        ending = scripts.abandon(start.name, engine=start.runtime.engine is not None)
         run_script(start.host, start.runtime.inside(start.name, ending))
 
 
@@ -111,11 +111,11 @@ def _failed(start: Undertaking, found: Survey, findings: Findings) -> JlrError:
 
 
 def _by_hand(start: Undertaking, found: Survey) -> str:
-    if not start.runtime.engine:
+    if start.runtime.engine is None:
         return "jupyter lab"
     if found.container is None:  # ours, and gone by the time that this is read
-        return f"{start.runtime.name} run -it --rm {start.request.image} jupyter lab"
-    return f"{start.runtime.name} exec -it {start.name} jupyter lab"
+        return start.engine.shown("run", "-it", "--rm", str(start.request.image), "jupyter", "lab")
+    return start.engine.shown("exec", "-it", start.name, "jupyter", "lab")
 
 
 def _missing(start: Undertaking, found: Survey) -> NotFound:
@@ -126,12 +126,12 @@ def _missing(start: Undertaking, found: Survey) -> NotFound:
         where = f"in the image `{start.request.image}`"
         remedy = "choose an image that has it, or build one with `RUN pip install jupyterlab`"
     else:
-        install = f"{start.runtime.name} exec {start.name} {install}"
+        install = f"{start.engine.shown('exec', start.name)} {install}"
         where, remedy = f"in the container `{start.name}`", f"install it there: `{install}`"
     return NotFound(f"there is no JupyterLab (nor Notebook) {where}", hint=remedy)
 
 
 def log_tail(host: Host, runtime: Runtime, name: str, lines: int = LOG_LINES) -> str:
     """Return the last lines of the server's log, fit to be shown; empty if there is none."""
-    show = scripts.show_log(name, engine=runtime.engine, lines=lines)
+    show = scripts.show_log(name, engine=runtime.engine is not None, lines=lines)
     return printable(run_script(host, runtime.inside(name, show)).stdout).strip()

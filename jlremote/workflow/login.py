@@ -15,6 +15,7 @@ from jlremote.runtimes.docker_keys import with_key_to_login, with_keys
 from jlremote.runtimes.image_names import DOCKER_HUB, parse
 from jlremote.workflow import registry_keys
 from jlremote.workflow.context import Context
+from jlremote.workflow.engines import engine_on
 from jlremote.workflow.links import link_to
 from jlremote.workflow.registry_keys import RegistryKey
 
@@ -79,7 +80,7 @@ def log_out(host: str, registry: str, context: Context) -> bool:
     name = _registry(registry)
     link = link_to(host, context)
     with context.progress.step(f"Forget {name} on {host}"):
-        run_script(link, command_line(logout_argv(registry_keys.server(name))))
+        run_script(link, command_line(logout_argv(engine_on(link), registry_keys.server(name))))
     return registry_keys.forget(host, name)
 
 
@@ -125,8 +126,8 @@ def _accepted(
 def _tried(
     link: Link, registry: str, key: RegistryKey, request: LoginRequest, context: Context
 ) -> RegistryKey:
-    server = registry_keys.server(registry)
-    login = with_key_to_login(command_line(login_argv(server, key.user)))
+    server, engine = registry_keys.server(registry), engine_on(link)
+    login = with_key_to_login(command_line(login_argv(engine, server, key.user)))
     lines = [f"{key.key}\n".encode()]
     if not request.keep:
         # Where docker's settings hold a key already, it looks for no helper to give this one to.
@@ -139,5 +140,5 @@ def _tried(
         said = "".join(output)
         if output.status != 0:
             failed = Completed(output.status or 1, "", said)
-            raise login_error(registry, key.user, request.host, failed)
+            raise login_error(engine, registry, key.user, request.host, failed)
     return key

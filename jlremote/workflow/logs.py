@@ -44,11 +44,11 @@ def log(selector: str | None, context: Context, *, follow: bool, tail: int) -> I
 
 
 def _script(runtime: Runtime, name: str, tail: int, *, follow: bool) -> str:
-    show = scripts.show_log(name, engine=runtime.engine, lines=tail, follow=follow)
+    show = scripts.show_log(name, engine=runtime.engine is not None, lines=tail, follow=follow)
     # With stdin attached, whose end is all that ends a process in a container.
     own = command_line((*runtime.relay_prefix(name), "sh", "-c", show))
-    if not runtime.engine:
+    if runtime.engine is None:
         return own
-    others = f"{command_line(logs_argv(name, tail, follow=follow))} 2>&1"
+    others = f"{command_line(logs_argv(runtime.engine, name, tail, follow=follow))} 2>&1"
     # 6 is what the first one says when there is no such file.
     return f"{own}\nstatus=$?\n[ $status = 6 ] || exit $status\n{until_hang_up(others)}"

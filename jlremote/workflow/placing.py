@@ -13,7 +13,8 @@ from jlremote.jupyter.locate import Survey
 from jlremote.runtimes import docker_commands as docker
 from jlremote.runtimes import docker_errors, image_names
 from jlremote.runtimes.container_options import FIELDS
-from jlremote.runtimes.contract import START_LABEL, Container, ContainerSpec
+from jlremote.runtimes.contract import START_LABEL, Container, ContainerSpec, Runtime
+from jlremote.runtimes.engine import Engine
 from jlremote.text import printable
 from jlremote.workflow import gpu_taking, registry
 from jlremote.workflow.gpu_taking import Taken
@@ -55,15 +56,18 @@ def _explain_kept(start: Undertaking, container: Container) -> None:
         )
 
 
-def plan(request: StartRequest, name: str, found: Survey, gpus: Taken) -> list[str]:
+def plan(
+    request: StartRequest, runtime: Runtime, name: str, found: Survey, gpus: Taken
+) -> list[str]:
     """Return the commands that `ensure` would run on the host."""
-    if found.container is not None and found.container.running:
+    engine = runtime.engine
+    if engine is None or (found.container is not None and found.container.running):
         return []
-    begin = [command_line(docker.start_argv(name))]
+    begin = [command_line(docker.start_argv(engine, name))]
     if found.container is not None:
         return begin
     spec = _spec(request, name, request.image or "IMAGE", gpus)
-    return [command_line(docker.create_argv(spec, gpus.labels)), *begin]
+    return [command_line(docker.create_argv(engine, spec, gpus.labels)), *begin]
 
 
 def _spec(request: StartRequest, name: str, image: str, gpus: Taken) -> ContainerSpec:
@@ -83,7 +87,7 @@ def _create(start: Undertaking) -> Container:
     with step(f"Create {start.name} from {image}"):
         made = _created(start, image)
     if made is None:
-        registry.fetch(start.host, image, start.context)
+        registry.fetch(start.host, start.engine, image, start.context)
         with step(f"Create {start.name}"):
             made = _created(start, image)
     if made is None:
@@ -97,45 +101,45 @@ def _created(start: Undertaking, image: str) -> Container | None:
     What was created and cannot start (no such GPU, a port taken) is removed again at once. Its
     GPUs are leased, at first for the start and then for as long as it runs.
     """
-    gpus = gpu_taking.take(start)
+    engine, gpus = start.engine, gpu_taking.take(start)
     spec = _spec(start.request, start.name, image, gpus)
     # Known before there is an answer: the person may press Ctrl-C in between.
     mark = secrets.token_hex(8)
     start.undo.callback(_remove, start, mark)
-    create = docker.create_argv(spec, {**gpus.labels, START_LABEL: mark})
-    begin, remove = docker.start_argv(spec.name), docker.remove_argv(spec.name)
+    create = docker.create_argv(engine, spec, {**gpus.labels, START_LABEL: mark})
+    begin, remove = docker.start_argv(engine, spec.name), docker.remove_argv(engine, spec.name)
     script = (
         f"{command_line(create)} >/dev/null || exit 125\n"
         f"{command_line(begin)} >/dev/null || {{ {command_line(remove)} >/dev/null; exit 126; }}\n"
-        f"{command_line(docker.inspect_argv(spec.name))}"
+        f"{command_line(docker.inspect_argv(engine, spec.name))}"
     )
-    done = start.host.run({"create": script} | gpus.keep_for(start.name))["create"]
+    done = start.host.run({"create": script} | gpus.keep_for(start.engine, start.name))["create"]
     if done.status == 0:
         return start.runtime.read(spec.name, {"container": done})
     if docker_errors.image_missing(done):
         return None
-    raise docker_errors.creation_error(spec, done)
+    raise docker_errors.creation_error(engine, spec, done)
 
 
 def _start(start: Undertaking, container: Container) -> Container:
     name = start.name
-    begin, inspect = docker.start_argv(name), docker.inspect_argv(name)
+    begin, inspect = (make(start.engine, name) for make in (docker.start_argv, docker.inspect_argv))
     with start.context.progress.step(f"Start {name}"):
         gpus = gpu_taking.take_again(start, container)
         script = f"{command_line(begin)} >/dev/null && {command_line(inspect)}"
-        done = start.host.run({"start": script} | gpus.keep_for(start.name))["start"]
+        done = start.host.run({"start": script} | gpus.keep_for(start.engine, start.name))["start"]
     started = start.runtime.read(name, {"container": done}) if done.status == 0 else None
     if started is None or not started.running:
-        raise _does_not_start(name, done)
+        raise _does_not_start(start.engine, name, done)
     start.undo.callback(_stop_again, start)
     return started
 
 
-def _does_not_start(name: str, done: Completed) -> JlrError:
+def _does_not_start(engine: Engine, name: str, done: Completed) -> JlrError:
     reason = docker_errors.reason(done) if done.status != 0 else "it ends at once"
-    hint = f"`docker logs {name}` on the host may say why"
+    hint = f"`{engine.shown('logs', name)}` on the host may say why"
     if "paused" in reason:
-        hint = f"let it go on: `docker unpause {name}` on the host"
+        hint = f"let it go on: `{engine.shown('unpause', name)}` on the host"
     return JlrError(f"the container `{name}` does not start: {reason}", hint=hint)
 
 
@@ -144,7 +148,8 @@ def _remove(start: Undertaking, mark: str) -> None:
 
     The name may be somebody else's who was faster.
     """
-    find, remove = docker.find_argv(START_LABEL, mark), docker.remove_argv("")[:-1]
+    find = docker.find_argv(start.engine, START_LABEL, mark)
+    remove = docker.remove_argv(start.engine, "")[:-1]
     script = f'ids=$({command_line(find)}) || exit 1; [ -z "$ids" ] || {command_line(remove)} $ids'
     with suppress(JlrError):
         if run_script(start.host, script).status == 0:
@@ -157,7 +162,10 @@ def _remove(start: Undertaking, mark: str) -> None:
 def _stop_again(start: Undertaking) -> None:
     """Stop the container that this call started."""
     with suppress(JlrError):
-        if run_script(start.host, command_line(docker.stop_argv(start.name))).status == 0:
+        if (
+            run_script(start.host, command_line(docker.stop_argv(start.engine, start.name))).status
+            == 0
+        ):
             return
     start.context.progress.note(
         f"left running on `{start.request.host}`: the container `{start.name}`"
@@ -168,8 +176,8 @@ def _nothing_to_create_from(start: Undertaking) -> NotFound:
     """Return the error that names what the host has."""
     listing = start.host.run(
         {
-            "containers": command_line(docker.list_containers_argv()),
-            "images": command_line(docker.list_images_argv()),
+            "containers": command_line(docker.list_containers_argv(start.engine)),
+            "images": command_line(docker.list_images_argv(start.engine)),
         }
     )
     there = "; ".join(

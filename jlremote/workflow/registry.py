@@ -14,9 +14,11 @@ from jlremote.runtimes.docker_image_errors import transfer_error
 from jlremote.runtimes.docker_images import Image
 from jlremote.runtimes.docker_keys import outliving_us, with_keys
 from jlremote.runtimes.docker_transfers import Transfer, watched
+from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.image_names import ImageName
 from jlremote.workflow import registry_keys
 from jlremote.workflow.context import Context
+from jlremote.workflow.engines import engine_on
 from jlremote.workflow.links import link_to
 
 # Of an interrupted transfer, as seen with docker 20.10; its newer image store keeps whole layers.
@@ -36,8 +38,9 @@ def pull(host: str, image: str, context: Context) -> Image:
     """
     image_names.parse(image)
     link = _connected(host, context)
-    fetch(link, image, context)
-    inspected = run_script(link, command_line(docker.inspect_image_argv(image)))
+    engine = engine_on(link)
+    fetch(link, engine, image, context)
+    inspected = run_script(link, command_line(docker.inspect_image_argv(engine, image)))
     return docker.read_image(inspected.stdout)
 
 
@@ -52,14 +55,14 @@ def push(host: str, image: str, context: Context) -> None:
     name = image_names.parse(image)
     link = _connected(host, context)
     with context.progress.step(f"Push {image}"):
-        _transfer(link, "pushed", docker.push_argv(image), image, name, context)
+        _transfer(link, engine_on(link), "pushed", image, name, context)
 
 
-def fetch(host: Link, image: str, context: Context) -> None:
+def fetch(host: Link, engine: Engine, image: str, context: Context) -> None:
     """Pull an image, as a step; also what `jlr start` does for an image that is not there."""
     with context.progress.step(f"Pull {image}"):
         name = _name(image)
-        _transfer(host, "pulled", docker.pull_argv(image), image, name, context)
+        _transfer(host, engine, "pulled", image, name, context)
 
 
 def _connected(host: str, context: Context) -> Link:
@@ -81,15 +84,16 @@ def _name(image: str) -> ImageName | None:
 
 def _transfer(
     host: Link,
+    engine: Engine,
     verb: str,
-    argv: tuple[str, ...],
     image: str,
     name: ImageName | None,
     context: Context,
 ) -> None:
     """Run a pull or push and follow it, through a broken link too."""
     keys = registry_keys.find(host.name, () if name is None else (name.registry,))
-    script = outliving_us(watched(argv))
+    argv = docker.pull_argv if verb == "pulled" else docker.push_argv
+    script = outliving_us(watched(argv(engine, image)))
     given = [registry_keys.docker_config(keys)] if keys else []
     try:
         transfer, status = _followed(host, with_keys(script) if keys else script, given, context)
@@ -97,7 +101,8 @@ def _transfer(
         context.progress.note(f"`{image}` is not {verb}; {_KEPT[verb]}")
         raise
     if status != 0:
-        raise transfer_error(verb, image, name, host.name, transfer.complaint, status or 1)
+        said = transfer.complaint
+        raise transfer_error(engine, verb, image, name, host.name, said, status or 1)
 
 
 def _followed(

@@ -81,8 +81,8 @@ def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
     host = link_to(request.host, context, without=name)
     found = survey(host, runtime, name)
     new = found.container is None or not (runtime.engine or _runs(found))
-    gpus = gpu_taking.planned(request, host, engine=runtime.engine) if new else Taken()
-    commands = placing.plan(request, name, found, gpus)
+    gpus = gpu_taking.planned(request, host, engine=runtime.engine is not None) if new else Taken()
+    commands = placing.plan(request, runtime, name, found, gpus)
     if not _runs(found):
         environment = "" if runtime.engine else gpu_taking.exports(gpus)
         launch = launching.script(request, runtime, name, "by-hand", environment)

@@ -18,6 +18,7 @@ from jlremote.link.status import ForwardStatus
 from jlremote.runtimes import docker_commands as docker
 from jlremote.runtimes import docker_errors
 from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
@@ -87,8 +88,8 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
     for port in record.ports:
         if host.unforward_port(record.name, port.port):
             done.append(f"released port {port.local_port}")
-    if found.container is not None and runtime.engine:
-        done += _end_container(host, record, request, context)
+    if found.container is not None and runtime.engine is not None:
+        done += _end_container(host, runtime.engine, record, request, context)
     browser.forget_redirect(record.local_port)
     _note(record, request)
     return StopReport(record.name, record.host, tuple(done) or ("it was stopped before",))
@@ -166,7 +167,7 @@ def _end_server(
         record.name,
         server.pid,
         server.process_start,
-        engine=runtime.engine,
+        engine=runtime.engine is not None,
         patience=10 if asked else 0,
     )
     ended = run_script(host, runtime.inside(record.name, ending))
@@ -179,15 +180,15 @@ def _end_server(
 
 
 def _end_container(
-    host: Host, record: SessionRecord, request: StopRequest, context: Context
+    host: Host, engine: Engine, record: SessionRecord, request: StopRequest, context: Context
 ) -> list[str]:
     if request.remove:
-        argv, did = docker.remove_argv(record.name), "removed the container"
+        argv, verb, did = docker.remove_argv(engine, record.name), "rm", "removed the container"
     elif request.container:
-        argv, did = docker.stop_argv(record.name), "stopped the container"
+        argv, verb, did = docker.stop_argv(engine, record.name), "stop", "stopped the container"
     else:
         return []
-    with context.progress.step(f"{' '.join(argv[:2])} {record.name}"):
+    with context.progress.step(f"{' '.join(engine.command)} {verb} {record.name}"):
         ended = run_script(host, command_line(argv))
     if ended.status != 0:
         raise JlrError(f"`{command_line(argv)}` failed: {docker_errors.reason(ended)}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from jlremote.link.client import Link
 from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.engine import Engine
 from jlremote.workflow.context import Context
 from jlremote.workflow.requests import StartRequest
 
@@ -32,3 +33,9 @@ class Undertaking:
     context: Context
     undo: ExitStack
     environment: str = ""
+
+    @property
+    def engine(self) -> Engine:
+        """The engine; asked for only where there are containers."""
+        assert self.runtime.engine is not None
+        return self.runtime.engine

@@ -10,6 +10,7 @@ from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.wanted import met, wanted
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.docker_commands import create_argv
+from jlremote.runtimes.engine import DOCKER
 from tests.gpus.parts import inventory, process, row, uuid
 from tests.gpus.test_reading import mig
 
@@ -150,4 +151,4 @@ def test_what_is_there_may_be_what_is_asked_for(text: str, have: str | None, sam
     ],
 )
 def test_docker_gets_them_in_its_own_quoting(gpus: str, flag: str) -> None:
-    assert flag in create_argv(ContainerSpec(name="c", image="i", gpus=gpus))
+    assert flag in create_argv(DOCKER, ContainerSpec(name="c", image="i", gpus=gpus))

@@ -6,6 +6,7 @@ import pytest
 
 from jlremote.errors import Authentication, JlrError, NotFound
 from jlremote.runtimes.docker_image_errors import transfer_error
+from jlremote.runtimes.engine import DOCKER
 from jlremote.runtimes.image_names import parse
 
 DAEMON = "Error response from daemon: "
@@ -56,7 +57,7 @@ DAEMON = "Error response from daemon: "
 )
 def test_a_refusal_is_told_by_its_cause(said: str, kind: type[JlrError], words: str) -> None:
     name = parse("nvcr.io/me/x:1")
-    error = transfer_error("pulled", "nvcr.io/me/x:1", name, "dgx", said.splitlines(), 1)
+    error = transfer_error(DOCKER, "pulled", "nvcr.io/me/x:1", name, "dgx", said.splitlines(), 1)
     assert type(error) is kind
     assert words in error.message
     assert "Error response" not in error.message
@@ -64,5 +65,5 @@ def test_a_refusal_is_told_by_its_cause(said: str, kind: type[JlrError], words: 
 
 def test_whatever_the_shell_says_a_missing_engine_is_told_by_its_status() -> None:
     said = ["sh: line 1: docker: command not found"]
-    error = transfer_error("pulled", "me/x", parse("me/x"), "dgx", said, 127)
+    error = transfer_error(DOCKER, "pulled", "me/x", parse("me/x"), "dgx", said, 127)
     assert "`docker` is not installed" in error.message

@@ -11,8 +11,9 @@ import pytest
 from jlremote.host.target import Target
 from jlremote.jupyter.discovery import endpoint, read_probe
 from jlremote.jupyter.server import Server
+from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container
-from jlremote.runtimes.docker import Docker
+from jlremote.runtimes.engine import DOCKER
 
 DIRECTORY = "/tmp/jlr-0/cont1"
 STAT = "7 (jupyter-lab) S " + " ".join(str(number) for number in range(4, 53))
@@ -139,13 +140,13 @@ CONTAINER = Container("f00", "cont1", running=True, started_at="t", addresses=("
 
 
 def test_a_container_is_reached_at_its_own_address() -> None:
-    assert endpoint(Docker(), CONTAINER, SERVER).target == Target("172.17.0.3", 8888)
+    assert endpoint(Containers(DOCKER), CONTAINER, SERVER).target == Target("172.17.0.3", 8888)
 
 
 def test_a_container_on_the_hosts_network_is_reached_at_the_hosts_loopback() -> None:
     here = replace(CONTAINER, addresses=("127.0.0.1",))
     on_loopback = replace(SERVER, loopback_only=True)
-    assert endpoint(Docker(), here, on_loopback).target == Target("127.0.0.1", 8888)
+    assert endpoint(Containers(DOCKER), here, on_loopback).target == Target("127.0.0.1", 8888)
 
 
 @pytest.mark.parametrize(
@@ -159,4 +160,4 @@ def test_a_server_that_no_address_leads_to_is_reached_by_a_relay(
     container: Container, found: Server
 ) -> None:
     relay = ("docker", "exec", "--interactive", "cont1", "/usr/bin/python3.11")
-    assert endpoint(Docker(), container, found).target == Target("127.0.0.1", 8888, relay)
+    assert endpoint(Containers(DOCKER), container, found).target == Target("127.0.0.1", 8888, relay)

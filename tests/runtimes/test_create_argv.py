@@ -7,11 +7,12 @@ import pytest
 from jlremote.runtimes.container_options import ContainerOptions
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.docker_commands import create_argv
+from jlremote.runtimes.engine import DOCKER
 
 
 def flags(options: ContainerOptions) -> tuple[str, ...]:
     """Return the options that the engine gets, without the labels."""
-    argv = create_argv(ContainerSpec("cont1", "torch", options))
+    argv = create_argv(DOCKER, ContainerSpec("cont1", "torch", options))
     return tuple(word for word in argv[: argv.index("--")] if not word.startswith("--label="))
 
 

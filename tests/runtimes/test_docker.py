@@ -10,10 +10,11 @@ import pytest
 from jlremote.errors import Busy, JlrError, Usage
 from jlremote.host.script import Completed
 from jlremote.runtimes.container_options import ContainerOptions
+from jlremote.runtimes.containers import Containers, read_container
 from jlremote.runtimes.contract import ContainerSpec
-from jlremote.runtimes.docker import Docker, read_container
 from jlremote.runtimes.docker_commands import create_argv
 from jlremote.runtimes.docker_errors import creation_error, engine_error, reason
+from jlremote.runtimes.engine import DOCKER
 
 INSPECTED: dict[str, Any] = {
     "Id": "ada" + "0" * 61,
@@ -35,7 +36,7 @@ def inspected(**changes: Any) -> dict[str, Completed]:
 
 
 def test_a_container_is_read_from_inspect() -> None:
-    found = Docker().read("cont1", inspected())
+    found = Containers(DOCKER).read("cont1", inspected())
     assert found is not None
     assert (found.name, found.running, found.image) == ("cont1", True, "torch")
     assert found.addresses == ("172.17.0.3",)
@@ -53,12 +54,12 @@ def test_a_container_on_the_hosts_network_has_the_hosts_loopback() -> None:
 
 
 def test_a_container_that_docker_found_by_the_beginning_of_its_id_is_another() -> None:
-    assert Docker().read("ada", inspected()) is None
+    assert Containers(DOCKER).read("ada", inspected()) is None
 
 
 def test_no_such_container_is_no_error() -> None:
     missing = said("Error response from daemon: No such container: cont1")
-    assert Docker().read("cont1", {"container": missing}) is None
+    assert Containers(DOCKER).read("cont1", {"container": missing}) is None
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_no_such_container_is_no_error() -> None:
     ],
 )
 def test_what_keeps_every_command_from_working(line: str, status: int, words: str) -> None:
-    assert words in engine_error("docker", said(line, status=status)).message
+    assert words in engine_error(DOCKER, said(line, status=status)).message
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def test_what_keeps_every_command_from_working(line: str, status: int, words: st
 def test_what_keeps_a_container_from_being_created(
     lines: tuple[str, ...], kind: type[JlrError], words: str
 ) -> None:
-    error = creation_error(SPEC, said(*lines))
+    error = creation_error(DOCKER, SPEC, said(*lines))
     assert type(error) is kind
     assert words in error.message
     assert "\n" not in error.message
@@ -119,7 +120,7 @@ def test_a_reason_is_dockers_first_line_without_its_prefix_and_fit_to_be_shown()
 @pytest.mark.parametrize("value", ["--privileged", "$(id)", "a b", "'"])
 def test_no_value_is_taken_for_an_option_of_docker(value: str) -> None:
     options = ContainerOptions((value,), (value,), value, value)
-    argv = create_argv(ContainerSpec("cont1", value, options))
+    argv = create_argv(DOCKER, ContainerSpec("cont1", value, options))
     assert argv[argv.index("--") + 1] == value
     assert argv.count(value) == 1
     for option in ("--volume", "--env", "--workdir", "--user"):
@@ -129,10 +130,10 @@ def test_no_value_is_taken_for_an_option_of_docker(value: str) -> None:
 @pytest.mark.parametrize("name", ["", "x", "-x", "a b", "a/b", "a\n", "$(id)", "a" * 129, "naïve"])
 def test_a_name_that_docker_would_not_take_is_refused_in_printable_words(name: str) -> None:
     with pytest.raises(Usage, match="cannot be a container's name") as caught:
-        Docker().check_name(name)
+        Containers(DOCKER).check_name(name)
     assert caught.value.message.isprintable()
 
 
 @pytest.mark.parametrize("name", ["ab", "cont-1_2.3", "0x", "a" * 128])
 def test_a_name_that_docker_takes_is_taken(name: str) -> None:
-    Docker().check_name(name)
+    Containers(DOCKER).check_name(name)

@@ -1,4 +1,4 @@
-"""Docker, driven by its command line: works behind any socket, and a person can paste it."""
+"""Containers, driven by their engine's command line: works behind any socket, fit to be pasted."""
 
 from __future__ import annotations
 
@@ -13,22 +13,27 @@ from jlremote.host.script import Completed, Steps, command_line
 from jlremote.runtimes.contract import Container, Volume
 from jlremote.runtimes.docker_commands import inspect_argv
 from jlremote.runtimes.docker_errors import engine_error
+from jlremote.runtimes.engine import Engine
 
 # moby/names: RestrictedNamePattern. Docker sets no upper limit; ours lets the name be a file's.
 CONTAINER_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{1,127}")
 
 
 @dataclass(frozen=True)
-class Docker:
-    """The docker engine of a host."""
+class Containers:
+    """The containers of one engine of a host."""
 
-    name: str = "docker"
-    engine: bool = True
+    engine: Engine
     # Only the container's own network sees it; Jupyter's check of the Host header stays on.
     bind_address: str = "0.0.0.0"  # noqa: S104
 
+    @property
+    def name(self) -> str:
+        """What `--runtime` calls it."""
+        return self.engine.name
+
     def check_name(self, name: str) -> None:
-        """Refuse a name that docker would refuse."""
+        """Refuse a name that docker would refuse; podman takes the same."""
         if not CONTAINER_NAME.fullmatch(name):
             raise Usage(
                 f"`{_shown(name)}` cannot be a container's name",
@@ -38,7 +43,7 @@ class Docker:
     def survey(self, name: str, inside: str) -> Steps:
         """Inspect the container and look into it; list what there is if it does not exist."""
         return {
-            "container": command_line(inspect_argv(name)),
+            "container": command_line(inspect_argv(self.engine, name)),
             "inside": f'[ "$status" = 0 ] && {self.inside(name, inside)}',
         }
 
@@ -51,15 +56,15 @@ class Docker:
             return found if found.name == name else None
         if "no such container" in inspected.stderr.lower():
             return None
-        raise engine_error(self.name, inspected)
+        raise engine_error(self.engine, inspected)
 
     def inside(self, name: str, script: str) -> str:
         """Run `script` in the container and wait."""
-        return command_line((self.name, "exec", name, "sh", "-c", script))
+        return command_line(self.engine("exec", name, "sh", "-c", script))
 
     def detached(self, name: str, script: str) -> str:
         """Run `script` in the container in the background."""
-        return command_line((self.name, "exec", "--detach", name, "sh", "-c", script))
+        return command_line(self.engine("exec", "--detach", name, "sh", "-c", script))
 
     def launched(self, name: str, script: str, waiting: str) -> str:
         """Start both at once, an `exec` costs a tenth of a second; `waiting` waits for `script`."""
@@ -67,7 +72,7 @@ class Docker:
 
     def relay_prefix(self, name: str) -> tuple[str, ...]:
         """Attach stdin and stdout, without a terminal so that bytes stay bytes."""
-        return (self.name, "exec", "--interactive", name)
+        return self.engine("exec", "--interactive", name)
 
 
 def read_container(inspected: Mapping[str, Any]) -> Container:
