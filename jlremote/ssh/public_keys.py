@@ -95,13 +95,13 @@ class PublicKeys:
 
     def _unlock(self, path: Path) -> PrivateKey:
         """Load a key; ask for its passphrase as often as ssh does, an empty answer skips it."""
-        account = passphrase_account(path)
-        remembered = self._credentials.remembered(account)
         try:
-            return load(path, remembered)
+            return load(path, None)
         except PassphraseNeeded:
-            if remembered is not None:
-                self._credentials.was_wrong(account, remembered)
+            account = passphrase_account(path)
+            key = self._remembered(path, account)
+            if key is not None:
+                return key
             if self._destination.login.batch:
                 raise
         for _ in range(self._destination.login.prompts):
@@ -115,3 +115,14 @@ class PublicKeys:
             self._credentials.was_right(account, passphrase)
             return key
         raise UnusableKey("its passphrase was not given")
+
+    def _remembered(self, path: Path, account: str) -> PrivateKey | None:
+        """Load an encrypted key with the passphrase in the keychain, which is slow to open."""
+        passphrase = self._credentials.remembered(account)
+        if passphrase is None:
+            return None
+        try:
+            return load(path, passphrase)
+        except PassphraseNeeded:
+            self._credentials.was_wrong(account, passphrase)
+            return None
