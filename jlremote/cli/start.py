@@ -127,6 +127,10 @@ def _request(host: str, settled: dict[str, Any], ports: tuple[int, ...]) -> Star
 
 def _start(request: StartRequest, notebook: str | None, context: Context) -> SessionReport:
     """Start the session; its URL leads to `notebook` if there is one."""
+    from jlremote.workflow.beginning import begin
+
+    begin(request, context)
+    # Not before, for these are the slow ones, and so is what has just begun.
     from jlremote.workflow.start import start as start_session
 
     report = start_session(request, context)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing.connection as sockets
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from multiprocessing import AuthenticationError
 from typing import Any
@@ -15,6 +16,7 @@ from jlremote.link.files import LinkFiles
 Socket = sockets.Connection
 
 ANSWER_SECONDS = 10.0
+TURN_SECONDS = 0.01
 
 
 class NoLink(JlrError):
@@ -55,32 +57,41 @@ def _wait_for_challenge(socket: Socket, files: LinkFiles) -> None:
         )
 
 
-def start_link(files: LinkFiles) -> None:
-    """Start the link, unless somebody else just did."""
+def start_link(files: LinkFiles, begun: Callable[[], None] = lambda: None) -> None:
+    """Start the link, unless somebody else just did, and wait until it listens.
+
+    Args:
+        files: the link's.
+        begun: is told that its process has begun, and has yet to load.
+    """
     with turn(files):
         try:
             dial(files).close()
         except NoLink:
             files.restoring.touch(mode=0o600)
-            _spawn(files)
+            process = _spawn(files)
+            begun()
+            _wait_until_it_listens(process, files)
 
 
 def turn(files: LinkFiles) -> AbstractContextManager[object]:
-    """Return what only one command at a time can enter."""
+    """Return what only one command at a time can enter, and one thread of it."""
     from filelock import FileLock  # not needed while a link lives
 
-    return FileLock(files.starting, mode=0o600)
+    return FileLock(files.starting, mode=0o600, poll_interval=TURN_SECONDS)
 
 
-def _spawn(files: LinkFiles) -> None:
-    """Start the link's process and wait until it listens."""
+def _spawn(files: LinkFiles) -> subprocess.Popen[bytes]:
     config = () if files.ssh_config is None else (str(files.ssh_config.resolve()),)
     # -P: whatever lies in the current folder must not be imported in place of ours.
     command = (sys.executable, "-P", "-m", "jlremote.link", files.host, *config)
     with files.log.open("ab") as log:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, **_detached()
         )
+
+
+def _wait_until_it_listens(process: subprocess.Popen[bytes], files: LinkFiles) -> None:
     assert process.stdout is not None
     with process.stdout as pipe:
         ready = pipe.readline()

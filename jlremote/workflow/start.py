@@ -12,20 +12,18 @@ from jlremote.jupyter.locate import Survey, survey
 from jlremote.jupyter.server import Endpoint
 from jlremote.link.status import ForwardStatus
 from jlremote.ports.endpoint import PortEndpoint
-from jlremote.runtimes.contract import Container, Runtime
-from jlremote.runtimes.table import runtime_named
+from jlremote.runtimes.contract import Container
 from jlremote.storage import sessions
 from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow import further_ports, gpu_taking, launching, placing, ports
 from jlremote.workflow.answering import wait_for_answer
+from jlremote.workflow.beginning import session_of
 from jlremote.workflow.context import Context
 from jlremote.workflow.gpu_taking import Taken
 from jlremote.workflow.links import connect, link_to
 from jlremote.workflow.report import PortReport, SessionReport, utc
 from jlremote.workflow.requests import StartRequest
 from jlremote.workflow.undertaking import Undertaking
-
-DEFAULT_NAME = "jupyter"
 
 
 def start(request: StartRequest, context: Context) -> SessionReport:
@@ -36,7 +34,7 @@ def start(request: StartRequest, context: Context) -> SessionReport:
     Raises:
         JlrError: one of the steps failed; the message says which and why.
     """
-    name, runtime = _what(request)
+    name, runtime = session_of(request)
     sessions.check_writable()
     host = link_to(request.host, context, without=name)
     with ExitStack() as undo:
@@ -77,7 +75,7 @@ def start(request: StartRequest, context: Context) -> SessionReport:
 
 def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
     """Return the commands that `start` would run on the host; asks it, and changes nothing."""
-    name, runtime = _what(request)
+    name, runtime = session_of(request)
     host = link_to(request.host, context, without=name)
     found = survey(host, runtime, name)
     new = found.container is None or not (runtime.engine or _runs(found))
@@ -88,23 +86,6 @@ def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
         launch = launching.script(request, runtime, name, "by-hand", environment)
         commands.append(runtime.detached(name, launch))
     return tuple(commands)
-
-
-def _what(request: StartRequest) -> tuple[str, Runtime]:
-    """Return the session's name and its runtime.
-
-    Raises:
-        Usage: no engine would take that name.
-    """
-    name = _last_name(request.host) if request.container is None else request.container
-    runtime = runtime_named(request.runtime)
-    runtime.check_name(name)
-    return name, runtime
-
-
-def _last_name(host: str) -> str:
-    last = (record.name for record in sessions.load_all() if record.host == host)
-    return next(last, DEFAULT_NAME)
 
 
 def _explain_lost_gpus(this: Undertaking, found: Survey) -> None:

@@ -19,6 +19,7 @@ from jlremote.storage import paths, sessions
 from jlremote.workflow.report import Kernel, SessionReport
 
 WORKFLOWS = (
+    "beginning.begin",
     "start.start",
     "start.plan",
     "open.address",
@@ -105,6 +106,7 @@ def workflows(monkeypatch: pytest.MonkeyPatch) -> Workflows:
     fakes = Workflows(monkeypatch)
     for name in WORKFLOWS:
         fakes.take_over(name)
+    fakes.will("beginning.begin", None)  # only for speed, so no test announces it
     return fakes
 
 

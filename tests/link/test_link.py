@@ -14,10 +14,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jlremote.errors import ConnectionRefused, JlrError, NeedsAuthentication
+from jlremote.errors import ConnectionRefused, JlrError, NeedsAuthentication, Usage
 from jlremote.host.collect import OutputTooLong
 from jlremote.link import dial
 from jlremote.link.dial import NoLink
+from jlremote.workflow.beginning import begin
+from jlremote.workflow.requests import StartRequest
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
@@ -99,6 +101,23 @@ def test_what_a_killed_command_did_not_bring_back_the_next_one_does(
     assert desk.link().status().forwards == ()
     assert desk.run("echo here") == "here\n"
     assert desk.forward("one").local_port == port
+
+
+def test_a_start_begins_the_link_once_and_not_where_one_lives(desk: Desk) -> None:
+    request = StartRequest(desk.host, "session", runtime="none")
+    begin(request, desk.context)
+    until(lambda: desk.leftovers(), "a link that listens")
+    assert desk.run("echo here") == "here\n"
+    first = desk.process()
+    begin(request, desk.context)
+    assert desk.run("echo here") == "here\n"
+    assert desk.process() == first
+
+
+def test_a_start_of_a_name_that_cannot_be_begins_no_link(desk: Desk) -> None:
+    with pytest.raises(Usage, match="cannot be a container's name"):
+        begin(StartRequest(desk.host, "-rf"), desk.context)
+    assert desk.processes() == []
 
 
 def test_an_idle_link_leaves_and_leaves_nothing(

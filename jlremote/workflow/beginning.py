@@ -1,0 +1,61 @@
+"""What can be begun of `jlr start` before its modules are loaded.
+
+They take a tenth of a second to load and the link's take two, so the link's process begins first.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+
+from jlremote.errors import JlrError
+from jlremote.link.dial import start_link
+from jlremote.link.files import LinkFiles, link_files
+from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.table import runtime_named
+from jlremote.storage import sessions
+from jlremote.workflow.context import Context
+from jlremote.workflow.requests import StartRequest
+
+DEFAULT_NAME = "jupyter"
+
+
+def begin(request: StartRequest, context: Context) -> None:
+    """Start the process of the host's link, if there is none, and do not wait until it listens.
+
+    Raises:
+        JlrError: the session cannot be started, and nothing is left behind.
+    """
+    session_of(request)
+    sessions.check_writable()
+    config = None if context.ssh_config is None else context.ssh_config.resolve()
+    files = link_files(request.host, config)
+    if not files.key.exists():  # else one lives, or was killed, and the first request finds out
+        begun = threading.Event()
+        threading.Thread(target=_start, args=(files, begun), daemon=True).start()
+        begun.wait()
+
+
+def _start(files: LinkFiles, begun: threading.Event) -> None:
+    try:
+        with suppress(JlrError, OSError):  # the first request meets it, too, and tells
+            start_link(files, begun.set)
+    finally:
+        begun.set()
+
+
+def session_of(request: StartRequest) -> tuple[str, Runtime]:
+    """Return the session's name and its runtime.
+
+    Raises:
+        Usage: no engine would take that name.
+    """
+    name = _last_name(request.host) if request.container is None else request.container
+    runtime = runtime_named(request.runtime)
+    runtime.check_name(name)
+    return name, runtime
+
+
+def _last_name(host: str) -> str:
+    last = (record.name for record in sessions.load_all() if record.host == host)
+    return next(last, DEFAULT_NAME)
