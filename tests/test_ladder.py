@@ -38,7 +38,16 @@ LADDER = {
 # What the commands load of the link; the rest of the room is loaded in the link's own process.
 CLIENT_SIDE = {
     f"jlremote.link.{name}"
-    for name in ("client", "dial", "files", "protocol", "remote_output", "states", "status")
+    for name in (
+        "client",
+        "dial",
+        "files",
+        "protocol",
+        "remote_output",
+        "remote_process",
+        "states",
+        "status",
+    )
 }
 
 # Who alone may import a library.

@@ -82,11 +82,33 @@ class Command(click.Command):
 
     Args:
         examples: lines that a person can paste; what follows a `#` is a comment.
+        takes_command: whether what follows `--` is a command for the host, `command`.
     """
 
-    def __init__(self, *arguments: Any, examples: Sequence[str], **settings: Any) -> None:
+    def __init__(
+        self,
+        *arguments: Any,
+        examples: Sequence[str],
+        takes_command: bool = False,
+        **settings: Any,
+    ) -> None:
         super().__init__(*arguments, **settings)
         self.examples = examples
+        self._takes_command = takes_command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep what follows `--` away from click, which would take it for arguments."""
+        if not self._takes_command:
+            return super().parse_args(ctx, args)
+        at = args.index("--") if "--" in args else len(args)
+        rest = super().parse_args(ctx, args[:at])
+        ctx.params["command"] = tuple(args[at + 1 :])
+        return rest
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Show where the command stands."""
+        command = ["[-- COMMAND...]"] if self._takes_command else []
+        return super().collect_usage_pieces(ctx) + command
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples into the help."""
@@ -100,7 +122,9 @@ def write_lines(formatter: click.HelpFormatter, title: str, lines: Sequence[str]
             formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
 
-def command(name: str, *, examples: Sequence[str]) -> Callable[[Callable[..., Any]], Command]:
+def command(
+    name: str, *, examples: Sequence[str], takes_command: bool = False
+) -> Callable[[Callable[..., Any]], Command]:
     """Decorate a function as a command that also takes the global options after its name.
 
     They are hidden there, so that its help shows what is its own. A letter that the command has
@@ -108,7 +132,8 @@ def command(name: str, *, examples: Sequence[str]) -> Callable[[Callable[..., An
     """
 
     def decorate(function: Callable[..., Any]) -> Command:
-        made = click.command(name, cls=Command, examples=examples)(function)
+        settings = {"examples": examples, "takes_command": takes_command}
+        made = click.command(name, cls=Command, **settings)(function)
         taken = {letter for option in made.params for letter in option.opts}
         for option in global_options(hidden=True):
             option.opts = [letter for letter in option.opts if letter not in taken]

@@ -16,6 +16,7 @@ COMMANDS = {
     "list": ("sessions:list_sessions", "List the sessions, a line each."),
     "status": ("sessions:status", "Show one session in full."),
     "logs": ("logs:logs", "Show the log of a session's Jupyter server."),
+    "shell": ("shell:shell", "Open a terminal in a session's container."),
     "stop": ("stop:stop", "Stop a session, and its container if you say so."),
     "forward": ("forward:forward", "Forward a further port of a session."),
     "mount": ("mount:mount", "Show a folder of the host as one of this machine."),

@@ -32,8 +32,8 @@ class _Output:
         return self.parts[stream].decode("utf-8", "surrogateescape")
 
 
-class FromMarker:
-    """Decodes one stream of an announced script, from the marker on.
+class BytesFromMarker:
+    """One stream of an announced script, from the marker on.
 
     Attributes:
         begun: whether the marker has come.
@@ -43,20 +43,41 @@ class FromMarker:
         self.begun = False
         self._marker = f"{marker}\n".encode()
         self._before = b""
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     @property
     def noise(self) -> str:
         """What came last without a marker."""
         return self._before.decode("utf-8", "replace")
 
-    def take(self, data: bytes) -> str:
-        """Return the text that is whole by now."""
+    def take(self, data: bytes) -> bytes:
+        """Return what of it, and of what was held back, comes after the marker."""
         if not self.begun:
             before, marker, data = (self._before + data).partition(self._marker)
             self.begun = bool(marker)
             self._before = before[-NOISE_BYTES:]
-        return self._decoder.decode(data)
+        return data
+
+
+class FromMarker:
+    """Decodes one stream of an announced script, from the marker on."""
+
+    def __init__(self, marker: str) -> None:
+        self._bytes = BytesFromMarker(marker)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    @property
+    def begun(self) -> bool:
+        """Whether the marker has come."""
+        return self._bytes.begun
+
+    @property
+    def noise(self) -> str:
+        """What came last without a marker."""
+        return self._bytes.noise
+
+    def take(self, data: bytes) -> str:
+        """Return the text that is whole by now."""
+        return self._decoder.decode(self._bytes.take(data))
 
 
 class OutputTooLong(JlrError):

@@ -17,6 +17,7 @@ from jlremote.link.dial import NoLink, Socket, dial, start_link, turn
 from jlremote.link.files import link_files
 from jlremote.link.protocol import PROTOCOL, bytes_of, receive, send
 from jlremote.link.remote_output import RemoteOutput
+from jlremote.link.remote_process import RemoteProcess, Terminal
 from jlremote.link.status import (
     ForwardStatus,
     LinkStatus,
@@ -86,6 +87,31 @@ class Link:
                     send(socket, message)
 
             yield RemoteOutput(self._messages(socket), marker, given, say)
+
+    @contextmanager
+    def process(self, script: str, terminal: Terminal | None = None) -> Iterator[RemoteProcess]:
+        """Run `script` with bytes both ways; leaving ends it.
+
+        Args:
+            script: POSIX sh, which asks its stdin for what it is given.
+            terminal: the one that it is to run in, `None` for none.
+        """
+        self._on_command(script)
+        marker = None if terminal else new_marker()
+        request: Message = {"script": announced(script, marker) if marker else script}
+        if terminal:
+            request["terminal"] = {"kind": terminal.kind, "size": terminal.size}
+        with self._conversation("run", timeout=None, gives=True, **request) as socket:
+
+            def say(message: Message) -> None:
+                with suppress(OSError):  # the next message tells why
+                    send(socket, message)
+
+            process = RemoteProcess(self._messages(socket), marker, say)
+            try:
+                yield process
+            finally:
+                process.leave()
 
     def forward(self, name: str, local_port: int, endpoint: Endpoint) -> ForwardStatus:
         """Forward a local port (0 for any) to `endpoint`; redirect the forward if there is one.

@@ -14,12 +14,15 @@ class GivenByCommand:
     """Pieces from a command, which sends the next one only when one was taken.
 
     So no more than one waits here, however fast the command and however slow the host is.
+
+    Attributes:
+        wake: lets the script's keeper look whether there is something to take.
     """
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
         self._pieces: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._wake: Callable[[], None] = lambda: None
+        self.wake: Callable[[], None] = lambda: None
 
     def arrived(self, message: Message) -> None:
         """Take what the command says next.
@@ -27,12 +30,14 @@ class GivenByCommand:
         Raises:
             ValueError: it is no piece.
         """
-        self._pieces.put(base64.b64decode(str(message.get("given")), validate=True))
-        self._wake()
+        if "given" not in message:
+            raise ValueError(f"no piece, but {message.keys()}")
+        self._pieces.put(base64.b64decode(str(message["given"]), validate=True))
+        self.wake()
 
     def tell(self, wake: Callable[[], None]) -> None:
         """Have `wake` called whenever a piece has come."""
-        self._wake = wake
+        self.wake = wake
 
     def take(self) -> bytes | None:
         """Return the next piece, and let the command send another one meanwhile."""

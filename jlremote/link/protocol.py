@@ -7,9 +7,12 @@ number of messages and closes. The messages, told apart by their only or first k
     ← {"accepted": true}         somebody works on it; before this a request may be sent again
     ← {"replace": VERSION}       the link is older than the command and leaves; try again
     ← {"ask": KIND, "text": …, "echo": …}   → {"answer": …} or {"declined": ERROR}
+    ← {"connected": true}        a script begins: nothing is asked any more
     ← {"stream": "stdout" | "stderr", "data": …}
     → {"given": BASE64}          a piece of a script's stdin, nothing at its end
     ← {"taken": true}            the next piece may come
+    → {"size": [COLUMNS, ROWS]}  the terminal that the script runs in is this big now
+    → {"hang_up": true}          as if the command had gone, but it waits for what the link says
     ← {"result": …}  or  {"error": NAME, "message": …, "hint": …}
 """
 

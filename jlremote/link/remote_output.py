@@ -48,6 +48,8 @@ class RemoteOutput:
                     yield text
             elif "taken" in message:
                 self._give()
+            elif "result" not in message:
+                continue
             elif not self._streams["stdout"].begun:
                 raise ended_early(*(stream.noise for stream in self._streams.values()))
             else:

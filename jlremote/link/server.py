@@ -10,18 +10,17 @@ from multiprocessing import AuthenticationError
 from typing import Any, Protocol
 
 from jlremote import __version__
-from jlremote.errors import JlrError, LinkLost
+from jlremote.errors import JlrError
 from jlremote.jupyter.server import Endpoint, endpoint_from_json
 from jlremote.link.conversation import Conversation, Message
 from jlremote.link.forwards import Forwards
-from jlremote.link.given import GivenByCommand
 from jlremote.link.mounts import Mounts
-from jlremote.link.protocol import PROTOCOL, bytes_of, text_of
+from jlremote.link.protocol import PROTOCOL
+from jlremote.link.running import run
 from jlremote.link.states import State
 from jlremote.link.status import leads_to_a_server
 from jlremote.link.supervisor import Supervisor
 from jlremote.ports.endpoint import PortEndpoint, port_endpoint_from_json
-from jlremote.ssh.contract import Stream
 
 log = logging.getLogger(__name__)
 
@@ -182,34 +181,7 @@ class LinkServer:
         return operation(conversation)
 
     def _run(self, conversation: Conversation) -> int:
-        """Run a script and pass its output on as it comes; the result is its exit status."""
-        request = conversation.request
-        connection = self._supervisor.connection(conversation)
-        cancelled = threading.Event()
-        given = GivenByCommand(conversation) if request.get("gives") else None
-        conversation.when_gone(cancelled.set, given.arrived if given else None)
-
-        def pass_on(stream: Stream, data: bytes) -> None:
-            try:
-                conversation.say({"stream": stream, "data": text_of(data)})
-            except OSError as gone:
-                # Raised, for as long as output floods nobody looks whether it was cancelled.
-                raise LinkLost("the command that ran it has gone") from gone
-
-        try:
-            return connection.execute(
-                bytes_of(request["script"]),
-                pass_on,
-                timeout=request.get("timeout"),
-                cancelled=cancelled,
-                given=given,
-                hold_stdin=bool(request.get("hold_stdin")),
-            )
-        except TimeoutError as late:
-            raise JlrError(
-                f"the host did not finish within {request.get('timeout'):g} s",
-                hint="it may be under load; look there with `ssh`",
-            ) from late
+        return run(conversation, self._supervisor.connection(conversation))
 
     def _forward(self, conversation: Conversation) -> Message:
         request = conversation.request

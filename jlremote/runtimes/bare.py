@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from jlremote.errors import Usage
 from jlremote.host.script import Completed, Steps, command_line
-from jlremote.runtimes.contract import Container
+from jlremote.runtimes.contract import Attachment, Container
 
 SESSION_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 
@@ -74,3 +74,23 @@ class Bare:
     def relay_prefix(self, name: str) -> tuple[str, ...]:
         """Never needed: the host's loopback is within reach of a plain forward."""
         return ()
+
+    def attached(
+        self,
+        name: str,
+        argv: tuple[str, ...],
+        how: Attachment,
+        environment: Mapping[str, str],
+    ) -> tuple[str, ...]:
+        """Run it as it is; who logged in is who it runs as, and nobody is there to detach from."""
+        for option, value in (("--user", how.user), ("--detach-keys", how.detach_keys)):
+            if value is not None:
+                raise Usage(
+                    f"`{option}` is for a container, and `{name}` runs without one",
+                    hint="`~.` at the beginning of a line ends the shell",
+                )
+        variables = tuple(f"{variable}={value}" for variable, value in environment.items())
+        began = ("env", *variables, *argv) if variables else argv
+        if how.workdir is None:
+            return began
+        return ("sh", "-c", 'cd -- "$1" && shift && exec "$@"', "sh", how.workdir, *began)

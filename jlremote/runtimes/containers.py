@@ -10,7 +10,7 @@ from typing import Any
 
 from jlremote.errors import Usage
 from jlremote.host.script import Completed, Steps, command_line
-from jlremote.runtimes.contract import Container, Volume
+from jlremote.runtimes.contract import Attachment, Container, Volume
 from jlremote.runtimes.docker_commands import inspect_argv
 from jlremote.runtimes.docker_errors import engine_error
 from jlremote.runtimes.engine import Engine
@@ -73,6 +73,22 @@ class Containers:
     def relay_prefix(self, name: str) -> tuple[str, ...]:
         """Attach stdin and stdout, without a terminal so that bytes stay bytes."""
         return self.engine("exec", "--interactive", name)
+
+    def attached(
+        self,
+        name: str,
+        argv: tuple[str, ...],
+        how: Attachment,
+        environment: Mapping[str, str],
+    ) -> tuple[str, ...]:
+        """Run it with `exec`, in a terminal of the engine's own if the caller has one."""
+        options = {"--user": how.user, "--workdir": how.workdir, "--detach-keys": how.detach_keys}
+        # Without a value it is the caller's, of whom only the terminal's kind is known.
+        kind = ("--tty", "--env=TERM") if how.terminal else ()
+        given = (f"{option}={value}" for option, value in options.items() if value is not None)
+        variables = (f"--env={variable}={value}" for variable, value in environment.items())
+        head = (self.name, "exec", "--interactive", *kind, *given, *variables)
+        return (*head, name, *argv)
 
 
 def read_container(inspected: Mapping[str, Any]) -> Container:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -77,6 +78,23 @@ class ContainerSpec:
     gpus: str | None = None
 
 
+@dataclass(frozen=True)
+class Attachment:
+    """How a command runs whose stdin and stdout are the caller's.
+
+    Attributes:
+        terminal: columns and rows of the terminal that they are, `None` if they are none.
+        user: `USER[:GROUP]` in the container, its own by default.
+        workdir: the folder to begin in, the container's own by default.
+        detach_keys: what leaves it alone there, the engine's default by default.
+    """
+
+    terminal: os.terminal_size | None = None
+    user: str | None = None
+    workdir: str | None = None
+    detach_keys: str | None = None
+
+
 class Runtime(Protocol):
     """Where a server runs. Methods return shell text or read what it printed; none has effects."""
 
@@ -132,4 +150,18 @@ class Runtime(Protocol):
 
     def relay_prefix(self, name: str) -> tuple[str, ...]:
         """Return the argv in front of a program that runs there with stdin and stdout attached."""
+        ...
+
+    def attached(
+        self,
+        name: str,
+        argv: tuple[str, ...],
+        how: Attachment,
+        environment: Mapping[str, str],
+    ) -> tuple[str, ...]:
+        """Return the command that runs `argv` there with the caller's stdin and stdout.
+
+        Raises:
+            Usage: it cannot be run that way.
+        """
         ...

@@ -5,17 +5,21 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import paramiko
 from paramiko import common
 
 from jlremote.errors import Busy, LinkLost
-from jlremote.ssh.contract import Given, Output, Stream
+from jlremote.ssh import pseudo_terminal
+from jlremote.ssh.contract import Given, Output, Stream, Terminal
 from jlremote.ssh.feeding import Feeding
 
 # sshd's MaxSessions is 10; two stay free for whatever else the connection needs.
 SESSIONS = 8
+# Of those, what may last for hours: terminals, logs that are followed. The rest wait for no person.
+LASTING = 6
 _COMMAND = "exec /bin/sh -s"
 _PIECE = 1 << 20
 _OPEN_SECONDS = 60.0
@@ -33,6 +37,7 @@ class Commands:
     def __init__(self, transport: Any, *, sessions: int = SESSIONS) -> None:
         self._transport = transport
         self._slots = threading.BoundedSemaphore(sessions)
+        self._lasting = threading.BoundedSemaphore(LASTING)
 
     def execute(
         self,
@@ -43,21 +48,36 @@ class Commands:
         cancelled: threading.Event | None = None,
         given: Given | None = None,
         hold_stdin: bool = False,
+        terminal: Terminal | None = None,
     ) -> int:
         """Run a script; see `contract.Connection.execute`.
 
         Raises:
             TimeoutError: `timeout` seconds went by; the shell was sent a TERM signal.
             LinkLost: the connection broke, or `cancelled` was set.
-            Busy: the server opens no more sessions.
+            Busy: the server opens no more sessions, or too many last already.
         """
         patience = _Patience(timeout, cancelled)
-        self._take_slot(patience)
-        try:
-            session = _Session(self._transport, patience)
+        with self._turn(patience, lasting=timeout is None):
+            session = _Session(self._transport, patience, terminal)
             return session.run(script, output, given, hold_stdin=hold_stdin)
+
+    @contextlib.contextmanager
+    def _turn(self, patience: _Patience, *, lasting: bool) -> Iterator[None]:
+        if lasting and not self._lasting.acquire(blocking=False):
+            raise Busy(
+                f"{LASTING} terminals, logs and the like are open over this connection already",
+                hint="close one of them, and try again",
+            )
+        try:
+            self._take_slot(patience)
+            try:
+                yield
+            finally:
+                self._slots.release()
         finally:
-            self._slots.release()
+            if lasting:
+                self._lasting.release()
 
     def _take_slot(self, patience: _Patience) -> None:
         while not self._slots.acquire(timeout=patience.slice()):
@@ -108,16 +128,18 @@ class _Wake(threading.Event):
 class _Session:
     """One session channel that runs one script."""
 
-    def __init__(self, transport: Any, patience: _Patience) -> None:
+    def __init__(self, transport: Any, patience: _Patience, terminal: Terminal | None) -> None:
         self._transport = transport
         self._patience = patience
+        self._terminal = terminal
+        self._size = None if terminal is None else terminal.size
         self._wake = _Wake()
         self._channel = self._open()
 
     def run(self, script: bytes, output: Output, given: Given | None, *, hold_stdin: bool) -> int:
         """Feed the script, pass on the output, and return the exit status."""
         try:
-            self._begin()
+            script, hold_stdin = self._begin(script), hold_stdin or self._terminal is not None
             if given is not None:
                 given.tell(self._wake.set)
             self._exchange(Feeding(self._channel, script, given, hold=hold_stdin), output)
@@ -154,14 +176,30 @@ class _Session:
                 hint="its `MaxSessions` is low; try again when other commands have ended",
             ) from error
 
-    def _begin(self) -> None:
-        """Ask for the shell without waiting: the script follows in the same round trip."""
+    def _begin(self, script: bytes) -> bytes:
+        """Ask for the shell without waiting; return what follows on stdin in the same round trip.
+
+        In a terminal that is nothing, for there stdin is the person's.
+        """
         self._channel.settimeout(0.0)
         self._channel.in_buffer.set_event(self._wake)
         self._channel.in_stderr_buffer.set_event(self._wake)
+        if self._terminal is not None and self._size is not None:
+            asked = self._request("pty-req", want_reply=False)
+            self._send(pseudo_terminal.wanted(asked, self._terminal.kind, self._size))
         message = self._request("exec", want_reply=True)
-        message.add_string(_COMMAND)
+        in_terminal = self._terminal is not None
+        message.add_string(pseudo_terminal.command(script) if in_terminal else _COMMAND)
         self._send(message)
+        return b"" if in_terminal else script
+
+    def _resize(self) -> None:
+        """Tell the host of a new size, if there is one."""
+        if self._terminal is None or self._terminal.size == self._size:
+            return
+        self._size = self._terminal.size
+        changed = self._request("window-change", want_reply=False)
+        self._send(pseudo_terminal.sized(changed, self._size))
 
     def _request(self, kind: str, *, want_reply: bool) -> Any:
         message = paramiko.Message()
@@ -182,6 +220,7 @@ class _Session:
         quiet_since = time.monotonic()
         while True:
             self._wake.rest()
+            self._resize()
             held_up = feeding.go_on()
             if self._drain(output):
                 quiet_since = time.monotonic()

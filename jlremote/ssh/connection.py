@@ -11,7 +11,7 @@ from jlremote.questions import Asker
 from jlremote.ssh.algorithms import offer
 from jlremote.ssh.authentication import log_in
 from jlremote.ssh.commands import Commands
-from jlremote.ssh.contract import Connection, Given, Output
+from jlremote.ssh.contract import Connection, Given, Output, Terminal
 from jlremote.ssh.credentials import Credentials, Keychain, Remember
 from jlremote.ssh.destination import Destination
 from jlremote.ssh.failures import translated
@@ -52,6 +52,7 @@ class SSHConnection:
         cancelled: threading.Event | None = None,
         given: Given | None = None,
         hold_stdin: bool = False,
+        terminal: Terminal | None = None,
     ) -> int:
         """Run a script; see `contract.Connection.execute`."""
         return self._commands.execute(
@@ -61,6 +62,7 @@ class SSHConnection:
             cancelled=cancelled,
             given=given,
             hold_stdin=hold_stdin,
+            terminal=terminal,
         )
 
     def probe(self, timeout: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
@@ -24,6 +25,20 @@ class Given(Protocol):
         ...
 
 
+class Terminal(Protocol):
+    """The terminal that a script is to believe it runs in."""
+
+    @property
+    def kind(self) -> str:
+        """What `$TERM` is to be."""
+        ...
+
+    @property
+    def size(self) -> os.terminal_size:
+        """Columns and rows as they are now."""
+        ...
+
+
 class Connection(Protocol):
     """One authenticated connection to a host whose key was verified."""
 
@@ -41,12 +56,15 @@ class Connection(Protocol):
         cancelled: threading.Event | None = None,
         given: Given | None = None,
         hold_stdin: bool = False,
+        terminal: Terminal | None = None,
     ) -> int:
         """Feed `script` to `exec /bin/sh -s` and return its exit status.
 
         `output` gets each stream's bytes as they come, from one thread. Both streams are drained
         all the time. At most eight session channels are open at once (sshd's `MaxSessions` is 10);
-        a further call waits its turn. A signal's death counts as 128 + its number, as in a shell.
+        a further call waits its turn. One without a time limit is refused while six of those run,
+        or they might keep all others waiting. A signal's death counts as 128 + its number, as in a
+        shell.
 
         Args:
             script: what the remote shell reads on its stdin, whole; then comes what is `given`,
@@ -58,10 +76,13 @@ class Connection(Protocol):
                 before the shell is known to have read the script.
             hold_stdin: keeps the script's stdin open, so that it sees by end of file that nobody
                 is there any more, however we went.
+            terminal: runs the script in a terminal of its own, where stdin is what is `given` and
+                never ends, and both streams are one. `given` wakes us when the size changes, too.
 
         Raises:
             TimeoutError: `timeout` seconds went by.
             LinkLost: the connection broke, or `cancelled` was set.
+            Busy: too many calls without a time limit, or sessions of the server's.
         """
         ...
 

@@ -40,6 +40,10 @@ class Terminal:
     def type(self, keys: str) -> None:
         os.write(self._ours, keys.encode())
 
+    def resize(self, rows: int, columns: int) -> None:
+        """Give it another size, as a person does who drags the window's corner."""
+        fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+
     def wait_for(self, text: str, *, seconds: float = 10) -> None:
         """Read until `text` has been shown since the last call of `forget`."""
         deadline = time.monotonic() + seconds

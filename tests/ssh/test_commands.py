@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from jlremote.errors import Busy, LinkLost
+from jlremote.ssh.commands import LASTING
 from jlremote.ssh.connection import SSHConnection
 from jlremote.ssh.contract import Stream
 from tests.lab.accounts import Account, claimed_account
@@ -194,6 +195,31 @@ def test_a_server_with_fewer_sessions_says_so(
         with pytest.raises(Busy, match="no more sessions"):
             run(connection, "true")
         first.join()
+
+
+def test_what_may_last_for_hours_leaves_room_for_everything_else(
+    connection: SSHConnection, account: Account
+) -> None:
+    over = threading.Event()
+    begun = threading.Semaphore(0)
+
+    def last() -> None:
+        with contextlib.suppress(LinkLost):
+            script = b"echo up; exec sleep 64"
+            connection.execute(script, lambda *_: begun.release(), cancelled=over)
+
+    threads = [threading.Thread(target=last) for _ in range(LASTING)]
+    for thread in threads:
+        thread.start()
+    for _ in threads:
+        assert begun.acquire(timeout=20)
+    with pytest.raises(Busy, match="6 terminals, logs and the like"):
+        run(connection, "true", timeout=None)
+    assert run(connection, "exit 4")[0] == 4
+    over.set()
+    for thread in threads:
+        thread.join(10)
+    assert run(connection, "exit 5", timeout=None)[0] == 5
 
 
 def test_an_account_that_may_run_nothing_gets_an_answer_without_a_hang(

@@ -1,0 +1,65 @@
+"""The keyboard of a POSIX terminal, key by key."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+from collections.abc import Iterator
+from types import FrameType
+
+if sys.platform != "win32":
+    import termios
+    import tty
+
+    _PIECE = 1 << 12
+
+    class Keyboard:
+        """A terminal's keys and size.
+
+        Args:
+            descriptor: the terminal's.
+        """
+
+        def __init__(self, descriptor: int) -> None:
+            self._descriptor = descriptor
+            self._changed, self._tell_changed = -1, -1
+
+        @contextlib.contextmanager
+        def raw(self) -> Iterator[None]:
+            """Give every key as it is; afterwards the terminal is as it was, whatever happens.
+
+            Without discarding what was typed ahead, which `tty.setraw` does by default.
+            """
+            self._changed, self._tell_changed = os.pipe()
+            os.set_blocking(self._tell_changed, False)
+            handler = signal.signal(signal.SIGWINCH, self._resized)
+            before = termios.tcgetattr(self._descriptor)
+            try:
+                tty.setraw(self._descriptor, termios.TCSADRAIN)
+                yield
+            finally:
+                termios.tcsetattr(self._descriptor, termios.TCSADRAIN, before)
+                signal.signal(signal.SIGWINCH, handler)
+
+        def events(self) -> Iterator[bytes | os.terminal_size]:
+            """Give what is typed, nothing at the end, and the size whenever it changes."""
+            while True:
+                ready, _, _ = select.select([self._descriptor, self._changed], [], [])
+                if self._changed in ready:
+                    os.read(self._changed, _PIECE)
+                    yield os.get_terminal_size(self._descriptor)
+                if self._descriptor in ready:
+                    yield self._read()
+
+        def _read(self) -> bytes:
+            try:
+                return os.read(self._descriptor, _PIECE)
+            except OSError:  # EIO: the terminal's window was closed
+                return b""
+
+        def _resized(self, _number: int, _frame: FrameType | None) -> None:
+            with contextlib.suppress(BlockingIOError):  # it is told already
+                os.write(self._tell_changed, b"-")

@@ -1,0 +1,64 @@
+"""`jlr shell` without a terminal: as `docker exec -i`, byte for byte."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from tests.lab.containers import Container
+from tests.lab.laptop import PROGRAMS, Laptop
+from tests.lab.programs import wait_until
+from tests.shell.parts import running
+
+SESSIONS = pytest.mark.parametrize("session", ["latest", "lab/bare"])
+
+
+def jlr_shell(
+    owner: Laptop, session: str, *command: str, given: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    named = () if session == "latest" else (session,)
+    argv = (str(PROGRAMS / "jlr"), "shell", *named, *(("--", *command) if command else ()))
+    return subprocess.run(
+        argv, input=given, capture_output=True, env=owner.environment, timeout=60, check=False
+    )
+
+
+@SESSIONS
+def test_bytes_go_both_ways_as_they_are(owner: Laptop, session: str) -> None:
+    data = os.urandom(300_001)
+    done = jlr_shell(owner, session, "sh", "-c", "cat; echo oops >&2; exit 7", given=data)
+    assert (done.returncode, done.stderr) == (7, b"oops\n")
+    assert done.stdout == data
+
+
+@SESSIONS
+def test_arguments_arrive_as_they_are(owner: Laptop, session: str) -> None:
+    words = ("--help", "two  words", 'it\'s "so"', "$(id) `id` $HOME", "one\ntwo", "--", "é", "")
+    done = jlr_shell(owner, session, "printf", "[%s]", *words)
+    assert done.stdout.decode() == "".join(f"[{word}]" for word in words)
+
+
+@SESSIONS
+def test_without_a_command_a_shell_reads_what_is_given(owner: Laptop, session: str) -> None:
+    done = jlr_shell(owner, session, given=b"cd /var/tmp\npwd\nexit 5\n")
+    assert (done.returncode, done.stdout) == (5, b"/var/tmp\n")
+
+
+def test_the_folder_and_the_user_are_those_that_are_asked_for(owner: Laptop) -> None:
+    asked = ("-w", "/etc", "-u", "1234:99")
+    done = owner.jlr("shell", *asked, "--", "sh", "-c", "pwd; id -u; id -g", stdin="")
+    assert done.stdout == "/etc\n1234\n99\n"
+    done = owner.jlr("shell", "lab/bare", "-w", "/etc", "--", "pwd", stdin="")
+    assert done.stdout == "/etc\n"
+    assert owner.jlr("shell", "lab/bare", "-u", "root", stdin="").status == 2
+
+
+def test_what_is_interrupted_ends_in_the_container_too(owner: Laptop, inside: Container) -> None:
+    command = owner.spawn("shell", "--", "sleep", "614")
+    wait_until(lambda: running(inside, "sleep 614"), "the command's start")
+    command.terminate()
+    assert command.wait(20) == 143
+    wait_until(lambda: not running(inside, "sleep 614"), "the end of the command")
+    command.communicate()

@@ -1,0 +1,159 @@
+"""`jlr shell` at a terminal: size, keys and colours arrive, and the terminal comes back."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from tests.cli.terminal import Terminal
+from tests.lab.accounts import claimed_account
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+from tests.lab.remote_host import Keys
+from tests.lab.sshd import SSHServer
+from tests.mounts.parts import remember_session
+from tests.shell.parts import SECONDS, running, shell
+
+
+def test_size_colours_ctrl_c_and_the_exit_code_are_those_of_a_terminal(owner: Laptop) -> None:
+    with shell(owner, "-w", "/var/tmp") as terminal:
+        terminal.wait_for(":/var/tmp# ", seconds=SECONDS)
+        terminal.type("stty size; tty; printf '\\033[31m%s\\033[0m\\n' red$((1))\r")
+        for shown in ("24 80\r\n", "/dev/pts/", "\x1b[31mred1\x1b[0m"):
+            terminal.wait_for(shown)
+        terminal.type("until [ \"$(stty size)\" = '31 77' ]; do sleep .1; done; echo big $((1))\r")
+        drag_until(terminal, "big 1")
+        terminal.type("echo begun $((1)); sleep 600\r")
+        terminal.wait_for("begun 1")
+        terminal.type("\x03")
+        terminal.type("echo interrupted $?\r")
+        terminal.wait_for("interrupted 130")
+        assert not terminal.echoes()
+        terminal.type("exit 9\r")
+        assert terminal.process.wait(SECONDS) == 9
+        assert terminal.echoes()
+
+
+def drag_until(terminal: Terminal, shown: str) -> None:
+    """Resize to 31 by 77; the engine's client takes no notice in its first milliseconds."""
+
+    def dragged() -> bool:
+        terminal.resize(31, 78)
+        terminal.resize(31, 77)
+        with suppress(AssertionError):
+            terminal.wait_for(shown, seconds=1)
+        return shown in terminal.screen
+
+    wait_until(dragged, f"`{shown}`")
+
+
+def test_a_kind_of_terminal_that_nobody_knows_there_is_no_obstacle(owner: Laptop) -> None:
+    with shell(owner, "--", "sh", "-c", "echo [$TERM]", kind="xterm-kitty") as terminal:
+        terminal.wait_for("[xterm-256color]", seconds=SECONDS)
+
+
+def test_the_detach_keys_leave_alone_what_runs(owner: Laptop, inside: Container) -> None:
+    with shell(owner, "--detach-keys", "ctrl-]", "--", "sleep", "613") as terminal:
+        wait_until(lambda: running(inside, "sleep 613"), "the command's start")
+        terminal.type("\x1d")
+        terminal.process.wait(SECONDS)
+        assert terminal.echoes()
+    assert running(inside, "sleep 613")
+
+
+def typed_out(terminal: Terminal, owner: Laptop, sshd: SSHServer) -> None:
+    terminal.type("~.")
+
+
+def terminated(terminal: Terminal, owner: Laptop, sshd: SSHServer) -> None:
+    terminal.process.terminate()
+
+
+def window_closed(terminal: Terminal, owner: Laptop, sshd: SSHServer) -> None:
+    terminal.process.send_signal(signal.SIGHUP)
+
+
+def connection_lost(terminal: Terminal, owner: Laptop, sshd: SSHServer) -> None:
+    sshd.drop_connections()
+
+
+def killed(terminal: Terminal, owner: Laptop, sshd: SSHServer) -> None:
+    terminal.process.kill()
+
+
+def disconnected(terminal: Terminal, owner: Laptop, sshd: SSHServer) -> None:
+    assert owner.jlr("disconnect", "lab").status == 0
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "told"),
+    [
+        (typed_out, 255, "closed the terminal"),
+        (terminated, 143, ""),
+        (window_closed, 129, ""),
+        (connection_lost, 5, "the connection broke"),
+        (disconnected, 5, "opens another one"),
+        (killed, -9, ""),
+    ],
+)
+def test_whatever_ends_it_nothing_stays_behind_there_and_the_terminal_is_as_before(
+    owner: Laptop,
+    inside: Container,
+    sshd: SSHServer,
+    end: Callable[[Terminal, Laptop, SSHServer], None],
+    status: int,
+    told: str,
+) -> None:
+    with shell(owner) as terminal:
+        terminal.wait_for(":/# ", seconds=SECONDS)
+        terminal.type("sleep 611 & sleep 612\r")
+        wait_until(lambda: running(inside, "sleep 612"), "the command's start")
+        end(terminal, owner, sshd)
+        assert terminal.process.wait(SECONDS) == status
+        if told:
+            terminal.wait_for(told)
+        assert terminal.echoes() is (end is not killed)
+        wait_until(lambda: not running(inside, "sleep 61[12]"), "the end of what ran there")
+
+
+def test_without_a_container_it_is_the_hosts_own_login_shell(owner: Laptop) -> None:
+    with shell(owner, "lab/bare") as terminal:
+        terminal.wait_for("$ ", seconds=SECONDS)
+        terminal.type("shopt login_shell; stty size; exit 4\r")
+        terminal.wait_for("on\r\n")
+        terminal.wait_for("24 80")
+        assert terminal.process.wait(SECONDS) == 4
+
+
+@pytest.mark.parametrize("name", ["bash", "fish", "tcsh", "zsh"])
+def test_every_login_shell_hands_a_command_on_as_it_is(
+    name: str, laptop: Laptop, sshd: SSHServer, keys: Keys
+) -> None:
+    program = shutil.which(name)
+    if program is None:
+        pytest.skip(f"`{name}` is not installed")
+    words = ("-n", "two  words", 'it\'s "so"', "$(id) `id` $HOME !!", "a\\b%s*~", "one\ntwo", "é€")
+    with claimed_account(program) as account:
+        laptop.add_host("lab2", sshd, account, key=keys.private)
+        remember_session(laptop, "bare", "none", "lab2")
+        with shell(laptop, "--", "printf", "[%s]", *words, "x" * 3000) as terminal:
+            terminal.result()
+        shown = terminal.screen.replace("\r\n", "\n")
+        assert shown == "".join(f"[{word}]" for word in (*words, "x" * 3000))
+
+
+def test_a_container_that_does_not_run_is_told_before_the_terminal_is_touched(
+    owner: Laptop, container: ContainerFactory
+) -> None:
+    stopped = container("lab/plain")
+    remember_session(owner, stopped.name, "docker")
+    stopped.engine.docker("kill", stopped.name)
+    result = owner.jlr("shell", f"lab/{stopped.name}")
+    assert result.status == 6
+    assert f"the container `{stopped.name}` does not run" in result.stderr
+    assert f"`jlr start lab {stopped.name}`" in result.stderr
