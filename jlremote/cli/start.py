@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -60,6 +61,12 @@ if TYPE_CHECKING:
     "--python", metavar="PATH", help="With --runtime none: a Python, or a virtual environment."
 )
 @click.option("--conda-env", metavar="NAME", help="With --runtime none: a conda environment.")
+@click.option(
+    "--allow-unauthenticated",
+    "allow_open",
+    is_flag=True,
+    help="Forward a server that runs already though it asks for neither token nor password.",
+)
 @click.option("--notebook", metavar="PATH", help="Open this notebook, file or folder.")
 @browser_options
 @click.option("--json", "as_json", is_flag=True, help="Print the session as one JSON object.")
@@ -74,6 +81,7 @@ def start(
     as_json: bool,
     dry_run: bool,
     forwarded: tuple[int, ...],
+    allow_open: bool,
     **options: Any,
 ) -> None:
     """Start or reuse a session and open it in the browser.
@@ -87,7 +95,7 @@ def start(
     """
     host = options.pop("host")
     chosen = settled(host, options)
-    request = _request(host, chosen, forwarded)
+    request = replace(_request(host, chosen, forwarded), allow_open=allow_open)
     context = invocation.context(silent=as_json)
     if dry_run:
         _show_plan(request, context, as_json=as_json)
@@ -99,6 +107,8 @@ def start(
         answer(report.url or "")
         for port in report.ports:
             answer(port.url)
+    if report.detail:
+        context.progress.note(report.detail)
     browser = "none" if no_browser else chosen.get("browser")
     browse(report.url or "", context, browser=browser, asked=options["browser"] is not None)
 
@@ -136,8 +146,6 @@ def _start(request: StartRequest, notebook: str | None, context: Context) -> Ses
     report = start_session(request, context)
     if not notebook:
         return report
-    from dataclasses import replace
-
     from jlremote.workflow.open import address
 
     return replace(report, url=address(f"{report.host}/{report.name}", notebook, context))

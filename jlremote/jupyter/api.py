@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from enum import StrEnum
 from http.client import HTTPConnection, HTTPException
 from typing import Any
 from urllib.parse import quote
@@ -24,6 +25,14 @@ class NoAnswer(Unreachable):
 
 class AccessRefused(JlrError):
     """The server answered that it wants a password; only a person in a browser has that."""
+
+
+class Access(StrEnum):
+    """What a server asks for before it lets anybody run code."""
+
+    TOKEN = "token"  # noqa: S105  # the word for it
+    PASSWORD = "password"  # noqa: S105  # likewise
+    OPEN = "open"  # nothing: whoever reaches its port has it
 
 
 @dataclass(frozen=True)
@@ -54,10 +63,21 @@ class JupyterApi:
         answer: dict[str, Any] = self._request("GET", "api/status")
         return answer
 
+    def access(self) -> Access:
+        """Return what the server asks for; its own file tells no password of every kind."""
+        if self.server.token:
+            return Access.TOKEN
+        try:
+            self.status()
+        except AccessRefused:
+            return Access.PASSWORD
+        return Access.OPEN
+
     def kernels(self) -> tuple[KernelActivity, ...]:
         """Return what the server's kernels do, with their notebooks' paths."""
-        kernels = self._request("GET", "api/kernels")
-        sessions = self._request("GET", "api/sessions")
+        # A look is no work, or `jlr status --watch` would keep an idle server from its end.
+        kernels = self._request("GET", "api/kernels?no_track_activity=1")
+        sessions = self._request("GET", "api/sessions?no_track_activity=1")
         paths = {session["kernel"]["id"]: session["path"] for session in sessions}
         return tuple(
             KernelActivity(
@@ -88,7 +108,7 @@ class JupyterApi:
             connection.close()
         # Its file says `password: false` also where an identity provider asks for one.
         if response.status in (302, 401, 403) and not self.server.token:
-            raise AccessRefused(f"Jupyter wants its password for `{path}`")
+            raise AccessRefused("Jupyter wants its password")
         if response.status >= 300:
             raise JlrError(f"Jupyter answers {response.status} {response.reason} to `{path}`")
         return json.loads(body) if body else None

@@ -46,6 +46,7 @@ class SessionRecord:
         image: the container's image.
         gpus: the GPUs that the container was created with.
         ports: its further ports, by number.
+        open_allowed: whether a server may be forwarded that lets everybody in.
         forwarded: whether the ports are to be held; false after `jlr stop`.
         last_used: seconds since the epoch.
     """
@@ -58,6 +59,7 @@ class SessionRecord:
     image: str | None = None
     gpus: str | None = None
     ports: tuple[PortRecord, ...] = ()
+    open_allowed: bool = False
     forwarded: bool = True
     last_used: float = field(default_factory=time.time)
 

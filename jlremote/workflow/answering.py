@@ -1,13 +1,17 @@
-"""Does the server behind a forward answer? And if not, why."""
+"""Does the server behind a forward answer, and whom? And if not, why."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 
 from jlremote.errors import JlrError
-from jlremote.jupyter.api import AccessRefused, JupyterApi, NoAnswer
+from jlremote.jupyter.api import Access, AccessRefused, JupyterApi, NoAnswer
 from jlremote.link.client import Link
 from jlremote.link.status import ForwardStatus
+
+
+class OpenToAll(JlrError):
+    """The server lets everybody run code, and nobody has said that this is meant so."""
 
 
 def wait_for_answer(link: Link, forward: ForwardStatus) -> None:
@@ -22,6 +26,38 @@ def wait_for_answer(link: Link, forward: ForwardStatus) -> None:
             JupyterApi(forward.local_port, forward.endpoint.server).status()
     except NoAnswer as silent:
         raise _explained(link, forward, silent) from silent
+
+
+def refuse_open(link: Link, forward: ForwardStatus, *, allowed: bool) -> Access:
+    """Release a forward to a server that lets everybody in, unless that is allowed.
+
+    Returns:
+        What the server asks for.
+
+    Raises:
+        OpenToAll: nothing, and that is not allowed.
+    """
+    server, name = forward.endpoint.server, forward.endpoint.place.name
+    access = JupyterApi(forward.local_port, server).access()
+    if access is Access.OPEN and not allowed:
+        link.unforward(forward.name)
+        raise OpenToAll(
+            f"the Jupyter server of `{name}` is open to all on `{link.name}`: it asks for neither "
+            "token nor password, and whoever reaches its port can run code as its user",
+            hint="end it, and `jlr start` launches one with a token; or have it as it is: "
+            f"`jlr start {link.name} {name} --allow-unauthenticated`",
+        )
+    return access
+
+
+def of_access(access: str, host: str) -> str | None:
+    """Return what a person must know of a server that has no token."""
+    explained: dict[str, str] = {
+        Access.OPEN: f"but open to all on `{host}`: Jupyter asks for neither token nor password",
+        Access.PASSWORD: "Jupyter asks for its password in the browser; jlr has none, so kernels "
+        "are unknown",
+    }
+    return explained.get(access)
 
 
 def _explained(link: Link, forward: ForwardStatus, silent: NoAnswer) -> JlrError:

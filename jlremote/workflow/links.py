@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from jlremote.errors import Busy, JlrError, Unreachable
+from jlremote.jupyter.api import NoAnswer
 from jlremote.jupyter.discovery import endpoint, place_of
 from jlremote.jupyter.locate import ContainerGone, JupyterDead, survey
 from jlremote.jupyter.server import Place
@@ -19,6 +20,7 @@ from jlremote.storage import sessions
 from jlremote.storage.mounts import MountRecord
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow import mounted, ports
+from jlremote.workflow.answering import refuse_open
 from jlremote.workflow.context import Context
 
 
@@ -92,6 +94,7 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
         ContainerGone: its container is not there, or does not run.
         JupyterDead: no Jupyter server runs in it.
         Busy: somebody else holds the port now.
+        OpenToAll: the server that runs there now lets everybody in.
     """
     runtime = runtime_named(record.runtime)
     found = survey(link, runtime, record.name)
@@ -102,9 +105,13 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
         raise JupyterDead(f"no Jupyter server runs in `{record.name}`")
     to = endpoint(runtime, found.container, found.findings.servers[0])
     try:
-        return link.forward(record.name, record.local_port, to)
+        forward = link.forward(record.name, record.local_port, to)
     except Busy as busy:
         raise ports.taken(record.local_port, record.host, record.name) from busy
+    if not to.server.token:  # it may be another one than the last time
+        with suppress(NoAnswer):
+            refuse_open(link, forward, allowed=record.open_allowed)
+    return forward
 
 
 def _bring_ports_back(link: Link, record: SessionRecord, place: Place) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.jupyter.address import address
-from jlremote.jupyter.api import AccessRefused, JupyterApi
+from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
 from jlremote.jupyter.locate import ContainerGone, JupyterDead
 from jlremote.link.client import Link
 from jlremote.link.dial import NoLink
@@ -20,6 +20,7 @@ from jlremote.questions import Question
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow import further_ports, mount_listing
+from jlremote.workflow.answering import of_access
 from jlremote.workflow.context import Context
 from jlremote.workflow.gpus import fault
 from jlremote.workflow.links import bring_back, link_of
@@ -68,7 +69,10 @@ def report(selector: str | None, context: Context) -> SessionReport:
         return with_mounts([plain(record, "stopped")], context)[0]
     [found] = with_mounts(_reports_of([record], context, connected), context)
     lost = fault(link_of(record, context), record) if found.state == State.UP else None
-    return replace(found, detail=f"but {lost.why}; {lost.mend}") if lost else found
+    if lost is None:
+        return found
+    also = (f"but {lost.why}; {lost.mend}", found.detail)
+    return replace(found, detail="; ".join(filter(None, also)))
 
 
 def _say_who_asks(listed: Sequence[SessionReport], context: Context) -> None:
@@ -134,10 +138,19 @@ def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> Session
     try:
         kernels = JupyterApi(forward.local_port, forward.endpoint.server, ANSWER_SECONDS).kernels()
     except AccessRefused:
-        return up
+        return with_access(up, Access.PASSWORD)
     except JlrError as silent:
         return _explained(link, record, silent)
-    return replace(up, kernels=tuple(Kernel(k.notebook, k.state, k.last_activity) for k in kernels))
+    access = Access.TOKEN if forward.endpoint.server.token else Access.OPEN
+    told_by_it = tuple(Kernel(k.notebook, k.state, k.last_activity) for k in kernels)
+    return with_access(replace(up, kernels=told_by_it), access)
+
+
+def with_access(report: SessionReport, access: str | None) -> SessionReport:
+    """Return the report of a session with what its server asks for, if it is up."""
+    if access is None or report.state != State.UP:
+        return report
+    return replace(report, access=str(access), detail=of_access(access, report.host))
 
 
 def told(record: SessionRecord, forward: ForwardStatus) -> SessionReport:

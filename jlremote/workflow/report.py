@@ -94,6 +94,8 @@ class SessionReport:
         state: `up`, `reconnecting`, `needs-auth`, `down`, `jupyter-dead`, `container-gone`, ….
         since: since when it is in that state, ISO 8601 in UTC; `None` where nobody can tell.
         detail: one sentence that says why, where the state is not `up`.
+        access: what Jupyter asks for: `token`, `password` or `open` (nothing, so that whoever
+            reaches its port has it); `None` when nobody could be asked.
         url: the address to open, with the token where one is known.
         local_port: TCP port on 127.0.0.1.
         image: the container's image as the engine names it.
@@ -118,6 +120,7 @@ class SessionReport:
     kernels: tuple[Kernel, ...] | None = None
     mounts: tuple[MountReport, ...] = ()
     ports: tuple[PortReport, ...] = ()
+    access: str | None = None
     started_here: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -125,7 +128,7 @@ class SessionReport:
         fields = ("name", "host", "container", "runtime", "state", "since", "detail", "url")
         kernels = None if self.kernels is None else [vars(kernel) for kernel in self.kernels]
         facts = {field: getattr(self, field) for field in (*fields, "local_port")}
-        asked = {"image": self.image, "gpus": self.gpus, "kernels": kernels}
+        asked = {"image": self.image, "gpus": self.gpus, "kernels": kernels, "access": self.access}
         mounts = [mount.to_json() for mount in self.mounts]
         ports = [port.to_json() for port in self.ports]
         return facts | asked | {"mounts": mounts, "ports": ports}

@@ -25,6 +25,7 @@ class StartRequest:
         ports: further TCP ports of the container to forward.
         python: with runtime `none`: a Python executable or a virtual environment's folder.
         conda_env: with runtime `none`: a conda environment's name or folder.
+        allow_open: whether a server may be forwarded that lets everybody in.
     """
 
     host: str
@@ -38,6 +39,7 @@ class StartRequest:
     ports: tuple[int, ...] = ()
     python: str | None = None
     conda_env: str | None = None
+    allow_open: bool = False
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from jlremote.runtimes.contract import Container
 from jlremote.storage import sessions
 from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow import further_ports, gpu_taking, launching, placing, ports
-from jlremote.workflow.answering import wait_for_answer
+from jlremote.workflow.answering import of_access, refuse_open, wait_for_answer
 from jlremote.workflow.beginning import session_of
 from jlremote.workflow.context import Context
 from jlremote.workflow.gpu_taking import Taken
@@ -53,6 +53,7 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         forward = _forward(this, to)
         with context.progress.step("Wait for JupyterLab's answer"):
             wait_for_answer(host, forward)
+            access = refuse_open(host, forward, allowed=_open_allowed(this))
         record = _record(this, container, forward)
         record, further = _further_ports(this, record, PortEndpoint(to.place, 0, server.python))
         sessions.save(record)
@@ -69,6 +70,8 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         image=container.image,
         gpus=container.gpus,
         ports=further,
+        access=access,
+        detail=of_access(access, request.host),
         started_here=launched,
     )
 
@@ -103,6 +106,11 @@ def _gpus_without_container(this: Undertaking, found: Survey) -> Taken:
     gpus = known.gpus if known else None
     gpu_taking.explain_unchanged(this, gpus)
     return Taken(shown=gpus)
+
+
+def _open_allowed(this: Undertaking) -> bool:
+    known = sessions.find(this.request.host, this.name)
+    return this.request.allow_open or (known is not None and known.open_allowed)
 
 
 def _runs(found: Survey) -> bool:
@@ -158,4 +166,5 @@ def _record(this: Undertaking, container: Container, forward: ForwardStatus) -> 
         image=container.image,
         gpus=container.gpus,
         ports=known.ports if known else (),
+        open_allowed=_open_allowed(this),
     )

@@ -38,7 +38,7 @@ def watch(selector: str | None, context: Context) -> Iterator[SessionReport]:
     record = sessions.choose(selector)
     first = listing.report(f"{record.host}/{record.name}", context)
     yield first
-    seen = _Seen(link_of(record, context), record, first.kernels)
+    seen = _Seen(link_of(record, context), record, first)
     while True:
         time.sleep(PAUSE_SECONDS)
         yield listing.with_mounts([seen.now()], context)[0]
@@ -47,12 +47,11 @@ def watch(selector: str | None, context: Context) -> Iterator[SessionReport]:
 class _Seen:
     """What can be seen of a session without waiting."""
 
-    def __init__(
-        self, link: Link, record: SessionRecord, kernels: tuple[Kernel, ...] | None
-    ) -> None:
+    def __init__(self, link: Link, record: SessionRecord, first: SessionReport) -> None:
         self._link = link
         self._record = record
-        self._kernels = kernels
+        self._kernels = first.kernels
+        self._access = first.access
         self._asked_at = 0.0
         self._asking = False
         self._gone_since: str | None = None
@@ -72,7 +71,7 @@ class _Seen:
         forward = status.forward(record.name)
         if forward is None:
             return self._without_link(record)
-        told = listing.told(record, forward)
+        told = listing.with_access(listing.told(record, forward), self._access)
         ports = further_ports.reports(record, status.ports_of(record.name))
         return replace(told, ports=ports, kernels=self._latest_kernels(forward))
 

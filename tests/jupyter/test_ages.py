@@ -17,7 +17,7 @@ from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
-from tests.sessions.parts import Session, failed, started
+from tests.sessions.parts import Session, failed, start, started
 
 DEBIAN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -141,3 +141,37 @@ def test_what_somebody_runs_is_found_and_left_running(
     tells_kernels(session)
     assert "left Jupyter running" in laptop.jlr("stop", session.name).stdout
     assert here.running
+
+
+@pytest.mark.parametrize("name", ["Notebook 6", "JupyterLab 4"])
+def test_a_server_that_is_open_to_all_is_forwarded_only_when_that_is_allowed(
+    laptop: Laptop, factory: ContainerFactory, name: str
+) -> None:
+    age = AGES[name]
+    here = factory("lab/ages", *age.command(f"--{age.family}.token="), options=age.options)
+    wait_until(lambda: answers(here), "the start of the container's own server", timeout=90)
+    words = ("open to all on `lab`", "neither token nor password", "--allow-unauthenticated")
+    failed(start(laptop, "lab", here.name), 1, *words)
+    assert here.name not in laptop.jlr("list", "--json").stdout
+    session = started(laptop, here, "--allow-unauthenticated")
+    assert session.report["access"] == "open"
+    assert page_of(laptop.jlr("url", here.name).stdout) == age.found
+    told = json.loads(laptop.jlr("status", here.name, "--json").stdout)
+    assert (told["state"], told["access"], told["kernels"]) == ("up", "open", [])
+    assert "but open to all on `lab`" in laptop.jlr("list").stdout
+
+
+def test_an_old_server_with_a_password_leaves_it_to_the_person(
+    laptop: Laptop, factory: ContainerFactory
+) -> None:
+    age = AGES["JupyterLab 2"]
+    password = ("--NotebookApp.password=sha1:c0ffee:0123456789abcdef", "--NotebookApp.token=")
+    here = factory("lab/ages", *age.command(*password), options=age.options)
+    wait_until(lambda: answers(here), "the start of the container's own server", timeout=90)
+    session = started(laptop, here)
+    assert session.report["access"] == "password"
+    assert page_of(session.url) == "login"
+    told = json.loads(laptop.jlr("status", session.name, "--json").stdout)
+    assert (told["state"], told["access"], told["kernels"]) == ("up", "password", None)
+    assert "its password" in laptop.jlr("status", session.name).stdout
+    failed(laptop.jlr("stop", session.name, "--container"), 7, "password", "--force")
