@@ -89,6 +89,8 @@ class Connection(Protocol):
     def probe(self, timeout: float) -> float:
         """Return the seconds that a `keepalive@openssh.com` request took to be answered.
 
+        Whatever else comes from the host late in that time counts as well.
+
         Raises:
             LinkLost: no answer within `timeout` seconds.
         """

@@ -94,6 +94,11 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         self._exchanging = True
         self._exchange_asked = False
 
+    @property
+    def packets_read(self) -> int:
+        """How many packets were read, modulo 2**32; begins anew with new keys."""
+        return self._number_in()
+
     # What paramiko's transport calls.
 
     def close(self) -> None:
