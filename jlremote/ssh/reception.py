@@ -20,6 +20,9 @@ from jlremote.ssh.waiting_page import is_page_load, waiting_page
 _REQUEST_LIMIT = 64 * 1024
 _TICK = 0.25
 
+# How long somebody who is turned away may take to say what was wanted: browsers connect first.
+_SILENCE = 1.0
+
 # How long the gateway is waited for in one go; stopping a forward takes that long at most.
 _TURN = 1.0
 _DEAD_CONNECTION_PAUSE = 0.05
@@ -64,6 +67,7 @@ class Reception:
         self._patience = patience
         self._splices: set[Splice] = set()
         self._arrivals: dict[Splice, float] = {}
+        self._silent: dict[Splice, float] = {}
         self._queue: list[Splice] = []
         self._total = 0
         self._last_failure: str | None = None
@@ -115,6 +119,7 @@ class Reception:
         """See `Opening`."""
         self._splices.discard(splice)
         self._arrivals.pop(splice, None)
+        self._silent.pop(splice, None)
 
     def _route(self, splice: Splice) -> None:
         try:
@@ -177,6 +182,7 @@ class Reception:
             if splice not in self._arrivals:
                 continue
             if final is None:
+                self._silent.pop(splice, None)
                 self._route(splice)
             else:
                 self._turn_away(splice)
@@ -188,27 +194,38 @@ class Reception:
 
     def _tick(self) -> None:
         now = time.monotonic()
+        for splice in list(self._silent):
+            self._turn_away(splice)
         for splice, arrival in list(self._arrivals.items()):
             if now - arrival < self._patience.page_load:
                 break  # those behind it came later
-            if now - arrival >= self._patience.connection or _is_page_load(splice.socket):
+            said = _said(splice.socket) or b""
+            if now - arrival >= self._patience.connection or is_page_load(said):
                 self._turn_away(splice)
         self._ticking = bool(self._arrivals)
         if self._ticking:
             self._loop.call_later(_TICK, self._tick)
 
     def _turn_away(self, splice: Splice) -> None:
+        """Close a connection; a browser gets a page first, also one that has yet to ask for it."""
         self._last_failure = self._obstacle.message
-        if _is_page_load(splice.socket):
+        now = time.monotonic()
+        said = _said(splice.socket)
+        if said is None and now < self._silent.setdefault(splice, now + _SILENCE):
+            return  # looked at again with every tick
+        if is_page_load(said or b""):
             _answer(splice.socket, waiting_page(self._obstacle))
         splice.close()
 
 
-def _is_page_load(sock: socket.socket) -> bool:
+def _said(sock: socket.socket) -> bytes | None:
+    """Return what has come so far: `None` for nothing yet, nothing (`b""`) at the end."""
     try:
-        return is_page_load(sock.recv(_REQUEST_LIMIT, socket.MSG_PEEK))
+        return sock.recv(_REQUEST_LIMIT, socket.MSG_PEEK)
+    except BlockingIOError:
+        return None
     except OSError:
-        return False
+        return b""
 
 
 def _answer(sock: socket.socket, answer: bytes) -> None:

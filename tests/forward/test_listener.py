@@ -97,12 +97,22 @@ def test_a_page_load_gets_a_page_that_reloads_itself(forward: TunnelForward) -> 
     assert 'http-equiv="refresh"' in answer
 
 
+def test_a_browser_that_asks_a_moment_after_it_connected_gets_the_page_too(
+    gateway: SwitchedGateway, forward: TunnelForward
+) -> None:
+    gateway.final = NeedsAuthentication("`lab` wants a password")
+    with connect(forward.local_port) as sock:
+        until(lambda: forward.traffic().last_failure is not None, "the host's last word")
+        sock.sendall(PAGE_LOAD)
+        assert b"`lab` wants a password" in read_all(sock)
+
+
 def test_nobody_waits_when_nobody_tries_any_more(
     gateway: SwitchedGateway, forward: TunnelForward
 ) -> None:
     gateway.final = NeedsAuthentication("`lab` wants a password")
     with connect(forward.local_port) as sock:
-        sock.settimeout(1.5)
+        sock.settimeout(5)
         assert sock.recv(1) == b""
     assert forward.traffic().last_failure == "`lab` wants a password"
 
