@@ -15,11 +15,8 @@ from jlremote.errors import Busy, LinkLost
 from jlremote.ssh import pseudo_terminal
 from jlremote.ssh.contract import Given, Output, Stream, Terminal
 from jlremote.ssh.feeding import Feeding
+from jlremote.ssh.session_slots import SessionSlots
 
-# sshd's MaxSessions is 10; two stay free for whatever else the connection needs.
-SESSIONS = 8
-# Of those, what may last for hours: terminals, logs that are followed. The rest wait for no person.
-LASTING = 6
 _COMMAND = "exec /bin/sh -s"
 _PIECE = 1 << 20
 _OPEN_SECONDS = 60.0
@@ -34,10 +31,9 @@ _QUIET_SECONDS = 1.0
 class Commands:
     """Runs scripts over one connection, at most eight at once."""
 
-    def __init__(self, transport: Any, *, sessions: int = SESSIONS) -> None:
+    def __init__(self, transport: Any) -> None:
         self._transport = transport
-        self._slots = threading.BoundedSemaphore(sessions)
-        self._lasting = threading.BoundedSemaphore(LASTING)
+        self._slots = SessionSlots.of(transport)
 
     def execute(
         self,
@@ -64,9 +60,10 @@ class Commands:
 
     @contextlib.contextmanager
     def _turn(self, patience: _Patience, *, lasting: bool) -> Iterator[None]:
-        if lasting and not self._lasting.acquire(blocking=False):
+        if lasting and not self._slots.may_last():
             raise Busy(
-                f"{LASTING} terminals, logs and the like are open over this connection already",
+                f"{self._slots.lasting()} terminals, logs, mounts and the like are open over this"
+                " connection already",
                 hint="close one of them, and try again",
             )
         try:
@@ -74,13 +71,13 @@ class Commands:
             try:
                 yield
             finally:
-                self._slots.release()
+                self._slots.give_back()
         finally:
             if lasting:
-                self._lasting.release()
+                self._slots.lasted()
 
     def _take_slot(self, patience: _Patience) -> None:
-        while not self._slots.acquire(timeout=patience.slice()):
+        while not self._slots.take(patience.slice()):
             patience.check()
             if not self._transport.is_active():
                 raise LinkLost("the connection is gone")

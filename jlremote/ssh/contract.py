@@ -61,10 +61,10 @@ class Connection(Protocol):
         """Feed `script` to `exec /bin/sh -s` and return its exit status.
 
         `output` gets each stream's bytes as they come, from one thread. Both streams are drained
-        all the time. At most eight session channels are open at once (sshd's `MaxSessions` is 10);
-        a further call waits its turn. One without a time limit is refused while six of those run,
-        or they might keep all others waiting. A signal's death counts as 128 + its number, as in a
-        shell.
+        all the time. At most eight commands run at once, fewer beside relays and mounts (sshd's
+        `MaxSessions` is 10); a further call waits its turn. One without a time limit is refused
+        while six of those run, or eight with relays and mounts, or they might keep all others
+        waiting. A signal's death counts as 128 + its number, as in a shell.
 
         Args:
             script: what the remote shell reads on its stdin, whole; then comes what is `given`,

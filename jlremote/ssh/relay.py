@@ -17,8 +17,8 @@ from jlremote.host.target import Target
 from jlremote.ssh.loop import Loop
 from jlremote.ssh.relay_program import CLOSE, CREDIT, DATA, END, HEAD, OPEN, OPENED, REFUSED
 from jlremote.ssh.relay_stream import RelayStream
+from jlremote.ssh.session_channel import SessionChannel
 from jlremote.ssh.splice import Splice
-from jlremote.ssh.tunnel_channel import TunnelChannel
 
 _SHELL = b"exec /bin/sh -s"
 _COMPLAINT_LIMIT = 2000
@@ -64,8 +64,8 @@ class Relay:
         self._input = bytearray()
         self._body: RelayStream | None = None
         self._body_left = 0
-        self._channel = TunnelChannel(transport, self, self.call, self._complained)
-        self._channel.ask(b"session")
+        self._channel = SessionChannel(transport, self, self.call, self._complained)
+        self._channel.ask_session()
 
     def leads_to(self, transport: Any, target: Target) -> bool:
         """Return whether it may serve another connection, on this transport to this target."""
@@ -128,7 +128,7 @@ class Relay:
     def refused(self, reason: str) -> None:
         """See `Receiver`."""
         self.over = True
-        self._complaint += f"the host opens no session: {reason}".encode()
+        self._complaint += reason.encode()
         self.call(self._stop)
 
     def received(self, data: memoryview) -> int:

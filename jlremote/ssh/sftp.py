@@ -16,8 +16,8 @@ from paramiko import common
 
 from jlremote.ssh.contract import Connection
 from jlremote.ssh.loop import Loop
+from jlremote.ssh.session_channel import SessionChannel
 from jlremote.ssh.splice import Splice
-from jlremote.ssh.tunnel_channel import TunnelChannel
 
 _STOP_SECONDS = 5.0
 
@@ -68,7 +68,7 @@ class SftpStream:
         self._splice = Splice(local, loop, _Fate(ended))
         self._channel = _Subsystem(connection.transport, self, loop.call)
         self._splice.join(self._channel)
-        loop.call(lambda: self._channel.ask(b"session"))
+        loop.call(lambda: self._channel.ask_session())
 
     def abort(self) -> None:
         """Close it, so that whatever sshfs waits for fails now; from any thread."""
@@ -111,7 +111,7 @@ class SftpStream:
         self.heard = time.monotonic()
 
 
-class _Subsystem(TunnelChannel):
+class _Subsystem(SessionChannel):
     """A session channel that runs the SFTP server, whatever program that is on the host."""
 
     _receiver: SftpStream

@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 from jlremote.errors import Busy, LinkLost
-from jlremote.ssh.commands import LASTING
 from jlremote.ssh.connection import SSHConnection
 from jlremote.ssh.contract import Stream
+from jlremote.ssh.session_slots import LASTING
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
@@ -213,7 +213,7 @@ def test_what_may_last_for_hours_leaves_room_for_everything_else(
         thread.start()
     for _ in threads:
         assert begun.acquire(timeout=20)
-    with pytest.raises(Busy, match="6 terminals, logs and the like"):
+    with pytest.raises(Busy, match="6 terminals, logs, mounts and the like"):
         run(connection, "true", timeout=None)
     assert run(connection, "exit 4")[0] == 4
     over.set()

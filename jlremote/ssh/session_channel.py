@@ -1,0 +1,45 @@
+"""A session channel that stays: a relay's, or a mount's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from jlremote.ssh.session_slots import SessionSlots
+from jlremote.ssh.tunnel_channel import Receiver, TunnelChannel
+
+
+class SessionChannel(TunnelChannel):
+    """A channel that counts among the sessions of its connection; see `TunnelChannel`."""
+
+    def __init__(
+        self,
+        transport: Any,
+        receiver: Receiver,
+        call: Callable[[Callable[[], None]], None],
+        complained: Callable[[bytes], None] = lambda _: None,
+    ) -> None:
+        super().__init__(transport, receiver, call, complained)
+        self._slots = SessionSlots.of(transport)
+
+    def ask_session(self) -> None:
+        """Ask for the session as soon as one is free; `refused` if too many stay already."""
+        if not self._slots.keep(self):
+            super().refuse(
+                f"{self._slots.lasting()} terminals, mounts, forwards into containers and the like"
+                " are open over this connection already"
+            )
+
+    def granted(self) -> None:
+        """See `Keeper`."""
+        self._call(lambda: self.ask(b"session"))
+
+    def refuse(self, reason: str) -> None:
+        """Take the far end's no; sshd's own words for one too many are "open failed"."""
+        super().refuse(
+            f"no further session on this connection ({reason}); the host's `MaxSessions` may be low"
+        )
+
+    def _release(self) -> None:
+        super()._release()
+        self._slots.leave(self)
