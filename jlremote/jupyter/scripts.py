@@ -179,6 +179,18 @@ echo "$?" >"$directory/exit"
 """
 
 
+def launch_once(name: str, launch_id: str, launching: str, *, engine: bool) -> str:
+    """Return the script that runs `launching` unless it has done so before.
+
+    For a new container's own command, which the engine runs again at each later start; by then
+    Jupyter is launched, or left alone, by whoever starts the container.
+    """
+    return session_directory(name, engine=engine) + (
+        f"once=$directory/once-{shlex.quote(launch_id)}\n"
+        f'[ -e "$once" ] || (\numask 077; mkdir -p "$directory" && : >"$once"\n{launching})\n'
+    )
+
+
 def wait_and_probe(name: str, launch_id: str, *, engine: bool) -> str:
     """Return the script that waits until the server has written its file or ended, then probes.
 

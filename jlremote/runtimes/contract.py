@@ -70,12 +70,14 @@ class ContainerSpec:
         image: the image as the engine takes it.
         options: what a person asked for.
         gpus: as the engine's `--gpus` takes them.
+        script: what it runs; then it waits.
     """
 
     name: str
     image: str
     options: ContainerOptions = NO_OPTIONS
     gpus: str | None = None
+    script: str = ""
 
 
 @dataclass(frozen=True)

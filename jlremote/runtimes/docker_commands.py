@@ -18,11 +18,11 @@ NO_LABELS: Mapping[str, str] = MappingProxyType({})
 def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] = NO_LABELS) -> Argv:
     """Return the command that creates (and does not start) a container.
 
-    The entrypoint is replaced by one that only waits: whatever the image would do by itself,
-    the container stays, and Jupyter is started in it afterwards. `--init` reaps what the shells
-    of later `exec`s leave behind. What a person adds comes last: if it is no option after all, the
-    container has its name and its labels nevertheless, and is found again. Never pulls: a pull may
-    take minutes and is a step of its own.
+    The entrypoint is replaced by one that runs the script and then only waits: whatever the image
+    would do by itself, the container stays, and later scripts are run in it with `exec`. `--init`
+    reaps what their shells leave behind. What a person adds comes last: if it is no option after
+    all, the container has its name and its labels nevertheless, and is found again. Never pulls: a
+    pull may take minutes and is a step of its own.
     """
     told = {SESSION_LABEL: spec.name, CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
     return (
@@ -30,9 +30,9 @@ def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] =
         *(f"--label={name}={value}" for name, value in told.items()),
         *_flags(spec.options),
         *_flag("gpus", _gpus(spec.gpus)),
-        "--entrypoint=sleep",
+        "--entrypoint=sh",
         *spec.options.engine_arguments,
-        *("--", spec.image, "infinity"),
+        *("--", spec.image, "-c", f"{spec.script}exec sleep infinity"),
     )
 
 

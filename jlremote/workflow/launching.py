@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from contextlib import suppress
 
 from jlremote.errors import JlrError, NotFound
@@ -17,6 +16,7 @@ from jlremote.text import printable
 from jlremote.workflow.requests import StartRequest
 from jlremote.workflow.undertaking import Undertaking
 
+BY_HAND = "by-hand"  # the id of a launch that is only shown
 LOG_LINES = 10
 COMMAND_NOT_FOUND = 127
 # What Python and the `jupyter` command say; the latter also comes with a kernel alone.
@@ -56,17 +56,27 @@ def script(
     )
 
 
+def first_script(request: StartRequest, runtime: Runtime, name: str, launch_id: str) -> str:
+    """Return what a new container runs: JupyterLab, the first time.
+
+    That is an `exec` less to wait for, a tenth of a second. The container's own process is a shell
+    that goes on waiting when Jupyter ends.
+    """
+    launch = script(request, runtime, name, launch_id)
+    return scripts.launch_once(name, launch_id, launch, engine=runtime.engine is not None)
+
+
 def _launch(start: Undertaking, found: Survey) -> Server:
     """Launch the server and wait, on the host, until it has said where it listens."""
-    runtime, name, launch_id = start.runtime, start.name, secrets.token_hex(4)
-    launch = script(start.request, runtime, name, launch_id, start.environment)
+    runtime, name, launch_id = start.runtime, start.name, start.launch_id
     waiting = scripts.wait_and_probe(name, launch_id, engine=runtime.engine is not None)
-    start.undo.callback(_abandon, start)
-    launched = run_script(
-        start.host,
-        runtime.launched(name, launch, waiting),
-        timeout=scripts.WAIT_SECONDS + 30.0,
-    )
+    if found.container is None:  # a new one has launched it by itself, and is removed with it
+        doing = runtime.inside(name, waiting)
+    else:
+        launch = script(start.request, runtime, name, launch_id, start.environment)
+        doing = runtime.launched(name, launch, waiting)
+        start.undo.callback(_abandon, start)
+    launched = run_script(start.host, doing, timeout=scripts.WAIT_SECONDS + 30.0)
     if launched.status == scripts.NO_FOLDER:
         raise _no_folder(start, launched)
     if launched.status == scripts.NOT_LAUNCHED:

@@ -16,7 +16,7 @@ from jlremote.runtimes.container_options import FIELDS
 from jlremote.runtimes.contract import START_LABEL, Container, ContainerSpec, Runtime
 from jlremote.runtimes.engine import Engine
 from jlremote.text import printable
-from jlremote.workflow import gpu_taking, registry
+from jlremote.workflow import gpu_taking, launching, registry
 from jlremote.workflow.gpu_taking import Taken
 from jlremote.workflow.requests import StartRequest
 from jlremote.workflow.undertaking import Undertaking
@@ -66,17 +66,19 @@ def plan(
     begin = [command_line(docker.start_argv(engine, name))]
     if found.container is not None:
         return begin
-    spec = _spec(request, name, request.image or "IMAGE", gpus)
+    launch = launching.first_script(request, runtime, name, launching.BY_HAND)
+    spec = _spec(request, name, request.image or "IMAGE", gpus, launch)
     return [command_line(docker.create_argv(engine, spec, gpus.labels)), *begin]
 
 
-def _spec(request: StartRequest, name: str, image: str, gpus: Taken) -> ContainerSpec:
+def _spec(request: StartRequest, name: str, image: str, gpus: Taken, launch: str) -> ContainerSpec:
     environment = (*gpus.in_container, *request.options.environment)
     return ContainerSpec(
         name=name,
         image=image,
         options=replace(request.options, environment=environment),
         gpus=gpus.engine,
+        script=launch,
     )
 
 
@@ -98,11 +100,13 @@ def _create(start: Undertaking) -> Container:
 def _created(start: Undertaking, image: str) -> Container | None:
     """Create and start a container in one round trip; `None` if the image is not on the host.
 
-    What was created and cannot start (no such GPU, a port taken) is removed again at once. Its
-    GPUs are leased, at first for the start and then for as long as it runs.
+    It launches JupyterLab by itself. What was created and cannot start (no such GPU, a port taken)
+    is removed again at once. Its GPUs are leased, at first for the start and then for as long as it
+    runs.
     """
     engine, gpus = start.engine, gpu_taking.take(start)
-    spec = _spec(start.request, start.name, image, gpus)
+    launch = launching.first_script(start.request, start.runtime, start.name, start.launch_id)
+    spec = _spec(start.request, start.name, image, gpus, launch)
     # Known before there is an answer: the person may press Ctrl-C in between.
     mark = secrets.token_hex(8)
     start.undo.callback(_remove, start, mark)

@@ -84,9 +84,9 @@ def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
     new = found.container is None or not (runtime.engine or _runs(found))
     gpus = gpu_taking.planned(request, host, engine=runtime.engine is not None) if new else Taken()
     commands = placing.plan(request, runtime, name, found, gpus)
-    if not _runs(found):
+    if found.container is not None and not _runs(found):
         environment = "" if runtime.engine else gpu_taking.exports(gpus)
-        launch = launching.script(request, runtime, name, "by-hand", environment)
+        launch = launching.script(request, runtime, name, launching.BY_HAND, environment)
         commands.append(runtime.detached(name, launch))
     return tuple(commands)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jlremote.link.client import Link
 from jlremote.runtimes.contract import Runtime
@@ -24,6 +25,7 @@ class Undertaking:
         context: the laptop's side.
         undo: what to take back if a later step fails, in reverse order.
         environment: shell text that a server is launched after; without an engine only.
+        launch_id: what tells the traces of a server that this start launches.
     """
 
     host: Link
@@ -33,6 +35,7 @@ class Undertaking:
     context: Context
     undo: ExitStack
     environment: str = ""
+    launch_id: str = field(default_factory=lambda: secrets.token_hex(4))
 
     @property
     def engine(self) -> Engine:

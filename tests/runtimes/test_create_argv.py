@@ -35,14 +35,14 @@ def test_every_option_becomes_a_flag() -> None:
         *("--env=A=1", "--workdir=/data", "--user=1000:1000", "--shm-size=1g"),
         *("--ulimit=memlock=-1", "--ulimit=stack=67108864", "--ipc=private", "--network=lab"),
         *("--log-driver=json-file", "--log-opt=max-size=50m", "--log-opt=max-file=3"),
-        *("--entrypoint=sleep", "--cap-add", "SYS_PTRACE"),
+        *("--entrypoint=sh", "--cap-add", "SYS_PTRACE"),
     )
 
 
 def test_nothing_asked_is_an_init_and_a_bounded_log() -> None:
     assert flags(ContainerOptions())[3:] == (
         *("--name=cont1", "--init", "--log-driver=json-file", "--log-opt=max-size=50m"),
-        "--entrypoint=sleep",
+        "--entrypoint=sh",
     )
 
 

@@ -47,6 +47,13 @@ def test_a_container_is_created_as_it_was_asked_for(
     labels = json.loads(Container(engine, name).inspect("{{json .Config.Labels}}"))
     assert labels["org.jlremote.session"] == name
     assert labels["org.jlremote.created-by"].startswith("jlr/")
+    # Its own command launches Jupyter the first time only.
+    engine.docker("restart", "--time", "1", name)
+    wait_until(
+        lambda: "sleep" in engine.docker("top", name, "-o", "pid,comm"), "a container that waits"
+    )
+    assert "jupyter" not in engine.docker("top", name, "-o", "pid,comm")
+    started(laptop, name)
 
 
 def test_neither_container_nor_image_names_what_the_host_has(
