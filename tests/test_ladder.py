@@ -15,7 +15,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 
-LEAVES = {"errors", "questions", "text", "root"}
+LEAVES = {"durations", "errors", "questions", "text", "root"}
 MIDDLE = {"gpus", "jupyter", "mounts", "ports", "runtimes", "storage"}
 # What each room may import, besides itself and the leaves.
 LADDER = {

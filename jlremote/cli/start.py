@@ -12,6 +12,7 @@ from jlremote.cli.browse import browse, browser_options
 from jlremote.cli.creation import creation_options, settled
 from jlremote.cli.invocation import Invocation, command
 from jlremote.cli.terminal import answer, answer_json
+from jlremote.durations import seconds_of
 from jlremote.errors import Usage
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         "jlr start dgx cont1 --image torch --profile nvidia --ipc host --rm",
         "jlr start dgx cont1 --notebook work/train.ipynb --browser firefox",
         "jlr start dgx cont1 --forward 6006                   # TensorBoard's port, too",
+        "jlr start dgx cont1 --idle-stop 2h                   # give up what nobody uses",
         "jlr start dgx --runtime none --python ~/venv",
         "jlr start dgx cont1 --no-browser --json | jq -r .url",
         "jlr start dgx cont1 --image torch --dry-run",
@@ -61,6 +63,13 @@ if TYPE_CHECKING:
     "--python", metavar="PATH", help="With --runtime none: a Python, or a virtual environment."
 )
 @click.option("--conda-env", metavar="NAME", help="With --runtime none: a conda environment.")
+@click.option(
+    "--idle-stop",
+    metavar="TIME",
+    help="End what nobody uses, after `30m` or `2h`: each kernel that ran nothing for so long, "
+    "even under an open page, and then Jupyter. Busy kernels and terminals go on; the container "
+    "stays. Default: off.",
+)
 @click.option(
     "--allow-unauthenticated",
     "allow_open",
@@ -107,8 +116,7 @@ def start(
         answer(report.url or "")
         for port in report.ports:
             answer(port.url)
-    if report.detail:
-        context.progress.note(report.detail)
+    _explain(report, context)
     browser = "none" if no_browser else chosen.get("browser")
     browse(report.url or "", context, browser=browser, asked=options["browser"] is not None)
 
@@ -123,6 +131,7 @@ _FIELDS = {
     "python": "python",
     "conda-env": "conda_env",
     "port": "local_port",
+    "idle-stop": "idle_stop",
 }
 
 
@@ -131,6 +140,8 @@ def _request(host: str, settled: dict[str, Any], ports: tuple[int, ...]) -> Star
 
     if "python" in settled and "conda-env" in settled:
         raise Usage("`--python` and `--conda-env` exclude each other", hint="give one of the two")
+    if "idle-stop" in settled:
+        settled["idle-stop"] = seconds_of(settled["idle-stop"], "`--idle-stop`")
     fields = {_FIELDS[name]: value for name, value in settled.items() if name in _FIELDS}
     return StartRequest(host=host, ports=ports, options=container_options(settled), **fields)
 
@@ -149,6 +160,16 @@ def _start(request: StartRequest, notebook: str | None, context: Context) -> Ses
     from jlremote.workflow.open import address
 
     return replace(report, url=address(f"{report.host}/{report.name}", notebook, context))
+
+
+def _explain(report: SessionReport, context: Context) -> None:
+    """Say what holds for a session beyond its URL."""
+    from jlremote.cli.tables import idle_stop_in_words
+
+    if report.detail:
+        context.progress.note(report.detail)
+    if report.started_here and (rule := idle_stop_in_words(report.idle_stop)):
+        context.progress.note(f"idle stop: {rule}")
 
 
 def _show_plan(request: StartRequest, context: Context, *, as_json: bool) -> None:

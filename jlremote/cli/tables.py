@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.cells import cell_len, set_cell_size
 
+from jlremote import durations
 from jlremote.cli.terminal import answer, watched
 from jlremote.text import one_line
 
@@ -25,6 +26,8 @@ _STATE_STYLES = {
     "connecting": "yellow",
     "reconnecting": "yellow",
     "needs-auth": "yellow",
+    "stopped": "yellow",
+    "idle-stopped": "yellow",
     # of a further port: nothing listens there yet
     "closed": "yellow",
     # of GPUs; red are those that are held without need
@@ -88,12 +91,24 @@ def session_lines(report: SessionReport) -> list[str]:
         "image": report.image,
         "gpus": report.gpus,
         "kernels": kernels_in_short(report.kernels),
+        "idle stop": idle_stop_in_words(report.idle_stop),
     }
     return [
         f"{name + ':':<11}{value if name == 'state' else one_line(value)}"
         for name, value in facts.items()
         if value
     ]
+
+
+def idle_stop_in_words(seconds: int | None) -> str | None:
+    """Return what an idle stop does; nothing if there is none."""
+    if not seconds:
+        return None
+    return (
+        f"a kernel that runs nothing for {durations.in_words(seconds)} is ended, even under an "
+        "open page; then Jupyter, once no kernel, terminal or page is left. "
+        "Busy kernels go on, and the container stays"
+    )
 
 
 def session_row(report: SessionReport) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ from __future__ import annotations
 import json
 import textwrap
 
+LOOK_SECONDS = 60  # as often as Jupyter looks whether its server is idle
+
 _SERVER = """\
 import secrets
 import jupyter_server
@@ -32,13 +34,14 @@ if JupyterApp.instance().name == "jupyter-notebook":
 """
 
 
-def files(base_url: str) -> dict[str, str]:
+def files(base_url: str, idle_stop: int = 0) -> dict[str, str]:
     """Return what the configuration files hold, by name.
 
     Args:
         base_url: path below which the server serves, with both slashes.
+        idle_stop: seconds without work after which kernels and then the server end, 0 for never.
     """
-    common = "".join(f"{line}\n" for line in _common(base_url))
+    common = "".join(f"{line}\n" for line in (*_common(base_url), *_idle_stop(idle_stop)))
     return {
         "jupyter_server_config.py": _SERVER + common,
         "jupyter_notebook_config.py": _NOTEBOOK + textwrap.indent(common, "    "),
@@ -51,4 +54,21 @@ def _common(base_url: str) -> tuple[str, ...]:
         f"application.base_url = {json.dumps(base_url)}",
         # Bound to all addresses, Jupyter would accept any Host header: DNS rebinding.
         "application.allow_remote_access = False",
+    )
+
+
+def _idle_stop(seconds: int) -> tuple[str, ...]:
+    """Return Jupyter's own culling: it knows best what works.
+
+    A page that is open does not keep an idle kernel: it is left open overnight, and the GPU is
+    what others wait for. A busy kernel is never ended, and neither is a terminal.
+    """
+    if not seconds:
+        return ()
+    return (
+        f"settings.MappingKernelManager.cull_idle_timeout = {seconds}",
+        f"settings.MappingKernelManager.cull_interval = {min(seconds, LOOK_SECONDS)}",
+        "settings.MappingKernelManager.cull_connected = True",
+        "settings.MappingKernelManager.cull_busy = False",
+        f"application.shutdown_no_activity_timeout = {seconds}",
     )

@@ -33,12 +33,14 @@ class Findings:
         jupyter: path of a `jupyter-lab`, `jupyter-notebook` or `jupyter` on the PATH, or empty.
         exit_status: how the server that jlr launched last has ended, `None` if it has not.
         servers: servers that run, ours first.
+        ended: why the last one ended, where it was no accident: `stopped` by a person, or `idle`.
     """
 
     directory: str
     jupyter: str
     exit_status: int | None
     servers: tuple[Server, ...]
+    ended: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,13 @@ def read_probe(output: str) -> Findings:
     single = {record[0].strip(): record[1] for record in records if len(record) == 2}
     listeners = tuple(_listeners(single.get("listening", "")))
     directory = single.get("directory", "")
+    idle_stop = single.get("idle-stop", "").strip()
     servers: dict[int, Server] = {}
     for record in records:
         if record[0].strip() == "server":
             # Whoever runs in there can write anything into a file of that name.
             with suppress(ValueError, IndexError, RecursionError):
-                server = _server(record, directory, listeners)
+                server = _server(record, directory, listeners, idle_stop)
                 servers.setdefault(server.pid, server)
     status = single.get("exit", "").strip()
     return Findings(
@@ -67,6 +70,7 @@ def read_probe(output: str) -> Findings:
         single.get("jupyter", "").strip(),
         int(status) if status.isdigit() else None,
         tuple(sorted(servers.values(), key=lambda server: not server.ours)),
+        single.get("ended", "").strip(),
     )
 
 
@@ -78,7 +82,9 @@ def _listeners(table: str) -> Iterable[_Listener]:
             yield _Listener(address, int(port, 16), columns[9])
 
 
-def _server(record: list[str], directory: str, listeners: tuple[_Listener, ...]) -> Server:
+def _server(
+    record: list[str], directory: str, listeners: tuple[_Listener, ...], idle_stop: str
+) -> Server:
     """Return the server of one runtime file if its process really holds its port.
 
     Raises:
@@ -109,6 +115,7 @@ def _server(record: list[str], directory: str, listeners: tuple[_Listener, ...])
         loopback_only=all(listener.address in LOOPBACK for listener in held),
         ours=ours,
         python=executable.rpartition(" -> ")[2].strip(),
+        idle_stop=int(idle_stop) if ours and idle_stop.isdigit() else 0,
         page=_page(path, words.split("\0")),
     )
 

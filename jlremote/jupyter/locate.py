@@ -7,6 +7,7 @@ server, and everything else is asked again.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError
@@ -18,6 +19,10 @@ from jlremote.jupyter.server import Endpoint, Place, Server
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.table import runtime_named
 
+# A server that ends lets go of its port first.
+LOOKS = 5
+LOOK_PAUSE_SECONDS = 0.4
+
 
 class ContainerGone(JlrError):
     """The container of a session does not exist, does not run, or is another one."""
@@ -25,6 +30,14 @@ class ContainerGone(JlrError):
 
 class JupyterDead(JlrError):
     """The container is there, and the session's Jupyter server is not."""
+
+
+class JupyterStopped(JlrError):
+    """Somebody has stopped the session, perhaps from another laptop."""
+
+
+class IdleStopped(JlrError):
+    """The session's Jupyter server has ended by itself, as there was no work for so long."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +84,21 @@ def locate(host: Host, known: Endpoint) -> Endpoint:
     Raises:
         ContainerGone: the container is missing, stopped, restarted or replaced.
         JupyterDead: the server is not there any more.
+        JupyterStopped: it was stopped.
+        IdleStopped: it has ended for want of work.
     """
-    place = known.place
-    runtime = runtime_named(place.runtime)
-    found = survey(host, runtime, place.name)
-    container = same_container(place, found.container)
-    servers = found.findings.servers if found.findings else ()
-    return endpoint(runtime, container, _same_server(place, known.server, servers))
+    runtime, place = runtime_named(known.place.runtime), known.place
+    for _ in range(LOOKS):
+        found = survey(host, runtime, place.name)
+        container = same_container(place, found.container)
+        server = _same_server(known.server, found.findings)
+        if server is not None:
+            return endpoint(runtime, container, server)
+        if not known.server.ours or found.findings is None or _ended(found.findings):
+            break
+        time.sleep(LOOK_PAUSE_SECONDS)  # it is about to end, and its shell will tell how
+    which = f" (process {known.server.pid})"
+    raise gone(place.name, found.findings if known.server.ours else None, which)
 
 
 def same_container(place: Place, container: Container | None) -> Container:
@@ -101,11 +122,31 @@ def same_container(place: Place, container: Container | None) -> Container:
     return container
 
 
-def _same_server(place: Place, known: Server, servers: tuple[Server, ...]) -> Server:
-    for server in servers:
-        if server.identity == known.identity:
-            return server
-    raise JupyterDead(
-        f"the Jupyter server of `{place.name}` (process {known.pid}) is gone",
-        hint=f"start it again: `jlr start HOST {place.name}`; `jlr logs {place.name}` has its log",
+def _same_server(known: Server, findings: Findings | None) -> Server | None:
+    running = findings.servers if findings else ()
+    return next((server for server in running if server.identity == known.identity), None)
+
+
+def _ended(findings: Findings) -> bool:
+    return findings.exit_status is not None or bool(findings.ended)
+
+
+def gone(name: str, findings: Findings | None, which: str = "") -> JlrError:
+    """Return why a session has no server: it was stopped, it ended by itself, or nobody knows.
+
+    Args:
+        name: the session's name.
+        findings: what its folder tells, `None` if the server was not launched by jlr.
+        which: words that tell it from others.
+    """
+    again = f"start it again: `jlr start HOST {name}`"
+    if findings and findings.ended == "idle":
+        why = f"Jupyter in `{name}` has ended by itself, as nothing worked for so long (idle stop)"
+        return IdleStopped(why, hint=again)
+    if findings and (findings.ended == "stopped" or findings.exit_status == 0):
+        why = f"somebody has stopped Jupyter in `{name}`, from its page or with `jlr stop`"
+        return JupyterStopped(why, hint=again)
+    return JupyterDead(
+        f"the Jupyter server of `{name}`{which} is gone",
+        hint=f"{again}; `jlr logs {name}` has its log",
     )

@@ -2,8 +2,9 @@
 
 Each session has a folder of its own there (0700): `runtime/` is Jupyter's `JUPYTER_RUNTIME_DIR`,
 where it writes `jpserver-PID.json` (older ones `nbserver-`) with the token that it made (0600);
-`jupyter.log` is its log; `launch` names the launch that all this is of, and `exit` is the exit
-status once it has ended.
+`jupyter.log` is its log; `launch` names the launch that all this is of, `idle-stop` has its seconds
+without work, and `exit` is the exit status once it has ended; `ended` says why, where it was no
+accident: `stopped` by a person, or `idle`.
 Reading the file takes a twentieth of the time of `jupyter server list`, which also deletes the
 records of servers whose pid it cannot see.
 
@@ -83,6 +84,8 @@ printf 'directory{FIELD}%s{RECORD}' "$directory"
 jupyter=$(command -v jupyter-lab || command -v jupyter-notebook || command -v jupyter)
 printf 'jupyter{FIELD}%s{RECORD}' "$jupyter"
 printf 'exit{FIELD}%s{RECORD}' "$(cat "$directory/exit" 2>/dev/null)"
+printf 'ended{FIELD}%s{RECORD}' "$(cat "$directory/ended" 2>/dev/null)"
+printf 'idle-stop{FIELD}%s{RECORD}' "$(cat "$directory/idle-stop" 2>/dev/null)"
 for file in FILES; do tell "$file"; done
 printf 'listening{FIELD}%s{RECORD}' "$(grep -h ' 0A ' /proc/net/tcp /proc/net/tcp6 2>/dev/null)"
 """
@@ -130,7 +133,13 @@ python=$folder/bin/python
 
 
 def launch(
-    name: str, launch_id: str, *, engine: bool, bind_address: str, jupyter: str = ON_PATH
+    name: str,
+    launch_id: str,
+    *,
+    engine: bool,
+    bind_address: str,
+    jupyter: str = ON_PATH,
+    idle_stop: int = 0,
 ) -> str:
     """Return the script that runs JupyterLab in the session's folder until it ends.
 
@@ -140,6 +149,7 @@ def launch(
         engine: whether this is a container.
         bind_address: what Jupyter listens on.
         jupyter: shell text that sets the positional parameters to what runs JupyterLab.
+        idle_stop: seconds without work after which it ends by itself, 0 for never.
     """
     options = (
         "--no-browser",
@@ -148,8 +158,10 @@ def launch(
     )
     settings = "".join(
         f"cat >\"$directory/config/{file}\" <<'END'\n{text}END\n"
-        for file, text in configuration.files(f"/{name}/").items()
+        for file, text in configuration.files(f"/{name}/", idle_stop).items()
     )
+    if idle_stop:
+        settings += f'echo {idle_stop} >"$directory/idle-stop"\n'
     script = (
         _LAUNCH.replace("CONFIGURE\n", settings)
         .replace("FIND_JUPYTER\n", jupyter)
@@ -162,7 +174,8 @@ _LAUNCH = """\
 umask 077
 mkdir -p "$directory/runtime" "$directory/config" || exit 1
 [ ! -e "$directory/jupyter.log" ] || mv -f "$directory/jupyter.log" "$directory/jupyter.log.1"
-rm -f "$directory/exit" "$directory/pid" "$directory"/runtime/*.json
+rm -f "$directory"/exit "$directory"/ended "$directory"/idle-stop "$directory"/pid \\
+  "$directory"/runtime/*.json
 echo "$launch" >"$directory/launch"
 CONFIGURE
 [ "$(id -u)" != 0 ] || root_allowed=--allow-root
@@ -175,7 +188,11 @@ FIND_JUPYTER
 # in none of JupyterLab's terminals.
 sh -c 'echo $$ >"$0/pid"; exec "$@"' "$directory" "$@" OPTIONS $root_allowed \\
   >"$directory/jupyter.log" 2>&1 </dev/null
-echo "$?" >"$directory/exit"
+status=$?
+# Jupyter's words when nothing has worked for as long as it was told.
+[ "$status" != 0 ] || ! grep -q 'No kernels .*; shutting down' "$directory/jupyter.log" ||
+  echo idle >"$directory/ended"
+echo "$status" >"$directory/exit"
 """
 
 
@@ -226,6 +243,7 @@ def end(name: str, pid: int, process_start: str, *, engine: bool, patience: int 
     somebody else meanwhile is left alone. Prints `asked`, `killed` or nothing.
     """
     return session_directory(name, engine=engine) + (
+        '[ ! -d "$directory" ] || echo stopped >"$directory/ended"\n'
         f'same() {{ case "$(cat /proc/{pid}/stat 2>/dev/null)" in '
         # A zombie waits only for its parent, and a container without an init has none that looks.
         f"*') Z '*) ;; *') '*' {process_start} '*) return 0;; esac; return 1; }}\n"

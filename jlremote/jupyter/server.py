@@ -43,6 +43,7 @@ class Server:
         loopback_only: whether it listens on loopback alone.
         ours: whether jlr launched it.
         python: the interpreter that runs it.
+        idle_stop: seconds without work after which it ends by itself, 0 for never or unknown.
         page: `lab` or `tree`: what it was started as, JupyterLab or Notebook.
     """
 
@@ -56,6 +57,7 @@ class Server:
     loopback_only: bool
     ours: bool
     python: str
+    idle_stop: int = 0
     page: str = LAB
 
     @property

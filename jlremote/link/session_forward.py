@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from jlremote.errors import JlrError, Unreachable
 from jlremote.host.target import Target
-from jlremote.jupyter.locate import ContainerGone, JupyterDead
+from jlremote.jupyter.locate import ContainerGone, IdleStopped, JupyterDead, JupyterStopped
 from jlremote.jupyter.server import Endpoint
 from jlremote.link.states import Condition, State, without_history
 from jlremote.ports.endpoint import PortEndpoint
@@ -27,6 +27,8 @@ PASSING = (State.DOWN, State.CLOSED, State.TAKEN)
 VERDICTS: dict[type[JlrError], State] = {
     ContainerGone: State.CONTAINER_GONE,
     JupyterDead: State.JUPYTER_DEAD,
+    JupyterStopped: State.STOPPED,
+    IdleStopped: State.IDLE_STOPPED,
     NothingListens: State.CLOSED,
     PortTaken: State.TAKEN,
 }

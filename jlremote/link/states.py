@@ -21,6 +21,8 @@ class State(StrEnum):
     DOWN = "down"
     JUPYTER_DEAD = "jupyter-dead"
     CONTAINER_GONE = "container-gone"
+    STOPPED = "stopped"
+    IDLE_STOPPED = "idle-stopped"
     # of a further port only
     CLOSED = "closed"
     TAKEN = "taken"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from jlremote.durations import seconds_of
 from jlremote.errors import Usage
 
 Value = str | int | tuple[str, ...]  # a switch is a bool, which is an int
@@ -40,6 +41,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "runtime": "text",
         "python": "text",
         "conda-env": "text",
+        "idle-stop": "text",
         "port": "port",
         "browser": "text",
     }
@@ -110,6 +112,8 @@ def _checked_text(option: str, value: Any, place: str) -> str:
         raise Usage(f"{place} must be a string, not {value!r}")
     if option == "runtime" and value not in RUNTIMES:
         raise Usage(f"{place} must be one of {', '.join(RUNTIMES)}, not {value!r}")
+    if option == "idle-stop":
+        seconds_of(value, place)
     return value
 
 

@@ -31,11 +31,20 @@ def ensure(start: Undertaking, found: Survey) -> tuple[Server, bool]:
         JlrError: it ended at once, or did not start in time; with the last lines of its log.
     """
     if found.findings is not None and found.findings.servers:
+        _explain_running(start, found.findings.servers[0])
         return found.findings.servers[0], False
     if found.findings is not None and not found.findings.jupyter and start.runtime.engine:
         raise _missing(start, found)
     with start.context.progress.step("Launch JupyterLab"):
         return _launch(start, found), True
+
+
+def _explain_running(start: Undertaking, server: Server) -> None:
+    """Say what was asked for and holds for a server that is launched only."""
+    if start.request.idle_stop is not None and start.request.idle_stop != server.idle_stop:
+        start.context.progress.note(
+            f"Jupyter runs in `{start.name}` already: --idle-stop would hold for the next one only"
+        )
 
 
 def script(
@@ -53,6 +62,7 @@ def script(
         engine=runtime.engine is not None,
         bind_address=runtime.bind_address,
         jupyter=environment + jupyter,
+        idle_stop=request.idle_stop or 0,
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from jlremote.errors import Busy, JlrError, Unreachable
 from jlremote.jupyter.api import NoAnswer
 from jlremote.jupyter.discovery import endpoint, place_of
-from jlremote.jupyter.locate import ContainerGone, JupyterDead, survey
+from jlremote.jupyter.locate import ContainerGone, gone, survey
 from jlremote.jupyter.server import Place
 from jlremote.link.client import Link
 from jlremote.link.status import ForwardStatus, LinkStatus
@@ -93,6 +93,8 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     Raises:
         ContainerGone: its container is not there, or does not run.
         JupyterDead: no Jupyter server runs in it.
+        JupyterStopped: it was stopped.
+        IdleStopped: it has ended for want of work.
         Busy: somebody else holds the port now.
         OpenToAll: the server that runs there now lets everybody in.
     """
@@ -102,7 +104,7 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
         raise ContainerGone(f"the container `{record.name}` is gone or does not run")
     _bring_ports_back(link, record, place_of(runtime, found.container))
     if found.findings is None or not found.findings.servers:
-        raise JupyterDead(f"no Jupyter server runs in `{record.name}`")
+        raise gone(record.name, found.findings)
     to = endpoint(runtime, found.container, found.findings.servers[0])
     try:
         forward = link.forward(record.name, record.local_port, to)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.jupyter.address import address
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
-from jlremote.jupyter.locate import ContainerGone, JupyterDead
+from jlremote.jupyter.locate import ContainerGone, IdleStopped, JupyterDead, JupyterStopped
 from jlremote.link.client import Link
 from jlremote.link.dial import NoLink
 from jlremote.link.states import State
@@ -158,7 +158,9 @@ def told(record: SessionRecord, forward: ForwardStatus) -> SessionReport:
     report = plain(record, forward.state, utc(forward.since), forward.detail)
     if forward.state != State.UP:
         return report
-    return replace(report, url=address(forward.endpoint.server, forward.local_port))
+    server = forward.endpoint.server
+    url = address(server, forward.local_port)
+    return replace(report, url=url, idle_stop=server.idle_stop or None)
 
 
 def _explained(link: Link, record: SessionRecord, silent: JlrError) -> SessionReport:
@@ -174,7 +176,12 @@ def _explained(link: Link, record: SessionRecord, silent: JlrError) -> SessionRe
 
 def _lost(record: SessionRecord, error: JlrError) -> SessionReport:
     """Return a report in the state that the error speaks of."""
-    states = {ContainerGone: State.CONTAINER_GONE, JupyterDead: State.JUPYTER_DEAD}
+    states: dict[type[JlrError], State] = {
+        ContainerGone: State.CONTAINER_GONE,
+        JupyterDead: State.JUPYTER_DEAD,
+        JupyterStopped: State.STOPPED,
+        IdleStopped: State.IDLE_STOPPED,
+    }
     return plain(record, states.get(type(error), State.DOWN), None, error.message)
 
 

@@ -96,6 +96,8 @@ class SessionReport:
         detail: one sentence that says why, where the state is not `up`.
         access: what Jupyter asks for: `token`, `password` or `open` (nothing, so that whoever
             reaches its port has it); `None` when nobody could be asked.
+        idle_stop: seconds without work after which kernels and then Jupyter end by themselves,
+            `None` for never or where nobody can tell.
         url: the address to open, with the token where one is known.
         local_port: TCP port on 127.0.0.1.
         image: the container's image as the engine names it.
@@ -121,6 +123,7 @@ class SessionReport:
     mounts: tuple[MountReport, ...] = ()
     ports: tuple[PortReport, ...] = ()
     access: str | None = None
+    idle_stop: int | None = None
     started_here: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -128,7 +131,8 @@ class SessionReport:
         fields = ("name", "host", "container", "runtime", "state", "since", "detail", "url")
         kernels = None if self.kernels is None else [vars(kernel) for kernel in self.kernels]
         facts = {field: getattr(self, field) for field in (*fields, "local_port")}
-        asked = {"image": self.image, "gpus": self.gpus, "kernels": kernels, "access": self.access}
+        asked = {"image": self.image, "gpus": self.gpus, "kernels": kernels}
+        rules = {"access": self.access, "idle_stop": self.idle_stop}
         mounts = [mount.to_json() for mount in self.mounts]
         ports = [port.to_json() for port in self.ports]
-        return facts | asked | {"mounts": mounts, "ports": ports}
+        return facts | asked | rules | {"mounts": mounts, "ports": ports}

@@ -25,6 +25,8 @@ class StartRequest:
         ports: further TCP ports of the container to forward.
         python: with runtime `none`: a Python executable or a virtual environment's folder.
         conda_env: with runtime `none`: a conda environment's name or folder.
+        idle_stop: seconds without work after which Jupyter ends by itself, 0 for never; `None`
+            says nothing of it.
         allow_open: whether a server may be forwarded that lets everybody in.
     """
 
@@ -39,6 +41,7 @@ class StartRequest:
     ports: tuple[int, ...] = ()
     python: str | None = None
     conda_env: str | None = None
+    idle_stop: int | None = None
     allow_open: bool = False
 
 

@@ -71,6 +71,7 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         gpus=container.gpus,
         ports=further,
         access=access,
+        idle_stop=server.idle_stop or None,
         detail=of_access(access, request.host),
         started_here=launched,
     )

@@ -1,0 +1,54 @@
+"""`--idle-stop` ends what nobody uses, in the old Jupyter as in the new, and never what works."""
+
+from __future__ import annotations
+
+import json
+
+from tests.lab.containers import ContainerFactory
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+from tests.sessions.parts import Session, started
+
+DEBIAN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+NOTEBOOK_6 = ("--env", f"PATH=/opt/notebook6/bin:{DEBIAN_PATH}")
+
+
+def notebooks(session: Session) -> list[str]:
+    """Return what has a kernel, asked as jlr asks: a look is no work."""
+    kernels = session.ask("api/sessions?no_track_activity=1")
+    return sorted(kernel["path"] for kernel in kernels)
+
+
+def state(session: Session) -> str:
+    """Return the word of `jlr status`."""
+    told = json.loads(session.laptop.jlr("status", session.name, "--json").stdout)
+    return str(told["state"])
+
+
+def test_idle_kernels_end_and_then_jupyter_but_never_a_busy_one(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    new = started(laptop, container("lab/ages"), "--idle-stop", "4s")
+    old = started(laptop, container("lab/ages", options=NOTEBOOK_6), "--idle-stop", "4s")
+    assert (new.report["idle_stop"], old.report["idle_stop"]) == (4, 4)
+    for session in (new, old):
+        with session.notebook("idle.ipynb") as idle, session.notebook("busy.ipynb") as busy:
+            assert idle.run("6 * 7") == "42"
+            busy.keep_busy()
+            wait_until(
+                lambda here=session: notebooks(here) == ["busy.ipynb"],  # type: ignore[misc]
+                "the end of the idle kernel, though somebody is connected to it",
+                timeout=60,
+            )
+            assert busy.state() == "busy"
+    said = laptop.jlr("status", new.name).stdout
+    assert "a kernel that runs nothing for 4s is ended" in said
+    again = laptop.jlr("start", "lab", new.name, "--idle-stop", "2h", "--no-browser")
+    assert "--idle-stop would hold for the next one only" in again.stderr, again
+    for session in (new, old):  # Jupyter looks once a minute
+        wait_until(lambda here=session: state(here) != "up", "the end of Jupyter", timeout=150)  # type: ignore[misc]
+        told = json.loads(laptop.jlr("status", session.name, "--json").stdout)
+        assert told["state"] == "idle-stopped", told
+        assert "has ended by itself" in told["detail"]
+    assert started(laptop, new.name).report["idle_stop"] is None
+    assert state(new) == "up"
