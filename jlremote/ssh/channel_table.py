@@ -30,12 +30,19 @@ class Refusable(Protocol):
 
 
 class ChannelTable:
-    """All tunnel channels of one transport: their numbers, what they hold, how far the host is."""
+    """All tunnel channels of one transport: their numbers, what they hold, how far the host is.
+
+    Attributes:
+        sender: the channel on which something was sent last.
+        sent_at: when that was, seconds of the monotonic clock.
+    """
 
     _tables: ClassVar[weakref.WeakKeyDictionary[Any, ChannelTable]] = weakref.WeakKeyDictionary()
     _tables_lock = threading.Lock()
 
     def __init__(self, transport: Any) -> None:
+        self.sender: Refusable | None = None
+        self.sent_at = 0.0
         self._lock = threading.Lock()
         self._channels: dict[int, Refusable] = {}
         self._free: list[int] = []
@@ -95,15 +102,16 @@ class ChannelTable:
         with self._lock:
             self._round_trip = min(self._round_trip or seconds, seconds)
 
-    def grown(self, window: int) -> int:
+    def grown(self, window: int, *, shared: bool) -> int:
         """Return the next window of a channel whose reader took half of the last one.
 
         It grows until it covers the line, as TCP's own does; so a page that nobody reads holds a
-        first window at most, and a download on a far line soon gets all it needs.
+        first window at most, and a download on a far line soon gets all it needs. It shrinks while
+        others use the connection.
         """
         if self._unread > BUFFER_LIMIT:
             return FIRST_WINDOW
-        return min(4 * window, window_for(self._round_trip))
+        return min(4 * window, window_for(self._round_trip, shared=shared))
 
 
 def _dispatch_by_name(transport: Any) -> None:

@@ -17,10 +17,21 @@ _SMALLEST_WINDOW = 4 << 20
 _LARGEST_WINDOW = 16 << 20
 _BYTES_PER_SECOND = 320e6
 
+# What of a download waits on the way, others' small messages wait behind.
+_SMALLEST_SHARED_WINDOW = 1 << 20
+_SHARED_BYTES_PER_SECOND = 160e6
 
-def window_for(round_trip: float) -> int:
-    """Return the receive window in bytes for a line whose round trip takes `round_trip` seconds."""
-    return int(min(max(_SMALLEST_WINDOW, round_trip * _BYTES_PER_SECOND), _LARGEST_WINDOW))
+
+def window_for(round_trip: float, *, shared: bool) -> int:
+    """Return the receive window in bytes of a channel whose reader keeps up.
+
+    Args:
+        round_trip: what the line takes, in seconds.
+        shared: whether others use the connection at the same time.
+    """
+    smallest = _SMALLEST_SHARED_WINDOW if shared else _SMALLEST_WINDOW
+    rate = _SHARED_BYTES_PER_SECOND if shared else _BYTES_PER_SECOND
+    return int(min(max(smallest, round_trip * rate), _LARGEST_WINDOW))
 
 
 def allow_many_descriptors() -> None:

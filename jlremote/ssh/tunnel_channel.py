@@ -12,47 +12,17 @@ import struct
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import paramiko
 from paramiko import common
 
 from jlremote.ssh.channel_table import ChannelTable
+from jlremote.ssh.receiver import Receiver
 from jlremote.ssh.tuning import LARGEST_PACKET
 
 _DATA = struct.Struct(">BII")
-
-
-class Receiver(Protocol):
-    """What wants to know of a channel. All is called from the transport's thread: do not block."""
-
-    def opened(self) -> None:
-        """Learn that the far end accepted the channel."""
-        ...
-
-    def refused(self, reason: str) -> None:
-        """Learn that the far end does not want the channel; nothing else follows."""
-        ...
-
-    def received(self, data: memoryview) -> int:
-        """Return how much of `data` was passed on; the rest is kept and told to `consumed`."""
-        ...
-
-    def ended(self) -> None:
-        """Learn that the far end sends no more; it may still read."""
-        ...
-
-    def writable(self) -> None:
-        """Learn that there is room again, after `room` was 0."""
-        ...
-
-    def closed(self) -> None:
-        """Learn that the far end closed the channel; what came before may still be passed on."""
-        ...
-
-    def lost(self) -> None:
-        """Learn that the connection is gone, and the channel with it."""
-        ...
+_SHARED_SECONDS = 5.0
 
 
 class _Payload:
@@ -104,6 +74,7 @@ class TunnelChannel:
         self._granting = False
         self._open = False
         self._asked = 0.0
+        self._shared_at = -_SHARED_SECONDS
         self._close_sent = False
         self._close_received = False
         self._released = False
@@ -129,6 +100,8 @@ class TunnelChannel:
         """Send `data`, at most `room()` bytes of it."""
         count = len(data)
         self._sent += count
+        self._table.sender = self
+        self._table.sent_at = time.monotonic()
         if count > self._packet:
             starts = range(0, count, self._packet)
             self._send(*(self._packed(data[start : start + self._packet]) for start in starts))
@@ -179,11 +152,18 @@ class TunnelChannel:
             self._granting = False
             if self._since_growth >= self._window // 2:
                 self._since_growth = 0
-                self._window = self._table.grown(self._window)
+                self._window = self._table.grown(self._window, shared=self._is_shared())
             more = self._window - self._credit - self._unread
             self._credit += max(0, more)
         if more > 0 and not self._close_sent:
             self._send((self._head(common.cMSG_CHANNEL_WINDOW_ADJUST), more.to_bytes(4, "big")))
+
+    def _is_shared(self) -> bool:
+        """Tell whether others used the connection lately; what they do is not all of one moment."""
+        table = self._table
+        if table.sender is not None and table.sender is not self:
+            self._shared_at = max(self._shared_at, table.sent_at)
+        return time.monotonic() - self._shared_at < _SHARED_SECONDS
 
     def _head(self, kind: bytes) -> bytes:
         return kind + self._peer.to_bytes(4, "big")

@@ -1,0 +1,37 @@
+"""Whoever wants to know of a channel."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Receiver(Protocol):
+    """What wants to know of a channel. All is called from the transport's thread: do not block."""
+
+    def opened(self) -> None:
+        """Learn that the far end accepted the channel."""
+        ...
+
+    def refused(self, reason: str) -> None:
+        """Learn that the far end does not want the channel; nothing else follows."""
+        ...
+
+    def received(self, data: memoryview) -> int:
+        """Return how much of `data` was passed on; the rest is kept and told to `consumed`."""
+        ...
+
+    def ended(self) -> None:
+        """Learn that the far end sends no more; it may still read."""
+        ...
+
+    def writable(self) -> None:
+        """Learn that there is room again, after `room` was 0."""
+        ...
+
+    def closed(self) -> None:
+        """Learn that the far end closed the channel; what came before may still be passed on."""
+        ...
+
+    def lost(self) -> None:
+        """Learn that the connection is gone, and the channel with it."""
+        ...

@@ -1,0 +1,96 @@
+"""How much the far end may send before the reader has taken it."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from paramiko import common
+from paramiko.transport import ChannelMap
+
+from jlremote.ssh.tunnel_channel import TunnelChannel
+
+PACKET = 32 << 10
+MEGABYTE = 1 << 20
+
+
+class Eager:
+    """Takes all that comes, and has nothing to say."""
+
+    def received(self, data: memoryview) -> int:
+        return len(data)
+
+    def ignore(self) -> None:
+        pass
+
+    opened = ended = writable = closed = lost = ignore
+
+    def refused(self, reason: str) -> None:
+        raise AssertionError(reason)
+
+
+class Wire:
+    """A transport with nobody behind; counts what the far end may send on each channel."""
+
+    def __init__(self) -> None:
+        self.packetizer = self
+        self.sinks: dict[int, Callable[[memoryview], None]] = {}
+        self.allowed: dict[int, int] = {}
+        self._channels = ChannelMap()
+        self.channels_seen: dict[int, bool] = {}
+        self._channel_handler_table: dict[int, Any] = {}
+        self._handler_table = {common.MSG_CHANNEL_OPEN_FAILURE: None}
+        self.actions: deque[Callable[[], None]] = deque()
+
+    def is_active(self) -> bool:
+        return True
+
+    def send_data(self, _number: int, _data: memoryview) -> bool:
+        return True
+
+    def send_payloads(self, payloads: Sequence[tuple[bytes, ...]]) -> bool:
+        for parts in payloads:
+            message = b"".join(parts)
+            if message[:1] == common.cMSG_CHANNEL_WINDOW_ADJUST:
+                number, more = message[1:5], message[5:]
+                self.allowed[int.from_bytes(number, "big")] += int.from_bytes(more, "big")
+        return True
+
+    def channel(self) -> TunnelChannel:
+        made = TunnelChannel(self, Eager(), self.actions.append)
+        made.ask(b"direct-tcpip")
+        made._set_remote_channel(made._number, 2 * MEGABYTE, PACKET)
+        self.allowed[made._number] = made._window
+        return made
+
+    def download(self, channel: TunnelChannel, count: int) -> int:
+        """Send `count` bytes on `channel`; return the most that it had been allowed meanwhile."""
+        most = 0
+        for _ in range(0, count, PACKET):
+            channel._take(memoryview(bytes(PACKET)))
+            self.allowed[channel._number] -= PACKET
+            assert self.allowed[channel._number] > 0, "the download stalls"
+            while self.actions:
+                self.actions.popleft()()
+            most = max(most, self.allowed[channel._number])
+        return most
+
+
+def test_a_download_has_less_on_the_way_while_others_use_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    wire = Wire()
+    large, small = wire.channel(), wire.channel()
+    large.send(memoryview(b"GET /checkpoint"))
+    assert 3 * MEGABYTE < wire.download(large, 16 * MEGABYTE) <= 4 * MEGABYTE
+    small.send(memoryview(b"a key"))
+    wire.download(large, 6 * MEGABYTE)
+    now[0] += 4
+    assert wire.download(large, 16 * MEGABYTE) <= MEGABYTE
+    now[0] += 4
+    assert 3 * MEGABYTE < wire.download(large, 16 * MEGABYTE) <= 4 * MEGABYTE
