@@ -69,6 +69,16 @@ def _runtime_files(folders: Iterable[str]) -> str:
     return " ".join(f"{folder}/{kind}-*.json" for folder in folders for kind in KINDS)
 
 
+def until_foreign_server(then: str) -> str:
+    """Return shell text that runs `then` if a server that jlr did not launch is there."""
+    # Not only there: whole.
+    return (
+        f"for file in {_runtime_files(_FOREIGN_FOLDERS)}; do\n"
+        f"""  [ ! -e "$file" ] || case $(cat "$file") in *'}}') {then};; esac\n"""
+        "done"
+    )
+
+
 _PROBE = rf"""
 tell() {{
   pid=${{1##*-}}; pid=${{pid%.json}}

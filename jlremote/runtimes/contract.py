@@ -71,6 +71,7 @@ class ContainerSpec:
         options: what a person asked for.
         gpus: as the engine's `--gpus` takes them.
         script: what it runs; then it waits.
+        own_entrypoint: whether the image's entrypoint runs; else nothing of the image does.
     """
 
     name: str
@@ -78,6 +79,7 @@ class ContainerSpec:
     options: ContainerOptions = NO_OPTIONS
     gpus: str | None = None
     script: str = ""
+    own_entrypoint: bool = True
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from jlremote import __version__
+from jlremote.runtimes import waiting
 from jlremote.runtimes.container_options import ContainerOptions
 from jlremote.runtimes.contract import CREATOR_LABEL, SESSION_LABEL, ContainerSpec
 from jlremote.runtimes.engine import Argv, Engine
@@ -18,21 +19,23 @@ NO_LABELS: Mapping[str, str] = MappingProxyType({})
 def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] = NO_LABELS) -> Argv:
     """Return the command that creates (and does not start) a container.
 
-    The entrypoint is replaced by one that runs the script and then only waits: whatever the image
-    would do by itself, the container stays, and later scripts are run in it with `exec`. `--init`
-    reaps what their shells leave behind. What a person adds comes last: if it is no option after
-    all, the container has its name and its labels nevertheless, and is found again. Never pulls: a
-    pull may take minutes and is a step of its own.
+    In place of the image's command it runs the script and then only waits (see `waiting`); later
+    scripts are run in it with `exec`. `--init` reaps what their shells leave behind. What a person
+    adds comes last: if it is no option after all, the container has its name and its labels
+    nevertheless, and is found again. Never pulls: a pull may take minutes and is a step of its own.
     """
+    shell, *command = waiting.command(spec.script)
     told = {SESSION_LABEL: spec.name, CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
     return (
         *engine("create", "--pull=never", f"--name={spec.name}"),
         *(f"--label={name}={value}" for name, value in told.items()),
         *_flags(spec.options),
         *_flag("gpus", _gpus(spec.gpus)),
-        "--entrypoint=sh",
+        *(() if spec.own_entrypoint else (f"--entrypoint={shell}",)),
         *spec.options.engine_arguments,
-        *("--", spec.image, "-c", f"{spec.script}exec sleep infinity"),
+        *("--", spec.image),
+        *((shell,) if spec.own_entrypoint else ()),
+        *command,
     )
 
 
@@ -90,6 +93,11 @@ def _gpus(value: str | None) -> str | None:
 def inspect_argv(engine: Engine, name: str) -> Argv:
     """Return the command that tells all about a container."""
     return engine("container", "inspect", name)
+
+
+def running_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that prints whether a container runs, `true` or `false`."""
+    return engine("container", "inspect", "--format={{.State.Running}}", name)
 
 
 def pid_argv(engine: Engine, name: str) -> Argv:

@@ -55,6 +55,12 @@ def image_missing(failed: Completed) -> bool:
     return "no such image" in failed.stderr.lower()
 
 
+def program_refused(failed: Completed) -> bool:
+    """Tell whether a container was not started because its program is none."""
+    complaint = failed.stderr.lower()
+    return "container process" in complaint and "exec" in complaint
+
+
 def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed) -> JlrError:
     """Return what kept a container from being created or started."""
     complaint = failed.stderr.lower()

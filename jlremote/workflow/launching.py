@@ -11,6 +11,7 @@ from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.jupyter.locate import Survey
 from jlremote.jupyter.server import Server
+from jlremote.runtimes import waiting
 from jlremote.runtimes.contract import Runtime
 from jlremote.text import printable
 from jlremote.workflow.requests import StartRequest
@@ -76,15 +77,23 @@ def first_script(request: StartRequest, runtime: Runtime, name: str, launch_id: 
     return scripts.launch_once(name, launch_id, launch, engine=runtime.engine is not None)
 
 
+def later_script(
+    request: StartRequest, runtime: Runtime, name: str, launch_id: str, environment: str = ""
+) -> str:
+    """Return what is run in a container that is there, or on the host: JupyterLab."""
+    launch = script(request, runtime, name, launch_id, environment)
+    return launch if runtime.engine is None else waiting.beside(launch)
+
+
 def _launch(start: Undertaking, found: Survey) -> Server:
     """Launch the server and wait, on the host, until it has said where it listens."""
     runtime, name, launch_id = start.runtime, start.name, start.launch_id
-    waiting = scripts.wait_and_probe(name, launch_id, engine=runtime.engine is not None)
+    probing = scripts.wait_and_probe(name, launch_id, engine=runtime.engine is not None)
     if found.container is None:  # a new one has launched it by itself, and is removed with it
-        doing = runtime.inside(name, waiting)
+        doing = runtime.inside(name, probing)
     else:
-        launch = script(start.request, runtime, name, launch_id, start.environment)
-        doing = runtime.launched(name, launch, waiting)
+        launch = later_script(start.request, runtime, name, launch_id, start.environment)
+        doing = runtime.launched(name, launch, probing)
         start.undo.callback(_abandon, start)
     launched = run_script(start.host, doing, timeout=scripts.WAIT_SECONDS + 30.0)
     if launched.status == scripts.NO_FOLDER:

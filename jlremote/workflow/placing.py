@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import secrets
 from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.errors import JlrError, NotFound
 from jlremote.host.script import Completed, command_line
 from jlremote.host.shell import run_script
-from jlremote.jupyter.locate import Survey
+from jlremote.jupyter.locate import Survey, survey
 from jlremote.runtimes import docker_commands as docker
 from jlremote.runtimes import docker_errors, image_names
 from jlremote.runtimes.container_options import FIELDS
-from jlremote.runtimes.contract import START_LABEL, Container, ContainerSpec, Runtime
+from jlremote.runtimes.contract import Container, ContainerSpec, Runtime
 from jlremote.runtimes.engine import Engine
 from jlremote.text import printable
-from jlremote.workflow import gpu_taking, launching, registry
+from jlremote.workflow import creating, gpu_taking, launching, registry
+from jlremote.workflow.creating import Created
 from jlremote.workflow.gpu_taking import Taken
 from jlremote.workflow.requests import StartRequest
 from jlremote.workflow.undertaking import Undertaking
@@ -24,8 +24,11 @@ from jlremote.workflow.undertaking import Undertaking
 LISTED = 8
 
 
-def ensure(start: Undertaking, found: Survey) -> Container:
-    """Return a container that runs: the one there is, or a new one.
+def ensure(start: Undertaking, found: Survey) -> tuple[Container, Survey]:
+    """Return a container that runs, the one there is or a new one, and what is known of it.
+
+    What was found stays what is known, and says `None` of a new one, unless that does something
+    else than to launch JupyterLab.
 
     Raises:
         NotFound: there is no such container, and no image to create it from.
@@ -33,9 +36,21 @@ def ensure(start: Undertaking, found: Survey) -> Container:
     """
     container = found.container
     if container is None:
-        return _create(start)
+        made = _create(start)
+        return made.container, found if made.launches else _own_doing(start)
     _explain_kept(start, container)
-    return container if container.running else _start(start, container)
+    return container if container.running else _start(start, container), found
+
+
+def _own_doing(start: Undertaking) -> Survey:
+    """Return what a new container does by itself, which may be a Jupyter server."""
+    found = survey(start.host, start.runtime, start.name)
+    if found.findings is None or not found.findings.servers:
+        start.context.progress.note(
+            f"the entrypoint of `{start.request.image}` runs something of its own; Jupyter is "
+            "started beside it"
+        )
+    return found
 
 
 def _explain_kept(start: Undertaking, container: Container) -> None:
@@ -82,7 +97,7 @@ def _spec(request: StartRequest, name: str, image: str, gpus: Taken, launch: str
     )
 
 
-def _create(start: Undertaking) -> Container:
+def _create(start: Undertaking) -> Created:
     image, step = start.request.image, start.context.progress.step
     if image is None:
         raise _nothing_to_create_from(start)
@@ -97,32 +112,11 @@ def _create(start: Undertaking) -> Container:
     return made
 
 
-def _created(start: Undertaking, image: str) -> Container | None:
-    """Create and start a container in one round trip; `None` if the image is not on the host.
-
-    It launches JupyterLab by itself. What was created and cannot start (no such GPU, a port taken)
-    is removed again at once. Its GPUs are leased, at first for the start and then for as long as it
-    runs.
-    """
-    engine, gpus = start.engine, gpu_taking.take(start)
+def _created(start: Undertaking, image: str) -> Created | None:
+    gpus = gpu_taking.take(start)
     launch = launching.first_script(start.request, start.runtime, start.name, start.launch_id)
     spec = _spec(start.request, start.name, image, gpus, launch)
-    # Known before there is an answer: the person may press Ctrl-C in between.
-    mark = secrets.token_hex(8)
-    start.undo.callback(_remove, start, mark)
-    create = docker.create_argv(engine, spec, {**gpus.labels, START_LABEL: mark})
-    begin, remove = docker.start_argv(engine, spec.name), docker.remove_argv(engine, spec.name)
-    script = (
-        f"{command_line(create)} >/dev/null || exit 125\n"
-        f"{command_line(begin)} >/dev/null || {{ {command_line(remove)} >/dev/null; exit 126; }}\n"
-        f"{command_line(docker.inspect_argv(engine, spec.name))}"
-    )
-    done = start.host.run({"create": script} | gpus.keep_for(start.engine, start.name))["create"]
-    if done.status == 0:
-        return start.runtime.read(spec.name, {"container": done})
-    if docker_errors.image_missing(done):
-        return None
-    raise docker_errors.creation_error(engine, spec, done)
+    return creating.create(start, spec, gpus)
 
 
 def _start(start: Undertaking, container: Container) -> Container:
@@ -145,22 +139,6 @@ def _does_not_start(engine: Engine, name: str, done: Completed) -> JlrError:
     if "paused" in reason:
         hint = f"let it go on: `{engine.shown('unpause', name)}` on the host"
     return JlrError(f"the container `{name}` does not start: {reason}", hint=hint)
-
-
-def _remove(start: Undertaking, mark: str) -> None:
-    """Remove the container that this call created, told by its mark and not by its name.
-
-    The name may be somebody else's who was faster.
-    """
-    find = docker.find_argv(start.engine, START_LABEL, mark)
-    remove = docker.remove_argv(start.engine, "")[:-1]
-    script = f'ids=$({command_line(find)}) || exit 1; [ -z "$ids" ] || {command_line(remove)} $ids'
-    with suppress(JlrError):
-        if run_script(start.host, script).status == 0:
-            return
-    start.context.progress.note(
-        f"left behind on `{start.request.host}`: the container `{start.name}`"
-    )
 
 
 def _stop_again(start: Undertaking) -> None:

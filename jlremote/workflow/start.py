@@ -43,7 +43,7 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         with context.progress.step(f"Look for {name}"):
             found = survey(host, runtime, name, check_gpus=True)
         _explain_lost_gpus(this, found)
-        container = placing.ensure(this, found)
+        container, found = placing.ensure(this, found)
         gpus = _gpus_without_container(this, found)
         this = replace(this, environment=gpu_taking.exports(gpus))
         server, launched = launching.ensure(this, found)
@@ -87,7 +87,7 @@ def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
     commands = placing.plan(request, runtime, name, found, gpus)
     if found.container is not None and not _runs(found):
         environment = "" if runtime.engine else gpu_taking.exports(gpus)
-        launch = launching.script(request, runtime, name, launching.BY_HAND, environment)
+        launch = launching.later_script(request, runtime, name, launching.BY_HAND, environment)
         commands.append(runtime.detached(name, launch))
     return tuple(commands)
 

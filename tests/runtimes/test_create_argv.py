@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from jlremote.runtimes.container_options import ContainerOptions
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.docker_commands import create_argv
 from jlremote.runtimes.engine import DOCKER
+from jlremote.runtimes.waiting import command
 
 
 def flags(options: ContainerOptions) -> tuple[str, ...]:
@@ -35,15 +38,24 @@ def test_every_option_becomes_a_flag() -> None:
         *("--env=A=1", "--workdir=/data", "--user=1000:1000", "--shm-size=1g"),
         *("--ulimit=memlock=-1", "--ulimit=stack=67108864", "--ipc=private", "--network=lab"),
         *("--log-driver=json-file", "--log-opt=max-size=50m", "--log-opt=max-file=3"),
-        *("--entrypoint=sh", "--cap-add", "SYS_PTRACE"),
+        *("--cap-add", "SYS_PTRACE"),
     )
 
 
 def test_nothing_asked_is_an_init_and_a_bounded_log() -> None:
     assert flags(ContainerOptions())[3:] == (
         *("--name=cont1", "--init", "--log-driver=json-file", "--log-opt=max-size=50m"),
-        "--entrypoint=sh",
     )
+
+
+def test_the_images_entrypoint_is_given_our_command_or_left_out() -> None:
+    spec = ContainerSpec("cont1", "torch", script="echo\n")
+    own, without = (
+        create_argv(DOCKER, replace(spec, own_entrypoint=kept)) for kept in (True, False)
+    )
+    assert own[own.index("--") :] == ("--", "torch", *command("echo\n"))
+    assert "--entrypoint=sh" in without
+    assert without[without.index("--") :] == ("--", "torch", *command("echo\n")[1:])
 
 
 @pytest.mark.parametrize(

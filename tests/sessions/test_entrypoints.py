@@ -1,0 +1,163 @@
+"""Images with any entrypoint: the container stays, and Jupyter has what the entrypoint sets up."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from tests.lab.containers import ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.sessions.parts import Session, start, started
+
+# As NGC's: it says something, sets something up, and goes on with what it was given.
+BANNER = r"""#!/bin/bash
+echo "== NVIDIA Release =="
+export GREETING="it's  two words" TWO_LINES=$'one\ntwo=2' EMPTY=
+shout() { echo "$1"; }
+export -f shout
+sleep 0.5
+exec "$@"
+"""
+# As that of jupyter/docker-stacks, in front of which there is an init.
+START = """#!/bin/sh
+export NB_PREPARED=yes
+exec "$@"
+"""
+# As it does there when root runs it: for a user of the person's choice.
+OTHER_USER = """#!/bin/sh
+exec setpriv --reuid=1000 --regid=100 --clear-groups "$@"
+"""
+# Both do not care what they are given.
+SERVER = """#!/bin/sh
+exec jupyter lab --allow-root --no-browser --ip=0.0.0.0 --ServerApp.base_url=/own/
+"""
+SERVICE = "#!/bin/sh\nexec python3 -m http.server 9000\n"
+
+
+class ImageFactory(Protocol):
+    """Builds images."""
+
+    def __call__(self, *lines: str, entry: str = "") -> str:
+        """Return the name of lab/jupyter with further lines, and a program `/entry`."""
+        ...
+
+
+@pytest.fixture(scope="module")
+def image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ImageFactory]:
+    """Build images, which are removed when the file ends."""
+    prefix, made = f"lab-{secrets.token_hex(4)}", list[str]()
+
+    def build(*lines: str, entry: str = "") -> str:
+        made.append(f"{prefix}/{len(made)}")
+        folder: Path = tmp_path_factory.mktemp("image")
+        (folder / "entry").write_text(entry)
+        (folder / "entry").chmod(0o755)
+        text = "\n".join(("FROM lab/jupyter", "COPY entry /entry", *lines))
+        (folder / "Dockerfile").write_text(text)
+        engine.docker("build", "--quiet", "--tag", made[-1], str(folder))
+        return made[-1]
+
+    yield build
+    if made:
+        engine.docker("rmi", "--force", *made)
+
+
+def variables(session: Session, *names: str) -> list[str | None]:
+    """Return what a notebook of the session sees."""
+    with session.notebook(f"{secrets.token_hex(4)}.ipynb") as kernel:
+        seen = kernel.run(f"import os, json; print(json.dumps([os.getenv(n) for n in {names}]))")
+    return list(json.loads(seen))
+
+
+def test_what_an_entrypoint_exports_is_there_in_notebooks_after_a_restart_too(
+    laptop: Laptop, container: ContainerFactory, image: ImageFactory, engine: Engine
+) -> None:
+    name = container.name()
+    made = image('ENTRYPOINT ["/entry"]', 'CMD ["/bin/bash"]', entry=BANNER)
+    expected = ["it's  two words", "one\ntwo=2", ""]
+    exported = ("GREETING", "TWO_LINES", "EMPTY")
+    first = started(laptop, name, "--image", made)
+    assert variables(first, *exported) == expected
+    engine.docker("stop", "--time", "1", name)
+    assert variables(started(laptop, name), *exported) == expected
+
+
+def test_an_entrypoint_behind_an_init_of_its_own(
+    laptop: Laptop, container: ContainerFactory, image: ImageFactory
+) -> None:
+    """The engine puts its init, which is tini, there under that name."""
+    made = image('ENTRYPOINT ["/sbin/docker-init", "-g", "--", "/entry"]', entry=START)
+    session = started(laptop, container.name(), "--image", made)
+    assert variables(session, "NB_PREPARED") == ["yes"]
+
+
+def test_an_entrypoint_that_becomes_another_user_is_left_out(
+    laptop: Laptop, container: ContainerFactory, image: ImageFactory
+) -> None:
+    """What runs in the container later could not tell that user's server for its own."""
+    made = image('ENTRYPOINT ["/entry"]', entry=OTHER_USER)
+    answer = start(laptop, "lab", container.name(), "--image", made)
+    assert answer.status == 0, answer
+    assert "it becomes another user; `--user` says which" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (('ENTRYPOINT ["/bin/bash"]', 'CMD ["/entry"]'), "cannot execute binary file"),
+        (('ENTRYPOINT ["/bin/true"]',), "ends at once"),
+        (('ENTRYPOINT ["/nowhere"]',), "/nowhere"),
+        (('ENTRYPOINT ["jupyter", "lab", "--allow-root"]',), "No such file"),
+    ],
+    ids=["shell with a script", "ends at once", "no such program", "server with options"],
+)
+def test_an_entrypoint_with_which_the_container_ends_is_left_out_and_that_is_said(
+    laptop: Laptop,
+    container: ContainerFactory,
+    image: ImageFactory,
+    lines: tuple[str, ...],
+    reason: str,
+) -> None:
+    name = container.name()
+    answer = start(laptop, "lab", name, "--image", image(*lines))
+    assert answer.status == 0, answer
+    assert "is left out: " in answer.stderr
+    assert reason in answer.stderr
+    session = Session(laptop, {"url": answer.stdout.strip()})
+    assert session.ask("api/status")["kernels"] == 0
+    assert container.remove_all() == [name]
+
+
+def test_a_server_that_the_entrypoint_starts_is_reused(
+    laptop: Laptop, container: ContainerFactory, image: ImageFactory
+) -> None:
+    made = image('ENTRYPOINT ["/entry"]', entry=SERVER)
+    session = started(laptop, container.name(), "--image", made)
+    assert "/own/lab" in session.url
+    assert session.ask("api/status")["kernels"] == 0
+
+
+def test_beside_a_service_that_the_entrypoint_starts_jupyter_is_launched(
+    laptop: Laptop, container: ContainerFactory, image: ImageFactory
+) -> None:
+    name = container.name()
+    made = image('ENTRYPOINT ["/entry"]', entry=SERVICE)
+    answer = start(laptop, "lab", name, "--image", made)
+    assert answer.status == 0, answer
+    assert "runs something of its own" in answer.stderr
+    assert f"/{name}/lab" in answer.stdout
+
+
+def test_a_container_of_no_entrypoint_has_nothing_but_what_waits(
+    laptop: Laptop, container: ContainerFactory, engine: Engine
+) -> None:
+    """The image is named by the beginning of its id, and a command that ends is not run."""
+    identity = engine.docker("image", "inspect", "--format", "{{.Id}}", "lab/jupyter")
+    session = started(laptop, container.name(), "--image", identity.removeprefix("sha256:")[:12])
+    assert session.ask("api/status")["kernels"] == 0
