@@ -22,7 +22,7 @@ from jlremote.jupyter import configuration
 FIELD, RECORD = "\\037", "\\036"  # ASCII's unit and record separators; JSON cannot hold them raw
 WAIT_SECONDS = 120
 LAUNCH_SECONDS = 20
-POLLS_A_SECOND = 20
+POLLS_A_SECOND = 40
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 NOT_LAUNCHED = 75  # sysexits.h: EX_TEMPFAIL
 
@@ -219,7 +219,7 @@ def launch_once(name: str, launch_id: str, launching: str, *, engine: bool) -> s
 
 
 def wait_and_probe(name: str, launch_id: str, *, engine: bool) -> str:
-    """Return the script that waits until the server has written its file or ended, then probes.
+    """Return the script that waits until the server listens or has ended, then probes.
 
     It ends at once with what `mkdir` says where the session's folder cannot be made, and before
     long where the launch has not even begun: in the background it has nobody to tell.
@@ -229,13 +229,21 @@ def wait_and_probe(name: str, launch_id: str, *, engine: bool) -> str:
         + f"""\
 umask 077
 mkdir -p "$directory/runtime" || exit {NO_FOLDER}
-turns=0
+listens() {{
+  port=$(printf ':%04X ' "${{1%%[!0-9]*}}")
+  grep -q "$port.* 0A " /proc/net/tcp /proc/net/tcp6 2>/dev/null
+}}
+wanted={shlex.quote(launch_id)} launched='' turns=0
 while [ "$turns" -lt {WAIT_SECONDS * POLLS_A_SECOND} ]; do
-  if [ "$(cat "$directory/launch" 2>/dev/null)" = {shlex.quote(launch_id)} ]; then
+  # `read` is the shell's own: a program a turn would take from the server's time to start.
+  [ "$launched" = "$wanted" ] || {{ read -r launched <"$directory/launch"; }} 2>/dev/null
+  if [ "$launched" = "$wanted" ]; then
     [ ! -e "$directory/exit" ] || break
     for file in {_runtime_files(('"$directory"/runtime',))}; do
-      # Not only there: whole.
-      case $(cat "$file" 2>/dev/null) in *'}}') break 2;; esac
+      [ -e "$file" ] || continue
+      text=$(cat "$file" 2>/dev/null)
+      # Not only there: whole. And jupyter_server 2 listens a moment after it has written it.
+      case $text in *'}}') ! listens "${{text#*port?: }}" || break 2;; esac
     done
   elif [ "$turns" -gt {LAUNCH_SECONDS * POLLS_A_SECOND} ]; then exit {NOT_LAUNCHED}; fi
   turns=$((turns + 1))
