@@ -33,7 +33,7 @@ class ChannelTable:
     """All tunnel channels of one transport: their numbers, what they hold, how far the host is.
 
     Attributes:
-        sender: the channel on which something was sent last.
+        sender: the number of the channel on which something was sent last, 0 for none.
         sent_at: when that was, seconds of the monotonic clock.
     """
 
@@ -41,7 +41,8 @@ class ChannelTable:
     _tables_lock = threading.Lock()
 
     def __init__(self, transport: Any) -> None:
-        self.sender: Refusable | None = None
+        # No channel itself: it knows the transport, which would then never be forgotten.
+        self.sender = 0
         self.sent_at = 0.0
         self._lock = threading.Lock()
         self._channels: dict[int, Refusable] = {}

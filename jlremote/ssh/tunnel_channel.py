@@ -100,7 +100,7 @@ class TunnelChannel:
         """Send `data`, at most `room()` bytes of it."""
         count = len(data)
         self._sent += count
-        self._table.sender = self
+        self._table.sender = self._number
         self._table.sent_at = time.monotonic()
         if count > self._packet:
             starts = range(0, count, self._packet)
@@ -161,7 +161,7 @@ class TunnelChannel:
     def _is_shared(self) -> bool:
         """Tell whether others used the connection lately; what they do is not all of one moment."""
         table = self._table
-        if table.sender is not None and table.sender is not self:
+        if table.sender not in {0, self._number}:
             self._shared_at = max(self._shared_at, table.sent_at)
         return time.monotonic() - self._shared_at < _SHARED_SECONDS
 

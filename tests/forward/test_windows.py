@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -94,3 +96,14 @@ def test_a_download_has_less_on_the_way_while_others_use_the_connection(
     assert wire.download(large, 16 * MEGABYTE) <= MEGABYTE
     now[0] += 4
     assert 3 * MEGABYTE < wire.download(large, 16 * MEGABYTE) <= 4 * MEGABYTE
+
+
+def test_a_connection_that_ended_is_forgotten_with_all_of_its_channels() -> None:
+    wire = Wire()
+    channel = wire.channel()
+    channel.send(memoryview(b"the last that was sent"))
+    gone = weakref.ref(wire)
+    channel._unlink()
+    del channel, wire
+    gc.collect()
+    assert gone() is None
