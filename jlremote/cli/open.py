@@ -39,13 +39,14 @@ def open_session(
     """Open a running session in the browser.
 
     With PATH, the notebook, file or folder is opened in JupyterLab. A single argument is a session
-    if one has that name; else a PATH in the latest session, if it has a slash or a file's ending.
+    if one has that name, or begins with a host's; else a PATH in the latest session, if it has a
+    slash or a file's ending. HOST/NAME also finds a session that another laptop has started.
     """
     from jlremote.workflow.open import address
 
     name = chosen_browser(browser, no_browser)
     context = invocation.context()
-    selector, wanted = _session_or_path(session, path)
+    selector, wanted = _session_or_path(session, path, invocation)
     url = address(selector, wanted, context)
     answer(url)
     browse(url, context, browser=name, asked=browser is not None)
@@ -72,17 +73,26 @@ def url(invocation: Invocation, session: str | None) -> None:
     answer(address(session, None, invocation.context()))
 
 
-def _session_or_path(session: str | None, path: str | None) -> tuple[str | None, str | None]:
+def _session_or_path(
+    session: str | None, path: str | None, invocation: Invocation
+) -> tuple[str | None, str | None]:
     """Tell a lone PATH from a SESSION: a session that is known wins."""
     if session is None or path is not None:
         return session, path
     names, hosts = _known()
     begin, slash, _ = session.partition("/")
-    if session in names or (slash and begin in hosts):
+    if session in names or (slash and (begin in hosts or _is_host(begin, invocation))):
         return session, None
     if slash or _FILE.search(session):
         return None, session
     return session, None
+
+
+def _is_host(word: str, invocation: Invocation) -> bool:
+    """Return whether a word names a host of which nothing is recorded yet."""
+    from jlremote.cli.ssh_config import host_names
+
+    return "@" in word or word in host_names(invocation.ssh_config)
 
 
 def _known() -> tuple[set[str], set[str]]:

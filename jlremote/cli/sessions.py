@@ -11,6 +11,7 @@ import click
 from jlremote.cli import candidates
 from jlremote.cli.invocation import Invocation, command
 from jlremote.cli.terminal import answer, answer_json, watched
+from jlremote.errors import Usage
 
 if TYPE_CHECKING:
     from jlremote.workflow.context import Context
@@ -23,18 +24,25 @@ _HEADINGS = ("SESSION", "HOST", "STATE", "SINCE", "KERNELS", "PORT", "GPUS", "IM
     "list",
     examples=(
         "jlr list",
-        "jlr list dgx",
+        "jlr list dgx                  # also those that another laptop has started",
+        "jlr list dgx --all            # every container there, whoever's",
         "jlr list --json | jq -r '.[] | select(.state == \"up\") | .url'",
     ),
 )
 @click.argument("host", required=False, shell_complete=candidates.hosts)
+@click.option("--all", "every", is_flag=True, help="Every container of HOST, whoever's it is.")
 @click.option("--json", "as_json", is_flag=True, help="Print an array of objects.")
 @click.pass_obj
-def list_sessions(invocation: Invocation, host: str | None, as_json: bool) -> None:
+def list_sessions(invocation: Invocation, host: str | None, every: bool, as_json: bool) -> None:
     """List the sessions, a line each: where, in which state, and whether kernels are busy.
 
-    With HOST, only that host's.
+    Without HOST, those of this laptop. With HOST, that host is asked for all that jlr has there,
+    from whichever laptop: `running` are those that are not forwarded here, and `jlr open HOST/NAME`
+    forwards one.
     """
+    if every:
+        _list_containers(invocation, host, as_json=as_json)
+        return
     from jlremote.cli import tables
     from jlremote.workflow.listing import reports
 
@@ -47,7 +55,24 @@ def list_sessions(invocation: Invocation, host: str | None, as_json: bool) -> No
         _show_reasons(found)
         _show_mounts(found)
     else:
-        context.progress.note("no sessions; `jlr start HOST CONTAINER` makes one")
+        where = f" on `{host}`" if host else ""
+        context.progress.note(f"no sessions{where}; `jlr start HOST CONTAINER` makes one")
+
+
+def _list_containers(invocation: Invocation, host: str | None, *, as_json: bool) -> None:
+    if host is None:
+        raise Usage("`--all` is of one host", hint="`jlr list HOST --all`")
+    from jlremote.cli import tables
+    from jlremote.workflow.presence import containers
+
+    context = invocation.context(silent=as_json)
+    found = containers(host, context)
+    if as_json:
+        answer_json([report.to_json() for report in found])
+    elif found:
+        tables.show_table(tables.CONTAINER_HEADINGS, [tables.container_row(one) for one in found])
+    else:
+        context.progress.note(f"no containers on `{host}`")
 
 
 @command(

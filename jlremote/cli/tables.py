@@ -16,13 +16,21 @@ from jlremote.cli.terminal import answer, watched
 from jlremote.text import one_line
 
 if TYPE_CHECKING:
-    from jlremote.workflow.report import Kernel, MountReport, PortReport, SessionReport
+    from jlremote.workflow.report import (
+        ContainerReport,
+        Kernel,
+        MountReport,
+        PortReport,
+        SessionReport,
+    )
 
 PORT_HEADINGS = ("PORT", "HERE", "STATE", "SINCE", "WHY")
+CONTAINER_HEADINGS = ("CONTAINER", "IMAGE", "STATE", "JUPYTER", "SESSION", "OWNER", "GPUS")
 MOUNT_HEADINGS = ("MOUNTED AT", "FOLDER", "SESSION", "STATE", "WHY")
 
 _STATE_STYLES = {
     "up": "green",
+    "running": "green",
     "connecting": "yellow",
     "reconnecting": "yellow",
     "needs-auth": "yellow",
@@ -119,6 +127,14 @@ def session_row(report: SessionReport) -> tuple[str, ...]:
     since = ago(report.since) if report.since else "-"
     where = (report.name, report.host, report.state, since)
     return (*where, kernels, port, report.gpus or "-", image)
+
+
+def container_row(report: ContainerReport) -> tuple[str, ...]:
+    """Return a container's line of a list."""
+    jupyter = "yes" if report.jupyter else "-"
+    session = "yes" if report.session else "-"
+    facts = (report.name, report.image or "-", report.status, jupyter, session)
+    return (*facts, report.owner or "?", report.gpus or "-")
 
 
 def port_row(report: PortReport) -> tuple[str, ...]:

@@ -19,6 +19,9 @@ from collections.abc import Iterable
 from jlremote.host.script import until_hang_up
 from jlremote.jupyter import configuration
 
+GROUP_END = "\035"  # ASCII's group separator
+# What the shell that waits for a server's end has among its arguments, and no probe.
+LAUNCH_MARK = 'export JUPYTER_RUNTIME_DIR="$directory/runtime"'
 FIELD, RECORD = "\\037", "\\036"  # ASCII's unit and record separators; JSON cannot hold them raw
 WAIT_SECONDS = 120
 LAUNCH_SECONDS = 20
@@ -41,9 +44,21 @@ def session_directory(name: str, *, engine: bool) -> str:
     to everybody, so without an engine it is the XDG state folder. Machines may share that one,
     and a process id of one means nothing on another, so each has a folder of its own in it.
     """
-    state = "${XDG_STATE_HOME:-$HOME/.local/state}/jlr/servers/$(uname -n)"
-    root = "/tmp/jlr-$(id -u)" if engine else state  # noqa: S108
+    root = "/tmp/jlr-$(id -u)" if engine else _STATE  # noqa: S108
     return f'directory="{root}"/{shlex.quote(name)}\n'
+
+
+_STATE = "${XDG_STATE_HOME:-$HOME/.local/state}/jlr/servers/$(uname -n)"
+
+
+def own_servers() -> str:
+    """Return the script that probes every session of the host itself, each ended by `GROUP_END`."""
+    files = _runtime_files(('"$directory"/runtime',))
+    return (
+        f'for directory in "{_STATE}"/*; do\n[ -d "$directory/runtime" ] || continue\n'
+        + _PROBE.replace("FILES", files)
+        + "printf '\\035'\ndone\n"
+    )
 
 
 def probe(name: str, *, engine: bool) -> str:
@@ -175,6 +190,7 @@ def launch(
     script = (
         _LAUNCH.replace("CONFIGURE\n", settings)
         .replace("FIND_JUPYTER\n", jupyter)
+        .replace("LAUNCH_MARK", LAUNCH_MARK)
         .replace("OPTIONS", shlex.join(options))
     )
     return session_directory(name, engine=engine) + f"launch={shlex.quote(launch_id)}\n" + script
@@ -191,7 +207,7 @@ CONFIGURE
 [ "$(id -u)" != 0 ] || root_allowed=--allow-root
 # A container run with a uid that has no passwd entry gets HOME=/, which it may not write.
 [ -w "${HOME:-/nonexistent}" ] || { HOME=$directory/home; mkdir -p "$HOME"; export HOME; }
-export JUPYTER_RUNTIME_DIR="$directory/runtime"
+LAUNCH_MARK
 export JUPYTER_CONFIG_PATH="$directory/config${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH}"
 FIND_JUPYTER
 # Not in the background: a shell makes background processes ignore SIGINT, and then Ctrl-C works

@@ -23,6 +23,8 @@ class State(StrEnum):
     CONTAINER_GONE = "container-gone"
     STOPPED = "stopped"
     IDLE_STOPPED = "idle-stopped"
+    # of a session that only its host knows
+    RUNNING = "running"
     # of a further port only
     CLOSED = "closed"
     TAKEN = "taken"

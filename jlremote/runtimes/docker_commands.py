@@ -130,6 +130,22 @@ def list_containers_argv(engine: Engine) -> Argv:
     return engine("ps", "--all", "--format", "{{.Names}}")
 
 
+def list_ids_argv(engine: Engine, *, every: bool) -> Argv:
+    """Return the command that prints the full ids of all containers, or of those that run."""
+    return engine("ps", *(("--all",) if every else ()), "--quiet", "--no-trunc")
+
+
+def top_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that prints user, pid and arguments of what runs in a container.
+
+    Docker has the host's `ps` print them. Podman has words of its own for the host's view; for
+    options it would run the container's `ps`.
+    """
+    podman = "podman" in engine.name
+    columns = ("huser", "hpid", "args") if podman else ("-eo", "user:32,pid,args")
+    return engine("top", name, *columns)
+
+
 def list_images_argv(engine: Engine) -> Argv:
     """Return the command that prints the names of all tagged images."""
     filters = ("--filter", "dangling=false")

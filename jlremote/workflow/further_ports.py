@@ -16,7 +16,7 @@ from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.sessions import PortRecord, SessionRecord
-from jlremote.workflow import ports
+from jlremote.workflow import adoption, ports
 from jlremote.workflow.context import Context, Progress
 from jlremote.workflow.links import link_of
 from jlremote.workflow.open import again
@@ -33,7 +33,7 @@ def add(selector: str | None, port: int, context: Context) -> PortReport:
         NotFound: there is no such session, or it was stopped.
         ContainerGone: its container is not there, or does not run.
     """
-    record = sessions.choose(selector)
+    record = adoption.chosen(selector, context)
     if not record.forwarded:
         where = f"`{record.host}/{record.name}`"
         raise NotFound(f"the session {where} does not run", hint=again(record))
@@ -51,7 +51,7 @@ def listed(selector: str | None, context: Context) -> list[PortReport]:
     Raises:
         NotFound: there is no such session.
     """
-    record = sessions.choose(selector)
+    record = adoption.chosen(selector, context)
     if not record.forwarded or not record.ports:
         return []
     link = link_of(record, context)
@@ -67,7 +67,7 @@ def remove(selector: str | None, port: int, context: Context) -> None:
     Raises:
         NotFound: there is no such session, or it has no such port.
     """
-    record = sessions.choose(selector)
+    record = adoption.chosen(selector, context)
     rest = tuple(known for known in record.ports if known.port != port)
     if rest == record.ports:
         where = f"`{record.host}/{record.name}`"

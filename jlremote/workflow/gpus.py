@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
-from pathlib import Path
 
 from jlremote.errors import JlrError
 from jlremote.gpus import lost, queries
@@ -14,10 +12,9 @@ from jlremote.gpus.reading import CannotAsk, read
 from jlremote.host.shell import Host, run_script
 from jlremote.link.client import Link
 from jlremote.runtimes.table import runtime_named
-from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.context import Context
-from jlremote.workflow.links import link_to
+from jlremote.workflow.links import link_on
 
 # A driver that wakes for every question takes seconds for each GPU.
 ASK_SECONDS = 45.0
@@ -29,7 +26,7 @@ def inventory(host: str, context: Context) -> Inventory:
     Raises:
         CannotAsk: nothing on the host can tell.
     """
-    return ask(_link(host, context))
+    return ask(link_on(host, context))
 
 
 def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory]:
@@ -43,7 +40,7 @@ def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory]:
     Raises:
         CannotAsk: nothing on the host can tell.
     """
-    with _link(host, context).stream(queries.snapshots(seconds)) as output:
+    with link_on(host, context).stream(queries.snapshots(seconds)) as output:
         text = ""
         for piece in output:
             *whole, text = (text + piece).split(queries.GROUP)
@@ -70,10 +67,3 @@ def fault(link: Link, record: SessionRecord) -> lost.Fault | None:
         found = run_script(link, runtime.inside(record.name, lost.CHECK))
         return lost.read(found.stdout, record.name, restart)
     return None
-
-
-def _link(host: str, context: Context) -> Link:
-    """Return the link to a host, by the ssh configuration that its sessions were started with."""
-    known = (r.ssh_config for r in sessions.load_all() if r.host == host and r.ssh_config)
-    config = context.ssh_config or next(map(Path, known), None)
-    return link_to(host, replace(context, ssh_config=config))

@@ -100,6 +100,8 @@ def _launch(start: Undertaking, found: Survey) -> Server:
         raise _no_folder(start, launched)
     if launched.status == scripts.NOT_LAUNCHED:
         raise JlrError(f"JupyterLab could not be launched: {launched.complaint}")
+    if launched.status != 0:
+        raise JlrError(f"nobody could wait for JupyterLab's start: {launched.complaint}")
     findings = read_probe(launched.stdout)
     for server in findings.servers:
         if server.ours:

@@ -78,6 +78,13 @@ def link_of(record: SessionRecord, context: Context) -> Link:
     return link_to(record.host, replace(context, ssh_config=_config(record)))
 
 
+def link_on(host: str, context: Context, *, without: str | None = None) -> Link:
+    """Return the link to a host, by the ssh configuration that its sessions were started with."""
+    known = (r.ssh_config for r in sessions.load_all() if r.host == host and r.ssh_config)
+    config = context.ssh_config or next(map(Path, known), None)
+    return link_to(host, replace(context, ssh_config=config), without=without)
+
+
 def link_to_mount(record: MountRecord, context: Context) -> Link:
     """Return the link that a mount goes over."""
     return link_to(record.host, replace(context, ssh_config=mounted.config(record)))

@@ -12,6 +12,7 @@ from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.jupyter.address import address
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
 from jlremote.jupyter.locate import ContainerGone, IdleStopped, JupyterDead, JupyterStopped
+from jlremote.jupyter.presence import Present
 from jlremote.link.client import Link
 from jlremote.link.dial import NoLink
 from jlremote.link.states import State
@@ -19,7 +20,7 @@ from jlremote.link.status import ForwardStatus, LinkStatus
 from jlremote.questions import Question
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow import further_ports, mount_listing
+from jlremote.workflow import adoption, further_ports, mount_listing, presence
 from jlremote.workflow.answering import of_access
 from jlremote.workflow.context import Context
 from jlremote.workflow.gpus import fault
@@ -42,10 +43,15 @@ class _AsksNobody:
 
 
 def reports(context: Context, host: str | None = None) -> list[SessionReport]:
-    """Return a report of every session that was not stopped, the latest first."""
+    """Return a report of every session that was not stopped, the latest first.
+
+    With `host` those of that host, also such as only the host knows; a person may be asked then.
+    """
     for path in sessions.unreadable():
         context.progress.note(f"`{path}` is no record of a session: passed over")
-    records = [r for r in sessions.load_all() if r.forwarded and host in (None, r.host)]
+    if host is not None:
+        return on_host(context, host)
+    records = [record for record in sessions.load_all() if record.forwarded]
     quiet = replace(context, asker=_AsksNobody())
     by_link: dict[tuple[str, str | None], list[SessionRecord]] = defaultdict(list)
     for record in records:
@@ -58,13 +64,57 @@ def reports(context: Context, host: str | None = None) -> list[SessionReport]:
     return with_mounts(listed, quiet)
 
 
+def on_host(context: Context, host: str) -> list[SessionReport]:
+    """Return a report of every session of a host: those of this laptop first, then all others.
+
+    Raises:
+        JlrError: the host cannot be asked, and nothing of it is recorded here.
+    """
+    records = [r for r in sessions.load_all() if r.forwarded and r.host == host]
+    by_link: dict[str | None, list[SessionRecord]] = defaultdict(list)
+    for record in records:
+        by_link[record.ssh_config].append(record)
+    listed = [r for them in by_link.values() for r in _reports_of(them, context, connected)]
+    try:
+        found = presence.presence(host, context)
+    except JlrError as unreached:
+        if not records:
+            raise
+        context.progress.note(f"`{host}` cannot be asked what else there is: {unreached.message}")
+        return with_mounts(listed, context)
+    if found.engine_failure:
+        context.progress.note(f"its containers are unknown: {found.engine_failure.message}")
+    here = {record.name for record in records}
+    others = [_elsewhere(host, one) for one in found.sessions if one.name not in here]
+    return with_mounts(listed, context) + others
+
+
+def _elsewhere(host: str, there: Present) -> SessionReport:
+    """Return the report of a session that is not forwarded here."""
+    runtime = " --runtime none" if there.runtime == "none" else ""
+    open_it = f"`jlr open {host}/{there.name}` has it here"
+    start_it = f"`jlr start {host} {there.name}{runtime}` starts it"
+    return SessionReport(
+        name=there.name,
+        host=host,
+        container=None if there.runtime == "none" else there.name,
+        runtime=there.runtime,
+        state=str(State.RUNNING if there.jupyter else State.STOPPED),
+        url=None,
+        local_port=None,
+        detail=open_it if there.jupyter else start_it,
+        image=there.image,
+        gpus=there.gpus,
+    )
+
+
 def report(selector: str | None, context: Context) -> SessionReport:
     """Return the report of one session; a person may be asked.
 
     Raises:
         NotFound: there is no such session.
     """
-    record = sessions.choose(selector)
+    record = adoption.chosen(selector, context)
     if not record.forwarded:
         return with_mounts([plain(record, "stopped")], context)[0]
     [found] = with_mounts(_reports_of([record], context, connected), context)

@@ -10,8 +10,8 @@ from jlremote.jupyter import scripts
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.docker_commands import logs_argv
 from jlremote.runtimes.table import runtime_named
-from jlremote.storage import sessions
 from jlremote.text import printable
+from jlremote.workflow import adoption
 from jlremote.workflow.context import Context
 from jlremote.workflow.links import link_of
 
@@ -30,7 +30,7 @@ def log(selector: str | None, context: Context, *, follow: bool, tail: int) -> I
     Raises:
         NotFound: there is no such session, or no log.
     """
-    record = sessions.choose(selector)
+    record = adoption.chosen(selector, context)
     runtime = runtime_named(record.runtime)
     host = link_of(record, context)
     with host.stream(_script(runtime, record.name, tail, follow=follow)) as output:

@@ -10,6 +10,7 @@ from jlremote.link.client import Link
 from jlremote.link.status import ForwardStatus
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow import adoption
 from jlremote.workflow.answering import wait_for_answer
 from jlremote.workflow.context import Context
 from jlremote.workflow.gpus import fault
@@ -28,7 +29,7 @@ def address(selector: str | None, path: str | None, context: Context) -> str:
         NotFound: there is no such session, or it was stopped.
         Unreachable: the host or the server does not answer.
     """
-    record = sessions.choose(selector)
+    record = adoption.running(selector, context)
     link = link_of(record, context)
     forward = live_forward(link, record)
     wait_for_answer(link, forward)

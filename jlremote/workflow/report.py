@@ -28,6 +28,36 @@ class Kernel:
 
 
 @dataclass(frozen=True)
+class ContainerReport:
+    """A container of a host, whoever has made it.
+
+    Attributes:
+        name: its name.
+        id: the engine's full id.
+        image: the image as the engine names it.
+        status: the engine's word: `running`, `paused`, `exited`, `created`, ….
+        jupyter: whether a Jupyter server runs in it.
+        session: whether jlr has made it, or has launched its Jupyter.
+        owner: whose it seems to be: the user of its processes, or whose home folder it sees;
+            `None` where neither tells.
+        gpus: the GPUs as the engine was asked for them, `None` for none.
+    """
+
+    name: str
+    id: str
+    image: str | None
+    status: str
+    jupyter: bool
+    session: bool
+    owner: str | None
+    gpus: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable form that `--json` prints."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
 class MountReport:
     """A mount as it is right now.
 
@@ -91,7 +121,8 @@ class SessionReport:
         host: what was typed after `ssh`.
         container: the container's name, `None` with runtime `none`.
         runtime: `docker` or `none`.
-        state: `up`, `reconnecting`, `needs-auth`, `down`, `jupyter-dead`, `container-gone`, ….
+        state: `up`, `reconnecting`, `needs-auth`, `down`, `jupyter-dead`, `container-gone`,
+            `stopped`, `idle-stopped`; `running` for one that is not forwarded here; ….
         since: since when it is in that state, ISO 8601 in UTC; `None` where nobody can tell.
         detail: one sentence that says why, where the state is not `up`.
         access: what Jupyter asks for: `token`, `password` or `open` (nothing, so that whoever

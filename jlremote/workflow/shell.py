@@ -16,8 +16,8 @@ from jlremote.link.remote_process import RemoteProcess, Terminal
 from jlremote.runtimes import shells
 from jlremote.runtimes.contract import Attachment, Runtime
 from jlremote.runtimes.table import runtime_named
-from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow import adoption
 from jlremote.workflow.context import Context
 from jlremote.workflow.links import link_of
 
@@ -88,7 +88,7 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
         NotFound: there is no such session, or its container does not run.
         LinkLost: the connection broke.
     """
-    record = sessions.choose(request.session)
+    record = adoption.chosen(request.session, context)
     runtime = runtime_named(record.runtime)
     host = link_of(record, context)
     _check_runs(host, runtime, record)

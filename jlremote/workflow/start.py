@@ -5,20 +5,19 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 
-from jlremote.errors import Busy
 from jlremote.jupyter.address import address
 from jlremote.jupyter.discovery import endpoint
 from jlremote.jupyter.locate import Survey, survey
-from jlremote.jupyter.server import Endpoint
 from jlremote.link.status import ForwardStatus
 from jlremote.ports.endpoint import PortEndpoint
 from jlremote.runtimes.contract import Container
 from jlremote.storage import sessions
 from jlremote.storage.sessions import PortRecord, SessionRecord
-from jlremote.workflow import further_ports, gpu_taking, launching, placing, ports
+from jlremote.workflow import further_ports, gpu_taking, launching, placing
 from jlremote.workflow.answering import of_access, refuse_open, wait_for_answer
 from jlremote.workflow.beginning import session_of
 from jlremote.workflow.context import Context
+from jlremote.workflow.forwarding import forwarded
 from jlremote.workflow.gpu_taking import Taken
 from jlremote.workflow.links import connect, link_to
 from jlremote.workflow.report import PortReport, SessionReport, utc
@@ -50,7 +49,8 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         gpu_taking.keep(this, gpus, server)
         container = replace(container, gpus=gpus.shown or container.gpus)
         to = endpoint(runtime, container, server)
-        forward = _forward(this, to)
+        forward = forwarded(host, name, request.local_port, to, context.progress)
+        undo.callback(host.unforward, name)
         with context.progress.step("Wait for JupyterLab's answer"):
             wait_for_answer(host, forward)
             access = refuse_open(host, forward, allowed=_open_allowed(this))
@@ -116,24 +116,6 @@ def _open_allowed(this: Undertaking) -> bool:
 
 def _runs(found: Survey) -> bool:
     return found.findings is not None and bool(found.findings.servers)
-
-
-def _forward(this: Undertaking, to: Endpoint) -> ForwardStatus:
-    """Forward the first port that is free."""
-    exact, wanted = this.request.local_port, None
-    for port in ports.candidates(this.request.host, this.name, exact):
-        try:
-            forward = this.host.forward(this.name, port, to)
-        except Busy:
-            wanted = wanted or ports.taken(port, this.request.host, this.name)
-            if exact is not None:
-                raise wanted from None
-        else:
-            this.undo.callback(this.host.unforward, this.name)
-            if wanted is not None:
-                this.context.progress.note(f"{wanted.message}; {port} is free and stays yours")
-            return forward
-    raise Busy("no local port is free", hint=f"ports from {ports.FIRST_PORT} on were tried")
 
 
 def _further_ports(

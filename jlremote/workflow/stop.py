@@ -22,7 +22,7 @@ from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow import browser, unmount
+from jlremote.workflow import adoption, browser, unmount
 from jlremote.workflow.context import Context
 from jlremote.workflow.links import link_of
 from jlremote.workflow.requests import StopRequest
@@ -47,7 +47,7 @@ def stop(selector: str | None, request: StopRequest, context: Context) -> StopRe
         NotFound: there never was such a session.
         Busy: kernels run, and it is not forced.
     """
-    return _stop(sessions.choose(selector), request, context)
+    return _stop(adoption.chosen(selector, context), request, context)
 
 
 def stop_all(request: StopRequest, context: Context) -> list[StopReport]:

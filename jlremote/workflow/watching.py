@@ -14,7 +14,7 @@ from jlremote.link.states import State
 from jlremote.link.status import ForwardStatus
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow import further_ports, listing
+from jlremote.workflow import adoption, further_ports, listing
 from jlremote.workflow.context import Context
 from jlremote.workflow.links import link_of
 from jlremote.workflow.report import Kernel, SessionReport, utc
@@ -35,7 +35,7 @@ def watch(selector: str | None, context: Context) -> Iterator[SessionReport]:
     Raises:
         NotFound: there is no such session.
     """
-    record = sessions.choose(selector)
+    record = adoption.chosen(selector, context)
     first = listing.report(f"{record.host}/{record.name}", context)
     yield first
     seen = _Seen(link_of(record, context), record, first)

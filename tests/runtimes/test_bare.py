@@ -23,7 +23,8 @@ from tests.demo.person import ignores
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
-from tests.lab.sshd import free_port
+from tests.lab.remote_host import Keys, new_laptop
+from tests.lab.sshd import SSHServer, free_port
 from tests.sessions.parts import Session, failed, start, started
 
 STATE = Path(".local/state/jlr/servers") / socket.gethostname()
@@ -86,6 +87,21 @@ def type_in(socket: WebSocket, text: str, until: str) -> None:
     while until not in shown:
         kind, *content = json.loads(socket.recv())
         shown += content[0] if kind == "stdout" else ""
+
+
+def test_a_second_laptop_finds_it_on_the_host(
+    laptop: Laptop, sshd: SSHServer, account: Account, keys: Keys, environment: Path
+) -> None:
+    session = bare(laptop, "mine", environment)
+    with new_laptop(sshd, account, keys) as other:
+        listed = {one["name"]: one for one in json.loads(other.jlr("list", "lab", "--json").stdout)}
+        assert (listed["mine"]["state"], listed["mine"]["runtime"]) == ("running", "none")
+        opened = other.jlr("open", "lab/mine", "--no-browser")
+        assert opened.stdout.strip().endswith(f"/mine/lab?token={session.token}"), opened
+        assert "stopped JupyterLab" in other.jlr("stop", "lab/mine").stdout
+        assert "mine" not in other.jlr("list", "lab", "--json").stdout
+    [told] = json.loads(laptop.jlr("list", "--json").stdout)
+    assert told["state"] == "stopped", told
 
 
 def test_jupyter_outlives_the_connection_and_hears_ctrl_c(

@@ -59,8 +59,8 @@ def test_list_json_is_an_array_with_the_fields_that_scripts_rely_on(session: Ses
     }
 
 
-def test_list_of_a_host_without_sessions_is_empty(session: Session) -> None:
-    assert json.loads(session.laptop.jlr("list", "elsewhere", "--json").stdout) == []
+def test_list_of_a_host_that_cannot_be_asked_is_no_empty_list(session: Session) -> None:
+    failed(session.laptop.jlr("list", "elsewhere.invalid", "--json"), 5, "elsewhere.invalid")
 
 
 def test_status_tells_which_kernels_are_busy_and_since_when(session: Session) -> None:

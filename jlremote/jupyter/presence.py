@@ -1,0 +1,95 @@
+"""Which sessions a host has, whoever has started them, told from outside in one round trip."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jlremote.errors import JlrError
+from jlremote.host.shell import Host
+from jlremote.jupyter import scripts
+from jlremote.jupyter.discovery import PAGES, read_probe
+from jlremote.runtimes import overview
+from jlremote.runtimes.bare import Bare
+from jlremote.runtimes.contract import SESSION_LABEL
+from jlremote.runtimes.engine import Engine
+from jlremote.runtimes.overview import Glimpse
+
+PROGRAMS = frozenset((*PAGES, "jupyter-server", "jupyter_server", "jupyterhub-singleuser"))
+
+
+@dataclass(frozen=True)
+class Present:
+    """A session on a host.
+
+    Attributes:
+        name: its name.
+        runtime: name of the runtime.
+        jupyter: whether its Jupyter server runs.
+        image: the container's image.
+        gpus: the GPUs that the container was created with.
+    """
+
+    name: str
+    runtime: str
+    jupyter: bool
+    image: str | None = None
+    gpus: str | None = None
+
+
+@dataclass(frozen=True)
+class Presence:
+    """What a host has.
+
+    Attributes:
+        containers: all of the engine's, by name.
+        sessions: those that jlr has made or launched Jupyter in.
+        engine_failure: why the containers are unknown, where they are.
+    """
+
+    containers: tuple[Glimpse, ...]
+    sessions: tuple[Present, ...]
+    engine_failure: JlrError | None = None
+
+
+def look(host: Host, engine: Engine) -> Presence:
+    """Ask a host what it has, in one round trip."""
+    done = host.run({"containers": overview.script(engine), "bare": scripts.own_servers()})
+    bare = tuple(_bare(done["bare"].stdout))
+    try:
+        containers = overview.read(engine, done["containers"])
+    except JlrError as failure:
+        return Presence((), bare, failure)
+    present = (_session(engine, glimpse) for glimpse in containers)
+    return Presence(containers, (*(one for one in present if one), *bare))
+
+
+def runs_jupyter(glimpse: Glimpse) -> bool:
+    """Return whether a Jupyter server runs in a container, whoever has started it."""
+    # The interpreter, its options and the script or module; what follows may be any path.
+    begins = (process.command.split()[:4] for process in glimpse.processes)
+    return any(word.rpartition("/")[2] in PROGRAMS for words in begins for word in words)
+
+
+def is_session(glimpse: Glimpse) -> bool:
+    """Return whether jlr has made a container, or has launched the Jupyter that runs in it."""
+    launched = any(_launches(process.command) for process in glimpse.processes)
+    return launched or SESSION_LABEL in glimpse.container.labels
+
+
+def _launches(command: str) -> bool:
+    """Return whether a process is the shell that waits for a server's end."""
+    return scripts.LAUNCH_MARK in command
+
+
+def _session(engine: Engine, glimpse: Glimpse) -> Present | None:
+    if not is_session(glimpse):
+        return None
+    container = glimpse.container
+    runs = runs_jupyter(glimpse)
+    return Present(container.name, engine.name, runs, container.image, container.gpus)
+
+
+def _bare(output: str) -> list[Present]:
+    groups = map(read_probe, output.split(scripts.GROUP_END))
+    names = [found.directory.rpartition("/")[2] for found in groups if found.servers]
+    return [Present(name, Bare().name, jupyter=True) for name in names]

@@ -1,0 +1,113 @@
+"""All containers of an engine at one glance, with what runs in them, in one round trip.
+
+Nothing is run inside: most of them are other people's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from jlremote.host.script import Completed, command_line
+from jlremote.runtimes.containers import read_container
+from jlremote.runtimes.contract import Container
+from jlremote.runtimes.docker_commands import inspect_argv, list_ids_argv, top_argv
+from jlremote.runtimes.docker_errors import engine_error
+from jlremote.runtimes.engine import Argv, Engine
+
+FIELD, RECORD = "\037", "\036"
+ADMINISTRATOR = ("root", "0")
+HOME = re.compile(r"/(?:home|Users)/([^/]+)")
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process in a container.
+
+    Attributes:
+        user: the host's name for its user, or the number.
+        command: its arguments, joined by blanks.
+    """
+
+    user: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Glimpse:
+    """A container and what can be seen of it from outside.
+
+    Attributes:
+        container: as the engine describes it.
+        status: the engine's word: `running`, `paused`, `exited`, `created`, ….
+        processes: what runs in it.
+    """
+
+    container: Container
+    status: str
+    processes: tuple[Process, ...] = ()
+
+    @property
+    def owner(self) -> str | None:
+        """Whose it seems to be, as no engine notes who has asked for a container.
+
+        The user of its processes tells, or else whose home folder it sees.
+        """
+        users = [process.user for process in self.processes]
+        homes = [HOME.match(volume.source) for volume in self.container.volumes]
+        named = [user for user in users if user not in ADMINISTRATOR]
+        return next(iter([*named, *(home[1] for home in homes if home)]), None)
+
+
+def script(engine: Engine) -> str:
+    """Return the script that describes all containers, and lists what runs in each."""
+    every, running = (list_ids_argv(engine, every=every) for every in (True, False))
+    described = _of("$ids", inspect_argv(engine, _WHICH))
+    listed = _of('"$id"', top_argv(engine, _WHICH))
+    return (
+        f"ids=$({command_line(every)}) || exit\n"
+        f'[ -z "$ids" ] || {described} 2>/dev/null\n'
+        f"printf '\\036'\n"
+        f"for id in $({command_line(running)}); do\n"
+        f"  printf '%s\\037' \"$id\"; {listed} 2>/dev/null; printf '\\036'\n"
+        "done\n"
+    )
+
+
+_WHICH = "WHICH"  # stands for a variable of the shell
+
+
+def _of(variable: str, argv: Argv) -> str:
+    return command_line(argv).replace(_WHICH, variable)
+
+
+def read(engine: Engine, done: Completed) -> tuple[Glimpse, ...]:
+    """Return what the script found, by name.
+
+    Raises:
+        JlrError: the engine is missing, not permitted or not running.
+    """
+    described, *listed = done.stdout.split(RECORD)
+    if not listed:
+        raise engine_error(engine, done)
+    tables = dict(text.strip().split(FIELD, 1) for text in listed if FIELD in text)
+    found = json.loads(described) if described.strip() else []
+    glimpses = (
+        Glimpse(
+            read_container(inspected),
+            str(inspected["State"].get("Status", "")),
+            tuple(_processes(tables.get(inspected["Id"], "").splitlines()[1:])),
+        )
+        for inspected in found
+    )
+    return tuple(sorted(glimpses, key=lambda glimpse: glimpse.container.name))
+
+
+def _processes(lines: Iterable[str]) -> Iterable[Process]:
+    """Read a table of the columns user, pid and arguments."""
+    for line in lines:
+        columns = line.split(None, 2)
+        if len(columns) == 3:
+            yield Process(columns[0], columns[2])

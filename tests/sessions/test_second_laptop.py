@@ -1,0 +1,103 @@
+"""A second laptop finds the sessions on their host, and both tell the truth about them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from tests.lab.containers import ContainerFactory
+from tests.lab.laptop import Laptop
+from tests.sessions.parts import Session, failed, started
+
+
+def listed(laptop: Laptop, *words: str) -> dict[str, dict[str, Any]]:
+    """Return the objects of `jlr list --json` by name."""
+    found = laptop.jlr("list", *words, "--json")
+    assert found.status == 0, found
+    return {report["name"]: report for report in json.loads(found.stdout)}
+
+
+def state(laptop: Laptop, name: str) -> str:
+    """Return the word of `jlr status`."""
+    return str(json.loads(laptop.jlr("status", name, "--json").stdout)["state"])
+
+
+def test_a_session_is_found_used_and_stopped_from_a_second_laptop(
+    laptop: Laptop, other_laptop: Laptop, container: ContainerFactory
+) -> None:
+    """Neither made by jlr nor known there: what runs in it is all that tells."""
+    here = container()
+    session = started(laptop, here)
+    where = f"lab/{here.name}"
+
+    assert here.name not in listed(other_laptop)
+    found = listed(other_laptop, "lab")[here.name]
+    assert (found["state"], found["runtime"], found["url"]) == ("running", "docker", None)
+    shown = other_laptop.jlr("list", "lab").stdout
+    assert re.search(rf"^{here.name} +lab +running ", shown, re.MULTILINE), shown
+    assert f"jlr open {where}" in shown
+
+    opened = other_laptop.jlr("open", where)
+    assert opened.status == 0, opened
+    report = json.loads(other_laptop.jlr("status", where, "--json").stdout)
+    assert report["url"] == opened.stdout.strip()
+    other = Session(other_laptop, report)
+    assert other.token == session.token
+    assert other.born() == session.born()
+    assert other.url.partition("/lab")[2] == session.url.partition("/lab")[2]
+    assert listed(other_laptop, "lab")[here.name]["state"] == "up"
+
+    with session.notebook("mine.ipynb") as kernel:
+        kernel.keep_busy()
+        failed(other_laptop.jlr("stop", where), 7, "`mine.ipynb`", "--force")
+    assert state(laptop, here.name) == "up"
+    assert other_laptop.jlr("stop", where).status == 0
+    told = listed(laptop)[here.name]
+    assert told["state"] == "stopped", told
+    assert "somebody has stopped Jupyter" in told["detail"]
+    assert here.name not in listed(other_laptop, "lab")
+    failed(other_laptop.jlr("open", where), 6, "does not run", f"jlr start lab {here.name}")
+
+    started(laptop, here)
+    again = other_laptop.jlr("url", where)
+    assert again.status == 0, again
+    assert state(other_laptop, where) == "up"
+
+
+def test_every_command_takes_a_session_that_only_its_host_knows(
+    laptop: Laptop, other_laptop: Laptop, container: ContainerFactory
+) -> None:
+    name = container.name()
+    session = started(laptop, name, "--image", "lab/jupyter")
+    where = f"lab/{name}"
+    log = other_laptop.jlr("logs", where, "--tail", "1000")
+    assert f"/{name}/lab" in log.stdout, log
+    local = other_laptop.jlr("forward", where, "8888")
+    assert local.stdout.startswith("http://127.0.0.1:"), local
+    assert other_laptop.jlr("stop", where, "--remove").status == 0
+    assert container.remove_all() == []
+    told = listed(laptop)[name]
+    assert told["state"] == "container-gone", told
+    failed(other_laptop.jlr("status", where), 6, f"no session `{name}` on `lab`", "jlr list lab")
+    assert session.port == told["local_port"]
+
+
+def test_list_all_shows_every_container_of_the_host(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    named = container.name()
+    idle = container("lab/plain", options=("--user", "4242"))
+    stopped = container("lab/plain")
+    stopped.engine.docker("kill", stopped.name)
+    started(laptop, named, "--image", "lab/jupyter")
+    every = listed(laptop, "lab", "--all")
+    mine = every[named]
+    assert (mine["jupyter"], mine["session"], mine["image"]) == (True, True, "lab/jupyter")
+    other = every[idle.name]
+    facts = ("status", "jupyter", "session", "owner")
+    assert [other[fact] for fact in facts] == ["running", False, False, "4242"]
+    assert [every[stopped.name][fact] for fact in facts] == ["exited", False, False, None]
+    shown = laptop.jlr("list", "lab", "--all").stdout
+    assert re.search(rf"^{named} +lab/jupyter +running +yes ", shown, re.MULTILINE), shown
+    failed(laptop.jlr("list", "--all"), 2, "HOST")
