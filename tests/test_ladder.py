@@ -16,14 +16,15 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 
 LEAVES = {"durations", "errors", "questions", "text", "root"}
-MIDDLE = {"gpus", "jupyter", "mounts", "ports", "runtimes", "storage"}
+MIDDLE = {"gpus", "jobs", "jupyter", "mounts", "ports", "runtimes", "storage"}
 # What each room may import, besides itself and the leaves.
 LADDER = {
-    "cli": {"workflow", "storage", "gpus"},
+    "cli": {"workflow", "storage", "gpus", "jobs"},
     "workflow": {"link", "host", "demo", *MIDDLE},
     "link": {"host", *MIDDLE},
     "link server": {"link", "ssh", "host", *MIDDLE},
     "gpus": {"host"},
+    "jobs": {"host", "gpus", "runtimes"},
     "jupyter": {"host", "gpus", "runtimes", "storage"},
     "mounts": {"host", "storage"},
     "ports": {"host", "jupyter", "runtimes"},

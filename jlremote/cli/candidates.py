@@ -9,7 +9,7 @@ import click
 
 from jlremote.cli.invocation import Invocation
 from jlremote.errors import JlrError
-from jlremote.storage.session_names import session_names
+from jlremote.storage.session_names import job_names, session_names
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -27,7 +27,22 @@ def hosts(context: click.Context, _parameter: click.Parameter, incomplete: str) 
 
 def sessions(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete a session: its name, or `host/name` where the name is taken twice or begun so."""
-    known = session_names()
+    return _selectors(session_names(), incomplete)
+
+
+def jobs(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete a job likewise."""
+    return _selectors(job_names(), incomplete)
+
+
+def sessions_and_jobs(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """Complete a session or a job."""
+    return _selectors(session_names() + job_names(), incomplete)
+
+
+def _selectors(known: list[tuple[str, str]], incomplete: str) -> list[str]:
     times = Counter(name for _, name in known)
     short = [name for _, name in known if times[name] == 1]
     long = [f"{host}/{name}" for host, name in known if incomplete or times[name] > 1]

@@ -15,9 +15,10 @@ from jlremote.cli.terminal import answer
         "jlr logs",
         "jlr logs -f cont1",
         "jlr logs --tail 1000 dgx/cont1 | grep -i error",
+        "jlr logs -f dgx/train-3f2a            # a job's output",
     ),
 )
-@click.argument("session", required=False, shell_complete=candidates.sessions)
+@click.argument("session", required=False, shell_complete=candidates.sessions_and_jobs)
 @click.option("-f", "--follow", is_flag=True, help="Go on until Ctrl-C.")
 @click.option(
     "-n",
@@ -30,8 +31,18 @@ from jlremote.cli.terminal import answer
 )
 @click.pass_obj
 def logs(invocation: Invocation, session: str | None, follow: bool, tail: int) -> None:
-    """Show the log of a session's Jupyter server."""
+    """Show the log of a session's Jupyter server, or what a job has printed.
+
+    A job may be named in SESSION's place; its stdout and stderr are apart, and as they are.
+    """
+    from jlremote.workflow import jobs
     from jlremote.workflow.logs import log
 
-    for text in log(session, invocation.context(), follow=follow, tail=tail):
+    context = invocation.context()
+    if session is not None and jobs.meant(session):
+        from jlremote.cli.screen import LocalScreen
+
+        jobs.log(session, LocalScreen().show, context, follow=follow, tail=tail)
+        return
+    for text in log(session, context, follow=follow, tail=tail):
         answer(text, newline=False)

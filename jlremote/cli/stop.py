@@ -17,9 +17,10 @@ from jlremote.errors import Usage
         "jlr stop dgx/cont1 --container",
         "jlr stop cont1 --remove --force",
         "jlr stop --all",
+        "jlr stop train-3f2a --remove                         # a job",
     ),
 )
-@click.argument("session", required=False, shell_complete=candidates.sessions)
+@click.argument("session", required=False, shell_complete=candidates.sessions_and_jobs)
 @click.option("--container", is_flag=True, help="Stop the container too.")
 @click.option("--remove", is_flag=True, help="Stop the container and delete it.")
 @click.option("--all", "every", is_flag=True, help="Every session of every host.")
@@ -37,16 +38,26 @@ def stop(
 
     The container stays unless you say --container (stop it too) or --remove (and delete it, with
     all that is in it and in no volume). Busy kernels are not stopped without --force.
+
+    A job may be named in SESSION's place: it is asked to end (SIGTERM), and killed after ten
+    seconds, with --force at once; --remove then deletes it with its output.
     """
     if every and session:
         raise Usage(
             "`--all` goes with no session", hint=f"`jlr stop {session}` stops only that one"
         )
+    from jlremote.workflow import jobs
     from jlremote.workflow import stop as workflow
     from jlremote.workflow.requests import StopRequest
 
     request = StopRequest(container=container, remove=remove, force=force)
     context = invocation.context()
+    if session is not None and jobs.meant(session):
+        if container:
+            raise Usage(f"`{session}` is a job", hint="--container is for sessions")
+        done = jobs.stop(session, context, force=force, delete=remove)
+        answer(f"{session}: {', '.join(done)}")
+        return
     if every:
         reports = workflow.stop_all(request, context)
     else:

@@ -43,6 +43,10 @@ _STATE_STYLES = {
     "busy": "green",
     "below 90 %": "yellow",
     "reserved": "yellow",
+    # of a job
+    "running": "green",
+    "exit 0": "green",
+    "created": "yellow",
     "held": "yellow",
 }
 

@@ -10,7 +10,7 @@ from jlremote import __version__
 from jlremote.runtimes import waiting
 from jlremote.runtimes.container_options import ContainerOptions
 from jlremote.runtimes.contract import CREATOR_LABEL, SESSION_LABEL, ContainerSpec
-from jlremote.runtimes.engine import Argv, Engine
+from jlremote.runtimes.engine import DOCKER, Argv, Engine
 from jlremote.storage.options import LOG_LIMIT, key
 
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
@@ -30,6 +30,7 @@ def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] =
         *engine("create", "--pull=never", f"--name={spec.name}"),
         *(f"--label={name}={value}" for name, value in told.items()),
         *_flags(spec.options),
+        *_log_flags(spec.options),
         *_flag("gpus", _gpus(spec.gpus)),
         *(() if spec.own_entrypoint else (f"--entrypoint={shell}",)),
         *spec.options.engine_arguments,
@@ -37,6 +38,42 @@ def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] =
         *((shell,) if spec.own_entrypoint else ()),
         *command,
     )
+
+
+def job_argv(engine: Engine, spec: ContainerSpec, command: Argv, labels: Mapping[str, str]) -> Argv:
+    """Return the command that creates (and does not start) a container that runs `command`.
+
+    The image's own entrypoint has its say, as with the engine's `run`.
+    """
+    told = {CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
+    return (
+        *engine("create", "--pull=never", f"--name={spec.name}"),
+        *(f"--label={name}={value}" for name, value in told.items()),
+        # A signal reaches all that the command began, as Ctrl-C does at a terminal, and not only
+        # the shell that a job may begin with, which would wait for the rest.
+        "--env=TINI_KILL_PROCESS_GROUP=1",
+        *_flags(spec.options),
+        *_job_log_flags(engine, spec.options),
+        *_flag("gpus", _gpus(spec.gpus)),
+        *spec.options.engine_arguments,
+        *("--", spec.image, *command),
+    )
+
+
+def _job_log_flags(engine: Engine, options: ContainerOptions) -> Iterator[str]:
+    """Give the flags of a log that keeps a job's output, which is what it is run for.
+
+    Docker's `local` has every byte as it is, where `json-file` keeps what is UTF-8. It turns itself
+    round at 100 MB unless it is told otherwise, and then nobody knows how much of it was seen.
+    """
+    if options.log_options not in ((), LOG_LIMIT):
+        yield from _log_flags(options)
+    elif not any(word.startswith("--log-driver") for word in options.engine_arguments):
+        yield from (
+            ("--log-driver=local", "--log-opt=max-size=10g", "--log-opt=max-file=2")
+            if engine.name == DOCKER.name
+            else ("--log-driver=json-file",)
+        )
 
 
 def _flags(options: ContainerOptions) -> Iterator[str]:
@@ -59,7 +96,6 @@ def _flags(options: ContainerOptions) -> Iterator[str]:
     ):
         for value in values:
             yield from _flag(option, value)
-    yield from _log_flags(options)
 
 
 def _flag(option: str, value: str | None) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ _MARK = 'export JLR_SHELL="$JLR_SHELL:$$"\n'
 _HANG_UP = """\
 for process in /proc/[0-9]*; do
   pid=${process#/proc/}
-  tr '\\0' '\\n' <"$process/environ" 2>/dev/null | grep -qx "JLR_SHELL=WORD:$pid" &&
+  { tr '\\0' '\\n' <"$process/environ"; } 2>/dev/null | grep -qx "JLR_SHELL=WORD:$pid" &&
     kill -s HUP -- "-$pid"
 done
 """

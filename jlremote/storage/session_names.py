@@ -1,4 +1,4 @@
-"""The names of the sessions that the laptop knows, for a shell that waits for completions.
+"""The names of the sessions and jobs that the laptop knows, for a shell that waits for completions.
 
 They are in the names of the records' files, so nothing is opened; and nothing is imported that
 `sessions.py` needs to read a record, which would take longer than all the rest of a completion.
@@ -12,8 +12,17 @@ import sys
 
 def session_names() -> list[tuple[str, str]]:
     """Return the host and the name of each session, the latest first; nothing if none is known."""
+    return _names("sessions")
+
+
+def job_names() -> list[tuple[str, str]]:
+    """Return the host and the name of each job likewise."""
+    return _names("jobs")
+
+
+def _names(kind: str) -> list[tuple[str, str]]:
     try:
-        with os.scandir(_folder()) as entries:
+        with os.scandir(_folder(kind)) as entries:
             dated = [(entry.stat().st_mtime, entry.name) for entry in entries]
     except (OSError, RuntimeError):
         return []
@@ -21,16 +30,16 @@ def session_names() -> list[tuple[str, str]]:
     return [_parsed(name) for name in names if name.count("+") == 1]
 
 
-def _folder() -> str:
-    """Return the folder of `sessions.py`, by platformdirs' rule but without its 10 ms on Linux."""
+def _folder(kind: str) -> str:
+    """Return the folder of such records, by platformdirs' rule but without its 10 ms on Linux."""
     if sys.platform != "linux":
         import platformdirs
 
-        return os.path.join(platformdirs.user_state_dir("jlr", appauthor=False), "sessions")  # noqa: PTH118
+        return os.path.join(platformdirs.user_state_dir("jlr", appauthor=False), kind)  # noqa: PTH118
     home = os.environ.get("XDG_STATE_HOME", "")
     if not home.startswith("/"):
         home = os.path.expanduser("~/.local/state")  # noqa: PTH111 - pathlib takes 5 ms
-    return f"{home}/jlr/sessions"
+    return f"{home}/jlr/{kind}"
 
 
 def _parsed(file: str) -> tuple[str, str]:

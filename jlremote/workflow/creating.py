@@ -47,7 +47,7 @@ def create(start: Undertaking, spec: ContainerSpec, gpus: Taken) -> Created | No
     """
     # Known before there is an answer: the person may press Ctrl-C in between.
     mark = secrets.token_hex(8)
-    start.undo.callback(_remove, start, mark)
+    start.undo.callback(remove_marked, start, mark)
     done = _attempt(start, spec, gpus, mark)
     if spec.own_entrypoint and (reason := _does_not_stay(done)) is not None:
         start.context.progress.note(f"the entrypoint of `{spec.image}` is left out: {reason}")
@@ -121,7 +121,7 @@ def _read(start: Undertaking, spec: ContainerSpec, done: Completed) -> Created |
     return None if found is None else Created(found, how == "launches")
 
 
-def _remove(start: Undertaking, mark: str) -> None:
+def remove_marked(start: Undertaking, mark: str) -> None:
     """Remove the container that this call created, told by its mark and not by its name.
 
     The name may be somebody else's who was faster.

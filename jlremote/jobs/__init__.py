@@ -1,0 +1,1 @@
+"""Jobs: commands that run on a host by themselves, and are watched from elsewhere."""

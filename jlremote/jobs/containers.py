@@ -1,0 +1,106 @@
+"""Jobs in containers of their own: the engine keeps their output and how they ended."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from jlremote.gpus.queries import USER_LABEL
+from jlremote.host.script import command_line, until_hang_up
+from jlremote.jobs.contract import Job
+from jlremote.runtimes.docker_commands import logs_argv, remove_argv, stop_argv
+from jlremote.runtimes.engine import Engine
+
+JOB_LABEL = "org.jlremote.job"
+GPUS_LABEL = "org.jlremote.job-gpus"
+# On a host that many share, a person's own jobs are meant.
+MINE = f'--filter="label={USER_LABEL}=$(id -un)"'
+_RUNNING = ("running", "paused", "restarting")
+
+
+@dataclass(frozen=True)
+class ContainerJobs:
+    """The jobs that an engine keeps."""
+
+    engine: Engine
+
+    def tell(self, name: str | None = None) -> str:
+        """Return the script that tells of a job of that name, or of all."""
+        label = JOB_LABEL if name is None else f"{JOB_LABEL}={name}"
+        find = command_line(self.engine("ps", "--all", "--quiet", f"--filter=label={label}"))
+        inspect = command_line(self.engine("container", "inspect"))
+        return f'ids=$({find} {MINE}) || exit\n[ -z "$ids" ] || {inspect} $ids'
+
+    def follow(self, name: str, stdout: int, stderr: int) -> str:
+        """Print the log from where it is known, byte for byte; the engine knows only lines."""
+        show = command_line(self.engine("logs", "--follow", name))
+        if not stdout and not stderr:
+            return until_hang_up(show)
+        return _beyond(until_hang_up(f"{show} 2>&1 1>&5 5>&-"), stdout, stderr)
+
+    def rest(self, name: str, stdout: int, stderr: int) -> str:
+        """Print the log from where it is known."""
+        show = command_line(self.engine("logs", name))
+        return _beyond(f"{show} 2>&1 1>&5 5>&-", stdout, stderr)
+
+    def log(self, name: str, lines: int, *, follow: bool) -> str:
+        """Print the engine's log."""
+        show = command_line(logs_argv(self.engine, name, lines, follow=follow))
+        return until_hang_up(show) if follow else show
+
+    def signal(self, name: str, signal: str) -> str:
+        """Send it to the container's init, which passes it on to the whole group."""
+        return command_line(self.engine("kill", f"--signal={signal}", name))
+
+    def stop(self, name: str, *, force: bool) -> str:
+        """Let the engine stop it."""
+        return self.signal(name, "KILL") if force else command_line(stop_argv(self.engine, name))
+
+    def remove(self, name: str) -> str:
+        """Remove its container."""
+        return command_line(remove_argv(self.engine, name))
+
+
+def _beyond(show: str, stdout: int, stderr: int) -> str:
+    """Return the script that leaves out the first bytes of what `show` prints.
+
+    Its stderr is on `show`'s stdout, and its stdout is on descriptor 5.
+    """
+    return f"{{ {{\n{show}\n}} | tail -c +{stderr + 1} >&2 5>&-; }} 5>&1 | tail -c +{stdout + 1}\n"
+
+
+def read(printed: str) -> list[Job]:
+    """Return the jobs that `tell` told of."""
+    return [_job(inspected) for inspected in json.loads(printed or "[]")]
+
+
+def _job(inspected: Mapping[str, Any]) -> Job:
+    state, config = inspected["State"], inspected["Config"]
+    labels = config.get("Labels") or {}
+    status = state.get("Status", "")
+    running, created = status in _RUNNING, status == "created"
+    over = not running and not created
+    killed = state.get("OOMKilled")
+    return Job(
+        name=labels.get(JOB_LABEL, ""),
+        state="running" if running else "created" if created else "ended",
+        command=shlex.join(config.get("Cmd") or ()),
+        exit_code=state.get("ExitCode") if over else None,
+        since=_seconds(state.get("StartedAt")),
+        ended=_seconds(state.get("FinishedAt")) if over else None,
+        container=inspected["Name"].lstrip("/"),
+        gpus=labels.get(GPUS_LABEL) or None,
+        detail="killed: its memory was used up" if killed else state.get("Error") or None,
+    )
+
+
+def _seconds(stamp: str | None) -> float | None:
+    """Return an engine's time stamp in seconds since the epoch; the year 1 is never."""
+    if not stamp or stamp.startswith("0001"):
+        return None
+    return datetime.fromisoformat(re.sub(r"\.\d+", "", stamp)).timestamp()

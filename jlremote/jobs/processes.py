@@ -1,0 +1,246 @@
+"""Jobs that are processes of the host's: a folder of ours has their output and how they ended.
+
+Each has one of its own (0700), beside those of the sessions: `stdout` and `stderr` are its output
+as it is, `process` says who it is, `signal` how to send it a signal, and `exit` how it ended. Where
+it runs in a session's container, the process is the engine's client, and so the output is here
+even when that container is gone.
+
+Only `sh`, `cat`, `date`, `mkdir`, `mv`, `rm`, `sed`, `tail`, `uname` and `/proc` are needed.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from jlremote.host.script import command_line, until_hang_up
+from jlremote.jobs.contract import Job
+from jlremote.runtimes.bare import Bare
+
+FIELD, RECORD = "\037", "\036"
+NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
+TAKEN = 75  # sysexits.h: EX_TEMPFAIL
+_FILES = ("command", "container", "gpus", "began", "exit")
+_ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}/jlr/jobs/$(uname -n)"'
+
+# Told by pid and start: a pid alone may be somebody else's by now. Once the job has ended, whoever
+# waits for it has yet to write how.
+_ALIVE = """\
+same() {
+  case "$(cat "/proc/$1/stat" 2>/dev/null)" in *') Z '*) return 1;; *' '"$2"' '*) return 0;; esac
+  return 1
+}
+alive() {
+  [ ! -e "$directory/exit" ] &&
+    read -r pid start boot keeper began <"$directory/process" 2>/dev/null &&
+    [ "$boot" = "$(cat /proc/sys/kernel/random/boot_id)" ] &&
+    { same "$pid" "$start" || same "$keeper" "$began"; }
+}
+"""
+
+# The traps keep this shell alive when its job is sent a signal, without keeping the job from it.
+# The job has a group of its own, so that not even SIGKILL hits this one.
+_RUN = """\
+trap : INT TERM HUP QUIT
+date +%s >"$directory/began"
+if command -v setsid >/dev/null; then set -- setsid; else
+  set -- python3 -c 'import os, sys; os.setsid(); os.execvp(sys.argv[1], sys.argv[1:])'
+fi
+"$@" sh -c RECORD sh "$directory" COMMAND \
+  >"$directory/stdout" 2>"$directory/stderr" </dev/null
+status=$?
+printf '%s %s\\n' "$status" "$(date +%s)" >"$directory/.exit"
+mv -f "$directory/.exit" "$directory/exit"
+"""
+_RECORD = """\
+directory=$1; shift
+start_of() { set -- $(sed 's/.*) //' "/proc/$1/stat"); shift 19; echo "$1"; }
+boot=$(cat /proc/sys/kernel/random/boot_id)
+echo $$ "$(start_of $$)" "$boot" "$PPID" "$(start_of $PPID)" >"$directory/.process"
+mv -f "$directory/.process" "$directory/process"
+exec "$@"
+"""
+
+_TELL = """\
+for directory in FOLDERS; do
+  [ -e "$directory/command" ] || continue
+  printf %s "${directory##*/}"
+  SHOW
+  printf '\\037'; alive && printf yes
+  printf '\\036'
+done 2>/dev/null
+"""
+_STOP = """\
+ended() {
+  turns=0
+  while alive; do
+    [ "$turns" -lt $(($1 * 5)) ] || return 1
+    turns=$((turns + 1)); sleep 0.2 2>/dev/null || sleep 1
+  done
+}
+send() { . "$directory/signal"; }
+alive || exit 0
+[ FORCE = no ] || { send KILL; ended 5; exit; }
+send TERM
+ended 10 || { alive && send KILL; ended 5; }
+"""
+
+# What is run in a container marks itself, as in `runtimes.shells`.
+MARKED = 'export JLR_JOB="$JLR_JOB:$$"\nexec "$@"\n'
+_SIGNAL_MARKED = """\
+for process in /proc/[0-9]*; do
+  pid=${process#/proc/}
+  { tr '\\0' '\\n' <"$process/environ"; } 2>/dev/null | grep -qx "JLR_JOB=WORD:$pid" || continue
+  kill -s "$1" -- "-$pid"
+  exit
+done
+"""
+
+
+def signal_marked(word: str) -> tuple[str, ...]:
+    """Return the argv that sends the signal that follows to what marked itself in a container."""
+    return ("sh", "-c", _SIGNAL_MARKED.replace("WORD", word), "sh")
+
+
+@dataclass(frozen=True)
+class ProcessPlan:
+    """A job that is about to begin as a process.
+
+    Attributes:
+        name: how a person calls it.
+        argv: what the host is to run.
+        shown: the person's own command.
+        container: where that is, `None` for the host itself.
+        gpus: as they were asked for, empty for none.
+        exports: shell text that sets its variables.
+        signal: the engine's argv that a signal's name follows; none for a process of the host's.
+        mark: what no other job has, by which alone it is taken back.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    shown: str
+    container: str | None = None
+    gpus: str = ""
+    exports: str = ""
+    signal: tuple[str, ...] = ()
+    mark: str = ""
+
+
+def _folder(name: str) -> str:
+    return f"directory={_ROOT}/{shlex.quote(name)}\n"
+
+
+def launch(plan: ProcessPlan) -> str:
+    """Return the script that begins a job and prints its pid and start.
+
+    It fails with `TAKEN` where there is a job of that name, with `NO_FOLDER` where none can be.
+    """
+    run = _RUN.replace("RECORD", shlex.quote(_RECORD)).replace("COMMAND", command_line(plan.argv))
+    detached = Bare().detached(plan.name, _folder(plan.name) + plan.exports + run)
+    way = f'{command_line(plan.signal)} "$1" </dev/null' if plan.signal else _SIGNAL_GROUP
+    facts = {
+        "command": plan.shown,
+        "container": plan.container or "",
+        "gpus": plan.gpus,
+        "signal": way,
+        "mark": plan.mark,
+    }
+    notes = "".join(
+        f'printf %s {shlex.quote(text)} >"$directory/{file}"\n' for file, text in facts.items()
+    )
+    return (
+        f'{_folder(plan.name)}(umask 077; mkdir -p "${{directory%/*}}") || exit {NO_FOLDER}\n'
+        f'(umask 077; mkdir "$directory") || exit {TAKEN}\n{notes}{detached}\n'
+        f'{_WAIT}cat "$directory/process"\n'
+    )
+
+
+def take_back(name: str, mark: str) -> str:
+    """Return the script that ends a job that has just begun, and leaves nothing of it."""
+    ours = f'[ "$(cat "$directory/mark" 2>/dev/null)" = {shlex.quote(mark)} ] || exit 0\n'
+    jobs = ProcessJobs()
+    ending = f"(\n{jobs.signal(name, 'KILL')})\nsleep 0.3 2>/dev/null || sleep 1\n"
+    return f"{_folder(name)}{ours}{ending}{jobs.remove(name)}"
+
+
+_SIGNAL_GROUP = 'kill -s "$1" -- "-$pid"'
+_WAIT = """\
+turns=0
+until [ -e "$directory/process" ]; do
+  [ "$turns" -lt 400 ] || { echo "it does not begin" >&2; exit 1; }
+  turns=$((turns + 1)); sleep 0.05 2>/dev/null || sleep 1
+done
+"""
+
+
+class ProcessJobs:
+    """The jobs in our folders."""
+
+    def tell(self, name: str | None = None) -> str:
+        """Return the script that tells of a job of that name, or of all."""
+        which = "*" if name is None else shlex.quote(name)
+        show = "".join(f"printf '\\037'; cat \"$directory/{file}\"\n" for file in _FILES)
+        return f"{_ALIVE}{_TELL}".replace("FOLDERS", f"{_ROOT}/{which}").replace("SHOW\n", show)
+
+    def follow(self, name: str, stdout: int, stderr: int) -> str:
+        """Print both files from where they are known."""
+        return _watch(name, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
+
+    def rest(self, name: str, stdout: int, stderr: int) -> str:
+        """Print both files from where they are known."""
+        return _show(name, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
+
+    def log(self, name: str, lines: int, *, follow: bool) -> str:
+        """Print the last lines of both files."""
+        return (_watch if follow else _show)(name, f"-n {lines}", f"-n {lines}")
+
+    def signal(self, name: str, signal: str) -> str:
+        """Send it as the job's folder says."""
+        return f'{_folder(name)}{_ALIVE}alive || exit 0\nset -- {signal}\n. "$directory/signal"\n'
+
+    def stop(self, name: str, *, force: bool) -> str:
+        """Ask it, and wait; then kill it, and wait again."""
+        return f"{_folder(name)}{_ALIVE}{_STOP.replace('FORCE', 'yes' if force else 'no')}"
+
+    def remove(self, name: str) -> str:
+        """Delete its folder."""
+        return f'{_folder(name)}rm -rf -- "$directory"\n'
+
+
+def _show(name: str, stdout: str, stderr: str) -> str:
+    return (
+        f'{_folder(name)}tail {stdout} "$directory/stdout"\ntail {stderr} "$directory/stderr" >&2\n'
+    )
+
+
+def _watch(name: str, stdout: str, stderr: str) -> str:
+    watching = (
+        f"{_folder(name)}{_ALIVE}"
+        f'tail {stdout} -f "$directory/stdout" & out=$!\n'
+        f'tail {stderr} -f "$directory/stderr" >&2 & err=$!\n'
+        "trap 'kill $out $err 2>/dev/null' EXIT; trap 'exit 1' TERM\n"
+        "while alive; do sleep 0.2 2>/dev/null || sleep 1; done\n"
+    )
+    return until_hang_up(command_line(("sh", "-c", watching)))
+
+
+def read(printed: str) -> list[Job]:
+    """Return the jobs that `tell` told of."""
+    return [_job(record.split(FIELD)) for record in printed.split(RECORD)[:-1]]
+
+
+def _job(fields: list[str]) -> Job:
+    name, command, container, gpus, began, ending, alive = fields
+    code, _, ended = ending.strip().partition(" ")
+    return Job(
+        name=name,
+        state="ended" if code else "running" if alive else "lost",
+        command=command,
+        exit_code=int(code) if code else None,
+        since=float(began) if began.strip() else None,
+        ended=float(ended) if ended else None,
+        container=container or None,
+        gpus=gpus or None,
+        detail=None if code or alive else "it was killed from outside, or the host was restarted",
+    )

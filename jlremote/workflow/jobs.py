@@ -1,0 +1,215 @@
+"""The jobs of a host: found where they are, listed, stopped, cleared away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.host.shell import run_script
+from jlremote.jobs import containers, processes
+from jlremote.jobs.containers import ContainerJobs
+from jlremote.jobs.contract import Job, Keeper
+from jlremote.jobs.processes import ProcessJobs
+from jlremote.link.client import Link
+from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.docker_errors import engine_error
+from jlremote.runtimes.table import runtime_named
+from jlremote.storage import jobs as records
+from jlremote.storage import sessions
+from jlremote.storage.jobs import JobRecord
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.context import Context
+from jlremote.workflow.links import link_to
+
+COMMAND_NOT_FOUND = 127
+
+Show = Callable[[str, bytes], None]  # of `stdout` or `stderr`, as it is
+
+
+@dataclass(frozen=True)
+class Found:
+    """A job, and how to reach it.
+
+    Attributes:
+        host: where.
+        keeper: who runs it there.
+        job: how it is.
+    """
+
+    host: Link
+    keeper: Keeper
+    job: Job
+
+    @property
+    def selector(self) -> str:
+        """What a person calls it."""
+        return f"{self.host.name}/{self.job.name}"
+
+    def again(self) -> Job:
+        """Ask anew how it is."""
+        runtime = runtime_named("auto") if isinstance(self.keeper, ContainerJobs) else None
+        return _one(self.host, runtime, self.job.name).job
+
+
+def find(selector: str | None, context: Context) -> Found:
+    """Return the job called `NAME` or `HOST/NAME`, the latest of this laptop by default.
+
+    Raises:
+        NotFound: there is none.
+        Usage: the name stands for jobs on several hosts.
+    """
+    record = _record(selector, context)
+    return _one(_link(record, context), runtime_named(record.runtime), record.name)
+
+
+def meant(selector: str) -> bool:
+    """Return whether a job is meant where a session could be; of that name sessions come first.
+
+    What is on a host and unknown here can only be a job.
+    """
+    if selector in _names(sessions.load_all()):
+        return False
+    return "/" in selector or selector in _names(records.load_all())
+
+
+def log(selector: str, show: Show, context: Context, *, follow: bool, tail: int) -> None:
+    """Show the last lines of a job's output, and what comes until it ends, if wanted."""
+    found = find(selector, context)
+    with found.host.process(found.keeper.log(found.job.name, tail, follow=follow)) as process:
+        for stream, data in process:
+            show(stream, data)
+
+
+def listed(host: str | None, context: Context) -> Iterator[tuple[str, Job]]:
+    """Give the jobs of a host, or of all where this laptop has started some, with the host's name.
+
+    Raises:
+        JlrError: the host cannot be asked; one of several is only told.
+    """
+    for link, runtime in _links(host, context):
+        try:
+            found = _all(link, runtime)
+        except JlrError as failure:
+            if host is not None:
+                raise
+            context.progress.note(f"`{link.name}` cannot be asked: {failure.message}")
+        else:
+            yield from ((link.name, each.job) for each in found)
+
+
+def clean(host: str | None, context: Context) -> list[str]:
+    """Delete the jobs that are over, with their output; return what they were called."""
+    done = []
+    for link, runtime in _links(host, context):
+        for found in _all(link, runtime):
+            if found.job.over:
+                remove(found)
+                done.append(found.selector)
+    return done
+
+
+def stop(selector: str | None, context: Context, *, force: bool, delete: bool) -> list[str]:
+    """Stop a job and return what was done: asked for ten seconds, then killed.
+
+    Args:
+        selector: which.
+        context: the laptop's side.
+        force: kill it at once.
+        delete: delete it, with its output, afterwards.
+    """
+    found = find(selector, context)
+    done = []
+    if not found.job.over:
+        text = found.keeper.stop(found.job.name, force=force)
+        with context.progress.step(f"Stop {found.job.name}"):
+            ended = run_script(found.host, text)
+        if ended.status != 0:
+            raise JlrError(f"`{found.selector}` does not stop: {ended.complaint}")
+        done.append("killed the job" if force else "stopped the job")
+    if delete:
+        remove(found)
+        done.append("deleted it and its output")
+    return done or ["it was over before"]
+
+
+def remove(found: Found) -> None:
+    """Delete a job that is over, and its output.
+
+    Raises:
+        JlrError: it could not be.
+    """
+    done = run_script(found.host, found.keeper.remove(found.job.name))
+    if done.status != 0:
+        raise JlrError(f"`{found.selector}` could not be deleted: {done.complaint}")
+    records.delete(found.host.name, found.job.name)
+
+
+def _names(known: Sequence[JobRecord | SessionRecord]) -> set[str]:
+    return {name for r in known for name in (r.name, f"{r.host}/{r.name}")}
+
+
+def _record(selector: str | None, context: Context) -> JobRecord:
+    known_here = records.load_all()
+    if selector is None:
+        if not known_here:
+            raise NotFound("no job was started here", hint="`jlr runs HOST` shows all of a host's")
+        return known_here[0]
+    matches = [r for r in known_here if selector in (r.name, f"{r.host}/{r.name}")]
+    if len({record.host for record in matches}) > 1:
+        places = ", ".join(f"`{record.host}/{record.name}`" for record in matches)
+        raise Usage(f"`{selector}` is the name of several jobs", hint=f"say which: {places}")
+    if matches:
+        return matches[0]
+    host, slash, name = selector.rpartition("/")
+    if not slash:
+        raise NotFound(
+            f"there is no job `{selector}` that was started here",
+            hint="one of another machine is called HOST/NAME; `jlr runs HOST` shows them",
+        )
+    config = context.ssh_config
+    return JobRecord(host, name, "auto", None if config is None else str(config.resolve()))
+
+
+def _link(record: JobRecord, context: Context) -> Link:
+    config = None if record.ssh_config is None else Path(record.ssh_config)
+    return link_to(record.host, replace(context, ssh_config=config))
+
+
+def _links(host: str | None, context: Context) -> list[tuple[Link, Runtime]]:
+    """Return the way to a host, or to each where this laptop has started a job."""
+    if host is not None:
+        return [(link_to(host, context), runtime_named("auto"))]
+    ways = {(r.host, r.ssh_config): r for r in reversed(records.load_all())}
+    return [(_link(record, context), runtime_named("auto")) for record in ways.values()]
+
+
+def _one(host: Link, runtime: Runtime | None, name: str) -> Found:
+    found = _all(host, runtime, name)
+    if not found:
+        records.delete(host.name, name)
+        raise NotFound(
+            f"there is no job `{name}` on `{host.name}`",
+            hint=f"`jlr runs {host.name}` shows those that there are",
+        )
+    return found[0]
+
+
+def _all(host: Link, runtime: Runtime | None, name: str | None = None) -> list[Found]:
+    """Return the jobs of the one who logged in, the latest first; in one round trip."""
+    engine = runtime.engine if runtime else None
+    ours = ProcessJobs()
+    steps = {"processes": ours.tell(name)}
+    if engine is not None:
+        steps["containers"] = ContainerJobs(engine).tell(name)
+    told = host.run(steps)
+    found = [Found(host, ours, job) for job in processes.read(told["processes"].stdout)]
+    if engine is not None:
+        answer = told["containers"]
+        if answer.status == 0:
+            keeper = ContainerJobs(engine)
+            found += [Found(host, keeper, job) for job in containers.read(answer.stdout)]
+        elif answer.status != COMMAND_NOT_FOUND and not found:
+            raise engine_error(engine, answer)
+    return sorted(found, key=lambda each: -(each.job.since or 0.0))

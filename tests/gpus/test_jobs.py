@@ -1,0 +1,43 @@
+"""Jobs take GPUs as sessions do, and keep them from others for as long as they run."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.gpus.conftest import GpuHost
+from tests.lab.containers import ContainerFactory
+from tests.lab.laptop import Laptop
+
+PLACES = (("--image", "lab/plain"), ("--runtime", "none"))
+
+
+@pytest.mark.parametrize("where", PLACES)
+def test_a_job_keeps_its_gpu_until_it_ends(
+    ada: Laptop,
+    bert: Laptop,
+    gpu_host: GpuHost,
+    container: ContainerFactory,
+    where: tuple[str, ...],
+) -> None:
+    name, other = container.name(), container.name()
+    lasting = ("--name", name, "--detach", "--gpus", "auto", "--", "sleep", "600")
+    assert ada.jlr("run", "lab", *where, *lasting).status == 0
+    assert ada.jlr("gpus", "lab", "--json").stdout.count('"reserved"') == 1
+    wanting = ("run", "lab", *where, "--name", other, "--rm")
+    refused = bert.jlr(*wanting, "--gpus", "auto:2", "--", "true")
+    assert refused.status == 7, refused
+    assert name in refused.stderr
+    assert bert.jlr(*wanting, "--gpus", "1", "--", "true").status == 0
+    assert ada.jlr("stop", name, "--force", "--remove").status == 0
+    assert '"reserved"' not in ada.jlr("gpus", "lab", "--json").stdout
+
+
+def test_a_job_in_a_session_may_be_kept_from_gpus_or_to_some(
+    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory
+) -> None:
+    inside = container("lab/plain")
+    show = ("--in", inside.name, "--rm", "--", "sh", "-c", 'echo "[$CUDA_VISIBLE_DEVICES]"')
+    for asked in (gpu_host.gpus.uuids[0], "none"):
+        done = ada.jlr("run", "lab", "--gpus", asked, *show)
+        seen = "" if asked == "none" else asked
+        assert (done.status, done.stdout) == (0, f"[{seen}]\n"), done

@@ -1,0 +1,117 @@
+"""Jobs as a person begins and watches them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+from tests.lab.containers import ContainerFactory
+from tests.lab.laptop import PROGRAMS, Laptop
+from tests.lab.programs import wait_until
+
+SECONDS = 60
+Whole = subprocess.CompletedProcess[bytes]
+
+
+class Watching:
+    """A `jlr` that watches a job; its stdout is read from the beginning to the end."""
+
+    def __init__(self, laptop: Laptop, words: tuple[str, ...], stderr: IO[bytes]) -> None:
+        self._stderr = stderr
+        self.process = subprocess.Popen(
+            (str(PROGRAMS / "jlr"), *words),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env=laptop.environment,
+            start_new_session=True,
+        )
+
+    def line(self) -> str:
+        """Return the next line of its stdout."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().decode()
+
+    def end(self) -> tuple[int, str, str]:
+        """Return its exit code, the rest of its stdout, and its stderr."""
+        assert self.process.stdout is not None
+        rest = self.process.stdout.read()
+        status = self.process.wait(SECONDS)
+        self._stderr.seek(0)
+        return status, rest.decode(), self._stderr.read().decode()
+
+    def leave(self) -> None:
+        """End it, if it has not ended."""
+        self.process.kill()
+        self.process.communicate()
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """Jobs of a laptop, all in one place.
+
+    Attributes:
+        laptop: whose they are.
+        where: the options that say so.
+        containers: gives names, which are those of containers too.
+    """
+
+    laptop: Laptop
+    where: tuple[str, ...]
+    containers: ContainerFactory
+
+    def name(self) -> str:
+        """Return a name that no job has."""
+        return self.containers.name()
+
+    def run(self, name: str, *command: str, options: tuple[str, ...] = ()) -> Whole:
+        """Run a job to its end."""
+        asked = (*self.where, "--name", name, *options)
+        return whole(self.laptop, "run", "lab", *asked, "--", *command)
+
+    @contextmanager
+    def watched(self, name: str, script: str) -> Iterator[Watching]:
+        """Begin a job that runs a script, and give the `jlr` that watches it."""
+        argv = ("run", "lab", *self.where, "--name", name, "--", "sh", "-c", script)
+        with TemporaryFile() as stderr:
+            watching = Watching(self.laptop, argv, stderr)
+            try:
+                yield watching
+            finally:
+                watching.leave()
+                self.laptop.jlr("stop", f"lab/{name}", "--force", "--remove")
+
+    def begin(self, name: str, script: str) -> None:
+        """Begin a job and leave it alone."""
+        argv = ("--name", name, "--detach", "--", "sh", "-c", script)
+        begun = self.laptop.jlr("run", "lab", *self.where, *argv)
+        assert (begun.status, begun.stdout) == (0, f"{name}\n"), begun
+
+    def state(self, name: str) -> dict[str, Any]:
+        """Return what `jlr runs` says of a job, nothing if it does not list it."""
+        listed = self.laptop.jlr("runs", "lab", "--json")
+        assert listed.status == 0, listed
+        found = [job for job in json.loads(listed.stdout) if job["name"] == name]
+        return found[0] if found else {}
+
+    def wait_over(self, name: str) -> int:
+        """Return the exit code of a job once it has ended."""
+        wait_until(lambda: self.state(name)["state"] == "ended", f"the end of `{name}`")
+        return int(self.state(name)["exit_code"])
+
+
+def whole(laptop: Laptop, *words: str) -> Whole:
+    """Run `jlr` to its end and return its output as it is."""
+    return subprocess.run(
+        (str(PROGRAMS / "jlr"), *words),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=laptop.environment,
+        timeout=SECONDS,
+        check=False,
+    )

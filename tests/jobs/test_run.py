@@ -1,0 +1,96 @@
+"""`jlr run`: output and exit code are the job's own, wherever it runs; the job is kept."""
+
+from __future__ import annotations
+
+from tests.jobs.parts import Jobs, whole
+from tests.lab.accounts import Account
+from tests.lab.containers import ContainerFactory
+from tests.lab.laptop import Laptop
+from tests.lab.remote_host import Keys, new_laptop
+from tests.lab.sshd import SSHServer
+
+OUTPUT = b"begin\r\n\xff\xfe caf\xe9\x1b[31mred\x1b[0m no newline at the end"
+WORDS = ("-n", "--help", "two  words", 'it\'s "so"', "$(id) `id` $HOME", "one\ntwo", "--", "é")
+
+
+def test_output_and_exit_code_are_the_jobs_own_and_are_kept(jobs: Jobs) -> None:
+    name = jobs.name()
+    told = "".join(f"\\{byte:03o}" for byte in OUTPUT)
+    done = jobs.run(name, "sh", "-c", f"printf '{told}'; echo oops >&2; exit 7")
+    assert done.returncode == 7
+    assert done.stdout == OUTPUT
+    assert done.stderr.endswith(b"oops\n")
+    state = jobs.state(name)
+    assert (state["state"], state["exit_code"]) == ("ended", 7)
+    assert state["ended"] >= state["since"] > 0
+    for again in (("attach", name), ("logs", f"lab/{name}")):
+        shown = whole(jobs.laptop, *again)
+        assert (shown.stdout, shown.stderr) == (OUTPUT, b"oops\n"), again
+    assert whole(jobs.laptop, "attach", name).returncode == 7
+    assert whole(jobs.laptop, "stop", name, "--remove").returncode == 0
+    assert not jobs.state(name)
+    assert whole(jobs.laptop, "attach", f"lab/{name}").returncode == 6
+
+
+def test_arguments_variables_and_the_folder_arrive_as_they_are(jobs: Jobs) -> None:
+    script = 'printf "[%s]" "$PWD" "$ONE" "$@"'
+    options = ("-e", "ONE=it's $HOME", "-w", "/var/tmp", "--rm")
+    name = jobs.name()
+    done = jobs.run(name, "sh", "-c", script, "sh", *WORDS, options=options)
+    words = ("/var/tmp", "it's $HOME", *WORDS)
+    assert done.stdout.decode() == "".join(f"[{word}]" for word in words)
+    assert not jobs.state(name), "`--rm` was asked for"
+
+
+def test_a_detached_job_outlasts_the_link_and_another_laptop_finds_it(
+    jobs: Jobs, sshd: SSHServer, account: Account, keys: Keys
+) -> None:
+    name = jobs.name()
+    jobs.begin(name, "echo begun; sleep 0.5; echo over; exit 3")
+    assert jobs.laptop.jlr("disconnect", "lab").status == 0
+    with new_laptop(sshd, account, keys) as other:
+        shown = whole(other, "attach", f"lab/{name}")
+        assert (shown.returncode, shown.stdout) == (3, b"begun\nover\n")
+        assert name in other.jlr("runs", "lab").stdout
+        cleaned = other.jlr("runs", "lab", "--clean", "--json")
+        assert f"deleted lab/{name}" in cleaned.stderr or not jobs.state(name)
+    assert not jobs.state(name)
+
+
+def test_a_name_that_is_taken_is_refused_and_the_first_one_stays(jobs: Jobs) -> None:
+    name = jobs.name()
+    jobs.begin(name, "echo first; sleep 600")
+    second = jobs.run(name, "echo", "second")
+    assert second.returncode == 7
+    assert b"already" in second.stderr
+    assert jobs.state(name)["state"] == "running"
+    assert jobs.laptop.jlr("stop", name, "--force", "--remove").status == 0
+
+
+def test_what_cannot_begin_leaves_nothing_behind(
+    owner: Laptop, containers: ContainerFactory
+) -> None:
+    name = containers.name()
+    run = ("run", "lab", "--name", name)
+    for where, status in (
+        (("--image", "lab/plain", "--network", "lab-no-such", "--", "true"), 1),
+        (("--image", "lab/no-such-image", "--", "true"), 6),
+        (("--in", "lab-no-such-container", "--", "true"), 6),
+        (("--", "true"), 2),
+    ):
+        result = owner.jlr(*run, *where)
+        assert result.status == status, result
+        assert "error: " in result.stderr
+    assert name not in owner.jlr("runs", "lab").stdout
+    assert name not in containers.engine.docker("ps", "--all", "--format", "{{.Names}}")
+    assert owner.jlr("attach", name).status == 6
+
+
+def test_stop_ends_a_job_and_what_it_began(jobs: Jobs) -> None:
+    name = jobs.name()
+    jobs.begin(name, "sleep 641; echo not this")
+    stopped = jobs.laptop.jlr("stop", name)
+    assert stopped.status == 0, stopped
+    assert jobs.wait_over(name) == 128 + 15
+    assert jobs.laptop.jlr("logs", name).stdout == ""
+    assert jobs.laptop.jlr("stop", name, "--remove").status == 0

@@ -1,0 +1,66 @@
+"""Whatever happens to who watches, the job goes on; and each byte of its output comes once."""
+
+from __future__ import annotations
+
+import signal
+
+from tests.jobs.parts import SECONDS, Jobs
+from tests.lab.sshd import SSHServer
+from tests.link.desk import is_link
+
+LINES = 400
+COUNT = f"""\
+i=0; while [ $i -lt {LINES} ]; do i=$((i + 1))
+echo out $i; echo err $i >&2; sleep 0.005; done; printf end; exit 9"""
+LASTING = "echo begun; sleep 600; echo not this"
+STUBBORN = 'trap "echo asked" INT; echo begun; while :; do sleep 0.1; done'
+
+
+def test_after_losses_nothing_is_missing_and_nothing_comes_twice(
+    jobs: Jobs, sshd: SSHServer
+) -> None:
+    with jobs.watched(jobs.name(), COUNT) as watching:
+        seen = [watching.line() for _ in range(20)]
+        sshd.drop_connections()
+        seen += [watching.line() for _ in range(100)]
+        for process in filter(is_link, jobs.laptop.processes()):
+            process.kill()
+        status, rest, told = watching.end()
+    assert status == 9
+    assert "".join(seen) + rest == "".join(f"out {n}\n" for n in range(1, LINES + 1)) + "end"
+    errors = [line for line in told.splitlines() if line.startswith("err ")]
+    assert errors == [f"err {number}" for number in range(1, LINES + 1)]
+    assert "goes on, trying again" in told
+
+
+def test_who_watches_may_go_in_any_way(jobs: Jobs) -> None:
+    name = jobs.name()
+    with jobs.watched(name, LASTING) as watching:
+        assert watching.line() == "begun\n"
+        for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGKILL):
+            another = jobs.laptop.spawn("attach", name)
+            assert another.stdout is not None
+            assert another.stdout.readline() == "begun\n"
+            another.send_signal(number)
+            another.communicate(timeout=SECONDS)
+        assert jobs.state(name)["state"] == "running"
+
+
+def test_ctrl_c_asks_the_job_and_all_that_it_began(jobs: Jobs) -> None:
+    with jobs.watched(jobs.name(), LASTING) as watching:
+        assert watching.line() == "begun\n"
+        watching.process.send_signal(signal.SIGINT)
+        status, rest, told = watching.end()
+    assert (status, rest) == (130, "")
+    assert "to stop (SIGINT); Ctrl-C again kills it" in told
+
+
+def test_a_second_ctrl_c_kills_the_job(jobs: Jobs) -> None:
+    with jobs.watched(jobs.name(), STUBBORN) as watching:
+        assert watching.line() == "begun\n"
+        watching.process.send_signal(signal.SIGINT)
+        assert watching.line() == "asked\n"
+        watching.process.send_signal(signal.SIGINT)
+        status, _, told = watching.end()
+    assert status == 137
+    assert "(SIGKILL); Ctrl-C again leaves it alone" in told
