@@ -21,7 +21,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench.tunnel import connect, part
+from tests.bench.tunnel import part
+from tests.bench.tunnel_measures import connect
 from tests.lab.sshd import SSHServer, make_key
 
 BLOCK = 1 << 20

@@ -1,86 +1,96 @@
 """Our forward against `ssh -L`: same server, same run, medians, as ratios.
 
-`python -m tests.bench.tunnel` prints the table of docs/bench-tunnel.md; `--quick` takes half a
+`python -m tests.bench.tunnel` prints the tables of docs/bench-tunnel.md; `--quick` takes half a
 minute and says less. Needs root, because it starts an sshd of its own.
+
+`ssh` has its own default cipher, as people have it; `--cipher` gives it another one.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import socket
-import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench.tunnel_parts import BLOCK
+from tests.bench import tunnel_table
+from tests.bench.tunnel_measures import (
+    Spent,
+    connections,
+    down,
+    percentile,
+    trips,
+    trips_beside_a_download,
+    up,
+)
 from tests.lab.sshd import SSHServer, free_port, make_key
 
 _ME = "tests.bench.tunnel"
 DELAY = 0.025
 RATE = 125e6
+WAYS = ("ssh", "jlr")
 
 
 @dataclass(frozen=True)
 class Amounts:
-    """How much one round measures."""
+    """How much one round measures; trips go in bursts, because the machine's load changes."""
 
     rounds: int
     near_blocks: int
     far_blocks: int
-    near_trips: int
+    bursts: int
+    burst: int
     far_trips: int
     connections: int
 
 
-FULL = Amounts(5, 300, 64, 3000, 20, 600)
-QUICK = Amounts(3, 100, 32, 500, 8, 200)
-
-# Target, and whether more is better.
-TARGETS = {
-    "down": (1.0, True),
-    "up": (0.9, True),
-    "trip p50": (1.15, False),
-    "trip p99": (1.5, False),
-    "new connections": (0.6, True),
-    "50 ms down": (2.5, True),
-    "50 ms up": (1.0, True),
-    "50 ms trip p50": (1.15, False),
-}
+FULL = Amounts(5, 300, 96, 10, 300, 20, 600)
+QUICK = Amounts(3, 100, 32, 3, 200, 8, 200)
 
 
 @contextmanager
 def part(role: str, *arguments: object) -> Iterator[list[int]]:
     """Run a part of the benchmark and give its ports."""
+    with process_of(role, *arguments) as (_, ports):
+        yield ports
+
+
+@contextmanager
+def process_of(role: str, *arguments: object) -> Iterator[tuple[int, list[int]]]:
+    """Run a part of the benchmark and give its process and its ports."""
     argv = [sys.executable, "-m", "tests.bench.tunnel_parts", role, *map(str, arguments)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        yield [int(port) for port in process.stdout.readline().split()]
+        yield process.pid, [int(port) for port in process.stdout.readline().split()]
         process.stdin.close()
 
 
 @contextmanager
-def ssh_forward(sshd: SSHServer, port: int, key: Path, target: int) -> Iterator[int]:
-    """Run `ssh -L` and give its local port."""
+def ssh_forward(
+    sshd: SSHServer, port: int, key: Path, target: int, cipher: str | None = None
+) -> Iterator[tuple[int, list[int]]]:
+    """Run `ssh -L` and give its process and its port."""
     local = free_port()
     known = sshd.folder / "known_hosts"
     known.write_text(sshd.known_hosts(f"[127.0.0.1]:{port}"))
     options = [f"UserKnownHostsFile={known}", "ExitOnForwardFailure=yes", "IdentitiesOnly=yes"]
     argv = ["ssh", "-F", "none", "-N", "-i", str(key), "-p", str(port)]
+    argv += ["-c", cipher] if cipher else []
     argv += [word for option in options for word in ("-o", option)]
     argv += ["-L", f"127.0.0.1:{local}:127.0.0.1:{target}", "root@127.0.0.1"]
     process = subprocess.Popen(argv)
     try:
         await_listener(local)
-        yield local
+        yield process.pid, [local]
     finally:
         process.terminate()
         process.wait()
@@ -100,120 +110,24 @@ def await_listener(port: int) -> None:
             return
 
 
-def connect(port: int) -> socket.socket:
-    sock = socket.create_connection(("127.0.0.1", port))
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return sock
+@dataclass(frozen=True)
+class Way:
+    """A forward's process, and its ports; `jlr` has two of them near, on one connection."""
 
-
-def down(port: int, blocks: int) -> float:
-    """Return MB/s of a download."""
-    buffer = bytearray(1 << 20)
-    with connect(port) as sock:
-        since = time.perf_counter()
-        sock.sendall(b"d" + blocks.to_bytes(4, "big"))
-        total = 0
-        while got := sock.recv_into(buffer):
-            total += got
-    assert total == blocks * len(BLOCK)
-    return total / (time.perf_counter() - since) / 1e6
-
-
-def up(port: int, blocks: int) -> float:
-    """Return MB/s of an upload, until the far end has all of it."""
-    with connect(port) as sock:
-        since = time.perf_counter()
-        sock.sendall(b"u")
-        for _ in range(blocks):
-            sock.sendall(BLOCK)
-        sock.shutdown(socket.SHUT_WR)
-        count = int.from_bytes(sock.recv(8, socket.MSG_WAITALL), "big")
-    assert count == blocks * len(BLOCK)
-    return count / (time.perf_counter() - since) / 1e6
-
-
-def trips(port: int, count: int) -> list[float]:
-    """Return the milliseconds that small messages took to come back, in order of size."""
-    took = []
-    with connect(port) as sock:
-        sock.sendall(b"e")
-        for _ in range(count):
-            since = time.perf_counter()
-            sock.sendall(b"x" * 100)
-            sock.recv(100, socket.MSG_WAITALL)
-            took.append((time.perf_counter() - since) * 1e3)
-    return sorted(took)
-
-
-def connections(port: int, count: int) -> float:
-    """Return how many connections a second are made, used and closed, one after the other."""
-    since = time.perf_counter()
-    for _ in range(count):
-        with connect(port) as sock:
-            sock.sendall(b"ex")
-            sock.recv(1)
-    return count / (time.perf_counter() - since)
-
-
-Measure = Callable[[int], dict[str, float]]
-
-
-def trip(port: int, count: int) -> dict[str, float]:
-    """Return the p50 and p99 of small messages' round trips."""
-    took = trips(port, count)
-    return {"trip p50": took[len(took) // 2], "trip p99": took[len(took) * 99 // 100]}
-
-
-def near_measures(amounts: Amounts) -> list[Measure]:
-    return [
-        lambda port: {"down": down(port, amounts.near_blocks)},
-        lambda port: {"up": up(port, amounts.near_blocks)},
-        lambda port: trip(port, amounts.near_trips),
-        lambda port: {"new connections": connections(port, amounts.connections)},
-    ]
-
-
-def far_measures(amounts: Amounts) -> list[Measure]:
-    return [
-        lambda port: {"50 ms down": down(port, amounts.far_blocks)},
-        lambda port: {"50 ms up": up(port, amounts.far_blocks)},
-        lambda port: {"50 ms trip p50": trip(port, amounts.far_trips)["trip p50"]},
-    ]
-
-
-def crowded_trip(bulk: int, small: int, trips_count: int) -> tuple[float, float]:
-    """Return a small message's p50 alone, and while another forward downloads without end."""
-    alone = trips(small, trips_count)
-    with connect(bulk) as sock:
-        sock.sendall(b"d" + (1 << 20).to_bytes(4, "big"))
-        reader = threading.Thread(target=_read_until_closed, args=(sock,))
-        reader.start()
-        time.sleep(0.3)
-        crowded = trips(small, trips_count)
-        sock.shutdown(socket.SHUT_RDWR)
-        reader.join()
-    return alone[len(alone) // 2], crowded[len(crowded) // 2]
-
-
-def _read_until_closed(sock: socket.socket) -> None:
-    buffer = bytearray(1 << 20)
-    with suppress(ConnectionResetError):
-        while sock.recv_into(buffer):
-            pass
+    process: int
+    ports: list[int]
 
 
 @dataclass(frozen=True)
 class Bench:
-    """The ports of both ways, near and far; `ours` has two forwards on one connection."""
+    """All four forwards, by way."""
 
-    ssh_near: int
-    ssh_far: int
-    ours_near: list[int]
-    ours_far: list[int]
+    near: dict[str, Way]
+    far: dict[str, Way]
 
 
 @contextmanager
-def bench() -> Iterator[Bench]:
+def bench(cipher: str | None) -> Iterator[Bench]:
     """Put all parts together."""
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
         key = make_key(Path(folder) / "key")
@@ -222,67 +136,79 @@ def bench() -> Iterator[Bench]:
         sshd.start()
         target = stack.enter_context(part("far"))[0]
         line = stack.enter_context(part("line", sshd.port, DELAY, RATE))[0]
-        yield Bench(
-            stack.enter_context(ssh_forward(sshd, sshd.port, key, target)),
-            stack.enter_context(ssh_forward(sshd, line, key, target)),
-            stack.enter_context(part("ours", sshd.port, key, target, 2)),
-            stack.enter_context(part("ours", line, key, target, 1)),
-        )
+
+        def ways(port: int) -> dict[str, Way]:
+            ssh = stack.enter_context(ssh_forward(sshd, port, key, target, cipher))
+            jlr = stack.enter_context(process_of("ours", port, key, target, 2))
+            return {"ssh": Way(*ssh), "jlr": Way(*jlr)}
+
+        yield Bench(ways(sshd.port), ways(line))
 
 
 Samples = dict[tuple[str, str], list[float]]
+Measure = Callable[[int], float]
+
+
+def in_turn(number: int) -> tuple[str, ...]:
+    """Return the ways in the order of this turn."""
+    return WAYS if number % 2 else WAYS[::-1]
 
 
 def measure(ports: Bench, amounts: Amounts) -> Samples:
     """Return all samples by way and measure; the ways take turns."""
     samples: Samples = defaultdict(list)
-    near = {"ssh": ports.ssh_near, "jlr": ports.ours_near[0]}
-    far = {"ssh": ports.ssh_far, "jlr": ports.ours_far[0]}
-    plan = [(near, measure) for measure in near_measures(amounts)]
-    plan += [(far, measure) for measure in far_measures(amounts)]
+    near: dict[str, Measure] = {
+        "down, MB/s": lambda port: down(port, amounts.near_blocks),
+        "up, MB/s": lambda port: up(port, amounts.near_blocks),
+        "new connections, a second": lambda port: connections(port, amounts.connections),
+    }
+    far: dict[str, Measure] = {
+        "50 ms down, MB/s": lambda port: down(port, amounts.far_blocks),
+        "50 ms up, MB/s": lambda port: up(port, amounts.far_blocks),
+        "50 ms trip p50, ms": lambda port: percentile(trips(port, amounts.far_trips), 50),
+    }
     for number in range(amounts.rounds):
         print(f"round {number + 1} of {amounts.rounds}", file=sys.stderr)
-        for where, one in plan:
-            for way in ("ssh", "jlr") if number % 2 else ("jlr", "ssh"):
-                for name, value in one(where[way]).items():
-                    samples[way, name].append(value)
-        for way, bulk, small in (
-            ("ssh", ports.ssh_near, ports.ssh_near),
-            ("jlr", ports.ours_near[0], ports.ours_near[1]),
-        ):
-            alone, beside = crowded_trip(bulk, small, amounts.near_trips)
-            samples[way, "alone"].append(alone)
-            samples[way, "beside"].append(beside)
+        for ways, measures in ((ports.near, near), (ports.far, far)):
+            for name, one in measures.items():
+                for way in in_turn(number):
+                    samples[way, name].append(one(ways[way].ports[0]))
+        measure_trips(ports.near, amounts, number, samples)
+        measure_beside(ports.near, amounts, number, samples)
     return samples
 
 
-def table(samples: Samples) -> str:
-    """Return the Markdown table."""
-    lines = ["| | `ssh -L` | `jlr` | ratio | wanted |", "|---|---|---|---|---|"]
-    for name, (wanted, more) in TARGETS.items():
-        ssh = statistics.median(samples["ssh", name])
-        jlr = statistics.median(samples["jlr", name])
-        ratio = statistics.median(
-            ours / theirs
-            for ours, theirs in zip(samples["jlr", name], samples["ssh", name], strict=True)
-        )
-        met = ratio >= wanted if more else ratio <= wanted
-        sign = "≥" if more else "≤"
-        unit = "ms" if "trip" in name else "a second" if "new" in name else "MB/s"
-        row = f"| {name}, {unit} | {ssh:.4g} | {jlr:.4g} | {ratio:.2f} | {sign} {wanted} "
-        lines.append(row + ("|" if met else "(missed) |"))
-    lines += [
-        "",
-        "| beside another session's download | alone | beside | ratio |",
-        "|---|---|---|---|",
-    ]
-    for way in ("ssh", "jlr"):
-        alone = statistics.median(samples[way, "alone"])
-        beside = statistics.median(samples[way, "beside"])
-        lines.append(
-            f"| trip p50 with {way}, ms | {alone:.3g} | {beside:.3g} | {beside / alone:.1f} |"
-        )
-    return "\n".join(lines)
+def measure_trips(ways: dict[str, Way], amounts: Amounts, number: int, samples: Samples) -> None:
+    """Measure how long a small message takes, and what it costs the process on its way."""
+    took: dict[str, list[float]] = defaultdict(list)
+    cpu: dict[str, float] = defaultdict(float)
+    sleeps: dict[str, int] = defaultdict(int)
+    for burst in range(amounts.bursts):
+        for way in in_turn(number + burst):
+            before = Spent.by(ways[way].process)
+            took[way] += trips(ways[way].ports[0], amounts.burst)
+            after = Spent.by(ways[way].process)
+            cpu[way] += after.cpu - before.cpu
+            sleeps[way] += after.sleeps - before.sleeps
+    for way in WAYS:
+        samples[way, "trip p50, ms"].append(percentile(took[way], 50))
+        samples[way, "trip p99, ms"].append(percentile(took[way], 99))
+        samples[way, "CPU time, µs"].append(cpu[way] / len(took[way]))
+        samples[way, "sleeps"].append(sleeps[way] / len(took[way]))
+
+
+def measure_beside(ways: dict[str, Way], amounts: Amounts, number: int, samples: Samples) -> None:
+    """Measure small messages alone and beside a download, each in its own forward if it can."""
+    count = amounts.bursts * amounts.burst
+    for way in in_turn(number):
+        bulk, small = ways[way].ports[0], ways[way].ports[-1]
+        alone = trips(small, count)
+        beside = trips_beside_a_download(bulk, small, count)
+        for hundredths in (50, 99):
+            name = f"p{hundredths}, ms"
+            samples[way, f"alone {name}"].append(percentile(alone, hundredths))
+            samples[way, f"beside {name}"].append(percentile(beside.took, hundredths))
+        samples[way, tunnel_table.CROWDED_DOWN].append(beside.speed)
 
 
 def in_own_network() -> int:
@@ -300,12 +226,20 @@ def in_own_network() -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--cipher", help="what `ssh` uses; its own default if not given")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if not arguments.inside:
         return in_own_network()
-    with bench() as ports:
-        print(table(measure(ports, QUICK if arguments.quick else FULL)))
+    load = os.getloadavg()[0]
+    with bench(arguments.cipher) as ports:
+        samples = measure(ports, QUICK if arguments.quick else FULL)
+    cipher = arguments.cipher or "its default cipher"
+    print(
+        f"{tunnel_table.machine()}; load {load:.1f} before and {os.getloadavg()[0]:.1f} after;"
+        f" `ssh` with {cipher}.\n\n{tunnel_table.against_ssh(samples)}\n\n"
+        f"{tunnel_table.costs(samples)}\n\n{tunnel_table.crowded(samples)}"
+    )
     return 0
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import psutil
 
-from tests.bench.tunnel import connect, part
+from tests.bench.tunnel import part
+from tests.bench.tunnel_measures import connect
 from tests.lab.sshd import SSHServer, make_key
 
 CONNECTIONS = 1000
