@@ -41,7 +41,7 @@ def machine() -> str:
     client = subprocess.run(("ssh", "-V"), capture_output=True, text=True, check=True).stderr
     return (
         f"{os.cpu_count()} cores, {client.split(',')[0]}, Python {platform.python_version()},"
-        f" Linux {platform.release()}"
+        f" Linux {platform.release().split('-')[0]}"
     )
 
 
