@@ -44,7 +44,6 @@ _STATE_STYLES = {
     "below 90 %": "yellow",
     "reserved": "yellow",
     # of a job
-    "running": "green",
     "exit 0": "green",
     "created": "yellow",
     "held": "yellow",
