@@ -39,10 +39,10 @@ def logs(invocation: Invocation, session: str | None, follow: bool, tail: int) -
     from jlremote.workflow.logs import log
 
     context = invocation.context()
-    if session is not None and jobs.meant(session):
+    if job := jobs.meant(session, context):
         from jlremote.cli.screen import LocalScreen
 
-        jobs.log(session, LocalScreen().show, context, follow=follow, tail=tail)
+        jobs.log(job, LocalScreen().show, follow=follow, tail=tail)
         return
     for text in log(session, context, follow=follow, tail=tail):
         answer(text, newline=False)

@@ -52,11 +52,11 @@ def stop(
 
     request = StopRequest(container=container, remove=remove, force=force)
     context = invocation.context()
-    if session is not None and jobs.meant(session):
+    if job := jobs.meant(session, context):
         if container:
             raise Usage(f"`{session}` is a job", hint="--container is for sessions")
-        done = jobs.stop(session, context, force=force, delete=remove)
-        answer(f"{session}: {', '.join(done)}")
+        done = jobs.stop(job, context, force=force, delete=remove)
+        answer(f"{job.selector}: {', '.join(done)}")
         return
     if every:
         reports = workflow.stop_all(request, context)

@@ -13,19 +13,24 @@ from jlremote.jobs.containers import ContainerJobs
 from jlremote.jobs.contract import Job, Keeper
 from jlremote.jobs.processes import ProcessJobs
 from jlremote.link.client import Link
-from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.docker_errors import engine_error
+from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import jobs as records
 from jlremote.storage import sessions
 from jlremote.storage.jobs import JobRecord
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.context import Context
-from jlremote.workflow.links import link_to
+from jlremote.workflow.engines import engine_on
+from jlremote.workflow.links import link_on, link_to
 
 COMMAND_NOT_FOUND = 127
 
 Show = Callable[[str, bytes], None]  # of `stdout` or `stderr`, as it is
+
+
+class EngineRefused(JlrError):
+    """The engine of a host does not tell of its containers."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +54,8 @@ class Found:
 
     def again(self) -> Job:
         """Ask anew how it is."""
-        runtime = runtime_named("auto") if isinstance(self.keeper, ContainerJobs) else None
-        return _one(self.host, runtime, self.job.name).job
+        engine = self.keeper.engine if isinstance(self.keeper, ContainerJobs) else None
+        return _one(self.host, engine, self.job.name).job
 
 
 def find(selector: str | None, context: Context) -> Found:
@@ -60,23 +65,40 @@ def find(selector: str | None, context: Context) -> Found:
         NotFound: there is none.
         Usage: the name stands for jobs on several hosts.
     """
-    record = _record(selector, context)
-    return _one(_link(record, context), runtime_named(record.runtime), record.name)
+    record = _record(selector)
+    if record is not None:
+        return _one(_link(record, context), runtime_named(record.runtime).engine, record.name)
+    host, slash, name = (selector or "").rpartition("/")
+    if not slash:
+        raise NotFound(
+            f"there is no job `{selector}` that was started here",
+            hint="one of another machine is called HOST/NAME; `jlr runs HOST` shows them",
+        )
+    link = link_on(host, context)
+    return _one(link, _engine(link), name)
 
 
-def meant(selector: str) -> bool:
-    """Return whether a job is meant where a session could be; of that name sessions come first.
+def meant(selector: str | None, context: Context) -> Found | None:
+    """Return the job that is meant where a session could be, `None` for none.
 
-    What is on a host and unknown here can only be a job.
+    Of that name the sessions come first that are known here; a host is asked about what is not.
     """
-    if selector in _names(sessions.load_all()):
-        return False
-    return "/" in selector or selector in _names(records.load_all())
+    if selector is None or selector in _names(sessions.load_all()):
+        return None
+    if selector in _names(records.load_all()):
+        return find(selector, context)
+    host, slash, name = selector.rpartition("/")
+    if not slash:
+        return None
+    link = link_on(host, context)
+    try:
+        return next(iter(_all(link, _engine(link), name)), None)
+    except EngineRefused:  # a session may be there all the same
+        return None
 
 
-def log(selector: str, show: Show, context: Context, *, follow: bool, tail: int) -> None:
+def log(found: Found, show: Show, *, follow: bool, tail: int) -> None:
     """Show the last lines of a job's output, and what comes until it ends, if wanted."""
-    found = find(selector, context)
     with found.host.process(found.keeper.log(found.job.name, tail, follow=follow)) as process:
         for stream, data in process:
             show(stream, data)
@@ -88,9 +110,9 @@ def listed(host: str | None, context: Context) -> Iterator[tuple[str, Job]]:
     Raises:
         JlrError: the host cannot be asked; one of several is only told.
     """
-    for link, runtime in _links(host, context):
+    for link in _links(host, context):
         try:
-            found = _all(link, runtime)
+            found = _all(link, _engine(link))
         except JlrError as failure:
             if host is not None:
                 raise
@@ -102,24 +124,23 @@ def listed(host: str | None, context: Context) -> Iterator[tuple[str, Job]]:
 def clean(host: str | None, context: Context) -> list[str]:
     """Delete the jobs that are over, with their output; return what they were called."""
     done = []
-    for link, runtime in _links(host, context):
-        for found in _all(link, runtime):
+    for link in _links(host, context):
+        for found in _all(link, _engine(link)):
             if found.job.over:
                 remove(found)
                 done.append(found.selector)
     return done
 
 
-def stop(selector: str | None, context: Context, *, force: bool, delete: bool) -> list[str]:
+def stop(found: Found, context: Context, *, force: bool, delete: bool) -> list[str]:
     """Stop a job and return what was done: asked for ten seconds, then killed.
 
     Args:
-        selector: which.
+        found: which.
         context: the laptop's side.
         force: kill it at once.
         delete: delete it, with its output, afterwards.
     """
-    found = find(selector, context)
     done = []
     if not found.job.over:
         text = found.keeper.stop(found.job.name, force=force)
@@ -150,7 +171,7 @@ def _names(known: Sequence[JobRecord | SessionRecord]) -> set[str]:
     return {name for r in known for name in (r.name, f"{r.host}/{r.name}")}
 
 
-def _record(selector: str | None, context: Context) -> JobRecord:
+def _record(selector: str | None) -> JobRecord | None:
     known_here = records.load_all()
     if selector is None:
         if not known_here:
@@ -160,16 +181,7 @@ def _record(selector: str | None, context: Context) -> JobRecord:
     if len({record.host for record in matches}) > 1:
         places = ", ".join(f"`{record.host}/{record.name}`" for record in matches)
         raise Usage(f"`{selector}` is the name of several jobs", hint=f"say which: {places}")
-    if matches:
-        return matches[0]
-    host, slash, name = selector.rpartition("/")
-    if not slash:
-        raise NotFound(
-            f"there is no job `{selector}` that was started here",
-            hint="one of another machine is called HOST/NAME; `jlr runs HOST` shows them",
-        )
-    config = context.ssh_config
-    return JobRecord(host, name, "auto", None if config is None else str(config.resolve()))
+    return matches[0] if matches else None
 
 
 def _link(record: JobRecord, context: Context) -> Link:
@@ -177,16 +189,22 @@ def _link(record: JobRecord, context: Context) -> Link:
     return link_to(record.host, replace(context, ssh_config=config))
 
 
-def _links(host: str | None, context: Context) -> list[tuple[Link, Runtime]]:
+def _links(host: str | None, context: Context) -> list[Link]:
     """Return the way to a host, or to each where this laptop has started a job."""
     if host is not None:
-        return [(link_to(host, context), runtime_named("auto"))]
+        return [link_on(host, context)]
     ways = {(r.host, r.ssh_config): r for r in reversed(records.load_all())}
-    return [(_link(record, context), runtime_named("auto")) for record in ways.values()]
+    return [_link(record, context) for record in ways.values()]
 
 
-def _one(host: Link, runtime: Runtime | None, name: str) -> Found:
-    found = _all(host, runtime, name)
+def _engine(host: Link) -> Engine:
+    """Return the engine of a host's latest job that had one, or else of its latest session."""
+    runtimes = (runtime_named(r.runtime) for r in records.load_all() if r.host == host.name)
+    return next((r.engine for r in runtimes if r.engine), None) or engine_on(host)
+
+
+def _one(host: Link, engine: Engine | None, name: str) -> Found:
+    found = _all(host, engine, name)
     if not found:
         records.delete(host.name, name)
         raise NotFound(
@@ -196,20 +214,23 @@ def _one(host: Link, runtime: Runtime | None, name: str) -> Found:
     return found[0]
 
 
-def _all(host: Link, runtime: Runtime | None, name: str | None = None) -> list[Found]:
-    """Return the jobs of the one who logged in, the latest first; in one round trip."""
-    engine = runtime.engine if runtime else None
+def _all(host: Link, engine: Engine | None, name: str | None = None) -> list[Found]:
+    """Return the jobs of the one who logged in, the latest first; in one round trip.
+
+    Raises:
+        EngineRefused: only an engine could know, and it does not tell.
+    """
     ours = ProcessJobs()
-    steps = {"processes": ours.tell(name)}
-    if engine is not None:
-        steps["containers"] = ContainerJobs(engine).tell(name)
-    told = host.run(steps)
+    theirs = None if engine is None else ContainerJobs(engine)
+    told = host.run(
+        {"processes": ours.tell(name)} | ({"containers": theirs.tell(name)} if theirs else {})
+    )
     found = [Found(host, ours, job) for job in processes.read(told["processes"].stdout)]
-    if engine is not None:
+    if theirs is not None:
         answer = told["containers"]
         if answer.status == 0:
-            keeper = ContainerJobs(engine)
-            found += [Found(host, keeper, job) for job in containers.read(answer.stdout)]
+            found += [Found(host, theirs, job) for job in containers.read(answer.stdout)]
         elif answer.status != COMMAND_NOT_FOUND and not found:
-            raise engine_error(engine, answer)
+            why = engine_error(theirs.engine, answer)
+            raise EngineRefused(why.message, hint=why.hint)
     return sorted(found, key=lambda each: -(each.job.since or 0.0))
