@@ -116,6 +116,7 @@ class Bench:
             self._run(*ssh, "-S", master, "-O", "exit", "lab")
 
     def _cold(self) -> float:
+        self._jlr("stop", self._warm.name)  # or the new link would first bring that one back
         self._jlr("disconnect", "lab")
         name = self._containers.name()
         try:
