@@ -148,6 +148,14 @@ class Link:
         answer = self._ask("check", name=port_name(session, port))
         return None if answer is None else port_status(answer)
 
+    def refusal(self, address: str, port: int) -> str | None:
+        """Return why the host's SSH server permits no connection to there, `None` if it does.
+
+        Whether anybody listens there is no matter of permission.
+        """
+        answer = self._ask("permits", address=address, port=port)
+        return None if answer is None else str(answer)
+
     def unforward(self, name: str) -> bool:
         """Release a forward's port; return whether there was one. Starts no link."""
         try:

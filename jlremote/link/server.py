@@ -76,6 +76,7 @@ class LinkServer:
             "forward": self._forward,
             "unforward": self._unforward,
             "check": self._check,
+            "permits": self._permits,
             "mount": self._mount,
             "unmount": self._unmount,
             "status": self._status,
@@ -200,6 +201,11 @@ class LinkServer:
         forward.prove_again(connection)
         forward.settled(PROOF_SECONDS)
         return forward.to_json(self._supervisor.condition)
+
+    def _permits(self, conversation: Conversation) -> str | None:
+        request = conversation.request
+        connection = self._supervisor.connection(conversation)
+        return connection.refusal(request["address"], request["port"], PROOF_SECONDS)
 
     def _unforward(self, conversation: Conversation) -> bool:
         removed = self._forwards.remove(conversation.request["name"])

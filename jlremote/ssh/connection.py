@@ -17,7 +17,7 @@ from jlremote.ssh.destination import Destination
 from jlremote.ssh.failures import translated
 from jlremote.ssh.host_keys import look_up, verify
 from jlremote.ssh.identities import agent_of
-from jlremote.ssh.reach import ProxyProcess, Way, patience, straight, through_jump
+from jlremote.ssh.reach import ProxyProcess, Way, patience, refusal, straight, through_jump
 from jlremote.ssh.transport import Transport
 from jlremote.ssh.user_authentication import UserAuthentication
 from jlremote.text import printable
@@ -68,6 +68,10 @@ class SSHConnection:
     def probe(self, timeout: float) -> float:
         """Return the seconds that an answer took; see `contract.Connection.probe`."""
         return self._transport.probe(timeout)
+
+    def refusal(self, address: str, port: int, timeout: float) -> str | None:
+        """Return why no connection goes on to there; see `contract.Connection.refusal`."""
+        return refusal(self._transport, address, port, timeout)
 
     def wait_closed(self, timeout: float | None = None) -> bool:
         """Wait until the connection is gone; return whether it is."""

@@ -96,6 +96,16 @@ class Connection(Protocol):
         """
         ...
 
+    def refusal(self, address: str, port: int, timeout: float) -> str | None:
+        """Return why the server permits no connection from it to there; `None` if it does.
+
+        That nobody listens there, or answers, is no matter of permission.
+
+        Raises:
+            LinkLost: the connection broke, or there was no answer within `timeout` seconds.
+        """
+        ...
+
     def wait_closed(self, timeout: float | None = None) -> bool:
         """Wait until the connection is gone; return whether it is."""
         ...

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import paramiko
 
-from jlremote.errors import NameNotResolved, Unreachable
+from jlremote.errors import LinkLost, NameNotResolved, Unreachable
 from jlremote.ssh.destination import Destination
 from jlremote.ssh.failures import explain_channel
 from jlremote.text import one_line
@@ -118,6 +118,20 @@ def through_jump(transport: Any, jump: Destination, destination: Destination) ->
         )
     except paramiko.ChannelException as error:
         raise explain_channel(error, destination.place, jump.place) from error
+
+
+def refusal(transport: Any, address: str, port: int, seconds: float) -> str | None:
+    """Return why a server permits no connections onwards; see `contract.Connection.refusal`."""
+    try:
+        transport.open_channel(
+            "direct-tcpip", (address, port), ("127.0.0.1", 0), timeout=seconds
+        ).close()
+    except paramiko.ChannelException as error:
+        if error.code == paramiko.common.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED:
+            return f"administratively prohibited: {one_line(str(error.text))}"
+    except (paramiko.SSHException, EOFError, OSError) as error:
+        raise LinkLost(f"the server did not say whether it permits connections: {error}") from error
+    return None
 
 
 class ProxyProcess:

@@ -42,6 +42,9 @@ class FakeConnection:
             raise LinkLost("the connection broke")
         return 0.01
 
+    def refusal(self, address: str, port: int, timeout: float) -> str | None:
+        return None
+
     def wait_closed(self, timeout: float | None = None) -> bool:
         return self.gone.wait(timeout)
 
