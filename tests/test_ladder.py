@@ -16,13 +16,14 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 
 LEAVES = {"durations", "errors", "questions", "text", "root"}
-MIDDLE = {"gpus", "jobs", "jupyter", "mounts", "ports", "runtimes", "storage"}
+MIDDLE = {"doctor", "gpus", "jobs", "jupyter", "mounts", "ports", "runtimes", "storage"}
 # What each room may import, besides itself and the leaves.
 LADDER = {
-    "cli": {"workflow", "storage", "gpus", "jobs"},
+    "cli": {"workflow", "storage", "doctor", "gpus", "jobs"},
     "workflow": {"link", "host", "demo", *MIDDLE},
     "link": {"host", *MIDDLE},
     "link server": {"link", "ssh", "host", *MIDDLE},
+    "doctor": {"gpus", "host", "runtimes"},
     "gpus": {"host"},
     "jobs": {"host", "gpus", "runtimes"},
     "jupyter": {"host", "gpus", "runtimes", "storage"},
@@ -60,6 +61,7 @@ OWNERS = {
     "asyncssh": {"demo"},
     "platformdirs": {"storage"},
     "keyring": {"storage", "ssh"},
+    "websocket": {"jupyter"},
 }
 
 # What a module does that speaks to a person itself.

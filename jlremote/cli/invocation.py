@@ -30,15 +30,15 @@ class Invocation:
     no_input: bool = False
     remember: bool | None = None
 
-    def context(self, *, silent: bool = False) -> Context:
-        """Return what a workflow needs; `silent` as for `--json`."""
+    def context(self, *, silent: bool = False, lasting: bool = True) -> Context:
+        """Return what a workflow needs; `silent` as for `--json`, `lasting` as of `Steps`."""
         from pathlib import Path
 
         from jlremote.cli import prompts
         from jlremote.cli.progress import Steps
         from jlremote.workflow.context import Context
 
-        steps = Steps(silent=silent or self.quiet, verbose=self.verbose)
+        steps = Steps(silent=silent or self.quiet, verbose=self.verbose, lasting=lasting)
         asker = prompts.Nobody() if self.no_input else prompts.Person(steps.paused, self.remember)
         path = Path(self.ssh_config).absolute() if self.ssh_config else None
         return Context(ssh_config=path, asker=asker, progress=steps)

@@ -31,6 +31,7 @@ COMMANDS = {
     "save": ("images:save", "Save a session's container as an image."),
     "push": ("registry:push", "Push an image of a host to its registry."),
     "login": ("registry:login", "Let a host use a registry with your key."),
+    "doctor": ("doctor:doctor", "Find out what is wrong, and what to do about it."),
     "disconnect": ("disconnect:disconnect", "End the connection to a host; work there goes on."),
     "forget": ("forget:forget", "Delete the passwords that are remembered for a host."),
     "config": ("config:config", "Show the settings that hold, and where each came from."),

@@ -30,10 +30,14 @@ class Steps:
     Args:
         silent: show neither steps nor notes (`--json`, `--quiet`).
         verbose: show the commands that are run on the host (`-v`), even when silent.
+        lasting: whether a step leaves a line; a command that tells of them itself wants none.
     """
 
-    def __init__(self, *, silent: bool = False, verbose: bool = False) -> None:
+    def __init__(
+        self, *, silent: bool = False, verbose: bool = False, lasting: bool = True
+    ) -> None:
         self._silent = silent
+        self._lasting = lasting
         self._verbose = verbose
         self._spinner = None if silent or not _can_draw() else Spinner()
         self._open: list[tuple[str, float]] = []
@@ -94,7 +98,7 @@ class Steps:
         self._open.remove(step)
         self.advance("")
         with self.paused():
-            if not self._silent:
+            if self._lasting and not self._silent:
                 tell(_line(*step, well=well, drawn=self._spinner is not None))
 
 

@@ -88,15 +88,30 @@ class JupyterApi:
             for kernel in kernels
         )
 
+    def start_kernel(self) -> str:
+        """Start a kernel of the server's default kind, of no notebook, and return its id."""
+        return str(self._request("POST", "api/kernels", {})["id"])
+
+    def end_kernel(self, kernel: str) -> None:
+        """End a kernel."""
+        self._request("DELETE", f"api/kernels/{kernel}")
+
     def shut_down(self) -> None:
         """Ask the server to end, kernels and terminals with it."""
         self._request("POST", "api/shutdown")
 
-    def _request(self, method: str, path: str) -> Any:
+    @property
+    def headers(self) -> dict[str, str]:
+        """What tells the server who asks."""
+        return {"Authorization": f"token {self.server.token}"} if self.server.token else {}
+
+    def _request(self, method: str, path: str, content: Any = None) -> Any:
         connection = HTTPConnection("127.0.0.1", self.local_port, timeout=self.timeout)
-        headers = {"Authorization": f"token {self.server.token}"} if self.server.token else {}
+        text = None if content is None else json.dumps(content)
         try:
-            connection.request(method, quote(self.server.base_url) + path, headers=headers)
+            connection.request(
+                method, quote(self.server.base_url) + path, text, headers=self.headers
+            )
             response = connection.getresponse()
             body = response.read()
         except (OSError, HTTPException) as error:

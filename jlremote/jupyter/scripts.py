@@ -299,6 +299,17 @@ def abandon(name: str, *, engine: bool) -> str:
     )
 
 
+def clear(name: str, *, engine: bool) -> str:
+    """Return the script that removes the session's folder once its server has ended."""
+    return session_directory(name, engine=engine) + (
+        'pid=$(cat "$directory/pid" 2>/dev/null)\n'
+        f'turns=0; while [ -n "$pid" ] && [ ! -e "$directory/exit" ]; do\n'
+        f'  [ "$turns" -lt {10 * POLLS_A_SECOND} ] || {{ kill -9 "$pid"; break; }}\n'
+        f"  turns=$((turns + 1)); sleep {1 / POLLS_A_SECOND} 2>/dev/null || sleep 1; done\n"
+        'rm -rf "$directory"\n'
+    )
+
+
 def show_log(name: str, *, engine: bool, lines: int, follow: bool = False) -> str:
     """Return the script that prints the last `lines` of the log, and what comes, if wanted."""
     tail = f'tail -n {lines} {"-F " if follow else ""}"$directory/jupyter.log" 2>/dev/null'

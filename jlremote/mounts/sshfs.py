@@ -109,7 +109,7 @@ def warning(program: str) -> str | None:
     if found and tuple(map(int, version.split("."))) >= SAFE_VERSION:
         return None
     holes = "CVE-2026-47187 (symbolic links that lead out of the mount) and CVE-2026-48711"
-    if CONTAINMENT in _output(program, "--help"):
+    if is_repaired(program):
         return (
             f"sshfs {version} is older than 3.7.6, which closed {holes}; "
             "this one has the repair of your distribution"
@@ -118,6 +118,11 @@ def warning(program: str) -> str | None:
         f"sshfs {version} has the holes {holes}; "
         "mount only hosts that you trust, and update it to 3.7.6 or later"
     )
+
+
+def is_repaired(program: str) -> bool:
+    """Return whether a distribution has closed the holes of an older version."""
+    return CONTAINMENT in _output(program, "--help")
 
 
 def _output(*command: str) -> str:

@@ -47,6 +47,23 @@ def open_in_browser(url: str, name: str | None = None) -> str | None:
     Raises:
         JlrError: the redirect file cannot be written.
     """
+    browser = _chosen(name)
+    return browser if isinstance(browser, str) else _launch(browser, _redirect(url).as_uri())
+
+
+def trouble(name: str | None = None) -> str | None:
+    """Return why `open_in_browser` would open none, `None` if it would; opens nothing."""
+    browser = _chosen(name)
+    return browser if isinstance(browser, str) else None
+
+
+def forget_redirect(local_port: int) -> None:
+    """Remove the redirect file of the session on `local_port`. Twice is fine."""
+    _redirect_path(local_port).unlink(missing_ok=True)
+
+
+def _chosen(name: str | None) -> webbrowser.BaseBrowser | str:
+    """Return the browser that is meant, or one sentence that says why there is none."""
     if name is None and _no_display():
         return "there is no display here to open a browser on"
     browser = _find(name)
@@ -54,12 +71,7 @@ def open_in_browser(url: str, name: str | None = None) -> str | None:
         return f"there is no browser `{name}` here" if name else "there is no browser here"
     if Path(browser.name).name in _TEXT_BROWSERS:
         return f"`{browser.name}` is a text browser, and JupyterLab needs a graphical one"
-    return _launch(browser, _redirect(url).as_uri())
-
-
-def forget_redirect(local_port: int) -> None:
-    """Remove the redirect file of the session on `local_port`. Twice is fine."""
-    _redirect_path(local_port).unlink(missing_ok=True)
+    return browser
 
 
 def _no_display() -> bool:

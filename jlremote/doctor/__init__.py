@@ -1,0 +1,1 @@
+"""What is wrong between the laptop and a kernel: checks as pure judgements over facts."""

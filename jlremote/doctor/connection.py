@@ -1,0 +1,130 @@
+"""The way to the host: name, port, host key, login, and whether connections may go on from there.
+
+The link makes all of it in one go and tells of the first thing that fails; what lies before that
+has worked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jlremote.doctor.findings import Check, Opinion, fail, fine, of_error, skip, warn
+from jlremote.errors import (
+    Authentication,
+    HostKey,
+    JlrError,
+    LinkLost,
+    NameNotResolved,
+    NoCommonAlgorithm,
+    NotSSH,
+    Unreachable,
+)
+
+# Codes of two factors change every 30 s, and certificates begin and end at moments.
+SKEW_SECONDS = 30.0
+
+CONFIG, NAME, PORT, SSH, KEY, LOGIN = (
+    "ssh config",
+    "name",
+    "port",
+    "ssh server",
+    "host key",
+    "login",
+)
+
+
+@dataclass(frozen=True)
+class ConnectionFacts:
+    """What came of connecting.
+
+    Attributes:
+        error: what went wrong, `None` for nothing.
+        asked_for_key: whether a person should have decided about the host's key when it went wrong.
+        notes: what the user's ssh settings ask for that jlr does not do.
+        address: the host's own address, as its SSH server sees it; empty where it does not tell.
+        port: its TCP port there.
+        user: who was let in.
+        skew: seconds that the host's clock is ahead, `None` where nobody can tell.
+        refusal: why its SSH server permits no connections onwards, `None` if it does.
+    """
+
+    error: JlrError | None = None
+    asked_for_key: bool = False
+    notes: tuple[str, ...] = ()
+    address: str = ""
+    port: str = ""
+    user: str = ""
+    skew: float | None = None
+    refusal: str | None = None
+
+
+def failed_at(facts: ConnectionFacts) -> str | None:
+    """Return the check that an error belongs to, `None` for no error."""
+    error = facts.error
+    if error is None:
+        return None
+    if isinstance(error, HostKey) or facts.asked_for_key:
+        return KEY
+    stages: tuple[tuple[str, tuple[type[JlrError], ...]], ...] = (
+        (LOGIN, (Authentication,)),
+        (NAME, (NameNotResolved,)),
+        (SSH, (NotSSH, NoCommonAlgorithm, LinkLost)),
+        (PORT, (Unreachable,)),
+    )
+    return next((stage for stage, kinds in stages if isinstance(error, kinds)), CONFIG)
+
+
+def _stage(
+    name: str, well: Callable[[ConnectionFacts], str]
+) -> Callable[[ConnectionFacts], Opinion]:
+    def judge(facts: ConnectionFacts) -> Opinion:
+        if facts.error is not None and failed_at(facts) == name:
+            return of_error(facts.error)
+        return fine(well(facts))
+
+    return judge
+
+
+def _config(facts: ConnectionFacts) -> Opinion:
+    if facts.notes:
+        return warn("; ".join(facts.notes))
+    return _stage(CONFIG, lambda _: "can be read")(facts)
+
+
+def _clock(facts: ConnectionFacts) -> Opinion:
+    if facts.skew is None:
+        return skip("the host does not tell its time")
+    if abs(facts.skew) > SKEW_SECONDS:
+        way = "ahead of" if facts.skew > 0 else "behind"
+        return warn(
+            f"the host's is {abs(facts.skew):.0f} s {way} this machine's",
+            "one-time codes and certificates depend on it: `timedatectl` on both tells who is off",
+        )
+    return fine("agrees with this machine's")
+
+
+def _forwarding(facts: ConnectionFacts) -> Opinion:
+    if facts.refusal is not None:
+        return fail(
+            f"the SSH server permits no connections onwards: {facts.refusal}",
+            "ask its administrator for `AllowTcpForwarding local` in `sshd_config`, and for "
+            "`PermitOpen any` if that is set",
+        )
+    return fine("permitted")
+
+
+CHECKS: tuple[Check[ConnectionFacts], ...] = (
+    Check(CONFIG, _config),
+    Check(NAME, _stage(NAME, lambda _: "has an address"), needs=(CONFIG,)),
+    Check(
+        PORT,
+        _stage(PORT, lambda f: f"{f.address} port {f.port}" if f.address else "answers"),
+        needs=(NAME,),
+    ),
+    Check(SSH, _stage(SSH, lambda _: "speaks SSH"), needs=(PORT,)),
+    Check(KEY, _stage(KEY, lambda _: "is the known one"), needs=(SSH,)),
+    Check(LOGIN, _stage(LOGIN, lambda facts: f"as {facts.user}"), needs=(KEY,)),
+    Check("clock", _clock, needs=(LOGIN,)),
+    Check("forwarding", _forwarding, needs=(LOGIN,)),
+)

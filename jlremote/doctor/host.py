@@ -1,0 +1,187 @@
+"""The host: its disks, engine, driver, toolkit and image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jlremote.doctor import advice
+from jlremote.doctor.findings import Check, Opinion, fail, fine, of_error, skip, warn
+from jlremote.doctor.host_script import HostFacts, Room
+from jlremote.errors import NotFound
+from jlremote.gpus.inventory import Inventory
+from jlremote.gpus.reading import CannotAsk
+from jlremote.host.script import command_line
+from jlremote.text import size_in_words
+
+LITTLE_IN_HOME = 1 * 1000**3
+LITTLE_FOR_IMAGES = 10 * 1000**3  # NVIDIA's PyTorch image takes more than 20 GB
+FEW_FILES = 1000
+
+# What `uname -m` says, in the words of images.
+ARCHITECTURES = {
+    "x86_64": "amd64",
+    "aarch64": "arm64",
+    "arm64": "arm64",
+    "ppc64le": "ppc64le",
+    "s390x": "s390x",
+    "riscv64": "riscv64",
+}
+NO_GPU = "this host has no NVIDIA GPU"
+
+
+def _system(facts: HostFacts) -> Opinion:
+    return fine(f"{facts.system}, {facts.machine}".strip(", "))
+
+
+def _disk(facts: HostFacts) -> Opinion:
+    rooms = [(facts.home, LITTLE_IN_HOME), (facts.temporary, LITTLE_IN_HOME)]
+    if facts.storage is not None:
+        rooms.append((facts.storage, LITTLE_FOR_IMAGES))
+    unusable = [room for room, _ in rooms if room.complaint is not None]
+    if unusable:
+        return fail(
+            "; ".join(f"nothing can be written to {r.folder}: {r.complaint}" for r in unusable),
+            *(_who_takes_it(room.folder) for room in unusable),
+        )
+    scarce = [_left(room) for room, least in rooms if _is_scarce(room, least)]
+    if scarce:
+        return warn(f"little is left: {'; '.join(scarce)}", *_freeing(facts))
+    return fine("; ".join(_together([room for room, _ in rooms])))
+
+
+def _together(rooms: list[Room]) -> Iterator[str]:
+    """Give what is left, once for folders that are on one disk."""
+    for left in dict.fromkeys(map(_size, rooms)):
+        yield f"{left} in {', '.join(room.folder for room in rooms if _size(room) == left)}"
+
+
+def _size(room: Room) -> str:
+    return "?" if room.free_bytes is None else size_in_words(room.free_bytes)
+
+
+def _who_takes_it(folder: str) -> str:
+    shown = command_line((folder,))
+    return f"df -h {shown}; du -xh --max-depth=1 {shown} | sort -h | tail"
+
+
+def _is_scarce(room: Room, least: int) -> bool:
+    few = room.free_files is not None and room.free_files < FEW_FILES
+    # A file system without a table of files says 0 of 0.
+    few = few and room.free_files != 0
+    return few or (room.free_bytes is not None and room.free_bytes < least)
+
+
+def _left(room: Room) -> str:
+    few = room.free_files is not None and 0 < room.free_files < FEW_FILES
+    return f"{_size(room)} in {room.folder}" + (f" and {room.free_files} files" if few else "")
+
+
+def _freeing(facts: HostFacts) -> tuple[str, ...]:
+    shown = (facts.engine.shown("system", "df"),) if facts.engine else ()
+    return ("df -h", *shown)
+
+
+def _logout(facts: HostFacts) -> Opinion:
+    if facts.engine is not None:
+        return fine("containers stay")
+    if facts.kills_at_logout:
+        return warn(
+            "systemd ends all that you run when your last login ends (`KillUserProcesses`): "
+            "Jupyter, too",
+            f"sudo loginctl enable-linger {facts.user}",
+        )
+    return fine("what you run goes on")
+
+
+def _engine(facts: HostFacts) -> Opinion:
+    if facts.engine is None:
+        return skip("without containers (`--runtime none`)")
+    if facts.engine_version is not None:
+        return fine(facts.engine_version)
+    name = facts.engine.name
+    return fail(
+        f"`{name}` is not installed on the host",
+        *advice.engine(name, facts.distribution),
+        "or without containers: `--runtime none`",
+    )
+
+
+def _permission(facts: HostFacts) -> Opinion:
+    if facts.engine is None:
+        return skip("without containers (`--runtime none`)")
+    error = facts.engine_error
+    if error is None:
+        return fine(f"{facts.user} may use {facts.engine.name}, and it runs")
+    if "may not use" in error.message:
+        return of_error(error, *advice.permission(facts.engine.name, facts.user))
+    return of_error(error)
+
+
+def _driver(facts: HostFacts) -> Opinion:
+    gpus = facts.gpus
+    if isinstance(gpus, Inventory) and gpus.gpus:
+        version = f"{facts.driver}, " if facts.driver else ""
+        return fine(f"{version}{_counted(gpus)}")
+    if not facts.hardware and not facts.driver:
+        return warn(f"{NO_GPU} ({gpus.message})" if isinstance(gpus, CannotAsk) else NO_GPU)
+    if facts.driver:
+        said = gpus.message if isinstance(gpus, CannotAsk) else "it tells of no GPU"
+        return fail(
+            f"the driver {facts.driver} is loaded, and does not work: {said}",
+            "after an update of the driver the host wants a reboot; `sudo dmesg | grep -i nvrm` "
+            "there tells more",
+        )
+    return fail(
+        f"there are {facts.hardware} NVIDIA GPUs, and no driver is loaded",
+        *advice.driver(facts.distribution),
+    )
+
+
+def _counted(gpus: Inventory) -> str:
+    names = [gpu.name for gpu in gpus.gpus]
+    return ", ".join(f"{names.count(name)}x {name}" for name in dict.fromkeys(names))
+
+
+def _image(facts: HostFacts) -> Opinion:
+    if facts.image is None:
+        return skip("none is named")
+    if facts.image.found:
+        return fine(facts.image.name)
+    if not facts.image_needed:
+        return skip(f"`{facts.image.name}` is not there any more, and the session does not need it")
+    missing = NotFound(
+        f"the image `{facts.image.name}` is not on the host",
+        hint=f"`jlr pull {facts.host} {facts.image.name}`",
+    )
+    if facts.image.complaint is not None:
+        return fail(f"the engine does not tell about the image: {facts.image.complaint}")
+    return of_error(missing)
+
+
+def _architecture(facts: HostFacts) -> Opinion:
+    assert facts.image is not None
+    here = ARCHITECTURES.get(facts.machine, facts.machine)
+    made_for = facts.image.architecture
+    if made_for and made_for != here:
+        return fail(
+            f"the image is made for {made_for}, and the host is {here}",
+            "pull or build the image for that architecture: "
+            f"`{_engine_name(facts)} pull --platform linux/{here} {facts.image.name}`",
+        )
+    return fine(f"{here}, as the host")
+
+
+def _engine_name(facts: HostFacts) -> str:
+    return facts.engine.name if facts.engine else "docker"
+
+
+CHECKS: tuple[Check[HostFacts], ...] = (
+    Check("system", _system, needs=("login",)),
+    Check("disk", _disk, needs=("login",)),
+    Check("logout", _logout, needs=("login",)),
+    Check("engine", _engine, needs=("login",)),
+    Check("permission", _permission, needs=("engine",)),
+    Check("driver", _driver, needs=("login",)),
+    Check("image", _image, needs=("permission",)),
+    Check("architecture", _architecture, needs=("image",)),
+)

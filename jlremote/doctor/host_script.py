@@ -1,0 +1,269 @@
+"""What is asked of the host: two round trips of steps, and what they printed, read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jlremote.errors import JlrError
+from jlremote.gpus import queries
+from jlremote.gpus.inventory import Inventory
+from jlremote.gpus.reading import CannotAsk, read
+from jlremote.host.script import Completed, Steps, command_line
+from jlremote.runtimes.docker_errors import engine_error
+from jlremote.runtimes.docker_images import inspect_image_argv
+from jlremote.runtimes.engine import Engine
+from jlremote.text import one_line
+
+# Who comes from where, and what time it is there.
+GREETING: Steps = {
+    "address": 'printf "%s\\n" "$SSH_CONNECTION"',
+    "user": "id -un || id -u",
+    "time": "date +%s",
+}
+
+# A folder can take a file: a quota and a full disk show only by that. With `cat`, for a shell's own
+# `echo` says `I/O error` of every reason.
+_PLACE = """\
+folder={folder}; echo "$folder"
+file=$(mktemp "$folder/.jlr-doctor-XXXXXXXX") &&
+  {{ printf jlr | cat >"$file"; status=$?; rm -f "$file"; }}
+[ "${{status:-1}}" = 0 ] || exit 1
+LC_ALL=C df -Pk "$folder" | tail -n 1
+LC_ALL=C df -Pi "$folder" 2>/dev/null | tail -n 1
+"""
+# `-P` prints a line per file system: name, blocks, used, available, capacity, mount point.
+_AVAILABLE_COLUMN = 3
+
+_BEYOND_LOGOUT = """\
+busctl get-property org.freedesktop.login1 /org/freedesktop/login1 \
+  org.freedesktop.login1.Manager KillUserProcesses 2>/dev/null
+[ ! -e "/var/lib/systemd/linger/$(id -un)" ] || echo lingers
+"""
+# Class 03: display controllers; 0x10de is NVIDIA's number. WSL has no such bus, and /dev/dxg.
+_HARDWARE = """\
+for device in /sys/bus/pci/devices/*; do
+  [ "$(cat "$device/vendor" 2>/dev/null)" = 0x10de ] || continue
+  case $(cat "$device/class" 2>/dev/null) in 0x03*) echo "$device";; esac
+done
+"""
+_DRIVER = "head -n 1 /proc/driver/nvidia/version 2>/dev/null"
+_TOOLKIT = """\
+for program in nvidia-ctk nvidia-container-cli nvidia-container-runtime-hook; do
+  PATH=$PATH:/usr/sbin:/sbin command -v $program
+done
+ls /etc/cdi/nvidia.y*ml /var/run/cdi/nvidia.y*ml 2>/dev/null
+true
+"""
+_ROOTS = {"podman": "{{.Store.GraphRoot}}"}
+
+
+@dataclass(frozen=True)
+class Room:
+    """A place on the host's disks.
+
+    Attributes:
+        folder: where.
+        complaint: why nothing can be written there, `None` if something can.
+        free_bytes: what is left, `None` where nobody can tell.
+        free_files: how many files more it takes, `None` where that has no limit.
+    """
+
+    folder: str
+    complaint: str | None = None
+    free_bytes: int | None = None
+    free_files: int | None = None
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image as the host has it.
+
+    Attributes:
+        name: as it was asked for.
+        found: whether it is there.
+        architecture: what it is made for, in Go's word: `amd64`.
+        complaint: why the engine does not tell, `None` if it does.
+    """
+
+    name: str
+    found: bool
+    architecture: str = ""
+    complaint: str | None = None
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """What the host tells about itself.
+
+    Attributes:
+        host: what was typed after `ssh`.
+        user: who we are there.
+        system: its distribution, in its own words.
+        distribution: `ID` and then `ID_LIKE` of its `os-release`.
+        machine: what `uname -m` says.
+        home: the home folder.
+        temporary: `/tmp`.
+        kills_at_logout: whether systemd ends a user's processes when his last login ends, and he
+            does not linger.
+        engine: the engine that is meant, `None` for none (runtime `none`).
+        engine_version: what its command calls itself, `None` if there is no such command.
+        engine_error: why it cannot be used.
+        storage: where it keeps images, `None` where it does not tell.
+        hardware: how many NVIDIA GPUs are on the bus.
+        driver: what the loaded driver calls itself, empty for none.
+        gpus: the GPUs as `nvidia-smi` tells them, or why it does not.
+        toolkit: what there is of NVIDIA's container toolkit.
+        image: the image that a container would be created from, `None` for none.
+        image_needed: whether one is to be created, as no session runs.
+    """
+
+    host: str
+    user: str = "?"
+    system: str = ""
+    distribution: tuple[str, ...] = ()
+    machine: str = ""
+    home: Room = Room("~")
+    temporary: Room = Room("/tmp")  # noqa: S108  # it is a place to look at
+    kills_at_logout: bool = False
+    engine: Engine | None = None
+    engine_version: str | None = None
+    engine_error: JlrError | None = None
+    storage: Room | None = None
+    hardware: int = 0
+    driver: str = ""
+    gpus: Inventory | CannotAsk | None = None
+    toolkit: tuple[str, ...] = ()
+    image: Image | None = None
+    image_needed: bool = True
+
+
+def steps(engine: Engine | None, image: str | None) -> Steps:
+    """Return the steps that tell all about a host."""
+    asked = {
+        "user": "id -un || id -u",
+        "system": "uname -s; uname -m; cat /etc/os-release 2>/dev/null",
+        "home": _PLACE.format(folder='"$HOME"'),
+        "temporary": _PLACE.format(folder='"${TMPDIR:-/tmp}"'),
+        "logout": _BEYOND_LOGOUT,
+        "hardware": _HARDWARE,
+        "driver": _DRIVER,
+        "gpus": queries.snapshot(),
+        "toolkit": _TOOLKIT,
+    }
+    if engine is not None:
+        asked |= {
+            "engine": command_line(engine("--version")),
+            "daemon": command_line(engine("ps", "--quiet", "--last=1")),
+            "storage": _storage(engine),
+        }
+    if engine is not None and image is not None:
+        asked["image"] = command_line(inspect_image_argv(engine, image))
+    return asked
+
+
+def _storage(engine: Engine) -> str:
+    root = _ROOTS.get(engine.name, "{{.DockerRootDir}}")
+    return (
+        f"root=$({command_line(engine('info', '--format', root))} 2>/dev/null)\n"
+        '[ -n "$root" ] || exit 1\n'
+        'echo "$root"; LC_ALL=C df -Pk "$root" | tail -n 1\n'
+        'LC_ALL=C df -Pi "$root" 2>/dev/null | tail -n 1\n'
+    )
+
+
+def read_facts(
+    host: str, engine: Engine | None, image: str | None, told: Mapping[str, Completed]
+) -> HostFacts:
+    """Return what the steps printed."""
+    kernel, _, rest = told["system"].stdout.strip().partition("\n")
+    machine, _, release = rest.partition("\n")
+    named = _os_release(release)
+    return HostFacts(
+        host=host,
+        user=one_line(told["user"].stdout) or "?",
+        system=one_line(named.get("PRETTY_NAME") or kernel),
+        distribution=(named.get("ID", ""), *named.get("ID_LIKE", "").split()),
+        machine=one_line(machine),
+        home=_room(told["home"], "the home folder"),
+        temporary=_room(told["temporary"], "the temporary folder"),
+        kills_at_logout=_kills(told["logout"].stdout),
+        engine=engine,
+        engine_version=_version(told.get("engine")),
+        engine_error=_engine_error(engine, told.get("daemon")),
+        storage=_storage_room(told.get("storage")),
+        hardware=len(told["hardware"].stdout.split()),
+        driver=_driver_version(told["driver"].stdout),
+        gpus=_gpus(told["gpus"].stdout, host),
+        toolkit=tuple(one_line(line) for line in told["toolkit"].stdout.splitlines()),
+        image=_image(image, told.get("image")),
+    )
+
+
+def _os_release(text: str) -> dict[str, str]:
+    pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
+    return {name.strip(): value.strip().strip("\"'") for name, _, value in pairs}
+
+
+def _room(told: Completed, otherwise: str) -> Room:
+    folder, _, table = told.stdout.strip().partition("\n")
+    folder = one_line(folder) or otherwise
+    if told.status != 0:
+        said = told.stderr.strip().splitlines()
+        reason = one_line(said[0]).rpartition(": ")[2] if said else "it cannot be written"
+        return Room(folder, complaint=reason)
+    blocks, files = (_available(line) for line in (*table.splitlines(), "", "")[:2])
+    return Room(folder, free_bytes=None if blocks is None else blocks * 1024, free_files=files)
+
+
+def _available(line: str) -> int | None:
+    columns = line.split()
+    # From the right, for a device's name may have blanks.
+    found = columns[-3] if len(columns) > _AVAILABLE_COLUMN + 1 else ""
+    return int(found) if found.isdigit() else None
+
+
+def _kills(told: str) -> bool:
+    return "b true" in told and "lingers" not in told
+
+
+def _version(told: Completed | None) -> str | None:
+    if told is None or told.status != 0:
+        return None
+    return one_line(told.stdout.partition("\n")[0])
+
+
+def _engine_error(engine: Engine | None, told: Completed | None) -> JlrError | None:
+    if engine is None or told is None or told.status == 0:
+        return None
+    return engine_error(engine, told)
+
+
+def _storage_room(told: Completed | None) -> Room | None:
+    return None if told is None or told.status != 0 else _room(told, "")
+
+
+def _driver_version(text: str) -> str:
+    """Return `550.54.15` of `NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue …`."""
+    return next((w for w in text.split() if w[:1].isdigit() and w.count(".") >= 1), "")
+
+
+def _gpus(printed: str, host: str) -> Inventory | CannotAsk:
+    try:
+        return read(printed, host)
+    except CannotAsk as reason:
+        return reason
+
+
+def _image(name: str | None, told: Completed | None) -> Image | None:
+    if name is None or told is None:
+        return None
+    if told.status == 0:
+        (facts, *_) = json.loads(told.stdout)
+        return Image(name, found=True, architecture=str(facts.get("Architecture", "")))
+    complaint = told.complaint
+    gone = any(
+        words in told.stderr.lower() for words in ("no such image", "not known", "no such object")
+    )
+    return Image(name, found=False, complaint=None if gone else complaint)

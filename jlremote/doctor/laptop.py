@@ -1,0 +1,149 @@
+"""This machine: the programs and folders that jlr uses here, and what it remembers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jlremote.doctor.findings import Check, Opinion, fine, of_error, warn
+from jlremote.errors import JlrError
+
+GROUP = "this machine"
+LITTLE_SPACE = 100 * 1000**2
+
+
+@dataclass(frozen=True)
+class KnownSession:
+    """A session that the laptop remembers, and the state of its host's link.
+
+    Attributes:
+        name: `host/name`.
+        forwarded: whether its port is to be held.
+        state: the link's word for it, `None` where no link runs.
+        detail: why it is in that state, where something went wrong.
+    """
+
+    name: str
+    forwarded: bool
+    state: str | None = None
+    detail: str | None = None
+
+
+@dataclass(frozen=True)
+class LaptopFacts:
+    """What was seen on this machine.
+
+    Attributes:
+        program: jlr's and Python's versions.
+        folders: what keeps jlr's folders from being used, `None` for nothing.
+        state_folder: where records are.
+        free_bytes: what its disk has left, `None` where nobody can tell.
+        settings: what is wrong with `config.toml`.
+        ssh: what OpenSSH's client calls itself, `None` for none.
+        sshfs: its path, or what is missing for mounts.
+        sshfs_warning: what a person should know about that version.
+        keychain: its name, `None` for none.
+        keychain_answers: whether it can be used now.
+        browser: why no browser opens, `None` if one does.
+        sessions: what is remembered.
+        unreadable: files among the records that are none.
+    """
+
+    program: str
+    folders: JlrError | None = None
+    state_folder: str = ""
+    free_bytes: int | None = None
+    settings: JlrError | None = None
+    ssh: str | None = None
+    sshfs: str | JlrError = ""
+    sshfs_warning: str | None = None
+    keychain: str | None = None
+    keychain_answers: bool = True
+    browser: str | None = None
+    sessions: tuple[KnownSession, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+
+def _program(facts: LaptopFacts) -> Opinion:
+    return fine(facts.program)
+
+
+def _folders(facts: LaptopFacts) -> Opinion:
+    if facts.folders is not None:
+        return of_error(facts.folders)
+    free = facts.free_bytes
+    if free is not None and free < LITTLE_SPACE:
+        return warn(f"{facts.state_folder} has {free // 1000**2} MB left", "free some space there")
+    return fine(facts.state_folder)
+
+
+def _settings(facts: LaptopFacts) -> Opinion:
+    return fine("config.toml can be read") if facts.settings is None else of_error(facts.settings)
+
+
+def _ssh(facts: LaptopFacts) -> Opinion:
+    if facts.ssh is None:
+        return warn(
+            "OpenSSH's `ssh` is not installed: your ssh config is read in part only",
+            "install OpenSSH's client: `openssh-client`, `openssh-clients` or `openssh`",
+        )
+    return fine(facts.ssh)
+
+
+def _sshfs(facts: LaptopFacts) -> Opinion:
+    if isinstance(facts.sshfs, JlrError):
+        hint = (facts.sshfs.hint,) if facts.sshfs.hint else ()
+        return warn(f"{facts.sshfs.message}: no `jlr mount`", *hint)
+    if facts.sshfs_warning:
+        return warn(facts.sshfs_warning)
+    return fine(facts.sshfs)
+
+
+def _keychain(facts: LaptopFacts) -> Opinion:
+    if facts.keychain is None:
+        return warn(
+            "no keychain: passwords and passphrases are asked for each time a link starts",
+            "on Linux: `gnome-keyring` or KWallet in a desktop session; an SSH agent needs none",
+        )
+    if not facts.keychain_answers:
+        return warn(f"{facts.keychain} does not answer: it may be locked", "unlock it")
+    return fine(facts.keychain)
+
+
+def _browser(facts: LaptopFacts) -> Opinion:
+    if facts.browser is not None:
+        return warn(
+            facts.browser, "`jlr url` prints the address; `--browser NAME` or `BROWSER` names one"
+        )
+    return fine("one opens")
+
+
+def _sessions(facts: LaptopFacts) -> Opinion:
+    if facts.unreadable:
+        return warn(
+            f"records that cannot be read: {', '.join(facts.unreadable)}", "delete these files"
+        )
+    forwarded = [session for session in facts.sessions if session.forwarded]
+    ill = [session for session in forwarded if session.state != "up"]
+    if ill:
+        told = (f"`{s.name}` is {s.state or 'not connected'}{_why(s)}" for s in ill)
+        return warn("; ".join(told), "`jlr status SESSION` connects it again, or says why not")
+    stopped = len(facts.sessions) - len(forwarded)
+    up = ", ".join(f"{session.name} up" for session in forwarded)
+    also = f"{stopped} stopped" if stopped else ""
+    return fine(", ".join(filter(None, (up, also))) or "none")
+
+
+def _why(session: KnownSession) -> str:
+    return f" ({session.detail})" if session.detail else ""
+
+
+CHECKS: tuple[Check[LaptopFacts], ...] = (
+    Check("jlr", _program),
+    Check("folders", _folders),
+    Check("settings", _settings),
+    Check("ssh", _ssh),
+    Check("sshfs", _sshfs),
+    Check("keychain", _keychain),
+    Check("browser", _browser),
+    Check("sessions", _sessions, needs=("folders",)),
+)

@@ -1,0 +1,67 @@
+"""NVIDIA's container toolkit: do containers get the host's GPUs?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jlremote.doctor import advice
+from jlremote.doctor.findings import Opinion, fail, fine, skip, warn
+from jlremote.doctor.host_script import HostFacts
+from jlremote.gpus.inventory import Inventory
+from jlremote.host.script import Completed
+from jlremote.text import one_line
+
+CHECK = "toolkit"
+# The toolkit brings `nvidia-smi` into a container along with the devices.
+PROOF = "nvidia-smi -L"
+
+
+def has_gpus(facts: HostFacts) -> bool:
+    """Return whether the host itself sees GPUs."""
+    return isinstance(facts.gpus, Inventory) and bool(facts.gpus.gpus)
+
+
+def unproved(facts: HostFacts) -> Opinion:
+    """Return what can be said without a container to prove it in."""
+    if facts.engine is None:
+        return skip("without containers (`--runtime none`)")
+    if not has_gpus(facts):
+        return skip("no GPUs to give to containers")
+    if not facts.toolkit:
+        return fail(
+            "NVIDIA's container toolkit is not installed: containers get no GPUs",
+            *advice.toolkit(facts.engine.name, facts.distribution),
+        )
+    return warn(
+        f"installed ({facts.toolkit[0]}), and not proved",
+        f"`jlr doctor {facts.host} --image IMAGE` runs `nvidia-smi` in a container",
+    )
+
+
+def proved(facts: HostFacts, where: str, done: Completed) -> Opinion:
+    """Return what `PROOF` in a container says.
+
+    Args:
+        facts: the host's.
+        where: the container, as a sentence speaks of it.
+        done: how `nvidia-smi` ended in it.
+    """
+    assert facts.engine is not None
+    if done.status == 0:
+        return fine(f"`nvidia-smi` in {where}: {_counted(done.stdout.splitlines())}")
+    said = one_line(done.stderr) or one_line(done.stdout) or f"exit status {done.status}"
+    return fail(
+        f"containers get no GPUs: `nvidia-smi` in {where} says {said}",
+        *advice.toolkit(facts.engine.name, facts.distribution),
+    )
+
+
+def refused(facts: HostFacts, reason: str) -> Opinion:
+    """Return that the engine gives no GPUs at all."""
+    assert facts.engine is not None
+    return fail(reason, *advice.toolkit(facts.engine.name, facts.distribution))
+
+
+def _counted(lines: Sequence[str]) -> str:
+    gpus = sum(line.startswith("GPU ") for line in lines)
+    return f"{gpus} GPU{'' if gpus == 1 else 's'}"

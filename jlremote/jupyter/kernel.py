@@ -1,0 +1,113 @@
+"""A kernel's own line: a WebSocket through the local end of the forward.
+
+Source: Jupyter's messaging, https://jupyter-client.readthedocs.io/en/stable/messaging.html; a
+server of any age speaks it as JSON to whoever asks for no subprotocol.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+from jlremote.errors import JlrError, Unreachable
+from jlremote.jupyter.api import JupyterApi
+
+# A kernel's first start imports IPython, on a host that has other things to do.
+ANSWER_SECONDS = 60.0
+
+
+class NoWebSocket(Unreachable):
+    """HTTP comes through the forward, and WebSocket does not."""
+
+
+class NoResult(JlrError):
+    """The kernel did not give a result."""
+
+
+class KernelLine:
+    """The WebSocket of one kernel."""
+
+    def __init__(self, socket: Any) -> None:
+        self._socket = socket
+
+    def result(self, code: str, timeout: float = ANSWER_SECONDS) -> str:
+        """Return what `code` evaluates to, as the kernel would show it.
+
+        Raises:
+            NoResult: it evaluates to nothing, fails, or does not end within `timeout` seconds.
+        """
+        from websocket import WebSocketException
+
+        deadline = time.monotonic() + timeout
+        try:
+            request = self._send(code)
+            while time.monotonic() < deadline:
+                self._socket.settimeout(max(0.1, deadline - time.monotonic()))
+                message = json.loads(self._socket.recv())
+                if message["parent_header"].get("msg_id") == request:
+                    found = _result(message)
+                    if found is not None:
+                        return found
+        except (WebSocketException, OSError, ValueError, KeyError) as error:
+            reason = str(error) or type(error).__name__
+            raise NoResult(f"the kernel did not answer `{code}`: {reason}") from error
+        raise NoResult(f"the kernel did not answer `{code}` within {timeout:g} s")
+
+    def _send(self, code: str) -> str:
+        header = {"msg_id": uuid4().hex, "msg_type": "execute_request", "version": "5.3"}
+        content = {"code": code, "silent": False, "store_history": False, "allow_stdin": False}
+        message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
+        self._socket.send(json.dumps(message | {"channel": "shell"}))
+        return header["msg_id"]
+
+
+@contextmanager
+def kernel_line(api: JupyterApi, kernel: str) -> Iterator[KernelLine]:
+    """Give a WebSocket to a kernel.
+
+    Raises:
+        NoWebSocket: none can be made.
+    """
+    from websocket import WebSocketException, create_connection
+
+    base = f"127.0.0.1:{api.local_port}{quote(api.server.base_url)}"
+    try:
+        socket = create_connection(
+            f"ws://{base}api/kernels/{kernel}/channels",
+            header=[f"{name}: {value}" for name, value in api.headers.items()],
+            timeout=api.timeout,
+            # A proxy of the environment is for the world outside.
+            http_no_proxy=["127.0.0.1"],
+        )
+    except (WebSocketException, OSError) as error:
+        # The exception of a refused handshake quotes all that was answered.
+        reason = str(error).partition("-+-+-")[0].strip() or type(error).__name__
+        raise NoWebSocket(
+            f"no WebSocket through 127.0.0.1:{api.local_port}: {reason}",
+            hint="Jupyter's log may say why: `jlr logs`",
+        ) from error
+    try:
+        yield KernelLine(socket)
+    finally:
+        socket.close()
+
+
+def _result(message: dict[str, Any]) -> str | None:
+    """Return the result that a message brings, `None` for none yet.
+
+    Raises:
+        NoResult: there will be none.
+    """
+    content = message["content"]
+    if message["msg_type"] == "execute_result":
+        return str(content["data"]["text/plain"])
+    if message["msg_type"] == "error":
+        raise NoResult(f"the kernel failed: {content['ename']}: {content['evalue']}")
+    if content.get("execution_state") == "idle":
+        raise NoResult("the kernel gave no result")
+    return None

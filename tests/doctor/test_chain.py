@@ -1,0 +1,312 @@
+"""Each link of the chain on real parts: all well, and each one broken at its own place."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import SSHServerFactory
+from tests.doctor.parts import examined
+from tests.lab.accounts import Account
+from tests.lab.containers import ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.programs import run, wait_until
+from tests.lab.remote_host import Keys
+from tests.lab.sshd import SSHServer, free_port
+from tests.sessions.parts import started
+from tests.sessions.test_bad_engine import without_docker
+
+THE_CHAIN = [
+    *("ssh config", "name", "port", "ssh server", "host key", "login", "clock", "forwarding"),
+    *("system", "disk", "logout", "engine", "permission", "driver", "image", "architecture"),
+    *("container", "toolkit", "jupyter", "http", "websocket", "kernel"),
+]
+
+
+class OwnImage:
+    """An image by a name that nobody else uses, so that the containers of it are one's own."""
+
+    def __init__(self, engine: Engine, base: str) -> None:
+        self.name = f"lab-{secrets.token_hex(4)}/doctor"
+        self._engine = engine
+        engine.docker("tag", base, self.name)
+
+    def containers(self) -> list[str]:
+        """Return the containers that were made of it and are there."""
+        listed = self._engine.docker("ps", "--all", "--format", "{{.Names}} {{.Image}}")
+        pairs = (line.split() for line in listed.splitlines())
+        return [name for name, image in pairs if image == self.name]
+
+    def remove(self) -> None:
+        self._engine.docker("image", "rm", self.name)
+
+
+@pytest.fixture
+def own_jupyter(engine: Engine) -> Iterator[OwnImage]:
+    image = OwnImage(engine, "lab/jupyter")
+    yield image
+    image.remove()
+
+
+@pytest.fixture
+def own_slow(engine: Engine) -> Iterator[OwnImage]:
+    image = OwnImage(engine, "lab/slow")
+    yield image
+    image.remove()
+
+
+@pytest.fixture
+def nothing_left(engine: Engine, laptop: Laptop) -> Iterator[None]:
+    """Check that the laptop remembers nothing, and holds no port."""
+    yield
+    assert laptop.jlr("list", "--json").stdout.strip() == "[]"
+
+
+def test_a_new_container_of_an_image_is_proved_to_the_kernels_answer_and_removed(
+    laptop: Laptop, own_jupyter: OwnImage, nothing_left: None
+) -> None:
+    report = examined(laptop, "lab", "--image", own_jupyter.name)
+    assert report.status == 0
+    assert report.marks("failed") == []
+    on_host = [c["check"] for c in report.printed["checks"] if c["group"] == "lab"]
+    assert on_host == THE_CHAIN
+    assert report.of("kernel") == {
+        "group": "lab",
+        "check": "kernel",
+        "mark": "ok",
+        "text": "6*7 is 42",
+        "mend": [],
+    }
+    # The lab has no GPU, and that is no fault of its own.
+    assert report.of("driver")["mark"] == "warning"
+    assert report.marks("skipped") == ["toolkit"]
+    assert own_jupyter.containers() == []
+
+
+def test_a_session_that_runs_is_looked_at_and_left_as_it_is(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = started(laptop, container())
+    born = here.born()
+    with here.notebook("work.ipynb") as kernel:
+        assert kernel.run("x = 1") == ""
+        report = examined(laptop, "lab")
+        assert report.status == 0, report.printed
+        assert report.of("kernel")["text"] == "6*7 is 42"
+        assert here.name in report.of("container")["text"]
+        assert kernel.run("x") == "1"
+        assert len(here.ask("api/kernels")) == 1
+    assert here.born() == born
+    assert f"lab/{here.name} up" in report.of("sessions")["text"]
+
+
+def test_without_an_image_and_a_session_it_says_how_to_get_further(laptop: Laptop) -> None:
+    report = examined(laptop, "lab")
+    assert report.status == 0
+    assert report.printed["verdict"] == "warning"
+    assert "no kernel tried" in report.printed["text"]
+    assert report.of("container")["mark"] == "skipped"
+    assert "jlr doctor lab --image IMAGE" in report.of("container")["mend"][0]
+
+
+def test_without_containers_a_jupyter_on_the_host_is_tried_and_removed(
+    laptop: Laptop, account: Account, environment: Path, nothing_left: None
+) -> None:
+    report = examined(laptop, "lab", "--runtime", "none", "--python", str(environment))
+    assert report.status == 0, report.printed
+    assert report.of("kernel")["mark"] == "ok"
+    left = laptop.ssh("lab", "ls ~/.local/state/jlr/servers/*; pgrep -u $(id -u) -f jupyter[l]ab")
+    assert left.stdout.split() == []
+
+
+def test_ctrl_c_removes_what_was_made(laptop: Laptop, own_slow: OwnImage) -> None:
+    process = laptop.spawn("doctor", "lab", "--image", own_slow.name)
+    wait_until(lambda: own_slow.containers() != [], "the container", timeout=90)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=90)
+    assert process.returncode == 130
+    assert own_slow.containers() == []
+
+
+def test_a_name_without_an_address(laptop: Laptop) -> None:
+    report = examined(laptop, "no-such-host.invalid")
+    report.failed("name", 5, "has no address", "check the name")
+    assert report.of("port")["mark"] == "skipped"
+    assert report.of("kernel")["text"] == "needs `name`"
+
+
+def test_a_port_where_nobody_listens(laptop: Laptop) -> None:
+    with laptop.ssh_config.open("a") as config:
+        config.write(f"Host closed\n    HostName 127.0.0.1\n    Port {free_port()}\n")
+    report = examined(laptop, "closed")
+    report.failed("port", 5, "refused the connection", "is an SSH server on that port")
+    assert report.of("name")["mark"] == "ok"
+
+
+def test_something_else_than_an_ssh_server(laptop: Laptop) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with laptop.ssh_config.open("a") as config:
+            config.write(f"Host odd\n    HostName 127.0.0.1\n    Port {port}\n")
+        greeting = (
+            f"import socket; s = socket.socket(fileno={listener.fileno()}); "
+            "c, _ = s.accept(); c.sendall(b'220 mail\\r\\n'); c.shutdown(1); c.recv(99)"
+        )
+        server = subprocess.Popen(("python3", "-c", greeting), pass_fds=(listener.fileno(),))
+        try:
+            examined(laptop, "odd").failed("ssh server", 5, "did not answer as an SSH server")
+        finally:
+            server.kill()
+            server.wait()
+
+
+def test_a_changed_host_key(
+    laptop: Laptop, another_sshd: SSHServerFactory, sshd: SSHServer, account: Account, keys: Keys
+) -> None:
+    laptop.add_host("changed", sshd, account, key=keys.private, known=False)
+    laptop.known_hosts.write_text(another_sshd().known_hosts(f"[127.0.0.1]:{sshd.port}"))
+    report = examined(laptop, "changed")
+    report.failed("host key", 4, "has changed", "ssh-keygen -f")
+    assert report.of("ssh server")["mark"] == "ok"
+
+
+def test_an_unknown_host_key_that_nobody_can_be_asked_about(
+    laptop: Laptop, sshd: SSHServer, account: Account, keys: Keys
+) -> None:
+    laptop.add_host("unknown", sshd, account, key=keys.private, known=False)
+    laptop.known_hosts.write_text("")
+    examined(laptop, "unknown").failed("host key", 4)
+
+
+def test_a_key_that_is_not_accepted(laptop: Laptop, sshd: SSHServer, account: Account) -> None:
+    laptop.add_host("locked", sshd, account, key=laptop.make_key())
+    report = examined(laptop, "locked")
+    report.failed("login", 4, "locked")
+    assert report.of("host key")["mark"] == "ok"
+
+
+def add(laptop: Laptop, server: SSHServer, account: Account, keys: Keys) -> None:
+    laptop.add_host("odd", server, account, key=keys.private)
+
+
+def test_a_server_that_permits_no_forwarding(
+    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys
+) -> None:
+    add(laptop, another_sshd("AllowTcpForwarding no"), account, keys)
+    report = examined(laptop, "odd")
+    report.failed("forwarding", 1, "administratively prohibited", "`AllowTcpForwarding local`")
+    assert report.of("permission")["mark"] == "ok"
+
+
+def test_an_engine_that_is_not_installed(
+    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys, tmp_path: Path
+) -> None:
+    path = without_docker(tmp_path)
+    add(laptop, another_sshd(f'SetEnv "PATH={path}"'), account, keys)
+    report = examined(laptop, "odd", "--image", "lab/jupyter")
+    report.failed("engine", 1, "not installed", "sudo apt-get install docker.io")
+    assert report.of("kernel")["text"] == "needs `engine`"
+
+
+def test_an_engine_that_does_not_run(
+    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys
+) -> None:
+    add(laptop, another_sshd('SetEnv "DOCKER_HOST=unix:///run/none.sock"'), account, keys)
+    examined(laptop, "odd").failed("permission", 1, "does not run", "sudo systemctl start docker")
+
+
+def test_an_engine_that_the_user_may_not_use(
+    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys
+) -> None:
+    path = account.home / f"root-only-{secrets.token_hex(4)}.sock"
+    with socket.socket(socket.AF_UNIX) as engine:
+        engine.bind(str(path))
+        engine.listen()
+        path.chmod(0o600)
+        add(laptop, another_sshd(f'SetEnv "DOCKER_HOST=unix://{path}"'), account, keys)
+        report = examined(laptop, "odd")
+    path.unlink()
+    report.failed("permission", 1, "may not use", f"sudo usermod -aG docker {account.name}")
+    assert report.of("engine")["mark"] == "ok"
+
+
+def test_a_full_disk(
+    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys, engine: Engine
+) -> None:
+    folder = account.home / f"full-{secrets.token_hex(4)}"
+    folder.mkdir()
+    run("mount", "-t", "tmpfs", "-o", "size=4096,mode=1777", "tmpfs", str(folder))
+    try:
+        (folder / "all").write_bytes(bytes(4096))
+        environment = f'SetEnv "TMPDIR={folder}" "DOCKER_HOST={engine.url}"'
+        add(laptop, another_sshd(environment), account, keys)
+        report = examined(laptop, "odd", "--image", "lab/jupyter")
+    finally:
+        run("umount", str(folder))
+        folder.rmdir()
+    report.failed("disk", 1, "No space left on device", str(folder), "df -h")
+    assert report.of("container")["text"] == "needs `disk`"
+
+
+def test_an_image_without_jupyter(laptop: Laptop, nothing_left: None) -> None:
+    report = examined(laptop, "lab", "--image", "lab/plain")
+    report.failed("jupyter", 6, "no JupyterLab", "lab/plain", "pip install jupyterlab")
+    assert report.of("container")["mark"] == "ok"
+
+
+def test_an_image_that_is_not_there_is_not_pulled(laptop: Laptop) -> None:
+    report = examined(laptop, "lab", "--image", "nobody/nothing")
+    report.failed("image", 6, "is not on the host", "jlr pull lab nobody/nothing")
+
+
+def for_another_machine(engine: Engine, name: str, folder: Path) -> None:
+    """Load an empty image that says it is made for arm64."""
+    layer = bytes(10240)  # an empty tar archive
+    digest = hashlib.sha256(layer).hexdigest()
+    described = {
+        "architecture": "arm64",
+        "os": "linux",
+        "config": {},
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
+    }
+    manifest = [{"Config": "config.json", "RepoTags": [f"{name}:latest"], "Layers": ["layer.tar"]}]
+    (folder / "layer.tar").write_bytes(layer)
+    (folder / "config.json").write_text(json.dumps(described))
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    names = ("layer.tar", "config.json", "manifest.json")
+    run("tar", "-C", str(folder), "-cf", str(folder / "image.tar"), *names)
+    engine.docker("load", "--input", str(folder / "image.tar"))
+
+
+def test_an_image_for_another_architecture(
+    laptop: Laptop, engine: Engine, container: ContainerFactory, tmp_path: Path
+) -> None:
+    name = container.name()
+    for_another_machine(engine, name, tmp_path)
+    try:
+        report = examined(laptop, "lab", "--image", name)
+    finally:
+        engine.docker("image", "rm", name)
+    report.failed("architecture", 1, "made for arm64", "--platform linux/")
+    assert report.of("container")["text"] == "needs `architecture`"
+
+
+def test_it_shows_each_line_with_its_sign_and_how_to_mend_it(laptop: Laptop) -> None:
+    done = laptop.jlr("doctor", "no-such-host.invalid")
+    assert done.status == 5
+    assert re.search(r"^this machine$", done.stdout, re.MULTILINE)
+    assert re.search(r"^  ✓ ssh +OpenSSH", done.stdout, re.MULTILINE)
+    assert re.search(r"^  ✗ name +`no-such-host", done.stdout, re.MULTILINE)
+    assert "→ check the name" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("✗ name: `no-such-host.invalid` has no address")
+    assert done.stderr == ""

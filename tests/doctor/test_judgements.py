@@ -1,0 +1,275 @@
+"""What is said of a host, out of what hosts have really printed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from jlremote.doctor import connection, host, laptop, toolkit
+from jlremote.doctor.connection import ConnectionFacts
+from jlremote.doctor.findings import Check, Diagnosis, Finding
+from jlremote.doctor.host_script import HostFacts, Image, Room, read_facts, steps
+from jlremote.doctor.laptop import KnownSession, LaptopFacts
+from jlremote.errors import (
+    Authentication,
+    ConnectionRefused,
+    HostKeyChanged,
+    JlrError,
+    LinkLost,
+    NameNotResolved,
+    NeedsAuthentication,
+    NotSSH,
+    Usage,
+)
+from jlremote.gpus.inventory import Device, Gpu, Inventory
+from jlremote.gpus.reading import CannotAsk
+from jlremote.host.script import Completed
+from jlremote.runtimes.engine import DOCKER
+
+UBUNTU = """\
+Linux
+x86_64
+PRETTY_NAME="Ubuntu 22.04.4 LTS"
+NAME="Ubuntu"
+ID=ubuntu
+ID_LIKE=debian
+"""
+DF = """\
+/home/ada
+/dev/nvme0n1p2      1888364544 1500000000 292368560      84% /
+/dev/nvme0n1p2       120000000    2000000 118000000       2% /
+"""
+NVRM = (
+    "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\n"
+    "GCC version:  gcc version 11.4.0 (Ubuntu 11.4.0-1ubuntu1~22.04)\n"
+)
+OPEN_NVRM = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.10  Release Build\n"
+SEEN = Inventory((Gpu(0, "NVIDIA H200", Device("0", "GPU-1")),), now=0.0, user="ada")
+
+
+def said(stdout: str = "", status: int = 0, stderr: str = "") -> Completed:
+    return Completed(status, stdout, stderr)
+
+
+TOLD = {name: said() for name in steps(DOCKER, "me/torch")} | {
+    "user": said("ada\n"),
+    "system": said(UBUNTU),
+    "home": said(DF),
+    "temporary": said(DF.replace("/home/ada", "/tmp")),
+    "driver": said(NVRM),
+    "hardware": said("/sys/bus/pci/devices/0000:65:00.0\n"),
+    "engine": said("Docker version 24.0.7, build afdd53b\n"),
+    "daemon": said("3f9c\n"),
+    "storage": said(DF.replace("/home/ada", "/var/lib/docker")),
+    "image": said('[{"Architecture": "amd64", "Os": "linux"}]'),
+}
+
+
+def facts(**other: Completed) -> HostFacts:
+    return replace(read_facts("dgx", DOCKER, "me/torch", TOLD | other), gpus=SEEN)
+
+
+def finding(check: str, checks: tuple[Check[HostFacts], ...], of: HostFacts) -> Finding:
+    found = {finding.check: finding for finding in Diagnosis().judged("dgx", checks, of)}
+    return found[check]
+
+
+def of(check: str, **other: Completed) -> Finding:
+    return finding(check, host.CHECKS, facts(**other))
+
+
+def test_a_host_that_is_well() -> None:
+    found = [*Diagnosis().judged("dgx", host.CHECKS, facts())]
+    assert {finding.mark for finding in found} == {"ok"}
+    texts = {finding.check: finding.text for finding in found}
+    assert texts["system"] == "Ubuntu 22.04.4 LTS, x86_64"
+    assert texts["disk"] == "299GB in /home/ada, /tmp, /var/lib/docker"
+    assert texts["driver"] == "550.54.15, 1x NVIDIA H200"
+
+
+def test_the_version_of_the_open_driver_is_read_too() -> None:
+    assert facts(driver=said(OPEN_NVRM)).driver == "570.86.10"
+
+
+@pytest.mark.parametrize(
+    ("release", "command"),
+    [
+        ("ID=ubuntu\nID_LIKE=debian", "apt-get install docker.io"),
+        ('ID="rocky"\nID_LIKE="rhel centos fedora"', "dnf install docker-ce"),
+        ('ID="opensuse-leap"\nID_LIKE="suse opensuse"', "zypper install docker"),
+        ("ID=nixos", "https://docs.docker.com/engine/install/"),
+    ],
+)
+def test_an_engine_that_is_missing_comes_with_the_distributions_commands(
+    release: str, command: str
+) -> None:
+    missing = said(status=127, stderr="sh: 1: docker: not found")
+    found = of("engine", system=said(f"Linux\nx86_64\n{release}\n"), engine=missing)
+    assert found.exit_code == 1
+    assert any(command in mend for mend in found.mend)
+
+
+def test_whoever_may_not_use_the_engine_is_told_the_group() -> None:
+    words = (
+        "permission denied while trying to connect to the Docker daemon socket at "
+        "unix:///var/run/docker.sock: Get ...: dial unix /var/run/docker.sock: connect: "
+        "permission denied"
+    )
+    found = of("permission", daemon=said(status=1, stderr=words))
+    assert found.mark == "failed"
+    assert found.mend[0] == "sudo usermod -aG docker ada"
+
+
+def test_a_daemon_that_does_not_run_is_another_fault() -> None:
+    words = (
+        "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. "
+        "Is the docker daemon running?"
+    )
+    found = of("permission", daemon=said(status=1, stderr=words))
+    assert "systemctl start docker" in found.mend[0]
+
+
+def test_disks_that_are_full_scarce_or_out_of_files() -> None:
+    full = said("/home/ada\n", 1, "cat: write error: No space left on device\n")
+    assert of("disk", home=full).text == (
+        "nothing can be written to /home/ada: No space left on device"
+    )
+    scarce = said(DF.replace("292368560", "292368").replace("/home/ada", "/var/lib/docker"))
+    found = of("disk", storage=scarce)
+    assert (found.mark, found.text) == ("warning", "little is left: 299MB in /var/lib/docker")
+    assert found.mend == ("df -h", "docker system df")
+    few = of("disk", temporary=said(DF.replace("118000000", "12")))
+    assert few.text == "little is left: 299GB in /home/ada and 12 files"
+    without_table = of("disk", temporary=said(DF.replace("118000000", "-")))
+    assert without_table.mark == "ok"
+
+
+def test_a_host_without_gpus_is_no_fault_and_one_without_a_driver_is() -> None:
+    none = replace(facts(hardware=said(), driver=said()), gpus=CannotAsk("no `nvidia-smi`"))
+    assert finding("driver", host.CHECKS, none).mark == "warning"
+    bare = replace(facts(driver=said()), gpus=CannotAsk("no `nvidia-smi`"))
+    found = finding("driver", host.CHECKS, bare)
+    assert found.mark == "failed"
+    assert "sudo ubuntu-drivers install" in found.mend[0]
+
+
+def test_a_driver_that_was_updated_since_boot_is_told_by_its_own_words() -> None:
+    broken = replace(
+        facts(),
+        gpus=CannotAsk("`nvidia-smi` on `dgx` tells of no GPUs: Driver/library version mismatch"),
+    )
+    found = finding("driver", host.CHECKS, broken)
+    assert "version mismatch" in found.text
+    assert "reboot" in found.mend[0]
+
+
+def test_an_image_that_is_missing_or_made_for_another_machine() -> None:
+    missing = said("[]\n", 1, "Error: No such image: me/torch\n")
+    found = of("image", image=missing)
+    assert (found.exit_code, found.mend) == (6, ("`jlr pull dgx me/torch`",))
+    arm = of("architecture", image=said('[{"Architecture": "arm64"}]'))
+    assert arm.mark == "failed"
+    assert "docker pull --platform linux/amd64 me/torch" in arm.mend[0]
+    unneeded = replace(facts(image=missing), image_needed=False)
+    assert finding("image", host.CHECKS, unneeded).mark == "skipped"
+
+
+def test_systemd_that_ends_what_one_runs_at_logout_matters_without_containers() -> None:
+    ends = replace(read_facts("dgx", None, None, TOLD | {"logout": said("b true\n")}), gpus=SEEN)
+    found = finding("logout", host.CHECKS, ends)
+    assert found.mend == ("sudo loginctl enable-linger ada",)
+    lingers = read_facts("dgx", None, None, TOLD | {"logout": said("b true\nlingers\n")})
+    assert finding("logout", host.CHECKS, lingers).mark == "ok"
+    assert of("logout", logout=said("b true\n")).mark == "ok"
+
+
+def test_the_toolkit_is_proved_by_a_container_and_else_only_seen() -> None:
+    assert toolkit.unproved(facts()).mark == "failed"
+    seen = toolkit.unproved(facts(toolkit=said("/usr/bin/nvidia-ctk\n")))
+    assert (seen.mark, seen.text) == ("warning", "installed (/usr/bin/nvidia-ctk), and not proved")
+    gpus = "GPU 0: NVIDIA H200 (UUID: GPU-1)\nGPU 1: NVIDIA H200 (UUID: GPU-2)\n"
+    proved = toolkit.proved(facts(), "`cont1`", said(gpus))
+    assert (proved.mark, proved.text) == ("ok", "`nvidia-smi` in `cont1`: 2 GPUs")
+    missing = said(status=127, stderr="sh: 1: nvidia-smi: not found\n")
+    found = toolkit.proved(facts(), "`cont1`", missing)
+    assert found.mark == "failed"
+    assert "sudo nvidia-ctk runtime configure --runtime=docker" in found.mend
+    none = replace(facts(), gpus=CannotAsk("none"))
+    assert toolkit.unproved(none).mark == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("error", "check"),
+    [
+        (Usage("the ssh config cannot be read"), "ssh config"),
+        (NameNotResolved("no address"), "name"),
+        (ConnectionRefused("refused"), "port"),
+        (NotSSH("a mail server"), "ssh server"),
+        (LinkLost("it broke"), "ssh server"),
+        (HostKeyChanged("another key"), "host key"),
+        (Authentication("not let in"), "login"),
+    ],
+)
+def test_an_error_of_the_connection_is_where_it_happened(error: JlrError, check: str) -> None:
+    found = [*Diagnosis().judged("dgx", connection.CHECKS, ConnectionFacts(error))]
+    at = [finding.check for finding in found].index(check)
+    assert {finding.mark for finding in found[:at]} <= {"ok"}
+    assert (found[at].mark, found[at].exit_code) == ("failed", error.exit_code)
+    assert {finding.mark for finding in found[at + 1 :]} <= {"skipped"}
+
+
+def test_a_key_that_a_person_should_decide_about_is_no_matter_of_login() -> None:
+    unasked = ConnectionFacts(NeedsAuthentication("nobody is there"), asked_for_key=True)
+    assert connection.failed_at(unasked) == "host key"
+
+
+@pytest.mark.parametrize(("skew", "mark"), [(0.0, "ok"), (-29.0, "ok"), (40.0, "warning")])
+def test_clocks_that_are_apart_are_told(skew: float, mark: str) -> None:
+    found = [*Diagnosis().judged("dgx", connection.CHECKS, ConnectionFacts(skew=skew))]
+    assert {f.check: f.mark for f in found}["clock"] == mark
+
+
+def of_laptop(check: str, **other: object) -> Finding:
+    well = LaptopFacts("0.1.0", ssh="OpenSSH_9.2p1", sshfs="/usr/bin/sshfs", keychain="Keychain")
+    seen = replace(well, **other)  # type: ignore[arg-type]
+    found = Diagnosis().judged(laptop.GROUP, laptop.CHECKS, seen)
+    return {finding.check: finding for finding in found}[check]
+
+
+def test_what_a_laptop_lacks_is_worth_knowing_and_keeps_nobody_from_work() -> None:
+    lacking: dict[str, dict[str, object]] = {
+        "ssh": {"ssh": None},
+        "sshfs": {"sshfs": JlrError("`sshfs` is not installed", hint="`apt install sshfs`")},
+        "keychain": {"keychain": None},
+        "browser": {"browser": "there is no browser here"},
+        "folders": {"free_bytes": 5 * 1000**2},
+    }
+    for check, other in lacking.items():
+        assert of_laptop(check).mark == "ok"
+        found = of_laptop(check, **other)
+        assert (found.mark, bool(found.mend)) == ("warning", True), found
+
+
+def test_folders_and_settings_that_cannot_be_used_are_faults() -> None:
+    refused = JlrError("refusing to use `/run/jlr`", hint="`chmod 700 /run/jlr`")
+    assert of_laptop("folders", folders=refused).mend == ("`chmod 700 /run/jlr`",)
+    assert of_laptop("settings", settings=Usage("no such option")).exit_code == 2
+
+
+def test_sessions_are_told_with_the_state_of_their_links() -> None:
+    up = KnownSession("dgx/one", forwarded=True, state="up")
+    stopped = KnownSession("dgx/two", forwarded=False)
+    assert of_laptop("sessions", sessions=(up, stopped)).text == "dgx/one up, 1 stopped"
+    assert of_laptop("sessions").text == "none"
+    asleep = KnownSession("dgx/one", forwarded=True, state="needs-auth", detail="a code is needed")
+    found = of_laptop("sessions", sessions=(asleep,))
+    assert (found.mark, found.text) == (
+        "warning",
+        "`dgx/one` is needs-auth (a code is needed)",
+    )
+
+
+def test_rooms_and_images_compare_by_what_they_are() -> None:
+    assert facts().image == Image("me/torch", found=True, architecture="amd64")
+    assert facts().home == Room("/home/ada", None, 292368560 * 1024, 118000000)

@@ -1,0 +1,53 @@
+"""Driver and toolkit as `jlr doctor` sees them, proved by `nvidia-smi` in a real container."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.doctor.parts import examined
+from tests.gpus.conftest import GpuHost
+from tests.lab.containers import ContainerFactory
+from tests.lab.laptop import Laptop
+
+# What NVIDIA's toolkit would bring into a container; the lab's has nothing to bring.
+INSIDE = "#!/bin/sh\necho 'GPU 0: NVIDIA H200 (UUID: GPU-1)'\necho 'GPU 1: NVIDIA H200'\n"
+
+
+@pytest.fixture
+def with_gpus(container: ContainerFactory) -> Iterator[str]:
+    """An image in whose containers `nvidia-smi` tells of two GPUs."""
+    made = container("lab/plain")
+    write = f"cat >/usr/bin/nvidia-smi <<'END'\n{INSIDE}END\nchmod 755 /usr/bin/nvidia-smi"
+    made.execute("sh", "-c", write)
+    name = f"{made.name}-image"
+    container.engine.docker("commit", made.name, name)
+    yield name
+    container.engine.docker("image", "rm", name)
+
+
+def test_gpus_are_proved_in_a_container_that_is_removed_again(
+    ada: Laptop, gpu_host: GpuHost, with_gpus: str, container: ContainerFactory
+) -> None:
+    report = examined(ada, "lab", "--image", with_gpus)
+    assert report.of("driver")["text"] == "2x NVIDIA H200"
+    toolkit = report.of("toolkit")
+    assert (toolkit["mark"], "2 GPUs" in toolkit["text"]) == ("ok", True)
+    report.failed("jupyter", 6, "no JupyterLab")
+    listed = container.engine.docker("ps", "--all", "--format", "{{.Names}} {{.Image}}")
+    assert [line for line in listed.splitlines() if line.endswith(f" {with_gpus}")] == []
+
+
+def test_containers_without_gpus_are_told_with_how_to_install_the_toolkit(
+    ada: Laptop, gpu_host: GpuHost
+) -> None:
+    report = examined(ada, "lab", "--image", "lab/plain")
+    report.failed("toolkit", 1, "containers get no GPUs", "nvidia-ctk runtime configure")
+
+
+def test_a_toolkit_that_is_missing_shows_without_a_container(
+    ada: Laptop, gpu_host: GpuHost
+) -> None:
+    report = examined(ada, "lab")
+    report.failed("toolkit", 1, "not installed", "apt-get install nvidia-container-toolkit")
