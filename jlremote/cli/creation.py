@@ -10,6 +10,12 @@ import click
 from jlremote.cli import candidates
 from jlremote.errors import Usage
 
+# GPUs are for whatever runs there.
+_CONTAINER_ONLY = (
+    *("image", "volume", "workspace", "env", "workdir", "user", "shm_size", "ulimit", "ipc"),
+    *("network", "init", "rm", "log_opt", "engine_arguments"),
+)
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _DECLARED = (
@@ -21,8 +27,8 @@ _DECLARED = (
         "--volume",
         multiple=True,
         metavar="SOURCE:TARGET[:OPTIONS]",
-        help="Mount a folder of the host, as the engine's own -v. For more output write "
-        "`jlr -v COMMAND` or `--verbose`.",
+        help="Mount a folder of the host, which must be there (`~/…` is below your home on it), or "
+        "a volume, as the engine's own -v. For more output write `jlr -v COMMAND`.",
     ),
     click.option(
         "-e",
@@ -31,8 +37,23 @@ _DECLARED = (
         metavar="NAME[=VALUE]",
         help="Set a variable, as the engine's -e.",
     ),
+    click.option(
+        "--workspace",
+        is_flag=False,
+        flag_value=".",
+        metavar="[=DIR]",
+        help="Mount this folder of the host at /workspace, to work in. Without =DIR, or as `.`, it "
+        "is what the current folder here shows of the host (`jlr mount`), or else the folder of "
+        "its name in your home there.",
+    ),
     click.option("-w", "--workdir", metavar="FOLDER", help="Working folder in the container."),
-    click.option("-u", "--user", metavar="USER[:GROUP]", help="User in the container."),
+    click.option(
+        "-u",
+        "--user",
+        metavar="USER[:GROUP]",
+        help="User in the container. Default: you, with your number on the host, if folders of the "
+        "host are mounted, so that files in them are yours and not root's; else the image's own.",
+    ),
     click.option("--shm-size", metavar="SIZE", help="Size of /dev/shm, such as 1g."),
     click.option(
         "--ulimit",
@@ -100,3 +121,31 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
                 hint="`-v` is --volume here, as with docker; for more output: `jlr -v start …`",
             )
     return dict(settings.load().chosen(host, flags))
+
+
+def refuse_creation(options: dict[str, Any]) -> None:
+    """Refuse options of a container, given as flags where there is to be none.
+
+    Raises:
+        Usage: there are some; names one. What settings say is for the hosts that have containers.
+    """
+    for name in _CONTAINER_ONLY:
+        if options.get(name) not in (None, ()):
+            shown = "-- …" if name == "engine_arguments" else f"--{name.replace('_', '-')}"
+            raise Usage(
+                f"`{shown}` is for a container, and with `--runtime none` there is none",
+                hint="leave one of the two out",
+            )
+
+
+def after_dashes(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with all that stood behind `--` as words for the engine.
+
+    click gives the first of them to CONTAINER if that was left out; no container's name begins
+    with a dash.
+    """
+    words: tuple[str, ...] = options["engine_arguments"]
+    container = options.get("container")
+    if container and container.startswith("-"):
+        return options | {"container": None, "engine_arguments": (container, *words)}
+    return options

@@ -118,6 +118,7 @@ def _request(
         inside=inside,
         runtime=chosen.get("runtime", "auto"),
         image=None if inside else chosen.get("image"),
+        workspace=chosen.get("workspace"),
         options=wanted,
         gpus=chosen.get("gpus"),
         share_gpus=chosen.get("share-gpus", False),

@@ -9,7 +9,7 @@ import click
 
 from jlremote.cli import candidates
 from jlremote.cli.browse import browse, browser_options
-from jlremote.cli.creation import creation_options, settled
+from jlremote.cli.creation import after_dashes, creation_options, refuse_creation, settled
 from jlremote.cli.invocation import Invocation, command
 from jlremote.cli.terminal import answer, answer_json
 from jlremote.durations import seconds_of
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
         "jlr start me@dgx cont1 --image nvcr.io/nvidia/pytorch:24.05-py3 --gpus all",
         "jlr start dgx cont1 --image torch --gpus auto:2      # two that nobody uses",
         "jlr start dgx cont1 -v /raid/me:/data -e HF_HOME=/data/hf --shm-size 1g",
+        "jlr start dgx cont1 --image torch --workspace=proj   # ~/proj there, at /workspace",
+        "jlr start dgx cont1 --image torch -- --cap-add SYS_PTRACE",
         "jlr start dgx cont1 --image torch --profile nvidia --ipc host --rm",
         "jlr start dgx cont1 --notebook work/train.ipynb --browser firefox",
         "jlr start dgx cont1 --forward 6006                   # TensorBoard's port, too",
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
 )
 @click.argument("host", shell_complete=candidates.hosts)
 @click.argument("container", required=False, shell_complete=candidates.containers)
+@click.argument(
+    "engine_arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ENGINE-ARGUMENTS]"
+)
 @creation_options
 @click.option(
     "--port",
@@ -96,14 +101,18 @@ def start(
     """Start or reuse a session and open it in the browser.
 
     CONTAINER is a container on HOST. It is used as it is when it runs, started when it is stopped,
-    and created from --image when there is none. Jupyter is reused or started in it, a port of this
-    machine is forwarded to it, and the URL is printed. On a session that runs, nothing restarts.
+    and created from --image when there is none; what follows `--` goes to the engine then. Jupyter
+    is reused or started in it, a port of this machine is forwarded to it, and the URL is printed.
+    On a session that runs, nothing restarts.
 
     Options can be settled in config.toml and in the environment: a flag wins over JLR_<OPTION>,
     that over [hosts.HOST], [profiles.PROFILE] and [defaults].
     """
+    options = after_dashes(options)
     host = options.pop("host")
     chosen = settled(host, options)
+    if chosen.get("runtime") == "none":
+        refuse_creation(options)
     request = replace(_request(host, chosen, forwarded), allow_open=allow_open)
     context = invocation.context(silent=as_json)
     if dry_run:
@@ -124,12 +133,14 @@ def start(
 # What of the settled options a StartRequest has, and how it calls it.
 _FIELDS = {
     "container": "container",
+    "name": "name_rule",
     "runtime": "runtime",
     "image": "image",
     "gpus": "gpus",
     "share-gpus": "share_gpus",
     "python": "python",
     "conda-env": "conda_env",
+    "workspace": "workspace",
     "port": "local_port",
     "idle-stop": "idle_stop",
 }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+
+from jlremote.errors import Usage
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,12 @@ class ContainerOptions:
     log_options: tuple[str, ...] = ()
     engine_arguments: tuple[str, ...] = ()
 
+    @property
+    def on_host_network(self) -> bool:
+        """Whether the network is the host's, where everybody reaches what listens."""
+        words = " ".join(self.engine_arguments)
+        return self.network == "host" or bool(re.search(r"--net(work)?[= ]host\b", words))
+
 
 NO_OPTIONS = ContainerOptions()
 
@@ -62,3 +71,29 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "engine-arguments": "engine_arguments",
     }
 )
+
+# jlr finds the container by its name and lives in it through its entrypoint.
+_OURS = ("--name", "--entrypoint", "--cidfile")
+
+
+def check_arguments(words: tuple[str, ...]) -> None:
+    """Refuse words for the engine that could not be options of a new container.
+
+    Raises:
+        Usage: one of them is jlr's own, or none at all: the engine would take it for the image.
+    """
+    before = ""
+    for word in words:
+        option = word.partition("=")[0]
+        if option in _OURS:
+            raise Usage(
+                f"`{option}` behind `--` is jlr's own",
+                hint="the container's name is the argument behind HOST; its entrypoint only "
+                "waits, so that the container stays",
+            )
+        if not word.startswith("-") and (not before.startswith("-") or "=" in before):
+            raise Usage(
+                f"`{word}` is neither an option of the engine nor the value of one",
+                hint="what follows `--` goes to the engine: `-- --cap-add SYS_PTRACE`",
+            )
+        before = word

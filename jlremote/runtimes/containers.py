@@ -10,6 +10,7 @@ from typing import Any
 
 from jlremote.errors import Usage
 from jlremote.host.script import Completed, Steps, command_line
+from jlremote.runtimes import existing_options
 from jlremote.runtimes.contract import Attachment, Container, Volume
 from jlremote.runtimes.docker_commands import inspect_argv
 from jlremote.runtimes.docker_errors import engine_error
@@ -105,6 +106,7 @@ def read_container(inspected: Mapping[str, Any]) -> Container:
         labels=config.get("Labels") or {},
         workdir=config.get("WorkingDir") or "/",
         volumes=_volumes(inspected),
+        options=existing_options.read(inspected),
     )
 
 

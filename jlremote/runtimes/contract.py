@@ -47,6 +47,7 @@ class Container:
         labels: the engine's labels.
         workdir: the container's working folder.
         volumes: what it sees of the host's folders.
+        options: what it was created with.
     """
 
     id: str
@@ -59,6 +60,12 @@ class Container:
     labels: Mapping[str, str] = field(default_factory=dict)
     workdir: str = "/"
     volumes: tuple[Volume, ...] = ()
+    options: ContainerOptions = NO_OPTIONS
+
+    @property
+    def on_host_network(self) -> bool:
+        """Whether what listens in it listens on the host."""
+        return self.addresses == ("127.0.0.1",)
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from jlremote import __version__
+from jlremote.host.script import command_line
 from jlremote.runtimes import waiting
 from jlremote.runtimes.container_options import ContainerOptions
 from jlremote.runtimes.contract import CREATOR_LABEL, SESSION_LABEL, ContainerSpec
 from jlremote.runtimes.engine import DOCKER, Argv, Engine
+from jlremote.runtimes.existing_options import ARGUMENTS_LABEL
 from jlremote.storage.options import LOG_LIMIT, key
 
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
@@ -25,7 +27,10 @@ def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] =
     nevertheless, and is found again. Never pulls: a pull may take minutes and is a step of its own.
     """
     shell, *command = waiting.command(spec.script)
+    words = spec.options.engine_arguments
     told = {SESSION_LABEL: spec.name, CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
+    if words:
+        told[ARGUMENTS_LABEL] = command_line(words)
     return (
         *engine("create", "--pull=never", f"--name={spec.name}"),
         *(f"--label={name}={value}" for name, value in told.items()),
@@ -33,7 +38,7 @@ def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] =
         *_log_flags(spec.options),
         *_flag("gpus", _gpus(spec.gpus)),
         *(() if spec.own_entrypoint else (f"--entrypoint={shell}",)),
-        *spec.options.engine_arguments,
+        *words,
         *("--", spec.image),
         *((shell,) if spec.own_entrypoint else ()),
         *command,
@@ -124,6 +129,11 @@ def _gpus(value: str | None) -> str | None:
     """Return the value as docker reads it: a line of CSV, where a comma in a field wants quotes."""
     several = value is not None and re.fullmatch(r"device=[^=\"]*,[^=\"]*", value)
     return f'"{value}"' if several else value
+
+
+def info_argv(engine: Engine) -> Argv:
+    """Return the command that tells about the engine itself, as one JSON object."""
+    return engine("info", "--format={{json .}}")
 
 
 def inspect_argv(engine: Engine, name: str) -> Argv:

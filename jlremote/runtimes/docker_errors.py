@@ -6,6 +6,7 @@ from jlremote.errors import Busy, JlrError, Usage
 from jlremote.host.script import Completed
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.engine import Engine
+from jlremote.runtimes.refused_options import refusal
 from jlremote.text import printable
 
 COMMAND_NOT_FOUND = 127
@@ -64,6 +65,8 @@ def program_refused(failed: Completed) -> bool:
 def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed) -> JlrError:
     """Return what kept a container from being created or started."""
     complaint = failed.stderr.lower()
+    if refused := refusal(spec.options, failed.stderr, reason(failed)):
+        return refused
     if "invalid reference format" in complaint:
         return Usage(
             f"`{printable(spec.image)}` cannot be an image's name",

@@ -22,11 +22,13 @@ LOG_LIMIT = ("max-size=50m",)
 KINDS: Mapping[str, str] = MappingProxyType(
     {
         "container": "text",
+        "name": "pattern",
         "profile": "text",
         "image": "text",
         "gpus": "text",
         "share-gpus": "switch",
         "volume": "list",
+        "workspace": "text",
         "env": "list",
         "workdir": "text",
         "user": "text",
@@ -46,7 +48,9 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "browser": "text",
     }
 )
-BUILT_IN: Layer = MappingProxyType({"init": True, "log-opt": LOG_LIMIT, "runtime": "auto"})
+BUILT_IN: Layer = MappingProxyType(
+    {"name": "{name}", "init": True, "log-opt": LOG_LIMIT, "runtime": "auto"}
+)
 # NVIDIA's own advice for its images. `--ipc=host`, which it names too, shares /dev/shm with
 # everybody on the machine, so that one is left to whoever wants it.
 BUILT_IN_PROFILES: Mapping[str, Layer] = MappingProxyType(
@@ -114,6 +118,11 @@ def _checked_text(option: str, value: Any, place: str) -> str:
         raise Usage(f"{place} must be one of {', '.join(RUNTIMES)}, not {value!r}")
     if option == "idle-stop":
         seconds_of(value, place)
+    if KINDS[option] == "pattern" and "{name}" not in value:
+        raise Usage(
+            f"{place} must hold `{{name}}`, not {value!r}",
+            hint='the container\'s name is put there, as in `name = "{user}_{name}"`',
+        )
     return value
 
 

@@ -40,6 +40,7 @@ class SessionRecord:
     Attributes:
         host: what was typed after `ssh`.
         name: the session's name, the container's where there is one.
+        typed: what a person calls it, where a house's rule made another name of that.
         runtime: name of the runtime.
         local_port: TCP port on 127.0.0.1, kept from one start to the next.
         ssh_config: ssh's `-F` that the session was started with.
@@ -55,6 +56,7 @@ class SessionRecord:
     name: str
     runtime: str
     local_port: int
+    typed: str | None = None
     ssh_config: str | None = None
     image: str | None = None
     gpus: str | None = None
@@ -148,6 +150,8 @@ def choose(selector: str | None) -> SessionRecord:
             raise NotFound("there are no sessions", hint="start one: `jlr start HOST CONTAINER`")
         return records[0]
     matches = [r for r in records if selector in (r.name, f"{r.host}/{r.name}")]
+    if not matches:
+        matches = [r for r in records if r.typed and selector in (r.typed, f"{r.host}/{r.typed}")]
     if not matches:
         raise NotFound(f"there is no session `{selector}`", hint="`jlr list` shows what there is")
     if len(matches) > 1 and len({record.host for record in matches}) > 1:

@@ -11,13 +11,10 @@ from contextlib import suppress
 from jlremote.errors import JlrError
 from jlremote.link.dial import start_link
 from jlremote.link.files import LinkFiles, link_files
-from jlremote.runtimes.contract import Runtime
-from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.workflow.context import Context
+from jlremote.workflow.naming import session_of
 from jlremote.workflow.requests import StartRequest
-
-DEFAULT_NAME = "jupyter"
 
 
 def begin(request: StartRequest, context: Context) -> None:
@@ -42,20 +39,3 @@ def _start(files: LinkFiles, begun: threading.Event) -> None:
             start_link(files, begun.set)
     finally:
         begun.set()
-
-
-def session_of(request: StartRequest) -> tuple[str, Runtime]:
-    """Return the session's name and its runtime.
-
-    Raises:
-        Usage: no engine would take that name.
-    """
-    name = _last_name(request.host) if request.container is None else request.container
-    runtime = runtime_named(request.runtime)
-    runtime.check_name(name)
-    return name, runtime
-
-
-def _last_name(host: str) -> str:
-    last = (record.name for record in sessions.load_all() if record.host == host)
-    return next(last, DEFAULT_NAME)

@@ -15,6 +15,7 @@ from jlremote.runtimes import docker_errors, waiting
 from jlremote.runtimes.contract import START_LABEL, Container, ContainerSpec
 from jlremote.text import one_line
 from jlremote.workflow.gpu_taking import Taken
+from jlremote.workflow.host_folders import prepared
 from jlremote.workflow.undertaking import Undertaking
 
 _TIMEOUT_SECONDS = 60.0 + waiting.ENTRYPOINT_SECONDS
@@ -33,6 +34,22 @@ class Created:
 
     container: Container
     launches: bool
+
+
+def prepare(start: Undertaking) -> Undertaking:
+    """Ask the host what the options mean there, before a long pull and not after it.
+
+    Raises:
+        Usage: a folder of the host cannot be what was asked for.
+        NotFound: it is missing.
+    """
+    request = prepared(start.request, start.host, start.engine)
+    if request.options.user != start.request.options.user:
+        start.context.progress.note(
+            f"`{start.name}` runs as you ({request.options.user}), so that files in your folders "
+            "stay yours; `--user root` if the image needs it"
+        )
+    return replace(start, request=request)
 
 
 def create(start: Undertaking, spec: ContainerSpec, gpus: Taken) -> Created | None:

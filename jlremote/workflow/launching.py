@@ -49,9 +49,18 @@ def _explain_running(start: Undertaking, server: Server) -> None:
 
 
 def script(
-    request: StartRequest, runtime: Runtime, name: str, launch_id: str, environment: str = ""
+    request: StartRequest,
+    runtime: Runtime,
+    name: str,
+    launch_id: str,
+    environment: str = "",
+    *,
+    loopback: bool = False,
 ) -> str:
-    """Return the script that runs JupyterLab, where the runtime runs it."""
+    """Return the script that runs JupyterLab, where the runtime runs it.
+
+    With `loopback` it listens there only: all other addresses are the host's, for all to reach.
+    """
     jupyter = scripts.ON_PATH
     if request.python is not None:
         jupyter = scripts.with_python(request.python)
@@ -61,7 +70,7 @@ def script(
         name,
         launch_id,
         engine=runtime.engine is not None,
-        bind_address=runtime.bind_address,
+        bind_address="127.0.0.1" if loopback else runtime.bind_address,
         jupyter=environment + jupyter,
         idle_stop=request.idle_stop or 0,
     )
@@ -73,15 +82,22 @@ def first_script(request: StartRequest, runtime: Runtime, name: str, launch_id: 
     That is an `exec` less to wait for, a tenth of a second. The container's own process is a shell
     that goes on waiting when Jupyter ends.
     """
-    launch = script(request, runtime, name, launch_id)
+    loopback = request.options.on_host_network
+    launch = script(request, runtime, name, launch_id, loopback=loopback)
     return scripts.launch_once(name, launch_id, launch, engine=runtime.engine is not None)
 
 
 def later_script(
-    request: StartRequest, runtime: Runtime, name: str, launch_id: str, environment: str = ""
+    request: StartRequest,
+    runtime: Runtime,
+    name: str,
+    launch_id: str,
+    environment: str = "",
+    *,
+    loopback: bool,
 ) -> str:
     """Return what is run in a container that is there, or on the host: JupyterLab."""
-    launch = script(request, runtime, name, launch_id, environment)
+    launch = script(request, runtime, name, launch_id, environment, loopback=loopback)
     return launch if runtime.engine is None else waiting.beside(launch)
 
 
@@ -92,7 +108,9 @@ def _launch(start: Undertaking, found: Survey) -> Server:
     if found.container is None:  # a new one has launched it by itself, and is removed with it
         doing = runtime.inside(name, probing)
     else:
-        launch = later_script(start.request, runtime, name, launch_id, start.environment)
+        launch = later_script(
+            start.request, runtime, name, launch_id, start.environment, loopback=start.loopback
+        )
         doing = runtime.launched(name, launch, probing)
         start.undo.callback(_abandon, start)
     launched = run_script(start.host, doing, timeout=scripts.WAIT_SECONDS + 30.0)

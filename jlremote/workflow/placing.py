@@ -5,19 +5,20 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from jlremote.errors import JlrError, NotFound
+from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.host.script import Completed, command_line
-from jlremote.host.shell import run_script
+from jlremote.host.shell import Host, run_script
 from jlremote.jupyter.locate import Survey, survey
 from jlremote.runtimes import docker_commands as docker
 from jlremote.runtimes import docker_errors, image_names
-from jlremote.runtimes.container_options import FIELDS
 from jlremote.runtimes.contract import Container, ContainerSpec, Runtime
 from jlremote.runtimes.engine import Engine
+from jlremote.runtimes.existing_options import Difference, differences
 from jlremote.text import printable
 from jlremote.workflow import creating, gpu_taking, launching, registry
 from jlremote.workflow.creating import Created
 from jlremote.workflow.gpu_taking import Taken
+from jlremote.workflow.host_folders import prepared, with_workspace
 from jlremote.workflow.requests import StartRequest
 from jlremote.workflow.undertaking import Undertaking
 
@@ -62,17 +63,29 @@ def _explain_kept(start: Undertaking, container: Container) -> None:
         )
     if start.runtime.engine:
         gpu_taking.explain_unchanged(start, container.gpus)
-    ignored = [
-        f"--{name}" for name, field in FIELDS.items() if getattr(start.request.options, field)
-    ]
-    if ignored and start.runtime.engine:
-        start.context.progress.note(
-            f"`{container.name}` exists already: {', '.join(ignored)} would hold for a new one only"
-        )
+        _explain_other_settings(start, container)
+
+
+def _explain_other_settings(start: Undertaking, container: Container) -> None:
+    """Say where the container is other than what is asked for, with both values."""
+    request = start.request
+    with suppress(Usage):  # the folder here may be none that a new container could be given
+        options = with_workspace(request.options, request.workspace, request.host)
+        if found := differences(options, container.options):
+            told = "; ".join(map(_in_words, found))
+            start.context.progress.note(
+                f"`{container.name}` exists already and keeps its settings: {told}. To have it as "
+                f"asked for, remove it with all that is in it: `jlr stop {container.name} --remove`"
+            )
+
+
+def _in_words(found: Difference) -> str:
+    has = "none" if found.there is None else f"`{printable(found.there)}`"
+    return f"{found.option}: {has}, asked for was `{found.asked}`"
 
 
 def plan(
-    request: StartRequest, runtime: Runtime, name: str, found: Survey, gpus: Taken
+    request: StartRequest, runtime: Runtime, host: Host, name: str, found: Survey, gpus: Taken
 ) -> list[str]:
     """Return the commands that `ensure` would run on the host."""
     engine = runtime.engine
@@ -81,6 +94,7 @@ def plan(
     begin = [command_line(docker.start_argv(engine, name))]
     if found.container is not None:
         return begin
+    request = prepared(request, host, engine)
     launch = launching.first_script(request, runtime, name, launching.BY_HAND)
     spec = _spec(request, name, request.image or "IMAGE", gpus, launch)
     return [command_line(docker.create_argv(engine, spec, gpus.labels)), *begin]
@@ -101,6 +115,7 @@ def _create(start: Undertaking) -> Created:
     image, step = start.request.image, start.context.progress.step
     if image is None:
         raise _nothing_to_create_from(start)
+    start = creating.prepare(start)
     with step(f"Create {start.name} from {image}"):
         made = _created(start, image)
     if made is None:

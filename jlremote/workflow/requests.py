@@ -6,7 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jlremote.runtimes.container_options import FIELDS, NO_OPTIONS, ContainerOptions
+from jlremote.runtimes.container_options import (
+    FIELDS,
+    NO_OPTIONS,
+    ContainerOptions,
+    check_arguments,
+)
 
 
 @dataclass(frozen=True)
@@ -16,9 +21,12 @@ class StartRequest:
     Attributes:
         host: whatever `ssh HOST` takes.
         container: the container's (and session's) name; `None` lets the workflow choose.
+        name_rule: what a new container is called; `{name}` is the container's name as it was typed,
+            `{user}` the user's on the host.
         runtime: `auto`, `docker` or `none`.
         image: image to create the container from, if there is no such container.
         options: what else a new container is to be.
+        workspace: a folder of the host for `/workspace`; `.` is the current folder's namesake.
         gpus: as the engine's `--gpus`, and `none`, `auto`, `auto:2`; see `gpus.wanted`.
         share_gpus: whether others may be on them.
         local_port: the exact local TCP port, `None` for any.
@@ -32,9 +40,11 @@ class StartRequest:
 
     host: str
     container: str | None = None
+    name_rule: str = "{name}"
     runtime: str = "auto"
     image: str | None = None
     options: ContainerOptions = NO_OPTIONS
+    workspace: str | None = None
     gpus: str | None = None
     share_gpus: bool = False
     local_port: int | None = None
@@ -61,5 +71,10 @@ class StopRequest:
 
 
 def container_options(settled: Mapping[str, Any]) -> ContainerOptions:
-    """Return what a new container is to be, out of options by their long names."""
+    """Return what a new container is to be, out of options by their long names.
+
+    Raises:
+        Usage: words that are meant for the engine cannot be.
+    """
+    check_arguments(settled.get("engine-arguments", ()))
     return ContainerOptions(**{FIELDS[name]: settled[name] for name in FIELDS if name in settled})

@@ -48,6 +48,7 @@ class RunRequest:
         inside: the session, or any container of the host, that it is to run in.
         runtime: `auto`, an engine, or `none`.
         image: of the container that is made for it.
+        workspace: see `StartRequest`.
         options: what else that is to be; of these, any job takes environment, folder and user.
         gpus: see `StartRequest`.
         share_gpus: whether others may be on them.
@@ -60,6 +61,7 @@ class RunRequest:
     inside: str | None = None
     runtime: str = "auto"
     image: str | None = None
+    workspace: str | None = None
     options: ContainerOptions = NO_OPTIONS
     gpus: str | None = None
     share_gpus: bool = False
@@ -85,6 +87,7 @@ def run(request: RunRequest, context: Context) -> Found:
             name,
             image=request.image,
             options=request.options,
+            workspace=request.workspace,
             gpus=request.gpus,
             share_gpus=request.share_gpus,
         )
@@ -142,7 +145,7 @@ def _name(command: tuple[str, ...]) -> str:
 
 def _in_container(this: Undertaking, command: tuple[str, ...]) -> None:
     """Run it as the main process of a container of its own."""
-    image = this.request.image or ""
+    image, this = this.request.image or "", creating.prepare(this)
     with this.context.progress.step(f"Run {this.name} from {image}"):
         made = _begun(this, image, command)
     if not made:

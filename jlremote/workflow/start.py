@@ -8,14 +8,14 @@ from dataclasses import replace
 from jlremote.jupyter.address import address
 from jlremote.jupyter.discovery import endpoint
 from jlremote.jupyter.locate import Survey, survey
+from jlremote.link.client import Link
 from jlremote.link.status import ForwardStatus
 from jlremote.ports.endpoint import PortEndpoint
-from jlremote.runtimes.contract import Container
+from jlremote.runtimes.contract import Container, Runtime
 from jlremote.storage import sessions
 from jlremote.storage.sessions import PortRecord, SessionRecord
-from jlremote.workflow import further_ports, gpu_taking, launching, placing
+from jlremote.workflow import further_ports, gpu_taking, launching, naming, placing
 from jlremote.workflow.answering import of_access, refuse_open, wait_for_answer
-from jlremote.workflow.beginning import session_of
 from jlremote.workflow.context import Context
 from jlremote.workflow.forwarding import forwarded
 from jlremote.workflow.gpu_taking import Taken
@@ -33,18 +33,19 @@ def start(request: StartRequest, context: Context) -> SessionReport:
     Raises:
         JlrError: one of the steps failed; the message says which and why.
     """
-    name, runtime = session_of(request)
+    known, runtime = naming.session_of(request)
     sessions.check_writable()
-    host = link_to(request.host, context, without=name)
+    host = link_to(request.host, context, without=known)
     with ExitStack() as undo:
-        this = Undertaking(host, runtime, name, request, context, undo)
         connect(host, context)
-        with context.progress.step(f"Look for {name}"):
-            found = survey(host, runtime, name, check_gpus=True)
+        name, found = _look(request, runtime, known, host, context)
+        this = Undertaking(host, runtime, name, request, context, undo)
         _explain_lost_gpus(this, found)
         container, found = placing.ensure(this, found)
         gpus = _gpus_without_container(this, found)
-        this = replace(this, environment=gpu_taking.exports(gpus))
+        this = replace(
+            this, environment=gpu_taking.exports(gpus), loopback=container.on_host_network
+        )
         server, launched = launching.ensure(this, found)
         gpu_taking.keep(this, gpus, server)
         container = replace(container, gpus=gpus.shown or container.gpus)
@@ -79,17 +80,36 @@ def start(request: StartRequest, context: Context) -> SessionReport:
 
 def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
     """Return the commands that `start` would run on the host; asks it, and changes nothing."""
-    name, runtime = session_of(request)
-    host = link_to(request.host, context, without=name)
-    found = survey(host, runtime, name)
+    known, runtime = naming.session_of(request)
+    host = link_to(request.host, context, without=known)
+    name, found = _look(request, runtime, known, host, context)
     new = found.container is None or not (runtime.engine or _runs(found))
     gpus = gpu_taking.planned(request, host, engine=runtime.engine is not None) if new else Taken()
-    commands = placing.plan(request, runtime, name, found, gpus)
+    commands = placing.plan(request, runtime, host, name, found, gpus)
     if found.container is not None and not _runs(found):
         environment = "" if runtime.engine else gpu_taking.exports(gpus)
-        launch = launching.later_script(request, runtime, name, launching.BY_HAND, environment)
+        loopback = found.container.on_host_network
+        launch = launching.later_script(
+            request, runtime, name, launching.BY_HAND, environment, loopback=loopback
+        )
         commands.append(runtime.detached(name, launch))
     return tuple(commands)
+
+
+def _look(
+    request: StartRequest, runtime: Runtime, known: str | None, host: Link, context: Context
+) -> tuple[str, Survey]:
+    """Return the session's name, and what is there already."""
+    names = naming.names(request, host) if known is None else (known,)
+    runtime.check_name(names[0])
+    with context.progress.step(f"Look for {names[0]}"):
+        looks = [survey(host, runtime, names[0], check_gpus=True)]
+        if looks[0].container is None:
+            looks += [survey(host, runtime, name, check_gpus=True) for name in names[1:]]
+    return next(
+        (pair for pair in zip(names, looks, strict=False) if pair[1].container),
+        (names[0], looks[0]),
+    )
 
 
 def _explain_lost_gpus(this: Undertaking, found: Survey) -> None:
@@ -143,6 +163,7 @@ def _record(this: Undertaking, container: Container, forward: ForwardStatus) -> 
     return SessionRecord(
         host=this.request.host,
         name=this.name,
+        typed=_typed(this) or (known.typed if known else None),
         runtime=this.runtime.name,
         local_port=forward.local_port,
         ssh_config=None if config is None else str(config.resolve()),
@@ -151,3 +172,8 @@ def _record(this: Undertaking, container: Container, forward: ForwardStatus) -> 
         ports=known.ports if known else (),
         open_allowed=_open_allowed(this),
     )
+
+
+def _typed(this: Undertaking) -> str | None:
+    """Return what the person calls the session, where that is not its name."""
+    return None if this.request.container == this.name else this.request.container

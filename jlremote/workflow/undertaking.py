@@ -24,6 +24,7 @@ class Undertaking:
         request: what was asked for.
         context: the laptop's side.
         undo: what to take back if a later step fails, in reverse order.
+        loopback: whether the container's network is the host's, where only its loopback is safe.
         environment: shell text that a server is launched after; without an engine only.
         launch_id: what tells the traces of a server that this start launches.
     """
@@ -36,6 +37,7 @@ class Undertaking:
     undo: ExitStack
     environment: str = ""
     launch_id: str = field(default_factory=lambda: secrets.token_hex(4))
+    loopback: bool = False
 
     @property
     def engine(self) -> Engine:

@@ -190,6 +190,59 @@ def test_v_is_the_engines_letter_and_says_so(jlr: Jlr) -> None:
     assert "`-v` is --volume here" in outcome.stderr
 
 
+@pytest.mark.parametrize("container", [(), ("cont1",)])
+def test_what_follows_two_dashes_is_for_the_engine(
+    container: tuple[str, ...], jlr: Jlr, workflows: Workflows
+) -> None:
+    words = ("--cap-add", "SYS_PTRACE", "--help")
+    assert jlr("start", "dgx", *container, "--no-browser", "--", *words).code == 0
+    assert workflows.arguments("start.start")[0] == StartRequest(
+        host="dgx",
+        container=next(iter(container), None),
+        options=ContainerOptions(engine_arguments=words),
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("extra",), "`extra` is neither an option of the engine nor the value of one"),
+        (("--", "--cap-add", "A", "alpine"), "`alpine` is neither"),
+        (("--", "--cap-add=A", "alpine"), "`alpine` is neither"),
+        (("--", "--name", "other"), "`--name` behind `--` is jlr's own"),
+        (("--", "--entrypoint=sh"), "`--entrypoint` behind `--` is jlr's own"),
+    ],
+)
+def test_what_the_engine_would_take_for_something_else_is_usage(
+    words: tuple[str, ...], complaint: str, jlr: Jlr, workflows: Workflows
+) -> None:
+    outcome = jlr("start", "dgx", "cont1", *words)
+    assert outcome.code == 2
+    assert complaint in outcome.stderr
+    assert not workflows.calls
+
+
+@pytest.mark.parametrize(
+    ("words", "workspace"), [(("--workspace",), "."), (("--workspace=~/proj",), "~/proj")]
+)
+def test_a_workspace_may_have_a_folder(
+    words: tuple[str, ...], workspace: str, jlr: Jlr, workflows: Workflows
+) -> None:
+    assert jlr("start", "dgx", "cont1", *words).code == 0
+    assert workflows.arguments("start.start")[0].workspace == workspace
+
+
+def test_a_containers_options_are_refused_where_there_is_none(
+    jlr: Jlr, workflows: Workflows, laptop: Path
+) -> None:
+    settle(laptop, "[defaults]\nimage = 'torch'\n")
+    assert jlr("start", "dgx", "--runtime", "none").code == 0, "settings are for other hosts"
+    for words in (("--image", "torch"), ("-v", "/a:/b"), ("--rm",), ("--", "--privileged")):
+        outcome = jlr("start", "dgx", "--runtime", "none", *words)
+        assert outcome.code == 2
+        assert "with `--runtime none` there is none" in outcome.stderr
+
+
 @pytest.mark.parametrize("port", ["0", "65536", "http"])
 def test_a_port_that_cannot_be_is_usage(port: str, jlr: Jlr, workflows: Workflows) -> None:
     assert jlr("start", "dgx", "--port", port).code == 2

@@ -69,8 +69,8 @@ def test_neither_container_nor_image_names_what_the_host_has(
     [
         (("--gpus", '"device=0'), 2, "--gpus"),
         (("--env", "=x"), 2, "=x"),
-        (("--volume", "relative/folder:/data"), 1, "relative/folder"),
-        (("--volume", "/dev/null/x:/data"), 1, "/dev/null/x"),
+        (("--volume", "relative/folder:/data"), 2, "relative/folder"),
+        (("--volume", "/dev/null/x:/data"), 6, "/dev/null/x"),
         (("--workdir", "relative"), 1, "relative"),
         (("--user", "nobody-at-all"), 1, "nobody-at-all"),
         (("--shm-size", "huge"), 2, "huge"),

@@ -116,6 +116,7 @@ def test_list_variables_are_split_as_a_shell_does(write: Write) -> None:
         ("[hosts.x]\nimage = ''", "`hosts.x.image` .* must be a string"),
         ("[hosts.x]\nruntime = 'podmna'", "`hosts.x.runtime` .* must be one of auto"),
         ("[hosts.x]\ninit = 'no'", "`hosts.x.init` .* must be true or false"),
+        ("[hosts.x]\nname = '{user}'", "`hosts.x.name` .* must hold `{name}`"),
         ("hosts = 3", "`hosts` .* must be a table"),
         ("[hosts]\ndgx = 3", "`hosts.dgx` .* must be a table"),
         ("[defaults\n", "not valid TOML: .*line 1"),
@@ -187,6 +188,7 @@ def test_every_value_knows_where_it_came_from(write: Write) -> None:
         ("init", False): "JLR_INIT",
         ("rm", True): "JLR_RM",
         ("log-opt", "max-size=50m"): "built in",
+        ("name", "{name}"): "built in",
         ("runtime", "auto"): "built in",
     }
 

@@ -1,0 +1,78 @@
+"""Which of the options it was that a host's kernel or engine does not allow."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from jlremote.errors import JlrError, Usage
+from jlremote.runtimes.container_options import ContainerOptions
+from jlremote.storage.options import LOG_LIMIT, key
+
+# runc tells the number (asm-generic/resource.h), crun the name.
+_LIMITS = {
+    0: "cpu",
+    1: "fsize",
+    2: "data",
+    3: "stack",
+    4: "core",
+    5: "rss",
+    6: "nproc",
+    7: "nofile",
+    8: "memlock",
+    9: "as",
+    10: "locks",
+    11: "sigpending",
+    12: "msgqueue",
+    13: "nice",
+    14: "rtprio",
+    15: "rttime",
+}
+_LIMIT = re.compile(r"rlimit type (\d+)|RLIMIT_([A-Z]+)")
+_LOG_OPTION = re.compile(r"unknown log opt '([^']+)'")
+_UNKNOWN = re.compile(r"unknown (?:shorthand )?flag: ('\w' in )?(-\S+)")
+_SETTINGS = "and in `engine-arguments` of the settings, if it came from there: `jlr config` tells"
+
+
+def refusal(options: ContainerOptions, complaint: str, reason: str) -> JlrError | None:
+    """Return which option a container is not created for, and how to leave it out.
+
+    Args:
+        options: what was asked for.
+        complaint: what the engine said.
+        reason: why, for a person.
+    """
+    if unknown := _UNKNOWN.search(complaint):
+        return Usage(
+            f"the engine on the host has no option `{unknown[2]}`",
+            hint=f"leave it out behind `--`, {_SETTINGS}",
+        )
+    for option, item in _singled_out(options, complaint):
+        takes_away = shlex.join((f"--{option}", f"{key(option, item)}="))
+        return JlrError(
+            f"the host does not allow `--{option} {item}`: {reason}",
+            hint=f"leave it out: `{takes_away}` takes it away, also where a profile says it",
+        )
+    if "caps" in complaint or "operation not permitted" in complaint.lower():
+        rights = [word for word in options.engine_arguments if _asks_for_rights(word)]
+        if rights:
+            return JlrError(
+                f"the host does not allow `{' '.join(rights)}`: {reason}",
+                hint=f"leave it out, {_SETTINGS}",
+            )
+    return None
+
+
+def _singled_out(options: ContainerOptions, complaint: str) -> Iterator[tuple[str, str]]:
+    """Give the items of lists that the engine names."""
+    if limit := _LIMIT.search(complaint):
+        name = _LIMITS.get(int(limit[1]), "") if limit[1] else limit[2].lower()
+        yield from (("ulimit", item) for item in options.ulimits if key("ulimit", item) == name)
+    if log := _LOG_OPTION.search(complaint):
+        items = (*options.log_options, *LOG_LIMIT)
+        yield from (("log-opt", item) for item in items if key("log-opt", item) == log[1])
+
+
+def _asks_for_rights(word: str) -> bool:
+    return word.partition("=")[0] in ("--privileged", "--cap-add", "--device", "--security-opt")

@@ -1,0 +1,66 @@
+"""What a container is called on its host: what was typed, or what a house's rule makes of it."""
+
+from __future__ import annotations
+
+import re
+
+from jlremote.host.shell import Host, run_script
+from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.table import runtime_named
+from jlremote.storage import sessions
+from jlremote.workflow.requests import StartRequest
+
+DEFAULT_NAME = "jupyter"
+NAME, USER = "{name}", "{user}"
+
+
+def session_of(request: StartRequest) -> tuple[str | None, Runtime]:
+    """Return the session's name, `None` if only the host can tell, and its runtime.
+
+    Raises:
+        Usage: no engine would take that name.
+    """
+    runtime = runtime_named(request.runtime)
+    typed = request.container or DEFAULT_NAME
+    runtime.check_name(typed)
+    ruled = runtime.engine is not None and request.name_rule != NAME
+    return _remembered(request) or (None if ruled else typed), runtime
+
+
+def _remembered(request: StartRequest) -> str | None:
+    """Return the name of the session that is meant, as far as this machine knows it."""
+    records = [record for record in sessions.load_all() if record.host == request.host]
+    if request.container is None:
+        return records[0].name if records else None
+    exact = (record.name for record in records if record.name == request.container)
+    typed = (record.name for record in records if record.typed == request.container)
+    return next(exact, None) or next(typed, None)
+
+
+def names(request: StartRequest, host: Host) -> tuple[str, ...]:
+    """Return what the container may be called, the name of a new one first.
+
+    The rule is for new containers: without an image to create one from, one that is there under
+    the very name that was typed is meant.
+    """
+    typed = request.container or DEFAULT_NAME
+    user = _user(host) if USER in request.name_rule else ""
+    made = _made(request.name_rule, typed, user)
+    if made == typed or request.container is None or request.image is not None:
+        return (made,)
+    return (made, typed)
+
+
+def _made(rule: str, typed: str, user: str) -> str:
+    rule = rule.replace(USER, user)
+    begin, _, end = rule.partition(NAME)
+    long = len(typed) > len(begin) + len(end)
+    if long and typed.startswith(begin) and typed.endswith(end):
+        return typed  # in full already
+    return f"{begin}{typed}{end}"
+
+
+def _user(host: Host) -> str:
+    """Return the login name on the host, in letters that an engine takes, also `corp+anna`."""
+    name = run_script(host, "id -un").stdout.strip()
+    return re.sub(r"[^a-zA-Z0-9_.-]+", "-", name).lstrip("-_.")

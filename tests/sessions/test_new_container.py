@@ -1,0 +1,184 @@
+"""What people write into scripts around `docker run`, as options and settings."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+
+from tests.lab.accounts import Account
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+from tests.lab.sshd import free_port
+from tests.sessions.parts import Session, failed, start, started
+
+SETTINGS = """
+[defaults]
+name = "PREFIX{user}_{name}"
+[hosts.lab]
+container = "tf"
+port = PORT
+profile = "house"
+[profiles.house]
+image = "lab/jupyter"
+shm-size = "1g"
+ulimit = ["stack=67108864"]
+ipc = "private"
+volume = ["~/data:/data:ro"]
+workspace = "proj"
+env = ["A=file"]
+engine-arguments = ["--cap-add", "SYS_PTRACE"]
+rm = true
+"""
+FACTS = """
+import os, pathlib, resource, shutil
+pathlib.Path("made").write_text("x")
+(pathlib.Path.home() / "made").write_text("x")
+[
+    os.getcwd(), os.getuid(), os.environ["USER"], os.environ["A"],
+    pathlib.Path("/data/train.csv").read_text(), os.access("/data", os.W_OK),
+    shutil.disk_usage("/dev/shm").total >> 20, resource.getrlimit(resource.RLIMIT_STACK)[0],
+]
+"""
+
+
+def settle(laptop: Laptop, text: str) -> None:
+    folder = laptop.folder / "config" / "jlr"
+    folder.mkdir(exist_ok=True)
+    (folder / "config.toml").write_text(text, encoding="utf-8")
+
+
+def test_a_container_is_what_the_settings_say_and_its_files_are_ones_own(
+    laptop: Laptop,
+    container: ContainerFactory,
+    engine: Engine,
+    account: Account,
+) -> None:
+    port = free_port()
+    laptop.ssh("lab", "mkdir -p data proj; printf 1,2 >data/train.csv")
+    settle(laptop, SETTINGS.replace("PREFIX", container.prefix).replace("PORT", str(port)))
+    answer = start(laptop, "lab", "-e", "A=flag", "--json")
+    assert answer.status == 0, answer
+    session = Session(laptop, json.loads(answer.stdout))
+    assert session.name == f"{container.prefix}{account.name}_tf"
+    assert session.port == port
+    uid = account.uid
+    with session.notebook("facts.ipynb") as kernel:
+        expected = ["/workspace", uid, account.name, "flag", "1,2", False, 1024, 67108864]
+        assert kernel.run(FACTS) == repr(expected)
+    assert (account.home / "proj" / "made").stat().st_uid == uid
+    inspected = json.loads(Container(engine, session.name).inspect("{{json .HostConfig}}"))
+    assert inspected["LogConfig"] == {"Type": "json-file", "Config": {"max-size": "50m"}}
+    assert inspected["CapAdd"] == ["CAP_SYS_PTRACE"]
+    assert (inspected["Init"], inspected["AutoRemove"]) == (True, True)
+    assert inspected["IpcMode"] == "private"
+    _same_again(laptop, session)
+    _other_settings(laptop, session)
+    assert laptop.jlr("stop", "tf", "--container").status == 0, "by the name that a person types"
+    wait_until(
+        lambda: engine.try_docker("container", "inspect", session.name).status != 0,
+        "the end of a container that was asked to go by itself",
+    )
+
+
+def _same_again(laptop: Laptop, session: Session) -> None:
+    again = start(laptop, "lab", "tf", "-e", "A=flag")
+    assert again.status == 0, again
+    assert "keeps its settings" not in again.stderr, "nothing differs"
+    assert laptop.jlr("url", "lab/tf").stdout.strip() == session.url
+
+
+def _other_settings(laptop: Laptop, session: Session) -> None:
+    words = ("--shm-size", "8g", "--user", "root", "-v", "~/proj:/data", "-e", "B=1")
+    other = start(laptop, "lab", "tf", *words, "--ulimit", "stack=1024")
+    assert other.status == 0, other
+    for told in (
+        f"`{session.name}` exists already and keeps its settings",
+        "shm-size: `1g`, asked for was `8g`",
+        "asked for was `root`",
+        "/data:/data:ro`, asked for was `~/proj:/data`",
+        "env: none, asked for was `B=1`",
+        "ulimit: `stack=67108864`, asked for was `stack=1024`",
+        f"`jlr stop {session.name} --remove`",
+    ):
+        assert told in " ".join(other.stderr.split()), other
+
+
+def test_the_command_can_be_pasted_into_a_shell(
+    laptop: Laptop, container: ContainerFactory, engine: Engine
+) -> None:
+    name, greeting = container.name(), 'it\'s a "good" day; $HOME'
+    words = ("--image", "lab/plain", "-e", f"A={greeting}", "-v", "~/:/home/me", "--dry-run")
+    plan = laptop.jlr("start", "lab", name, *words, "--", "--hostname", "a.b")
+    assert plan.status == 0, plan
+    assert container.remove_all() == []
+    pasted = laptop.ssh("lab", "sh", "-s", stdin=plan.stdout)
+    assert pasted.status == 0, pasted
+    here = Container(engine, name)
+    assert here.running
+    assert here.execute("sh", "-c", 'echo "$A"; hostname') == f"{greeting}\na.b"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ("--profile", "nvidia"),
+            "the host does not allow `--ulimit memlock=-1`: .*`--ulimit memlock=` takes it away",
+        ),
+        (("--", "--privileged"), "the host does not allow `--privileged`: .*`jlr config` tells"),
+        (("--", "--no-such"), "no option `--no-such`"),
+        (("--log-opt", "bogus=1"), "`--log-opt bogus=1`: .*`--log-opt bogus=` takes it away"),
+    ],
+)
+def test_a_flag_that_the_host_refuses_is_named_with_the_way_to_leave_it_out(
+    lasting_laptop: Laptop, container: ContainerFactory, words: tuple[str, ...], told: str
+) -> None:
+    words = ("lab", container.name(), "--no-browser", "--image", "lab/jupyter", *words)
+    answer = lasting_laptop.jlr("start", *words)
+    begin, _, end = told.partition(": .*")
+    failed(answer, 2 if "no-such" in told else 1, begin, end)
+    assert container.remove_all() == []
+
+
+def test_a_source_that_is_missing_is_refused_and_not_made(
+    lasting_laptop: Laptop, container: ContainerFactory, account: Account
+) -> None:
+    words = ("--image", "lab/jupyter", "-v", "~/no such:/data", "--workspace=neither")
+    answer = start(lasting_laptop, "lab", container.name(), *words)
+    failed(answer, 6, "missing on `lab`", "`~/no such`, `~/neither`", "mkdir -p")
+    assert not (account.home / "no such").exists()
+    assert container.remove_all() == []
+
+
+def test_a_job_has_the_same_folders_and_user(
+    lasting_laptop: Laptop, container: ContainerFactory, account: Account
+) -> None:
+    lasting_laptop.ssh("lab", "mkdir -p proj")
+    words = ("--name", container.name(), "--image", "lab/plain", "--workspace=proj", "--rm")
+    job = lasting_laptop.jlr("run", "lab", *words, "--", "sh", "-c", "pwd; id -u; touch by-a-job")
+    assert job.stdout.split() == ["/workspace", str(account.uid)], job
+    assert (account.home / "proj" / "by-a-job").stat().st_uid == account.uid
+
+
+def test_on_the_hosts_network_jupyter_listens_on_loopback_only(
+    laptop: Laptop, container: ContainerFactory, engine: Engine
+) -> None:
+    session = started(laptop, container.name(), "--image", "lab/jupyter", "--network", "host")
+    assert "started" in session.ask("api/status")
+    files = f"/tmp/jlr-0/{session.name}/runtime/jpserver-*.json"
+    port = json.loads(Container(engine, session.name).execute("sh", "-c", f"cat {files}"))["port"]
+    table = Container(engine, session.name).execute("cat", "/proc/net/tcp", "/proc/net/tcp6")
+    rows = [shlex.split(line)[1] for line in table.splitlines() if " 0A " in line]
+    assert [row for row in rows if row.endswith(f":{port:04X}")] == [f"0100007F:{port:04X}"]
+
+
+def test_a_rule_for_names_is_for_new_containers(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    settle(laptop, '[defaults]\nname = "{user}_{name}"\n')
+    there = container()
+    assert started(laptop, there).name == there.name

@@ -1,0 +1,81 @@
+"""A house's rule for names, and how a person is understood who types the short one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jlremote.errors import NotFound
+from jlremote.host.script import Completed, Steps
+from jlremote.storage import sessions
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.naming import names, session_of
+from jlremote.workflow.requests import StartRequest
+
+
+class FakeHost:
+    """Knows its user's name."""
+
+    name = "dgx"
+
+    def __init__(self, user: str = "anna") -> None:
+        self.user = user
+
+    def run(self, steps: Steps, *, timeout: float = 0, limit: int = 0) -> dict[str, Completed]:
+        return {name: Completed(0, f"{self.user}\n", "") for name in steps}
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def record(name: str, typed: str | None, host: str = "dgx") -> None:
+    sessions.save(SessionRecord(host, name, "docker", 8888, typed))
+
+
+@pytest.mark.parametrize(
+    ("rule", "typed", "image", "expected"),
+    [
+        ("{user}_{name}", "tf", "torch", ("anna_tf",)),
+        ("{user}_{name}", "anna_tf", "torch", ("anna_tf",)),
+        ("{user}_{name}", None, "torch", ("anna_jupyter",)),
+        ("{user}_{name}", None, None, ("anna_jupyter",)),
+        ("lab-{name}-x", "tf", "torch", ("lab-tf-x",)),
+        ("{name}", "tf", None, ("tf",)),
+        # what is there under that very name is meant where nothing could be created
+        ("{user}_{name}", "tf", None, ("anna_tf", "tf")),
+    ],
+)
+def test_a_rule_makes_the_name_of_a_new_container(
+    rule: str, typed: str | None, image: str | None, expected: tuple[str, ...]
+) -> None:
+    assert names(StartRequest("dgx", typed, rule, image=image), FakeHost()) == expected
+
+
+@pytest.mark.parametrize("user", ["CORP\\anna", "corp+anna", "_corp anna"])
+def test_a_user_whom_no_engine_would_take_is_spelled_otherwise(user: str) -> None:
+    [name] = names(StartRequest("dgx", "tf", "{user}_{name}", image="x"), FakeHost(user))
+    assert name.lower() == "corp-anna_tf"
+
+
+def test_a_session_is_found_by_either_name_before_the_host_is_asked() -> None:
+    record("anna_tf", "tf")
+    record("anna_other", "tf", host="elsewhere")
+    for typed in ("tf", "anna_tf", None):
+        assert session_of(StartRequest("dgx", typed, "{user}_{name}"))[0] == "anna_tf"
+    assert session_of(StartRequest("dgx", "new", "{user}_{name}"))[0] is None
+    assert session_of(StartRequest("dgx", "new"))[0] == "new"
+    assert session_of(StartRequest("dgx", "new", "{user}_{name}", "none"))[0] == "new"
+    assert sessions.choose("dgx/tf").name == "anna_tf"
+    assert sessions.choose("elsewhere/tf").name == "anna_other"
+
+
+def test_a_name_in_full_comes_before_a_short_one() -> None:
+    record("tf", None)
+    record("anna_tf", "tf")
+    assert sessions.choose("tf").name == "tf"
+    assert session_of(StartRequest("dgx", "tf", "{user}_{name}"))[0] == "tf"
+    with pytest.raises(NotFound):
+        sessions.choose("anna")
