@@ -76,7 +76,7 @@ def _job_log_flags(engine: Engine, options: ContainerOptions) -> Iterator[str]:
     elif not any(word.startswith("--log-driver") for word in options.engine_arguments):
         yield from (
             ("--log-driver=local", "--log-opt=max-size=10g", "--log-opt=max-file=2")
-            if engine.name == DOCKER.name
+            if engine.name.endswith(DOCKER.name)  # the old `nvidia-docker` is docker, too
             else ("--log-driver=json-file",)
         )
 

@@ -171,7 +171,7 @@ def _check_runs(host: Link, runtime: Runtime, record: SessionRecord) -> None:
 
 def _lost(record: SessionRecord, lost: LinkLost) -> LinkLost:
     return LinkLost(
-        f"{lost.message}; what ran in the terminal is told so by a hang-up, as with ssh",
-        hint=f"`jlr shell {record.host}/{record.name}` opens another one; `tmux` there would "
-        "outlast this, and so does `jlr run`",
+        f"{lost.message}, and what ran in the terminal was hung up on",
+        hint=f"`jlr shell {record.host}/{record.name}` opens another one; `jlr run` is for what is "
+        "to go on, and so is `tmux` there",
     )

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import signal
+from contextlib import suppress
+
+import psutil
 
 from tests.jobs.parts import SECONDS, Jobs
+from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
 from tests.link.desk import is_link
 
@@ -37,6 +41,7 @@ def test_who_watches_may_go_in_any_way(jobs: Jobs) -> None:
     name = jobs.name()
     with jobs.watched(name, LASTING) as watching:
         assert watching.line() == "begun\n"
+        before = watchers(name)
         for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGKILL):
             another = jobs.laptop.spawn("attach", name)
             assert another.stdout is not None
@@ -44,6 +49,17 @@ def test_who_watches_may_go_in_any_way(jobs: Jobs) -> None:
             another.send_signal(number)
             another.communicate(timeout=SECONDS)
         assert jobs.state(name)["state"] == "running"
+        wait_until(lambda: watchers(name) <= before, "the end of what showed it on the host")
+
+
+def watchers(name: str) -> int:
+    """Return how many processes of the host show a job's output."""
+    found = 0
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            words = process.cmdline()
+            found += bool({"tail", "logs"} & set(words)) and any(name in word for word in words)
+    return found
 
 
 def test_ctrl_c_asks_the_job_and_all_that_it_began(jobs: Jobs) -> None:
