@@ -54,6 +54,7 @@ def list_sessions(invocation: Invocation, host: str | None, every: bool, as_json
         tables.show_table(_HEADINGS, [tables.session_row(report) for report in found])
         _show_reasons(found)
         _show_mounts(found)
+        _explain_running(found, context)
     else:
         where = f" on `{host}`" if host else ""
         context.progress.note(f"no sessions{where}; `jlr start HOST CONTAINER` makes one")
@@ -155,6 +156,14 @@ def _show_reasons(reports: list[SessionReport]) -> None:
         answer("")
     for report in explained:
         answer(f"{one_line(f'{report.host}/{report.name}: {report.detail}')}")
+
+
+def _explain_running(reports: list[SessionReport], context: Context) -> None:
+    """Say what to do with sessions that only their host knows."""
+    running = [report for report in reports if report.state == "running"]
+    if running:
+        one = f"{running[0].host}/{running[0].name}"
+        context.progress.note(f"`running` is not forwarded here; `jlr open {one}` does that")
 
 
 def _show_mounts(reports: list[SessionReport]) -> None:

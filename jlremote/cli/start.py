@@ -180,7 +180,7 @@ def _explain(report: SessionReport, context: Context) -> None:
     if report.detail:
         context.progress.note(report.detail)
     if report.started_here and (rule := idle_stop_in_words(report.idle_stop)):
-        context.progress.note(f"idle stop: {rule}")
+        context.progress.note(f"idle stop {rule}")
 
 
 def _show_plan(request: StartRequest, context: Context, *, as_json: bool) -> None:

@@ -30,7 +30,6 @@ MOUNT_HEADINGS = ("MOUNTED AT", "FOLDER", "SESSION", "STATE", "WHY")
 
 _STATE_STYLES = {
     "up": "green",
-    "running": "green",
     "connecting": "yellow",
     "reconnecting": "yellow",
     "needs-auth": "yellow",
@@ -43,7 +42,8 @@ _STATE_STYLES = {
     "busy": "green",
     "below 90 %": "yellow",
     "reserved": "yellow",
-    # of a job
+    # of a job, and of a session that only its host knows
+    "running": "green",
     "exit 0": "green",
     "created": "yellow",
     "held": "yellow",
@@ -116,9 +116,9 @@ def idle_stop_in_words(seconds: int | None) -> str | None:
     if not seconds:
         return None
     return (
-        f"a kernel that runs nothing for {durations.in_words(seconds)} is ended, even under an "
-        "open page; then Jupyter, once no kernel, terminal or page is left. "
-        "Busy kernels go on, and the container stays"
+        f"after {durations.in_words(seconds)} without work: each idle kernel, even under an open "
+        "page, then Jupyter, once no terminal or page is open; never what is busy, and the "
+        "container stays"
     )
 
 

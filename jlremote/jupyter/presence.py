@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError
+from jlremote.gpus.queries import USER_LABEL
 from jlremote.host.shell import Host
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import PAGES, read_probe
@@ -14,6 +16,8 @@ from jlremote.runtimes.contract import SESSION_LABEL
 from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.overview import Glimpse
 
+ADMINISTRATOR = ("root", "0")
+HOME = re.compile(r"/(?:home|Users)/([^/]+)")
 PROGRAMS = frozenset((*PAGES, "jupyter-server", "jupyter_server", "jupyterhub-singleuser"))
 
 
@@ -42,7 +46,8 @@ class Presence:
 
     Attributes:
         containers: all of the engine's, by name.
-        sessions: those that jlr has made or launched Jupyter in.
+        sessions: those that jlr has made or launched Jupyter in, but for those that are marked
+            as somebody else's.
         engine_failure: why the containers are unknown, where they are.
     """
 
@@ -53,13 +58,21 @@ class Presence:
 
 def look(host: Host, engine: Engine) -> Presence:
     """Ask a host what it has, in one round trip."""
-    done = host.run({"containers": overview.script(engine), "bare": scripts.own_servers()})
+    done = host.run(
+        {
+            "user": "id -un || id -u",
+            "containers": overview.script(engine),
+            "bare": scripts.own_servers(),
+        }
+    )
     bare = tuple(_bare(done["bare"].stdout))
     try:
         containers = overview.read(engine, done["containers"])
     except JlrError as failure:
         return Presence((), bare, failure)
-    present = (_session(engine, glimpse) for glimpse in containers)
+    user = done["user"].stdout.strip()
+    mine = (one for one in containers if one.container.labels.get(USER_LABEL, user) == user)
+    present = (_session(engine, glimpse) for glimpse in mine)
     return Presence(containers, (*(one for one in present if one), *bare))
 
 
@@ -68,6 +81,21 @@ def runs_jupyter(glimpse: Glimpse) -> bool:
     # The interpreter, its options and the script or module; what follows may be any path.
     begins = (process.command.split()[:4] for process in glimpse.processes)
     return any(word.rpartition("/")[2] in PROGRAMS for words in begins for word in words)
+
+
+def owner(glimpse: Glimpse) -> str | None:
+    """Return whose a container seems to be, as no engine notes who has asked for it.
+
+    The label of jlr's own tells, else the user of its processes, or whose home folder it sees.
+    """
+    container = glimpse.container
+    homes = [HOME.match(volume.source) for volume in container.volumes]
+    likely = (
+        container.labels.get(USER_LABEL),
+        *(process.user for process in glimpse.processes if process.user not in ADMINISTRATOR),
+        *(home[1] for home in homes if home),
+    )
+    return next(filter(None, likely), None)
 
 
 def is_session(glimpse: Glimpse) -> bool:

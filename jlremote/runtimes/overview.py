@@ -6,7 +6,6 @@ Nothing is run inside: most of them are other people's.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -18,8 +17,6 @@ from jlremote.runtimes.docker_errors import engine_error
 from jlremote.runtimes.engine import Argv, Engine
 
 FIELD, RECORD = "\037", "\036"
-ADMINISTRATOR = ("root", "0")
-HOME = re.compile(r"/(?:home|Users)/([^/]+)")
 
 
 @dataclass(frozen=True)
@@ -48,17 +45,6 @@ class Glimpse:
     container: Container
     status: str
     processes: tuple[Process, ...] = ()
-
-    @property
-    def owner(self) -> str | None:
-        """Whose it seems to be, as no engine notes who has asked for a container.
-
-        The user of its processes tells, or else whose home folder it sees.
-        """
-        users = [process.user for process in self.processes]
-        homes = [HOME.match(volume.source) for volume in self.container.volumes]
-        named = [user for user in users if user not in ADMINISTRATOR]
-        return next(iter([*named, *(home[1] for home in homes if home)]), None)
 
 
 def script(engine: Engine) -> str:
@@ -92,7 +78,10 @@ def read(engine: Engine, done: Completed) -> tuple[Glimpse, ...]:
     described, *listed = done.stdout.split(RECORD)
     if not listed:
         raise engine_error(engine, done)
-    tables = dict(text.strip().split(FIELD, 1) for text in listed if FIELD in text)
+    # A container may be gone by the time that its turn comes; then its table is empty. Not `strip`
+    # alone: it takes the separators for blanks.
+    parted = (text.strip("\n").partition(FIELD) for text in listed)
+    tables = {identity: table for identity, _, table in parted}
     found = json.loads(described) if described.strip() else []
     glimpses = (
         Glimpse(

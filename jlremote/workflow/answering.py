@@ -53,7 +53,7 @@ def refuse_open(link: Link, forward: ForwardStatus, *, allowed: bool) -> Access:
 def of_access(access: str, host: str) -> str | None:
     """Return what a person must know of a server that has no token."""
     explained: dict[str, str] = {
-        Access.OPEN: f"but open to all on `{host}`: Jupyter asks for neither token nor password",
+        Access.OPEN: f"open to all on `{host}`: Jupyter asks for neither token nor password",
         Access.PASSWORD: "Jupyter asks for its password in the browser; jlr has none, so kernels "
         "are unknown",
     }

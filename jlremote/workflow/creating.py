@@ -7,12 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from jlremote.errors import JlrError
+from jlremote.gpus.queries import USER_LABEL
 from jlremote.host.script import Completed, command_line
 from jlremote.host.shell import run_script
 from jlremote.jupyter import scripts
 from jlremote.runtimes import docker_commands as docker
 from jlremote.runtimes import docker_errors, waiting
 from jlremote.runtimes.contract import START_LABEL, Container, ContainerSpec
+from jlremote.runtimes.engine import Argv, Engine
 from jlremote.text import one_line
 from jlremote.workflow.gpu_taking import Taken
 from jlremote.workflow.host_folders import prepared
@@ -79,7 +81,7 @@ def create(start: Undertaking, spec: ContainerSpec, gpus: Taken) -> Created | No
 
 def _attempt(start: Undertaking, spec: ContainerSpec, gpus: Taken, mark: str) -> Completed:
     create = docker.create_argv(start.engine, spec, {**gpus.labels, START_LABEL: mark})
-    script = _script(start, spec, command_line(create))
+    script = _script(start, spec, with_owner(start.engine, create))
     steps = {"create": script} | gpus.keep_for(start.engine, spec.name)
     return start.host.run(steps, timeout=_TIMEOUT_SECONDS)["create"]
 
@@ -118,6 +120,16 @@ case $facts in
 esac
 printf '%s\\n' "$how" "$facts"
 """
+
+
+def with_owner(engine: Engine, create: Argv) -> str:
+    """Return a command that creates a container with a label that says whose it is.
+
+    The host knows that, so it is shell text.
+    """
+    head = len(engine("create"))
+    label = f'"--label={USER_LABEL}=$(id -un || id -u)"'
+    return f"{command_line(create[:head])} {label} {command_line(create[head:])}"
 
 
 def _does_not_stay(done: Completed) -> str | None:

@@ -91,9 +91,6 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
 
 def _elsewhere(host: str, there: Present) -> SessionReport:
     """Return the report of a session that is not forwarded here."""
-    runtime = " --runtime none" if there.runtime == "none" else ""
-    open_it = f"`jlr open {host}/{there.name}` has it here"
-    start_it = f"`jlr start {host} {there.name}{runtime}` starts it"
     return SessionReport(
         name=there.name,
         host=host,
@@ -102,7 +99,6 @@ def _elsewhere(host: str, there: Present) -> SessionReport:
         state=str(State.RUNNING if there.jupyter else State.STOPPED),
         url=None,
         local_port=None,
-        detail=open_it if there.jupyter else start_it,
         image=there.image,
         gpus=there.gpus,
     )

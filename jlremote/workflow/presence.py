@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jlremote.jupyter.presence import Presence, is_session, look, runs_jupyter
+from jlremote.jupyter.presence import Presence, is_session, look, owner, runs_jupyter
 from jlremote.runtimes.overview import Glimpse
 from jlremote.workflow.context import Context
 from jlremote.workflow.engines import engine_on
@@ -43,6 +43,6 @@ def _container_report(glimpse: Glimpse) -> ContainerReport:
         status=glimpse.status,
         jupyter=runs_jupyter(glimpse),
         session=is_session(glimpse),
-        owner=glimpse.owner,
+        owner=owner(glimpse),
         gpus=container.gpus,
     )

@@ -38,8 +38,8 @@ class ContainerReport:
         status: the engine's word: `running`, `paused`, `exited`, `created`, ….
         jupyter: whether a Jupyter server runs in it.
         session: whether jlr has made it, or has launched its Jupyter.
-        owner: whose it seems to be: the user of its processes, or whose home folder it sees;
-            `None` where neither tells.
+        owner: whose it seems to be: who has made it with jlr, else the user of its processes, or
+            whose home folder it sees; `None` where nothing tells.
         gpus: the GPUs as the engine was asked for them, `None` for none.
     """
 

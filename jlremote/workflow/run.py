@@ -11,7 +11,6 @@ from pathlib import PurePosixPath
 
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus import leases
-from jlremote.gpus.queries import USER_LABEL
 from jlremote.host.script import command_line
 from jlremote.host.shell import run_script
 from jlremote.jobs import processes
@@ -166,12 +165,8 @@ def _begun(this: Undertaking, image: str, command: tuple[str, ...]) -> bool:
     mark = secrets.token_hex(8)
     this.undo.callback(creating.remove_marked, this, mark)
     labels = {**gpus.labels, START_LABEL: mark, JOB_LABEL: this.name, GPUS_LABEL: gpus.shown or ""}
-    create = docker.job_argv(engine, spec, command, labels)
-    head = len(engine("create"))
-    # Whose it is, the host knows.
-    mine = f'"--label={USER_LABEL}=$(id -un)"'
+    made = creating.with_owner(engine, docker.job_argv(engine, spec, command, labels))
     begin, remove = docker.start_argv(engine, spec.name), docker.remove_argv(engine, spec.name)
-    made = f"{command_line(create[:head])} {mine} {command_line(create[head:])}"
     script = (
         f"{made} >/dev/null || exit 125\n"
         f"{command_line(begin)} >/dev/null || {{ {command_line(remove)} >/dev/null; exit 126; }}"

@@ -171,12 +171,18 @@ def _end_server(
         patience=10 if asked else 0,
     )
     ended = run_script(host, runtime.inside(record.name, ending))
-    if ended.status != 0:
+    if ended.status != 0 and _runs(host, runtime, record.name):
         raise JlrError(
             f"Jupyter (process {server.pid}) does not end: {ended.complaint}",
             hint="`--container` stops the container it runs in",
         )
     return "stopped JupyterLab"
+
+
+def _runs(host: Host, runtime: Runtime, name: str) -> bool:
+    """Return whether the container runs: one whose own process was the server ends with it."""
+    container = survey(host, runtime, name).container
+    return container is not None and container.running
 
 
 def _end_container(

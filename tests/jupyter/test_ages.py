@@ -158,7 +158,7 @@ def test_a_server_that_is_open_to_all_is_forwarded_only_when_that_is_allowed(
     assert page_of(laptop.jlr("url", here.name).stdout) == age.found
     told = json.loads(laptop.jlr("status", here.name, "--json").stdout)
     assert (told["state"], told["access"], told["kernels"]) == ("up", "open", [])
-    assert "but open to all on `lab`" in laptop.jlr("list").stdout
+    assert "open to all on `lab`" in laptop.jlr("list").stdout
 
 
 def test_an_old_server_with_a_password_leaves_it_to_the_person(

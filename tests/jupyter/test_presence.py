@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
+from jlremote.gpus.queries import USER_LABEL
+from jlremote.host.script import Completed
 from jlremote.jupyter import scripts
-from jlremote.jupyter.presence import is_session, runs_jupyter
+from jlremote.jupyter.presence import is_session, owner, runs_jupyter
 from jlremote.runtimes.contract import SESSION_LABEL, Container, Volume
-from jlremote.runtimes.overview import Glimpse, Process
+from jlremote.runtimes.engine import DOCKER
+from jlremote.runtimes.overview import Glimpse, Process, read
 
 CONTAINER = Container("f00", "cont1", running=True, started_at="t")
 LAUNCHED = scripts.launch("cont1", "1", engine=True, bind_address="0.0.0.0")
@@ -35,6 +41,21 @@ def test_a_jupyter_server_is_told_from_what_only_speaks_of_one(command: str, run
     assert runs_jupyter(glimpse("sleep infinity", command)) is runs
 
 
+def test_a_container_that_is_gone_before_its_turn_is_passed_over() -> None:
+    inspected = {
+        "Id": "f00",
+        "Name": "/cont1",
+        "State": {"Running": True, "Status": "running"},
+        "Config": {"Image": "torch"},
+        "HostConfig": {},
+        "NetworkSettings": {},
+    }
+    table = "USER  PID  COMMAND\nada  7  python3 -m jupyterlab --no-browser\n"
+    output = f"{json.dumps([inspected])}\n\036beef\037\036f00\037{table}\036"
+    [found] = read(DOCKER, Completed(0, output, ""))
+    assert (found.container.name, owner(found), runs_jupyter(found)) == ("cont1", "ada", True)
+
+
 def test_a_session_is_what_jlr_has_made_or_launched() -> None:
     labelled = Container("f00", "c", running=False, started_at="t", labels={SESSION_LABEL: "c"})
     assert is_session(glimpse(container=labelled))
@@ -45,6 +66,8 @@ def test_a_session_is_what_jlr_has_made_or_launched() -> None:
 
 def test_an_owner_is_the_user_of_the_processes_or_of_the_home_folder_that_is_seen() -> None:
     at_home = Container("f", "c", True, "t", volumes=(Volume("/home/ada/work", "/work"),))
-    assert glimpse("sh", user="grace", container=at_home).owner == "grace"
-    assert glimpse("sh", container=at_home).owner == "ada"
-    assert glimpse("sh").owner is None
+    labelled = replace(at_home, labels={USER_LABEL: "joan"})
+    assert owner(glimpse("sh", user="grace", container=labelled)) == "joan"
+    assert owner(glimpse("sh", user="grace", container=at_home)) == "grace"
+    assert owner(glimpse("sh", container=at_home)) == "ada"
+    assert owner(glimpse("sh")) is None

@@ -6,9 +6,14 @@ import json
 import re
 from typing import Any
 
+from jlremote.gpus.queries import USER_LABEL
+from jlremote.runtimes.contract import SESSION_LABEL
+from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.sessions.parts import Session, failed, started
+
+THEIRS = (f"{SESSION_LABEL}=theirs", f"{USER_LABEL}=somebody-else")
 
 
 def listed(laptop: Laptop, *words: str) -> dict[str, dict[str, Any]]:
@@ -34,9 +39,9 @@ def test_a_session_is_found_used_and_stopped_from_a_second_laptop(
     assert here.name not in listed(other_laptop)
     found = listed(other_laptop, "lab")[here.name]
     assert (found["state"], found["runtime"], found["url"]) == ("running", "docker", None)
-    shown = other_laptop.jlr("list", "lab").stdout
-    assert re.search(rf"^{here.name} +lab +running ", shown, re.MULTILINE), shown
-    assert f"jlr open {where}" in shown
+    shown = other_laptop.jlr("list", "lab")
+    assert re.search(rf"^{here.name} +lab +running ", shown.stdout, re.MULTILINE), shown
+    assert "jlr open lab/" in shown.stderr, shown
 
     opened = other_laptop.jlr("open", where)
     assert opened.status == 0, opened
@@ -84,15 +89,18 @@ def test_every_command_takes_a_session_that_only_its_host_knows(
 
 
 def test_list_all_shows_every_container_of_the_host(
-    laptop: Laptop, container: ContainerFactory
+    laptop: Laptop, account: Account, container: ContainerFactory
 ) -> None:
     named = container.name()
+    theirs = container(options=tuple(f"--label={label}" for label in THEIRS))
+    assert theirs.name not in listed(laptop, "lab")
     idle = container("lab/plain", options=("--user", "4242"))
     stopped = container("lab/plain")
     stopped.engine.docker("kill", stopped.name)
     started(laptop, named, "--image", "lab/jupyter")
     every = listed(laptop, "lab", "--all")
     mine = every[named]
+    assert mine["owner"] == account.name
     assert (mine["jupyter"], mine["session"], mine["image"]) == (True, True, "lab/jupyter")
     other = every[idle.name]
     facts = ("status", "jupyter", "session", "owner")
@@ -100,4 +108,10 @@ def test_list_all_shows_every_container_of_the_host(
     assert [every[stopped.name][fact] for fact in facts] == ["exited", False, False, None]
     shown = laptop.jlr("list", "lab", "--all").stdout
     assert re.search(rf"^{named} +lab/jupyter +running +yes ", shown, re.MULTILINE), shown
+    assert [every[theirs.name][fact] for fact in facts] == [
+        "running",
+        False,
+        True,
+        "somebody-else",
+    ]
     failed(laptop.jlr("list", "--all"), 2, "HOST")

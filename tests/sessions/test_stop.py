@@ -156,3 +156,14 @@ def test_a_containers_own_busy_server_keeps_the_container(
         assert here.running
         again = started(laptop, here)
         assert again.ask(f"api/kernels/{kernel.id}")["execution_state"] == "busy"
+
+
+def test_a_server_that_is_its_containers_own_process_takes_the_container_with_it(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = with_a_server(container, "--ip=0.0.0.0")
+    started(laptop, here)
+    stopped = laptop.jlr("stop", "--force")
+    assert stopped.status == 0, stopped
+    assert "stopped JupyterLab" in stopped.stdout
+    assert not here.running
