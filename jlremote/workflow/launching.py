@@ -174,10 +174,18 @@ def _missing(start: Undertaking, found: Survey) -> NotFound:
     elif found.container is None:
         where = f"in the image `{start.request.image}`"
         remedy = "choose an image that has it, or build one with `RUN pip install jupyterlab`"
+        if _as_oneself(start.request):
+            remedy += "; if it has one that only root may use: `--user root`"
     else:
         install = f"{start.engine.shown('exec', start.name)} {install}"
         where, remedy = f"in the container `{start.name}`", f"install it there: `{install}`"
     return NotFound(f"there is no JupyterLab (nor Notebook) {where}", hint=remedy)
+
+
+def _as_oneself(request: StartRequest) -> bool:
+    """Tell whether a new container may run as the person, and not as its image has it."""
+    folders = request.options.volumes or request.workspace
+    return request.options.user is None and bool(folders)
 
 
 def log_tail(host: Host, runtime: Runtime, name: str, lines: int = LOG_LINES) -> str:

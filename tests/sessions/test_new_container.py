@@ -154,6 +154,21 @@ def test_a_source_that_is_missing_is_refused_and_not_made(
     assert container.remove_all() == []
 
 
+def test_an_image_whose_jupyter_is_roots_alone_is_told_how_to_run(
+    lasting_laptop: Laptop, container: ContainerFactory, engine: Engine
+) -> None:
+    image = f"lab/{container.name()}"
+    recipe = "FROM lab/jupyter\nRUN chmod 700 /opt/jupyter\n"
+    engine.docker("build", "-t", image, "-", stdin=recipe, timeout=120)
+    try:
+        words = (container.name(), "--image", image, "-v", "~/:/home/me")
+        failed(start(lasting_laptop, "lab", *words), 6, "no JupyterLab", "`--user root`")
+        assert started(lasting_laptop, *words, "--user", "root").ask("api/status")
+    finally:
+        container.remove_all()
+        engine.docker("image", "rm", "--force", image)
+
+
 def test_a_job_has_the_same_folders_and_user(
     lasting_laptop: Laptop, container: ContainerFactory, account: Account
 ) -> None:
