@@ -13,7 +13,7 @@ from jlremote.errors import Usage
 # GPUs are for whatever runs there.
 _CONTAINER_ONLY = (
     *("image", "volume", "workspace", "env", "workdir", "user", "shm_size", "ulimit", "ipc"),
-    *("network", "init", "rm", "log_opt", "engine_arguments"),
+    *("network", "init", "rm", "log_opt", "packages", "engine_arguments"),
 )
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -76,6 +76,14 @@ _DECLARED = (
         multiple=True,
         metavar="NAME=VALUE",
         help="Bounds of the container's log. Default: max-size=50m; `max-size=` takes it away.",
+    ),
+    click.option(
+        "--install",
+        "--packages",
+        "packages",
+        multiple=True,
+        metavar="PACKAGE",
+        help="Install a Python package in a new container, such as jupyterlab; may be repeated.",
     ),
     click.option(
         "--gpus",

@@ -71,6 +71,11 @@ def run(
         raise Usage("no command was given", hint=f"`jlr run {host} … -- COMMAND`")
     if as_json and not detach:
         raise Usage("`--json` goes with `--detach`", hint="`jlr runs --json` lists the jobs")
+    if options["packages"]:
+        raise Usage(
+            "`--install` is for sessions",
+            hint="start one with it, and run the command there: `--in SESSION`",
+        )
     if inside is not None and options["image"] is not None:
         raise Usage("`--image` and `--in` exclude each other", hint="give one of the two")
     from jlremote.workflow import run as workflow
@@ -106,6 +111,7 @@ def _request(
     from jlremote.workflow.run import RunRequest
 
     chosen = settled(host, options)
+    chosen.pop("packages", None)  # a job's command runs at once, and nothing before it
     wanted = container_options(chosen)
     # The engine would delete it before anybody has asked how it ended.
     remove = bool(wanted.remove) and not detach

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         "jlr start dgx cont1 --image torch --workspace=proj   # ~/proj there, at /workspace",
         "jlr start dgx cont1 --image torch -- --cap-add SYS_PTRACE",
         "jlr start dgx cont1 --image torch --profile nvidia --ipc host --rm",
+        "jlr start dgx cont1 --image torch --install jupyterlab --install keras",
         "jlr start dgx cont1 --notebook work/train.ipynb --browser firefox",
         "jlr start dgx cont1 --forward 6006                   # TensorBoard's port, too",
         "jlr start dgx cont1 --idle-stop 2h                   # give up what nobody uses",

@@ -106,7 +106,8 @@ tell() {{
   printf '{RECORD}'
 }}
 printf 'directory{FIELD}%s{RECORD}' "$directory"
-jupyter=$(command -v jupyter-lab || command -v jupyter-notebook || command -v jupyter)
+jupyter=$(PATH=$PATH:${{directory%/*}}-packages/bin  # see `packages`
+command -v jupyter-lab || command -v jupyter-notebook || command -v jupyter)
 printf 'jupyter{FIELD}%s{RECORD}' "$jupyter"
 printf 'exit{FIELD}%s{RECORD}' "$(cat "$directory/exit" 2>/dev/null)"
 printf 'ended{FIELD}%s{RECORD}' "$(cat "$directory/ended" 2>/dev/null)"

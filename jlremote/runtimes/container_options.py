@@ -29,6 +29,7 @@ class ContainerOptions:
         init: whether a small init is process 1; as a rule it is.
         remove: whether the container goes when it stops.
         log_options: `NAME=VALUE` for the log of what the container's own process says.
+        packages: Python packages to install in it, as pip takes them.
         engine_arguments: further words for the engine's command line.
     """
 
@@ -43,6 +44,7 @@ class ContainerOptions:
     init: bool | None = None
     remove: bool | None = None
     log_options: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
     engine_arguments: tuple[str, ...] = ()
 
     @property
@@ -68,6 +70,7 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "init": "init",
         "rm": "remove",
         "log-opt": "log_options",
+        "packages": "packages",
         "engine-arguments": "engine_arguments",
     }
 )

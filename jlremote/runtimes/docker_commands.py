@@ -12,7 +12,7 @@ from jlremote.runtimes import waiting
 from jlremote.runtimes.container_options import ContainerOptions
 from jlremote.runtimes.contract import CREATOR_LABEL, SESSION_LABEL, ContainerSpec
 from jlremote.runtimes.engine import DOCKER, Argv, Engine
-from jlremote.runtimes.existing_options import ARGUMENTS_LABEL
+from jlremote.runtimes.existing_options import ARGUMENTS_LABEL, PACKAGES_LABEL
 from jlremote.storage.options import LOG_LIMIT, key
 
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
@@ -31,6 +31,8 @@ def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] =
     told = {SESSION_LABEL: spec.name, CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
     if words:
         told[ARGUMENTS_LABEL] = command_line(words)
+    if spec.options.packages:
+        told[PACKAGES_LABEL] = command_line(spec.options.packages)
     return (
         *engine("create", "--pull=never", f"--name={spec.name}"),
         *(f"--label={name}={value}" for name, value in told.items()),

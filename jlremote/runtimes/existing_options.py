@@ -14,6 +14,7 @@ from jlremote.storage.options import key
 
 # The engines do not tell the words that a container was created with; jlr's own have them here.
 ARGUMENTS_LABEL = "org.jlremote.engine-arguments"
+PACKAGES_LABEL = "org.jlremote.packages"
 
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 # Other words for what the engine takes by itself.
@@ -51,6 +52,7 @@ def read(inspected: Mapping[str, Any]) -> ContainerOptions:
         init=bool(host.get("Init")),
         remove=bool(host.get("AutoRemove")),
         log_options=_pairs((host.get("LogConfig") or {}).get("Config") or {}),
+        packages=tuple(shlex.split(labels.get(PACKAGES_LABEL, ""))),
         engine_arguments=tuple(shlex.split(labels.get(ARGUMENTS_LABEL, ""))),
     )
 

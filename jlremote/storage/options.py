@@ -39,6 +39,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "init": "switch",
         "rm": "switch",
         "log-opt": "list",
+        "packages": "list",
         "engine-arguments": "words",
         "runtime": "text",
         "python": "text",

@@ -11,7 +11,7 @@ from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.jupyter.locate import Survey
 from jlremote.jupyter.server import Server
-from jlremote.runtimes import waiting
+from jlremote.runtimes import packages, waiting
 from jlremote.runtimes.contract import Runtime
 from jlremote.text import printable
 from jlremote.workflow.requests import StartRequest
@@ -61,7 +61,7 @@ def script(
 
     With `loopback` it listens there only: all other addresses are the host's, for all to reach.
     """
-    jupyter = scripts.ON_PATH
+    jupyter = packages.USE + scripts.ON_PATH
     if request.python is not None:
         jupyter = scripts.with_python(request.python)
     elif request.conda_env is not None:
@@ -80,8 +80,11 @@ def first_script(request: StartRequest, runtime: Runtime, name: str, launch_id: 
     """Return what a new container runs: JupyterLab, the first time.
 
     That is an `exec` less to wait for, a tenth of a second. The container's own process is a shell
-    that goes on waiting when Jupyter ends.
+    that goes on waiting when Jupyter ends. Where packages are to be installed before, JupyterLab
+    perhaps among them, it only waits.
     """
+    if request.options.packages:
+        return ""
     loopback = request.options.on_host_network
     launch = script(request, runtime, name, launch_id, loopback=loopback)
     return scripts.launch_once(name, launch_id, launch, engine=runtime.engine is not None)
@@ -105,7 +108,8 @@ def _launch(start: Undertaking, found: Survey) -> Server:
     """Launch the server and wait, on the host, until it has said where it listens."""
     runtime, name, launch_id = start.runtime, start.name, start.launch_id
     probing = scripts.wait_and_probe(name, launch_id, engine=runtime.engine is not None)
-    if found.container is None:  # a new one has launched it by itself, and is removed with it
+    if found.container is None and not start.request.options.packages:
+        # A new one has launched it by itself, and is removed with it.
         doing = runtime.inside(name, probing)
     else:
         launch = later_script(
@@ -173,7 +177,7 @@ def _missing(start: Undertaking, found: Survey) -> NotFound:
         where, remedy = f"on `{start.request.host}`", f"install it there: `{install}`"
     elif found.container is None:
         where = f"in the image `{start.request.image}`"
-        remedy = "choose an image that has it, or build one with `RUN pip install jupyterlab`"
+        remedy = "choose an image that has it, or let it be installed: `--install jupyterlab`"
         if _as_oneself(start.request):
             remedy += "; if it has one that only root may use: `--user root`"
     else:

@@ -10,12 +10,12 @@ from jlremote.host.script import Completed, command_line
 from jlremote.host.shell import Host, run_script
 from jlremote.jupyter.locate import Survey, survey
 from jlremote.runtimes import docker_commands as docker
-from jlremote.runtimes import docker_errors, image_names
+from jlremote.runtimes import docker_errors, image_names, packages
 from jlremote.runtimes.contract import Container, ContainerSpec, Runtime
 from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.existing_options import Difference, differences
 from jlremote.text import printable
-from jlremote.workflow import creating, gpu_taking, launching, registry
+from jlremote.workflow import creating, gpu_taking, installing, launching, registry
 from jlremote.workflow.creating import Created
 from jlremote.workflow.gpu_taking import Taken
 from jlremote.workflow.host_folders import prepared, with_workspace
@@ -38,6 +38,7 @@ def ensure(start: Undertaking, found: Survey) -> tuple[Container, Survey]:
     container = found.container
     if container is None:
         made = _create(start)
+        installing.install(start)
         return made.container, found if made.launches else _own_doing(start)
     _explain_kept(start, container)
     return container if container.running else _start(start, container), found
@@ -97,7 +98,9 @@ def plan(
     request = prepared(request, host, engine)
     launch = launching.first_script(request, runtime, name, launching.BY_HAND)
     spec = _spec(request, name, request.image or "IMAGE", gpus, launch)
-    return [command_line(docker.create_argv(engine, spec, gpus.labels)), *begin]
+    wanted = request.options.packages
+    install = [runtime.inside(name, packages.install(wanted))] if wanted else []
+    return [command_line(docker.create_argv(engine, spec, gpus.labels)), *begin, *install]
 
 
 def _spec(request: StartRequest, name: str, image: str, gpus: Taken, launch: str) -> ContainerSpec:

@@ -86,9 +86,9 @@ def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
     new = found.container is None or not (runtime.engine or _runs(found))
     gpus = gpu_taking.planned(request, host, engine=runtime.engine is not None) if new else Taken()
     commands = placing.plan(request, runtime, host, name, found, gpus)
-    if found.container is not None and not _runs(found):
+    if not _runs(found) and (found.container is not None or request.options.packages):
         environment = "" if runtime.engine else gpu_taking.exports(gpus)
-        loopback = found.container.on_host_network
+        loopback = (found.container or request.options).on_host_network
         launch = launching.later_script(
             request, runtime, name, launching.BY_HAND, environment, loopback=loopback
         )

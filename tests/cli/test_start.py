@@ -237,10 +237,22 @@ def test_a_containers_options_are_refused_where_there_is_none(
 ) -> None:
     settle(laptop, "[defaults]\nimage = 'torch'\n")
     assert jlr("start", "dgx", "--runtime", "none").code == 0, "settings are for other hosts"
-    for words in (("--image", "torch"), ("-v", "/a:/b"), ("--rm",), ("--", "--privileged")):
+    for words in (
+        ("--image", "torch"),
+        ("-v", "/a:/b"),
+        ("--install", "a"),
+        ("--", "--privileged"),
+    ):
         outcome = jlr("start", "dgx", "--runtime", "none", *words)
         assert outcome.code == 2
         assert "with `--runtime none` there is none" in outcome.stderr
+
+
+def test_packages_are_for_sessions_and_not_for_jobs(jlr: Jlr, workflows: Workflows) -> None:
+    outcome = jlr("run", "dgx", "--image", "torch", "--install", "keras", "--", "train")
+    assert outcome.code == 2
+    assert "`--install` is for sessions" in outcome.stderr
+    assert not workflows.calls
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "http"])

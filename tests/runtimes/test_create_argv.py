@@ -58,6 +58,11 @@ def test_the_images_entrypoint_is_given_our_command_or_left_out() -> None:
     assert without[without.index("--") :] == ("--", "torch", *command("echo\n")[1:])
 
 
+def test_packages_are_noted_on_the_container() -> None:
+    argv = create_argv(DOCKER, ContainerSpec("c", "i", ContainerOptions(packages=("a>=1", "b"))))
+    assert """--label=org.jlremote.packages='a>=1' b""" in argv
+
+
 @pytest.mark.parametrize(
     ("options", "gone"),
     [

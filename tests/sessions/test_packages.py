@@ -1,0 +1,87 @@
+"""Packages are installed in a new container with the image's own Python, whatever that allows."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.lab.accounts import Account
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.sessions.parts import START_SECONDS, failed, start, started
+
+# Nothing is asked of an index.
+OFFLINE = ("-e", "PIP_NO_INDEX=1", "-e", "PIP_FIND_LINKS=/wheels")
+IMPORTED = "import tiny, jupyterlab; tiny.VALUE"
+
+
+@pytest.fixture
+def wheels(account: Account) -> Path:
+    """A folder of the host with the package `tiny`, to be mounted at /wheels."""
+    folder = account.home / "wheels"
+    folder.mkdir(exist_ok=True)
+    about = "tiny-1.0.dist-info"
+    with zipfile.ZipFile(folder / "tiny-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("tiny.py", "VALUE = 42\n")
+        wheel.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
+        kind = "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        wheel.writestr(f"{about}/WHEEL", kind)
+        record = ("tiny.py", f"{about}/METADATA", f"{about}/WHEEL", f"{about}/RECORD")
+        wheel.writestr(f"{about}/RECORD", "".join(f"{name},,\n" for name in record))
+    return folder
+
+
+@pytest.mark.parametrize("user", ["root", "12345:12345"])
+def test_a_package_is_there_for_notebooks_after_a_restart_too(
+    laptop: Laptop,
+    container: ContainerFactory,
+    engine: Engine,
+    wheels: Path,
+    user: str,
+) -> None:
+    """Who may not write where the image has its packages gets an environment besides."""
+    name = container.name()
+    words = ("--image", "lab/jupyter", "-v", f"{wheels}:/wheels:ro", *OFFLINE, "--user", user)
+    started(laptop, name, *words, "--install", "tiny")
+    labels = json.loads(Container(engine, name).inspect("{{json .Config.Labels}}"))
+    assert labels["org.jlremote.packages"] == "tiny"
+    assert laptop.jlr("stop", "--container", name).status == 0
+    with started(laptop, name).notebook("a.ipynb") as kernel:
+        assert kernel.run(IMPORTED) == "42"
+
+
+def test_packages_of_the_settings_are_shown_in_the_plan(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    laptop.environment["JLR_PACKAGES"] = "tiny==1.0 'keras>=3'"
+    shown = start(laptop, "lab", container.name(), "--image", "lab/jupyter", "--dry-run")
+    assert shown.status == 0, shown
+    assert "org.jlremote.packages=" in shown.stdout
+    assert "tiny==1.0" in shown.stdout.split("pip install")[1]
+
+
+def test_what_pip_cannot_install_is_told_in_its_words_and_leaves_nothing(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    words = ("--image", "lab/jupyter", "-e", "PIP_NO_INDEX=1", "--install", "no-such-thing")
+    message = failed(start(laptop, "lab", container.name(), *words), 1, "no-such-thing")
+    assert "No matching distribution found" in message
+    assert container.remove_all() == []
+
+
+def test_jupyterlab_is_installed_where_the_image_has_none(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    """From a real index; the image's Python is Debian's, which lets nobody install (PEP 668)."""
+    name = container.name()
+    words = ("--image", "lab/plain", "--install", "jupyterlab")
+    answer = laptop.jlr("start", "lab", name, *words, "--no-browser", timeout=2 * START_SECONDS)
+    assert answer.status == 0, answer
+    assert f"/{name}/lab" in answer.stdout
+    assert laptop.jlr("stop", name).status == 0
+    again = start(laptop, "lab", name)
+    assert again.status == 0, again
