@@ -103,6 +103,8 @@ def kernels(session: Session) -> dict[str, str]:
 def tells_kernels(session: Session) -> None:
     """Check that kernels are listed, busy and idle, and that a busy one is not stopped."""
     with session.notebook("idle.ipynb") as idle, session.notebook("busy.ipynb") as busy:
+        # Before that, an old server on a busy machine may lose what it is asked.
+        wait_until(lambda: idle.state() == "idle", "the kernel's start", timeout=60)
         assert idle.run("6 * 7") == "42"
         busy.keep_busy()
         wait_until(lambda: idle.state() == "idle", "the kernel's being idle")
