@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from jlremote.cli import candidates
+from jlremote.cli.engine import chosen_engine, engine_options
 from jlremote.cli.invocation import Invocation, command
 from jlremote.cli.terminal import answer, answer_json
 from jlremote.text import size_in_words
@@ -28,8 +29,16 @@ _ID_DIGITS = 12
     "--all", "every", is_flag=True, help="Also images without a name, as builds leave them behind."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print an array of objects.")
+@engine_options
 @click.pass_obj
-def images(invocation: Invocation, host: str, every: bool, as_json: bool) -> None:
+def images(
+    invocation: Invocation,
+    host: str,
+    runtime: str | None,
+    every: bool,
+    sudo: bool | None,
+    as_json: bool,
+) -> None:
     """List the images on a host, a line each, the latest first.
 
     AGE is the time since an image was built, SIZE what it takes with all that it shares with
@@ -39,7 +48,7 @@ def images(invocation: Invocation, host: str, every: bool, as_json: bool) -> Non
     from jlremote.workflow.images import images as found_images
 
     context = invocation.context(silent=as_json)
-    found = found_images(host, context, every=every)
+    found = found_images(host, context, every=every, engine=chosen_engine(host, runtime, sudo))
     if as_json:
         answer_json([image.to_json() for image in found])
     elif found:
@@ -85,6 +94,7 @@ def images(invocation: Invocation, host: str, every: bool, as_json: bool) -> Non
     help="A value for an ARG. No secrets: it stays readable in the image.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the image as one JSON object.")
+@engine_options
 @click.pass_obj
 def build(
     invocation: Invocation,
@@ -93,6 +103,8 @@ def build(
     tags: tuple[str, ...],
     dockerfile: Path | None,
     arguments: tuple[str, ...],
+    runtime: str | None,
+    sudo: bool | None,
     as_json: bool,
 ) -> None:
     """Build an image on a host, from a folder on this machine.
@@ -103,7 +115,8 @@ def build(
     from jlremote.workflow.building import BuildRequest
     from jlremote.workflow.building import build as build_image
 
-    request = BuildRequest(host, folder, tags, dockerfile, arguments)
+    engine = chosen_engine(host, runtime, sudo)
+    request = BuildRequest(host, folder, tags, dockerfile, arguments, engine)
     report = build_image(request, invocation.context(silent=as_json))
     if as_json:
         answer_json(report.to_json())

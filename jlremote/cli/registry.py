@@ -7,6 +7,7 @@ import sys
 import click
 
 from jlremote.cli import candidates
+from jlremote.cli.engine import chosen_engine, engine_options
 from jlremote.cli.invocation import Invocation, command
 from jlremote.cli.terminal import answer, answer_json
 from jlremote.errors import Usage
@@ -23,8 +24,16 @@ from jlremote.text import size_in_words
 @click.argument("host", shell_complete=candidates.hosts)
 @click.argument("image")
 @click.option("--json", "as_json", is_flag=True, help="Print the image as one JSON object.")
+@engine_options
 @click.pass_obj
-def pull(invocation: Invocation, host: str, image: str, as_json: bool) -> None:
+def pull(
+    invocation: Invocation,
+    host: str,
+    image: str,
+    runtime: str | None,
+    sudo: bool | None,
+    as_json: bool,
+) -> None:
     """Pull an image on a host; without a tag that is `latest`.
 
     The host pulls, so nothing passes through this machine, and it goes on when the connection
@@ -33,7 +42,8 @@ def pull(invocation: Invocation, host: str, image: str, as_json: bool) -> None:
     """
     from jlremote.workflow.registry import pull as pull_image
 
-    found = pull_image(host, image, invocation.context(silent=as_json))
+    engine = chosen_engine(host, runtime, sudo)
+    found = pull_image(host, image, invocation.context(silent=as_json), engine)
     if as_json:
         answer_json({"image": image, "id": found.id, "created": found.created, "size": found.size})
     else:
@@ -49,15 +59,18 @@ def pull(invocation: Invocation, host: str, image: str, as_json: bool) -> None:
 )
 @click.argument("host", shell_complete=candidates.hosts)
 @click.argument("image")
+@engine_options
 @click.pass_obj
-def push(invocation: Invocation, host: str, image: str) -> None:
+def push(
+    invocation: Invocation, host: str, image: str, runtime: str | None, sudo: bool | None
+) -> None:
     """Push an image of a host to the registry that its name begins with.
 
     `jlr build HOST FOLDER -t NAME` and `jlr save SESSION NAME` give an image such a name.
     """
     from jlremote.workflow.registry import push as push_image
 
-    push_image(host, image, invocation.context())
+    push_image(host, image, invocation.context(), chosen_engine(host, runtime, sudo))
 
 
 @command(
@@ -74,8 +87,11 @@ def push(invocation: Invocation, host: str, image: str) -> None:
 @click.argument("registry", default="nvcr.io")
 @click.option("--username", metavar="NAME", help="Default for nvcr.io: `$oauthtoken`, literally.")
 @click.option("--password-stdin", is_flag=True, help="Read the password or API key from stdin.")
-@click.option("--keep", is_flag=True, help="Leave the key on the host, in docker's settings there.")
+@click.option(
+    "--keep", is_flag=True, help="Leave the key on the host, in the engine's settings there."
+)
 @click.option("--forget", is_flag=True, help="Forget the key, here and on the host.")
+@engine_options
 @click.pass_obj
 def login(
     invocation: Invocation,
@@ -85,6 +101,8 @@ def login(
     password_stdin: bool,
     keep: bool,
     forget: bool,
+    runtime: str | None,
+    sudo: bool | None,
 ) -> None:
     """Let a host pull from a registry, and push to it, with your key. REGISTRY defaults to nvcr.io.
 
@@ -98,11 +116,12 @@ def login(
     if forget and (keep or password_stdin):
         raise Usage("`--forget` goes with neither `--keep` nor `--password-stdin`")
     context = invocation.context()
+    engine = chosen_engine(host, runtime, sudo)
     if forget:
-        known = workflow.log_out(host, registry, context)
+        known = workflow.log_out(host, registry, context, engine)
         answer(f"forgotten: {registry} on {host}" if known else f"no key of {registry} was here")
         return
     key = sys.stdin.read().removesuffix("\n") if password_stdin else None
-    request = workflow.LoginRequest(host, registry, username, key, keep)
+    request = workflow.LoginRequest(host, registry, username, key, keep, engine)
     report = workflow.log_in(request, context)
     answer(f"{report.registry} takes the key of {report.user}; it is kept in {report.kept}")

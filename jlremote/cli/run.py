@@ -8,6 +8,7 @@ import click
 
 from jlremote.cli import candidates
 from jlremote.cli.creation import creation_options, settled
+from jlremote.cli.engine import runtime_options
 from jlremote.cli.invocation import Invocation, command
 from jlremote.cli.terminal import answer, answer_json
 from jlremote.errors import Usage
@@ -37,11 +38,7 @@ from jlremote.errors import Usage
 )
 @click.option("-d", "--detach", is_flag=True, help="Print the job's name and do not wait.")
 @creation_options
-@click.option(
-    "--runtime",
-    type=click.Choice(["auto", "docker", "none"]),
-    help="What runs it there; `none` is the host itself. Default: auto.",
-)
+@runtime_options
 @click.option("--json", "as_json", is_flag=True, help="With --detach: print the job as an object.")
 @click.pass_obj
 def run(
@@ -123,6 +120,7 @@ def _request(
         name=name,
         inside=inside,
         runtime=chosen.get("runtime", "auto"),
+        sudo=chosen.get("sudo", False),
         image=None if inside else chosen.get("image"),
         workspace=chosen.get("workspace"),
         options=wanted,

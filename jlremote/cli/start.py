@@ -10,6 +10,7 @@ import click
 from jlremote.cli import candidates
 from jlremote.cli.browse import browse, browser_options
 from jlremote.cli.creation import after_dashes, creation_options, refuse_creation, settled
+from jlremote.cli.engine import runtime_options
 from jlremote.cli.invocation import Invocation, command
 from jlremote.cli.terminal import answer, answer_json
 from jlremote.durations import seconds_of
@@ -60,11 +61,7 @@ if TYPE_CHECKING:
     metavar="PORT",
     help="Forward this port of the container too, for TensorBoard or a web app; may be repeated.",
 )
-@click.option(
-    "--runtime",
-    type=click.Choice(["auto", "docker", "none"]),
-    help="How Jupyter runs there; `none` is without a container. Default: auto.",
-)
+@runtime_options
 @click.option(
     "--python", metavar="PATH", help="With --runtime none: a Python, or a virtual environment."
 )
@@ -133,6 +130,7 @@ def start(
 
 # What of the settled options a StartRequest has, and how it calls it.
 _FIELDS = {
+    "sudo": "sudo",
     "container": "container",
     "name": "name_rule",
     "runtime": "runtime",

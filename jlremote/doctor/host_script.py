@@ -11,9 +11,9 @@ from jlremote.gpus import queries
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.reading import CannotAsk, read
 from jlremote.host.script import Completed, Steps, command_line
-from jlremote.runtimes.docker_errors import engine_error
 from jlremote.runtimes.docker_images import inspect_image_argv
 from jlremote.runtimes.engine import Engine
+from jlremote.runtimes.engine_errors import engine_error
 from jlremote.text import one_line
 
 # Who comes from where, and what time it is there.

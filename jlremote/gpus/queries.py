@@ -32,7 +32,9 @@ _TURNS_PER_ENGINE = 10
 GPUS_LABEL = "org.jlremote.gpus"
 USER_LABEL = "org.jlremote.user"
 _CONTAINER = "{{.ID}}|{{.Names}}|{{.Status}}"
+# Docker has a function for one of the labels, podman has them as a table.
 _LABELS = f'{{{{.Label "{USER_LABEL}"}}}}|{{{{.Label "{GPUS_LABEL}"}}}}'
+_TABLE = f'{{{{index .Labels "{USER_LABEL}"}}}}|{{{{index .Labels "{GPUS_LABEL}"}}}}'
 
 _FUNCTIONS = f"""\
 exec 2>/dev/null
@@ -73,9 +75,14 @@ ask_owners() {{
     "$(grep -aH . $(printf '/proc/%s/cgroup ' $pids) | clean)"
 }}
 ask_containers() {{
-  engine=$(command -v docker || command -v podman) || return
-  containers=$($limit "$engine" ps --no-trunc --format '{_CONTAINER}|{_LABELS}') ||
-    containers=$($limit "$engine" ps --no-trunc --format '{_CONTAINER}||')
+  containers=
+  for engine in docker podman; do
+    command -v $engine >/dev/null || continue
+    containers="$containers
+$($limit $engine ps --no-trunc --format '{_CONTAINER}|{_LABELS}' ||
+  $limit $engine ps --no-trunc --format '{_CONTAINER}|{_TABLE}' ||
+  $limit $engine ps --no-trunc --format '{_CONTAINER}||')"
+  done
 }}
 ask_all() {{
   say host "$(date +%s)" "$(cat /proc/uptime)" "$(cat /proc/sys/kernel/random/boot_id)" \\

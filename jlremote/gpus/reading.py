@@ -92,7 +92,8 @@ class _Reading:
         )
 
     def _gpus(self) -> tuple[list[Gpu], tuple[str, ...]]:
-        fields, status, text = self.records["gpus"]
+        fields, status, *words = self.records["gpus"]
+        text = "".join(words)  # which the driver itself may have cut
         rows, complaints = [], []
         for line in filter(None, map(str.strip, printable(text).splitlines())):
             row = _row(line, fields)

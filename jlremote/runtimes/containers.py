@@ -13,9 +13,12 @@ from jlremote.host.script import Completed, Steps, command_line
 from jlremote.runtimes import existing_options
 from jlremote.runtimes.contract import Attachment, Container, Volume
 from jlremote.runtimes.docker_commands import inspect_argv
-from jlremote.runtimes.docker_errors import engine_error
 from jlremote.runtimes.engine import Engine
+from jlremote.runtimes.engine_errors import EngineUnusable, engine_error, is_podman
+from jlremote.runtimes.engine_gpus import gpus_of
 
+# Where an engine that runs without root keeps its networks: the host is not in them.
+_OF_A_USER = ("/run/user/", "/tmp/")  # noqa: S108
 # moby/names: RestrictedNamePattern. Docker sets no upper limit; ours lets the name be a file's.
 CONTAINER_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{1,127}")
 
@@ -51,6 +54,11 @@ class Containers:
     def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
         """Return the container that the survey found."""
         inspected = results["container"]
+        if is_podman(self.engine, inspected):
+            raise EngineUnusable(
+                "`docker` on the host is podman in disguise",
+                hint="use it by its name: `--runtime podman`",
+            )
         if inspected.status == 0:
             found = read_container(json.loads(inspected.stdout)[0])
             # Docker also takes the beginning of an id, and `ada` or `beef` may be one by chance.
@@ -69,7 +77,8 @@ class Containers:
 
     def launched(self, name: str, script: str, waiting: str) -> str:
         """Start both at once, an `exec` costs a tenth of a second; `waiting` waits for `script`."""
-        return f"{self.detached(name, script)} &\n{self.inside(name, waiting)}"
+        # Podman prints an id, which is no part of what is waited for.
+        return f"{self.detached(name, script)} >/dev/null &\n{self.inside(name, waiting)}"
 
     def relay_prefix(self, name: str) -> tuple[str, ...]:
         """Attach stdin and stdout, without a terminal so that bytes stay bytes."""
@@ -88,8 +97,7 @@ class Containers:
         kind = ("--tty", "--env=TERM") if how.terminal else ()
         given = (f"{option}={value}" for option, value in options.items() if value is not None)
         variables = (f"--env={variable}={value}" for variable, value in environment.items())
-        head = (self.name, "exec", "--interactive", *kind, *given, *variables)
-        return (*head, name, *argv)
+        return self.engine("exec", "--interactive", *kind, *given, *variables, name, *argv)
 
 
 def read_container(inspected: Mapping[str, Any]) -> Container:
@@ -102,7 +110,7 @@ def read_container(inspected: Mapping[str, Any]) -> Container:
         started_at=state.get("StartedAt", ""),
         image=config.get("Image"),
         addresses=_addresses(inspected),
-        gpus=_gpus(inspected),
+        gpus=gpus_of(inspected),
         labels=config.get("Labels") or {},
         workdir=config.get("WorkingDir") or "/",
         volumes=_volumes(inspected),
@@ -113,7 +121,10 @@ def read_container(inspected: Mapping[str, Any]) -> Container:
 def _addresses(inspected: Mapping[str, Any]) -> tuple[str, ...]:
     if inspected["HostConfig"].get("NetworkMode") == "host":
         return ("127.0.0.1",)
-    networks = inspected["NetworkSettings"].get("Networks") or {}
+    settings = inspected["NetworkSettings"]
+    if settings.get("SandboxKey", "").startswith(_OF_A_USER):
+        return ()
+    networks = settings.get("Networks") or {}
     found = (network.get("IPAddress") for network in networks.values())
     return tuple(address for address in found if address)
 
@@ -125,15 +136,6 @@ def _volumes(inspected: Mapping[str, Any]) -> tuple[Volume, ...]:
         for mount in inspected.get("Mounts") or []
         if mount.get("Source")
     )
-
-
-def _gpus(inspected: Mapping[str, Any]) -> str | None:
-    for request in inspected["HostConfig"].get("DeviceRequests") or []:
-        if request.get("DeviceIDs"):
-            return ",".join(request["DeviceIDs"])
-        count = request.get("Count", 0)
-        return "all" if count < 0 else str(count)
-    return None
 
 
 def _shown(name: str) -> str:

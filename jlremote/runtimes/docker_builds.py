@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from jlremote.text import one_line, printable
 
 KEPT_LINES = 40
-# The classic builder counts instructions; BuildKit shows the lines, `>>>` at the one that failed.
-_STEP = re.compile(r"^Step (\d+)/\d+ : (.*)")
+# The classic builder and podman count instructions; BuildKit shows the lines, `>>>` at the one
+# that failed.
+_STEP = re.compile(r"^Step (\d+)/\d+ ?: (.*)", re.IGNORECASE)
 _SHOWN = re.compile(r"^\s*(\d+) \| >>> (.*)")
 _PARSE_ERROR = re.compile(r"parse error (?:on )?line (\d+):", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"^#\s*(\w+)\s*=\s*(\S+)\s*$")

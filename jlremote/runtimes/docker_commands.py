@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
@@ -11,7 +10,8 @@ from jlremote.host.script import command_line
 from jlremote.runtimes import waiting
 from jlremote.runtimes.container_options import ContainerOptions
 from jlremote.runtimes.contract import CREATOR_LABEL, SESSION_LABEL, ContainerSpec
-from jlremote.runtimes.engine import DOCKER, Argv, Engine
+from jlremote.runtimes.engine import Argv, Engine
+from jlremote.runtimes.engine_gpus import gpu_flags, with_gpus
 from jlremote.runtimes.existing_options import ARGUMENTS_LABEL, PACKAGES_LABEL
 from jlremote.storage.options import LOG_LIMIT, key
 
@@ -34,17 +34,22 @@ def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] =
     if spec.options.packages:
         told[PACKAGES_LABEL] = command_line(spec.options.packages)
     return (
-        *engine("create", "--pull=never", f"--name={spec.name}"),
+        *_create(engine, spec),
         *(f"--label={name}={value}" for name, value in told.items()),
         *_flags(spec.options),
         *_log_flags(spec.options),
-        *_flag("gpus", _gpus(spec.gpus)),
+        *gpu_flags(engine, spec.gpus),
         *(() if spec.own_entrypoint else (f"--entrypoint={shell}",)),
         *words,
         *("--", spec.image),
         *((shell,) if spec.own_entrypoint else ()),
         *command,
     )
+
+
+def _create(engine: Engine, spec: ContainerSpec) -> Argv:
+    never = ("--pull=never",) if engine.kind.pulls_never else ()
+    return with_gpus(engine, spec.gpus)("create", *never, f"--name={spec.name}")
 
 
 def job_argv(engine: Engine, spec: ContainerSpec, command: Argv, labels: Mapping[str, str]) -> Argv:
@@ -54,14 +59,14 @@ def job_argv(engine: Engine, spec: ContainerSpec, command: Argv, labels: Mapping
     """
     told = {CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
     return (
-        *engine("create", "--pull=never", f"--name={spec.name}"),
+        *_create(engine, spec),
         *(f"--label={name}={value}" for name, value in told.items()),
         # A signal reaches all that the command began, as Ctrl-C does at a terminal, and not only
         # the shell that a job may begin with, which would wait for the rest.
         "--env=TINI_KILL_PROCESS_GROUP=1",
         *_flags(spec.options),
         *_job_log_flags(engine, spec.options),
-        *_flag("gpus", _gpus(spec.gpus)),
+        *gpu_flags(engine, spec.gpus),
         *spec.options.engine_arguments,
         *("--", spec.image, *command),
     )
@@ -78,7 +83,7 @@ def _job_log_flags(engine: Engine, options: ContainerOptions) -> Iterator[str]:
     elif not any(word.startswith("--log-driver") for word in options.engine_arguments):
         yield from (
             ("--log-driver=local", "--log-opt=max-size=10g", "--log-opt=max-file=2")
-            if engine.name.endswith(DOCKER.name)  # the old `nvidia-docker` is docker, too
+            if engine.kind.daemon == "docker"
             else ("--log-driver=json-file",)
         )
 
@@ -127,12 +132,6 @@ def _valued(option: str, items: Iterable[str]) -> tuple[str, ...]:
     return tuple(item for item in last.values() if not item.endswith("="))
 
 
-def _gpus(value: str | None) -> str | None:
-    """Return the value as docker reads it: a line of CSV, where a comma in a field wants quotes."""
-    several = value is not None and re.fullmatch(r"device=[^=\"]*,[^=\"]*", value)
-    return f'"{value}"' if several else value
-
-
 def info_argv(engine: Engine) -> Argv:
     """Return the command that tells about the engine itself, as one JSON object."""
     return engine("info", "--format={{json .}}")
@@ -166,6 +165,11 @@ def stop_argv(engine: Engine, name: str) -> Argv:
 def remove_argv(engine: Engine, name: str) -> Argv:
     """Return the command that stops and removes a container; its named volumes stay."""
     return engine("rm", "--force", name)
+
+
+def usable_argv(engine: Engine) -> Argv:
+    """Return a command that succeeds, at once, where the engine can be used."""
+    return engine("ps", "--quiet", "--last=1")
 
 
 def find_argv(engine: Engine, label: str, value: str) -> Argv:

@@ -6,54 +6,23 @@ from jlremote.errors import Busy, JlrError, Usage
 from jlremote.host.script import Completed
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.engine import Engine
+from jlremote.runtimes.engine_errors import EngineUnusable, engine_error, reason
 from jlremote.runtimes.refused_options import refusal
 from jlremote.text import printable
 
-COMMAND_NOT_FOUND = 127
-# Followed, by version, by "the Docker daemon socket" or "the docker API". Alone, `permission
-# denied` may also come from a file in a container.
-_NOT_PERMITTED = "permission denied while trying to connect"
-_NOT_RUNNING = ("cannot connect to the docker", "is the docker daemon running")
-_PREFIXES = ("docker: ", "Error response from daemon: ", "Error: ")
-
-
-def reason(failed: Completed) -> str:
-    """Return why docker refused, on one line that is safe to show.
-
-    Its first line tells; what follows is advice, or says only that it failed.
-    """
-    lines = printable(failed.stderr).splitlines()
-    told = [line.strip() for line in lines if line.strip() and not line.startswith("WARNING")]
-    text = told[0] if told else failed.complaint
-    for prefix in _PREFIXES:
-        text = text.removeprefix(prefix)
-    return text
-
-
-def engine_error(engine: Engine, failed: Completed) -> JlrError:
-    """Return what kept any of the engine's commands from working."""
-    complaint = failed.stderr.lower()
-    if failed.status == COMMAND_NOT_FOUND or "docker: not found" in complaint:
-        return JlrError(
-            f"`{engine.name}` is not installed on the host",
-            hint="install it there, or start without containers: `--runtime none`",
-        )
-    if _NOT_PERMITTED in complaint:
-        return JlrError(
-            f"the user on the host may not use `{engine.name}`: {reason(failed)}",
-            hint=f"ask for membership of its group: `sudo usermod -aG {engine.name} USER`",
-        )
-    if any(phrase in complaint for phrase in _NOT_RUNNING):
-        return JlrError(
-            f"the `{engine.name}` daemon does not run on the host: {reason(failed)}",
-            hint=f"start it there: `sudo systemctl start {engine.name}`",
-        )
-    return JlrError(f"`{engine.name}` failed: {reason(failed)}")
+# Docker's words, and podman's.
+_NO_IMAGE = ("no such image", "image not known")
+_NO_GPUS = ("could not select device driver", "nvidia-container-cli", "unresolvable cdi devices")
 
 
 def image_missing(failed: Completed) -> bool:
     """Tell whether a container was not created because its image is not on the host."""
-    return "no such image" in failed.stderr.lower()
+    return any(words in failed.stderr.lower() for words in _NO_IMAGE)
+
+
+def init_missing(failed: Completed) -> bool:
+    """Tell whether podman lacks the program that `--init` puts into a container."""
+    return "container-init binary not found" in failed.stderr.lower()
 
 
 def program_refused(failed: Completed) -> bool:
@@ -65,25 +34,28 @@ def program_refused(failed: Completed) -> bool:
 def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed) -> JlrError:
     """Return what kept a container from being created or started."""
     complaint = failed.stderr.lower()
+    general = engine_error(engine, failed)
+    if isinstance(general, EngineUnusable):
+        return general
     if refused := refusal(spec.options, failed.stderr, reason(failed)):
         return refused
-    if "invalid reference format" in complaint:
+    if "invalid reference format" in complaint or "must be lowercase" in complaint:
         return Usage(
             f"`{printable(spec.image)}` cannot be an image's name",
             hint="write `NAME[:TAG]`, in lower case",
         )
-    if complaint.startswith("invalid argument"):
+    if complaint.removeprefix("error: ").startswith(("invalid argument", "unknown flag")):
         return Usage(
             f"{engine.name} on the host does not take an option: {reason(failed)}",
             hint="options are passed on as they are; "
             f"`{engine.shown('create', '--help')}` there describes them",
         )
-    if "already in use by container" in complaint:
+    if "already in use by" in complaint:
         return Busy(
             f"a container `{spec.name}` was made by somebody else just now",
             hint="start again to use it, or choose another name",
         )
-    if "could not select device driver" in complaint or "nvidia-container-cli" in complaint:
+    if any(words in complaint for words in _NO_GPUS):
         return JlrError(
             f"the host gives no GPUs to containers: {reason(failed)}",
             hint="the NVIDIA container toolkit may be missing there; `--gpus` asked for "
@@ -94,8 +66,6 @@ def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed) -> Jl
             f"no space is left on the host: {reason(failed)}",
             hint=f"`{engine.shown('system', 'df')}` there shows what takes it",
         )
-    if any(phrase in complaint for phrase in (_NOT_PERMITTED, *_NOT_RUNNING)):
-        return engine_error(engine, failed)
     return JlrError(
         f"the container `{spec.name}` was not created: {reason(failed)}",
         hint="`--verbose` shows the command",

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from jlremote.errors import Authentication, JlrError, NotFound
 from jlremote.host.script import Completed
 from jlremote.runtimes.docker_builds import BuildLog
-from jlremote.runtimes.docker_errors import engine_error
 from jlremote.runtimes.engine import Engine
+from jlremote.runtimes.engine_errors import EngineUnusable, engine_error
 from jlremote.runtimes.image_names import ImageName
 from jlremote.text import one_line
 
@@ -23,6 +23,7 @@ _MISSING = (
     "no such image",
     "no matching manifest",
     "name unknown",
+    "image not known",
 )
 _OUT_OF_REACH = (
     "dial tcp",
@@ -172,4 +173,4 @@ def listing_error(engine: Engine, failed: Completed) -> JlrError:
 def _engine_fails(engine: Engine, lines: Sequence[str], status: int) -> JlrError | None:
     """Return what keeps the engine from working at all; its words may also be a registry's."""
     general = engine_error(engine, Completed(status, "", "\n".join(lines)))
-    return general if general.hint else None
+    return general if isinstance(general, EngineUnusable) else None

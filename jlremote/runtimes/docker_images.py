@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from jlremote.host.script import command_line
+from jlremote.runtimes import image_names
 from jlremote.runtimes.contract import CREATOR_LABEL
 from jlremote.runtimes.engine import Argv, Engine
 from jlremote.text import one_line
 
 _FACTS = (
-    '{"id":{{json .Id}},"names":{{json .RepoTags}},'
+    '{"id":{{json .ID}},"names":{{json .RepoTags}},'
     '"created":{{json .Created}},"size":{{json .Size}}}'
 )
 _NO_TAG = "<none>:<none>"
@@ -84,12 +85,20 @@ def read_image(printed: str) -> Image:
 
 def pull_argv(engine: Engine, image: str) -> Argv:
     """Return the command that pulls an image."""
-    return engine("pull", "--", image)
+    return engine("pull", "--", _in_full(engine, image))
 
 
 def push_argv(engine: Engine, image: str) -> Argv:
     """Return the command that pushes an image."""
-    return engine("push", "--", image)
+    whole = _in_full(engine, image)
+    return engine("push", "--", image, *((whole,) if whole != image else ()))
+
+
+def _in_full(engine: Engine, image: str) -> str:
+    """Return an image's name with its registry, where the engine would not know which is meant."""
+    if engine.kind.short_names or image_names.may_be_id(image):
+        return image
+    return str(image_names.parse(image))
 
 
 def login_argv(engine: Engine, registry: str, user: str) -> Argv:
@@ -138,12 +147,17 @@ def commit_argv(
     if CREATOR_LABEL in labels:
         config = base.get("Config") or {}
         changes = [
-            # None at all would mean: as in the container. This one docker reads as none.
-            f"ENTRYPOINT {json.dumps(config.get('Entrypoint') or [''])}",
+            f"ENTRYPOINT {_entrypoint(engine, config)}",
             f"CMD {json.dumps(config.get('Cmd') or [])}",
             *(f'LABEL {label}=""' for label in labels if label.startswith(_OUR_LABELS)),
         ]
     return engine("commit", *(f"--change={change}" for change in changes), container, image)
+
+
+def _entrypoint(engine: Engine, config: Mapping[str, Any]) -> str:
+    """Return an image's entrypoint; to docker `[]` means: as in the container."""
+    own = config.get("Entrypoint")
+    return json.dumps(own) if own else engine.kind.no_entrypoint
 
 
 def outside_image(inspected: Mapping[str, Any]) -> tuple[str, ...]:

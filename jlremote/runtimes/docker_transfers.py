@@ -6,24 +6,34 @@ import re
 from dataclasses import dataclass, field
 
 from jlremote.host.script import command_line
+from jlremote.runtimes.engine import Engine
 from jlremote.text import printable, size_in_words
 
 # Sizes as docker's units package writes them: 36.45kB/2.001MB. `1A` and the like move the cursor.
 _SIZE = r"([\d.]+)\s?([kMGTP]?)B"
 _LAYER = re.compile(rf"^([0-9a-f]{{12}}): ([A-Z][A-Za-z ]*?)(?:\s+{_SIZE}/{_SIZE}.*)?\s*$")
+# Podman tells only which layers it begins with, and which it has.
+_BLOB = re.compile(r"^Copying blob (?:sha256:)?([0-9a-f]{12})[0-9a-f]*( done| skipped.*)?\s*$")
+_PODMAN_TELLS = re.compile(
+    r"^(?:Trying to pull |Getting image source signatures|Copying config |Writing manifest to |"
+    r"Storing signatures|time=|[0-9a-f]{64}$)"
+)
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _DONE = ("Pull complete", "Already exists", "Pushed", "Layer already exists", "Mounted from")
 _FETCHED = ("Verifying Checksum", "Download complete", "Extracting", *_DONE)
 _MOVING = ("Downloading", "Pushing")
 
 
-def watched(argv: tuple[str, ...]) -> str:
+def watched(engine: Engine, argv: tuple[str, ...]) -> str:
     """Return shell text that runs docker as on a terminal, where it tells bytes, not only layers.
 
     Most hosts have `script`; without it docker tells less, and the rest is the same. It would run
     the command by the user's own shell, where our quoting may not hold.
     """
     plain = command_line(argv)
+    # On another terminal `sudo` would want its password again.
+    if engine.behind_sudo or not engine.kind.shows_bytes:
+        return plain
     on_terminal = command_line(("script", "-qec", plain, "/dev/null"))
     return (
         "if script --version 2>/dev/null | grep -q util-linux; "
@@ -70,9 +80,11 @@ class Transfer:
 
     def _line(self, line: str) -> None:
         found = _LAYER.match(line)
+        if blob := _BLOB.match(line):
+            self._layers.setdefault(blob[1], _Layer()).done = blob[2] is not None
+        elif not found and line and not _PODMAN_TELLS.match(line):
+            self.complaint = [*self.complaint, line][-20:]
         if not found:
-            if line:
-                self.complaint = [*self.complaint, line][-20:]
             return
         layer = self._layers.setdefault(found[1], _Layer())
         layer.done = found[2].startswith(_DONE)

@@ -1,12 +1,63 @@
-"""The container engines by the commands that drive them."""
+"""The container engines by the commands that drive them, and what one does otherwise.
+
+They all take docker's commands, so there is one way to drive them and a table of differences.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal
 
 from jlremote.host.script import command_line
 
 Argv = tuple[str, ...]
+
+SUDO = ("sudo", "-n")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What engines of one kind do otherwise than others.
+
+    Attributes:
+        program: its command.
+        pulls_never: whether `create` can be told not to pull.
+        gpus: how a container is given GPUs: docker's own option, CDI devices, or the variables of
+            NVIDIA's first tool.
+        shows_bytes: whether a pull on a terminal shows how many bytes have come.
+        no_entrypoint: what an image's `ENTRYPOINT` is set to so that it has none.
+        short_names: whether a name without a registry means Docker Hub; podman goes by its settings
+            and asks, where nobody is to be asked.
+        daemon: the service that must run, `None` where there is none.
+        install: what a person types to have it on Debian or Ubuntu.
+    """
+
+    program: str
+    pulls_never: bool = True
+    gpus: Literal["option", "devices", "variables"] = "option"
+    shows_bytes: bool = True
+    no_entrypoint: str = '[""]'
+    short_names: bool = True
+    daemon: str | None = "docker"
+    install: str = "sudo apt install docker.io"
+
+
+KINDS = (
+    Kind("docker"),
+    Kind(
+        "podman",
+        gpus="devices",
+        shows_bytes=False,
+        no_entrypoint="[]",
+        short_names=False,
+        daemon=None,
+        install="sudo apt install podman uidmap slirp4netns",
+    ),
+    # Docker before 20.10, which it may be in front of, knows no `create --pull`.
+    Kind("nvidia-docker", pulls_never=False, gpus="variables"),
+)
 
 
 @dataclass(frozen=True)
@@ -14,12 +65,22 @@ class Engine:
     """A container engine's command: calling it makes an argv, so that no other way begins one.
 
     Attributes:
-        name: what `--runtime` calls it.
+        kind: what it does otherwise than others.
         command: the words that every one of its argvs begins with.
     """
 
-    name: str
+    kind: Kind
     command: Argv
+
+    @property
+    def behind_sudo(self) -> bool:
+        """Whether it is driven as root."""
+        return self.command[:1] == SUDO[:1]
+
+    @property
+    def name(self) -> str:
+        """What `--runtime` calls it, and what a session's record remembers."""
+        return f"sudo {self.kind.program}" if self.behind_sudo else self.kind.program
 
     def __call__(self, *words: str) -> Argv:
         """Return the argv of one of its commands: `engine("start", "cont1")`."""
@@ -27,7 +88,21 @@ class Engine:
 
     def shown(self, *words: str) -> str:
         """Return such a command as a person would type it."""
-        return command_line(self(*words))
+        return command_line((*self.name.split(), *words))
+
+    def told(self, **variables: str) -> Engine:
+        """Return the engine with variables in its environment; `sudo` lets no others through."""
+        words = tuple(f"{name}={value}" for name, value in variables.items())
+        prefix = (*SUDO, *words) if self.behind_sudo else ("env", *words)
+        return replace(self, command=(*prefix, self.kind.program))
 
 
-DOCKER = Engine("docker", ("docker",))
+def _named() -> dict[str, Engine]:
+    direct = {kind.program: Engine(kind, (kind.program,)) for kind in KINDS}
+    privileged = (Engine(kind, (*SUDO, kind.program)) for kind in KINDS)
+    return direct | {engine.name: engine for engine in privileged}
+
+
+ENGINES: Mapping[str, Engine] = MappingProxyType(_named())
+DOCKER = ENGINES["docker"]
+PODMAN = ENGINES["podman"]

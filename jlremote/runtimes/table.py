@@ -9,22 +9,28 @@ from jlremote.errors import Usage
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Runtime
-from jlremote.runtimes.engine import DOCKER
+from jlremote.runtimes.engine import DOCKER, ENGINES
 
-RUNTIMES: Mapping[str, Runtime] = MappingProxyType(
-    {runtime.name: runtime for runtime in (Containers(DOCKER), Bare())}
-)
+AUTO = "auto"
+_ALL: tuple[Runtime, ...] = (*map(Containers, ENGINES.values()), Bare())
+RUNTIMES: Mapping[str, Runtime] = MappingProxyType({runtime.name: runtime for runtime in _ALL})
 
 
-def runtime_named(name: str) -> Runtime:
-    """Return the runtime called `name`; `auto` is the container engine.
+def runtime_named(name: str, *, sudo: bool = False) -> Runtime:
+    """Return the runtime called `name`; `auto` is docker, as long as nobody knows better.
+
+    Args:
+        name: as `--runtime` takes it, and as a record remembers it.
+        sudo: whether it is to be the one behind `sudo`.
 
     Raises:
         Usage: there is no such runtime.
     """
-    chosen = RUNTIMES.get(DOCKER.name if name == "auto" else name)
+    wanted = DOCKER.name if name == AUTO else name
+    chosen = RUNTIMES.get(f"sudo {wanted}" if sudo and not wanted.startswith("sudo ") else wanted)
     if chosen is None:
+        behind = " behind `sudo`" if sudo else ""
         raise Usage(
-            f"there is no runtime `{name}`", hint=f"use one of: auto, {', '.join(RUNTIMES)}"
+            f"there is no runtime `{name}`{behind}", hint=f"use one of: auto, {', '.join(RUNTIMES)}"
         )
     return chosen

@@ -13,7 +13,7 @@ from jlremote.errors import Usage
 Value = str | int | tuple[str, ...]  # a switch is a bool, which is an int
 Layer = Mapping[str, Value]
 
-RUNTIMES = ("auto", "docker", "none")
+RUNTIMES = ("auto", "docker", "podman", "nvidia-docker", "none")
 # A container's log holds what its own process says; without a limit that has filled many a disk.
 LOG_LIMIT = ("max-size=50m",)
 
@@ -42,6 +42,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "packages": "list",
         "engine-arguments": "words",
         "runtime": "text",
+        "sudo": "switch",
         "python": "text",
         "conda-env": "text",
         "idle-stop": "text",

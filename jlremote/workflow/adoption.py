@@ -17,7 +17,7 @@ from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow import forwarding
 from jlremote.workflow.answering import refuse_open, wait_for_answer
 from jlremote.workflow.context import Context
-from jlremote.workflow.engines import engine_on
+from jlremote.workflow.engines import engine_if_any
 from jlremote.workflow.links import connect, link_of, link_on
 
 
@@ -104,7 +104,7 @@ def _found(link: Link, name: str) -> tuple[Runtime, Container, Survey]:
         JlrError: the engine cannot tell, and the host itself has none.
     """
     unknown: JlrError | None = None
-    for runtime in (Containers(engine_on(link)), Bare()):
+    for runtime in (Containers(engine_if_any(link)), Bare()):
         try:
             runtime.check_name(name)
             found = survey(link, runtime, name)

@@ -24,6 +24,7 @@ from jlremote.workflow.build_context import BuildContext, read_context
 from jlremote.workflow.context import Context
 from jlremote.workflow.engines import engine_on
 from jlremote.workflow.links import link_to
+from jlremote.workflow.requests import ANY_ENGINE, EngineChoice
 
 _FROM = re.compile(
     r"^\s*FROM\s+(?:--\S+\s+)*([^\s$]+)\s*(?:AS\s.*)?$", re.IGNORECASE | re.MULTILINE
@@ -40,6 +41,7 @@ class BuildRequest:
         tags: the image's names.
         dockerfile: where the Dockerfile is, if not in the folder.
         arguments: `NAME=VALUE`, or `NAME` for what it is on the host.
+        engine: which builds.
     """
 
     host: str
@@ -47,6 +49,7 @@ class BuildRequest:
     tags: tuple[str, ...]
     dockerfile: Path | None = None
     arguments: tuple[str, ...] = ()
+    engine: EngineChoice = ANY_ENGINE
 
 
 @dataclass(frozen=True)
@@ -74,9 +77,9 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     _check_names(request)
     folder = read_context(request.folder, request.dockerfile)
     host = link_to(request.host, context)
-    engine = engine_on(host)
     with context.progress.step(f"Connect to {request.host}"):
         host.status(connect=True)
+    engine = engine_on(host, request.engine)
     try:
         _build(host, engine, request, folder, context)
     except LinkLost as lost:
@@ -106,11 +109,15 @@ def _build(
 ) -> None:
     log = BuildLog()
     keys = registry_keys.find(host.name, _registries(folder.recipe))
-    argv = docker.build_argv(engine, request.tags, folder.dockerfile, request.arguments)
-    command = outliving_us(command_line(argv))
+
+    def script(engine: Engine) -> str:
+        argv = docker.build_argv(engine, request.tags, folder.dockerfile, request.arguments)
+        return outliving_us(command_line(argv))
+
+    command = with_keys(engine, script) if keys else script(engine)
     config = [registry_keys.docker_config(keys)] if keys else []
     given = _sent(folder, config, request, context)
-    with host.stream(with_keys(command) if keys else command, given, end=True) as output:
+    with host.stream(command, given, end=True) as output:
         for text in output:
             _show(log.take(text), context)
         _show(log.finish(), context)

@@ -12,7 +12,7 @@ from jlremote.host.script import Completed, command_line
 from jlremote.host.shell import run_script
 from jlremote.jupyter import scripts
 from jlremote.runtimes import docker_commands as docker
-from jlremote.runtimes import docker_errors, waiting
+from jlremote.runtimes import docker_errors, docker_images, engine_errors, waiting
 from jlremote.runtimes.contract import START_LABEL, Container, ContainerSpec
 from jlremote.runtimes.engine import Argv, Engine
 from jlremote.text import one_line
@@ -68,6 +68,13 @@ def create(start: Undertaking, spec: ContainerSpec, gpus: Taken) -> Created | No
     mark = secrets.token_hex(8)
     start.undo.callback(remove_marked, start, mark)
     done = _attempt(start, spec, gpus, mark)
+    if docker_errors.init_missing(done):
+        start.context.progress.note(
+            f"without `--init`, as podman on `{start.request.host}` has none: a package "
+            "`catatonit` brings it; ended processes may stay as zombies"
+        )
+        spec = replace(spec, options=replace(spec.options, init=False))
+        done = _attempt(start, spec, gpus, mark)
     if spec.own_entrypoint and (reason := _does_not_stay(done)) is not None:
         start.context.progress.note(f"the entrypoint of `{spec.image}` is left out: {reason}")
         spec = replace(spec, own_entrypoint=False)
@@ -82,6 +89,9 @@ def create(start: Undertaking, spec: ContainerSpec, gpus: Taken) -> Created | No
 def _attempt(start: Undertaking, spec: ContainerSpec, gpus: Taken, mark: str) -> Completed:
     create = docker.create_argv(start.engine, spec, {**gpus.labels, START_LABEL: mark})
     script = _script(start, spec, with_owner(start.engine, create))
+    if not start.engine.kind.pulls_never:
+        there = command_line(docker_images.inspect_image_argv(start.engine, spec.image))
+        script = f"{there} >/dev/null || exit {_NOT_CREATED}\n{script}"
     steps = {"create": script} | gpus.keep_for(start.engine, spec.name)
     return start.host.run(steps, timeout=_TIMEOUT_SECONDS)["create"]
 
@@ -140,7 +150,7 @@ def _does_not_stay(done: Completed) -> str | None:
         last = one_line(done.stderr.strip())
         return "with it the container ends at once" + (f": {last}" if last else "")
     if done.status == _NOT_STARTED and docker_errors.program_refused(done):
-        return docker_errors.reason(done)
+        return engine_errors.reason(done)
     return None
 
 

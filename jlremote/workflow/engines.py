@@ -1,16 +1,124 @@
-"""Which engine a command means that speaks of a host, and of no session."""
+"""Which engine is meant: the one that was named, the session's own, or the first that works."""
 
 from __future__ import annotations
 
+from jlremote.errors import JlrError
+from jlremote.host.script import command_line
+from jlremote.host.shell import Host
+from jlremote.jupyter.locate import Survey, survey
 from jlremote.link.client import Link
-from jlremote.runtimes.engine import DOCKER, Engine
-from jlremote.runtimes.table import runtime_named
+from jlremote.runtimes.containers import Containers
+from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.docker_commands import usable_argv
+from jlremote.runtimes.engine import DOCKER, ENGINES, PODMAN, Engine
+from jlremote.runtimes.engine_errors import EngineMissing, EngineUnusable, engine_error
+from jlremote.runtimes.table import AUTO, runtime_named
 from jlremote.storage import sessions
+from jlremote.workflow.context import Context
+from jlremote.workflow.requests import ANY_ENGINE, EngineChoice, StartRequest
+
+# Who is in none of these may still use `sudo`, by a rule of the host's own; but to try it would
+# report everybody else to the administrator. They say `--sudo`.
+_MAY_SUDO = "id -Gn 2>/dev/null | grep -qwE 'sudo|wheel|admin' && command -v sudo >/dev/null"
 
 
-def engine_on(host: Link) -> Engine:
-    """Return the engine of a host's latest session, whose images are most likely meant."""
-    known = (
-        runtime_named(record.runtime) for record in sessions.load_all() if record.host == host.name
+def surveyed(
+    host: Host, runtime: Runtime, name: str, request: StartRequest, context: Context
+) -> tuple[Runtime, Survey]:
+    """Survey a session by the engine that is likely its own, or else by the first that works.
+
+    Where the likely one can be used that is one round trip.
+
+    Raises:
+        EngineUnusable: none can be used, or not the one that was named.
+    """
+    try:
+        return runtime, survey(host, runtime, name, check_gpus=True)
+    except EngineUnusable as unusable:
+        if request.runtime != AUTO:
+            raise
+        found = Containers(usable(host, sudo=request.sudo, reason=unusable))
+        context.progress.note(f"{found.name} is used, as {unusable.message}")
+    return found, survey(host, found, name, check_gpus=True)
+
+
+def engine_on(host: Link, wanted: EngineChoice) -> Engine:
+    """Return the engine whose images are meant on a host.
+
+    Args:
+        host: where.
+        wanted: what was asked for; `auto` is the engine of the host's latest session, or else the
+            first that works.
+
+    Raises:
+        Usage: there is no such engine.
+        EngineUnusable: none can be used.
+    """
+    sudo = wanted.sudo
+    if wanted.runtime != AUTO:
+        named = runtime_named(wanted.runtime, sudo=sudo).engine
+        if named is not None:
+            return named
+    used = (record.runtime for record in sessions.load_all() if record.host == host.name)
+    known = (ENGINES[name] for name in used if name in ENGINES)
+    return next((e for e in known if e.behind_sudo or not sudo), None) or usable(host, sudo=sudo)
+
+
+def engine_if_any(host: Link) -> Engine:
+    """Return the engine of a host, or docker where none works, which can tell why."""
+    try:
+        return engine_on(host, ANY_ENGINE)
+    except EngineUnusable:
+        return DOCKER
+
+
+def usable(host: Host, *, sudo: bool, reason: EngineUnusable | None = None) -> Engine:
+    """Return the first engine on the host that works, in one round trip.
+
+    What needs no privileges comes first, and docker before podman: where both are, docker was
+    installed on purpose.
+
+    Args:
+        host: where.
+        sudo: whether it is to be one behind `sudo`.
+        reason: why the likeliest one does not work, if that is known.
+
+    Raises:
+        EngineUnusable: none does; tells what keeps the likeliest from it.
+    """
+    candidates = [engine for engine in _candidates() if engine.behind_sudo or not sudo]
+    done = host.run(
+        {engine.name.replace(" ", "-"): _trial(engine, sudo=sudo) for engine in candidates}
     )
-    return next((runtime.engine for runtime in known if runtime.engine), DOCKER)
+    failures = [reason] if reason else []
+    for engine, trial in zip(candidates, done.values(), strict=True):
+        if trial.status == 0:
+            return engine
+        failure = engine_error(engine, trial)
+        if isinstance(failure, EngineUnusable) and not (engine.behind_sudo and not sudo):
+            failures.append(failure)
+    raise _likeliest(failures)
+
+
+def _candidates() -> tuple[Engine, ...]:
+    behind_sudo = (ENGINES[f"sudo {engine.name}"] for engine in (DOCKER, PODMAN))
+    return DOCKER, PODMAN, *behind_sudo
+
+
+def _trial(engine: Engine, *, sudo: bool) -> str:
+    """Return the step that tries an engine, unless the one before it works."""
+    trial = command_line(usable_argv(engine))
+    if engine.behind_sudo and not sudo:
+        trial = f"{_MAY_SUDO} && {trial}"
+    return f'[ "$status" != 0 ] || exit 0\n{trial}'
+
+
+def _likeliest(failures: list[EngineUnusable]) -> JlrError:
+    there = [failure for failure in failures if not isinstance(failure, EngineMissing)]
+    if there or not failures:
+        return there[0] if there else JlrError("no container engine can be used on the host")
+    return EngineMissing(
+        "neither docker nor podman is installed on the host",
+        hint=f"install one there, `{DOCKER.kind.install}`, or start without containers: "
+        "`--runtime none`",
+    )

@@ -28,7 +28,8 @@ from jlremote.link.client import Link
 from jlremote.link.status import ForwardStatus
 from jlremote.runtimes import docker_commands as docker
 from jlremote.runtimes.contract import Container, ContainerSpec, Runtime
-from jlremote.runtimes.docker_errors import creation_error, reason
+from jlremote.runtimes.docker_errors import creation_error
+from jlremote.runtimes.engine_errors import reason
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow import gpus, launching, placing
 from jlremote.workflow.answering import of_access, wait_for_answer

@@ -15,16 +15,17 @@ from jlremote.runtimes import docker_images as docker
 from jlremote.runtimes import image_names
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.docker_commands import inspect_argv
-from jlremote.runtimes.docker_errors import engine_error
 from jlremote.runtimes.docker_image_errors import commit_error, listing_error
 from jlremote.runtimes.docker_images import Image
 from jlremote.runtimes.engine import Engine
+from jlremote.runtimes.engine_errors import engine_error
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.context import Context
 from jlremote.workflow.engines import engine_on
 from jlremote.workflow.links import link_of, link_to
+from jlremote.workflow.requests import ANY_ENGINE, EngineChoice
 
 SAVE_SECONDS = 3600.0
 
@@ -54,24 +55,27 @@ class SaveReport:
         return dict(vars(self)) | {"outside": [*self.outside], "variables": [*self.variables]}
 
 
-def images(host: str, context: Context, *, every: bool = False) -> list[Image]:
+def images(
+    host: str, context: Context, *, every: bool = False, engine: EngineChoice = ANY_ENGINE
+) -> list[Image]:
     """Return the images of a host, the latest first.
 
     Args:
         host: what was typed after `ssh`.
         context: the laptop's side.
         every: also those without a name, such as the intermediate ones of builds.
+        engine: whose.
 
     Raises:
         JlrError: the engine is missing, not permitted or not running.
     """
     with context.progress.step(f"Ask {host} for its images"):
         link = link_to(host, context)
-        engine = engine_on(link)
-        listed = run_script(link, docker.list_script(engine, every=every))
+        used = engine_on(link, engine)
+        listed = run_script(link, docker.list_script(used, every=every))
     # An image that is removed meanwhile fails the command, and takes nothing from the others.
     if listed.status != 0 and "no such image" not in listed.stderr.lower():
-        raise listing_error(engine, listed)
+        raise listing_error(used, listed)
     return docker.read_list(listed.stdout, every=every)
 
 

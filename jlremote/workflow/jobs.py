@@ -13,15 +13,15 @@ from jlremote.jobs.containers import ContainerJobs
 from jlremote.jobs.contract import Job, Keeper
 from jlremote.jobs.processes import ProcessJobs
 from jlremote.link.client import Link
-from jlremote.runtimes.docker_errors import engine_error
 from jlremote.runtimes.engine import Engine
+from jlremote.runtimes.engine_errors import engine_error
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import jobs as records
 from jlremote.storage import sessions
 from jlremote.storage.jobs import JobRecord
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.context import Context
-from jlremote.workflow.engines import engine_on
+from jlremote.workflow.engines import engine_if_any
 from jlremote.workflow.links import link_on, link_to
 
 COMMAND_NOT_FOUND = 127
@@ -200,7 +200,7 @@ def _links(host: str | None, context: Context) -> list[Link]:
 def _engine(host: Link) -> Engine:
     """Return the engine of a host's latest job that had one, or else of its latest session."""
     runtimes = (runtime_named(r.runtime) for r in records.load_all() if r.host == host.name)
-    return next((r.engine for r in runtimes if r.engine), None) or engine_on(host)
+    return next((r.engine for r in runtimes if r.engine), None) or engine_if_any(host)
 
 
 def _one(host: Link, engine: Engine | None, name: str) -> Found:

@@ -12,12 +12,14 @@ from jlremote.questions import Question
 from jlremote.runtimes.docker_image_errors import login_error
 from jlremote.runtimes.docker_images import login_argv, logout_argv
 from jlremote.runtimes.docker_keys import with_key_to_login, with_keys
+from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.image_names import DOCKER_HUB, parse
 from jlremote.workflow import registry_keys
 from jlremote.workflow.context import Context
 from jlremote.workflow.engines import engine_on
 from jlremote.workflow.links import link_to
 from jlremote.workflow.registry_keys import RegistryKey
+from jlremote.workflow.requests import ANY_ENGINE, EngineChoice
 
 NVIDIA = "nvcr.io"
 # NVIDIA's registry knows everybody by this name, literally; who it is tells the key.
@@ -34,6 +36,7 @@ class LoginRequest:
         user: the user name there; NVIDIA's own by default.
         key: the password or API key; `None` takes it from the keychain or asks.
         keep: leave it on the host, in docker's own settings, instead of on the laptop.
+        engine: which is to log in.
     """
 
     host: str
@@ -41,6 +44,7 @@ class LoginRequest:
     user: str | None = None
     key: str | None = field(default=None, repr=False)
     keep: bool = False
+    engine: EngineChoice = ANY_ENGINE
 
 
 @dataclass(frozen=True)
@@ -69,18 +73,19 @@ def log_in(request: LoginRequest, context: Context) -> LoginReport:
     with context.progress.step(f"Connect to {request.host}"):
         link.status(connect=True)
     key = _accepted(link, registry, user, request, context)
-    kept = f"docker's settings on {request.host}, where whoever reads your files can read it"
+    kept = f"the engine's settings on {request.host}, where whoever reads your files can read it"
     if not request.keep:
         kept = registry_keys.keep(request.host, registry, key)
     return LoginReport(request.host, registry, user, kept)
 
 
-def log_out(host: str, registry: str, context: Context) -> bool:
+def log_out(host: str, registry: str, context: Context, wanted: EngineChoice = ANY_ENGINE) -> bool:
     """Forget a registry's key here and on the host; return whether it was here."""
     name = _registry(registry)
     link = link_to(host, context)
     with context.progress.step(f"Forget {name} on {host}"):
-        run_script(link, command_line(logout_argv(engine_on(link), registry_keys.server(name))))
+        argv = logout_argv(engine_on(link, wanted), registry_keys.server(name))
+        run_script(link, command_line(argv))
     return registry_keys.forget(host, name)
 
 
@@ -126,12 +131,16 @@ def _accepted(
 def _tried(
     link: Link, registry: str, key: RegistryKey, request: LoginRequest, context: Context
 ) -> RegistryKey:
-    server, engine = registry_keys.server(registry), engine_on(link)
-    login = with_key_to_login(command_line(login_argv(engine, server, key.user)))
+    server, engine = registry_keys.server(registry), engine_on(link, request.engine)
+
+    def script(engine: Engine) -> str:
+        return with_key_to_login(command_line(login_argv(engine, server, key.user)))
+
+    login = script(engine)
     lines = [f"{key.key}\n".encode()]
     if not request.keep:
         # Where docker's settings hold a key already, it looks for no helper to give this one to.
-        login = with_keys(login)
+        login = with_keys(engine, script)
         lines.insert(0, registry_keys.docker_config({registry: key}))
     with (
         context.progress.step(f"Log in to {registry} as {key.user}"),

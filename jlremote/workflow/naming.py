@@ -6,7 +6,8 @@ import re
 
 from jlremote.host.shell import Host, run_script
 from jlremote.runtimes.contract import Runtime
-from jlremote.runtimes.table import runtime_named
+from jlremote.runtimes.engine import ENGINES
+from jlremote.runtimes.table import AUTO, runtime_named
 from jlremote.storage import sessions
 from jlremote.workflow.requests import StartRequest
 
@@ -20,11 +21,21 @@ def session_of(request: StartRequest) -> tuple[str | None, Runtime]:
     Raises:
         Usage: no engine would take that name.
     """
-    runtime = runtime_named(request.runtime)
+    known = _remembered(request)
+    runtime = _runtime_of(request, known)
     typed = request.container or DEFAULT_NAME
     runtime.check_name(typed)
     ruled = runtime.engine is not None and request.name_rule != NAME
-    return _remembered(request) or (None if ruled else typed), runtime
+    return known or (None if ruled else typed), runtime
+
+
+def _runtime_of(request: StartRequest, name: str | None) -> Runtime:
+    """Return the runtime that was asked for, or else the engine that the session has been in."""
+    if request.runtime == AUTO and name is not None:
+        known = sessions.find(request.host, name)
+        if known is not None and known.runtime in ENGINES:
+            return runtime_named(known.runtime)
+    return runtime_named(request.runtime, sudo=request.sudo)
 
 
 def _remembered(request: StartRequest) -> str | None:

@@ -10,7 +10,7 @@ from jlremote.host.script import Completed, command_line
 from jlremote.host.shell import Host, run_script
 from jlremote.jupyter.locate import Survey, survey
 from jlremote.runtimes import docker_commands as docker
-from jlremote.runtimes import docker_errors, image_names, packages
+from jlremote.runtimes import engine_errors, image_names, packages
 from jlremote.runtimes.contract import Container, ContainerSpec, Runtime
 from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.existing_options import Difference, differences
@@ -152,7 +152,7 @@ def _start(start: Undertaking, container: Container) -> Container:
 
 
 def _does_not_start(engine: Engine, name: str, done: Completed) -> JlrError:
-    reason = docker_errors.reason(done) if done.status != 0 else "it ends at once"
+    reason = engine_errors.reason(done) if done.status != 0 else "it ends at once"
     hint = f"`{engine.shown('logs', name)}` on the host may say why"
     if "paused" in reason:
         hint = f"let it go on: `{engine.shown('unpause', name)}` on the host"

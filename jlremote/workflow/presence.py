@@ -5,7 +5,7 @@ from __future__ import annotations
 from jlremote.jupyter.presence import Presence, is_session, look, owner, runs_jupyter
 from jlremote.runtimes.overview import Glimpse
 from jlremote.workflow.context import Context
-from jlremote.workflow.engines import engine_on
+from jlremote.workflow.engines import engine_if_any
 from jlremote.workflow.links import connect, link_on
 from jlremote.workflow.report import ContainerReport
 
@@ -19,7 +19,7 @@ def presence(host: str, context: Context) -> Presence:
     link = link_on(host, context)
     connect(link, context)
     with context.progress.step(f"Look what {host} has"):
-        return look(link, engine_on(link))
+        return look(link, engine_if_any(link))
 
 
 def containers(host: str, context: Context) -> list[ContainerReport]:

@@ -20,6 +20,7 @@ from jlremote.workflow import registry_keys
 from jlremote.workflow.context import Context
 from jlremote.workflow.engines import engine_on
 from jlremote.workflow.links import link_to
+from jlremote.workflow.requests import ANY_ENGINE, EngineChoice
 
 # Of an interrupted transfer, as seen with docker 20.10; its newer image store keeps whole layers.
 _KEPT = {
@@ -28,7 +29,7 @@ _KEPT = {
 }
 
 
-def pull(host: str, image: str, context: Context) -> Image:
+def pull(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENGINE) -> Image:
     """Pull an image on a host, and return what came.
 
     Raises:
@@ -38,13 +39,13 @@ def pull(host: str, image: str, context: Context) -> Image:
     """
     image_names.parse(image)
     link = _connected(host, context)
-    engine = engine_on(link)
+    engine = engine_on(link, wanted)
     fetch(link, engine, image, context)
     inspected = run_script(link, command_line(docker.inspect_image_argv(engine, image)))
     return docker.read_image(inspected.stdout)
 
 
-def push(host: str, image: str, context: Context) -> None:
+def push(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENGINE) -> None:
     """Push an image of a host to the registry that its name begins with.
 
     Raises:
@@ -54,8 +55,9 @@ def push(host: str, image: str, context: Context) -> None:
     """
     name = image_names.parse(image)
     link = _connected(host, context)
+    engine = engine_on(link, wanted)
     with context.progress.step(f"Push {image}"):
-        _transfer(link, engine_on(link), "pushed", image, name, context)
+        _transfer(link, engine, "pushed", image, name, context)
 
 
 def fetch(host: Link, engine: Engine, image: str, context: Context) -> None:
@@ -93,10 +95,14 @@ def _transfer(
     """Run a pull or push and follow it, through a broken link too."""
     keys = registry_keys.find(host.name, () if name is None else (name.registry,))
     argv = docker.pull_argv if verb == "pulled" else docker.push_argv
-    script = outliving_us(watched(argv(engine, image)))
+
+    def script(engine: Engine) -> str:
+        return outliving_us(watched(engine, argv(engine, image)))
+
+    text = with_keys(engine, script) if keys else script(engine)
     given = [registry_keys.docker_config(keys)] if keys else []
     try:
-        transfer, status = _followed(host, with_keys(script) if keys else script, given, context)
+        transfer, status = _followed(host, text, given, context)
     except KeyboardInterrupt:
         context.progress.note(f"`{image}` is not {verb}; {_KEPT[verb]}")
         raise

@@ -15,6 +15,22 @@ from jlremote.runtimes.container_options import (
 
 
 @dataclass(frozen=True)
+class EngineChoice:
+    """Which engine of a host a command means that speaks of no session.
+
+    Attributes:
+        runtime: `auto`, or an engine such as `podman`.
+        sudo: whether it is to be driven by `sudo`.
+    """
+
+    runtime: str = "auto"
+    sudo: bool = False
+
+
+ANY_ENGINE = EngineChoice()
+
+
+@dataclass(frozen=True)
 class StartRequest:
     """`jlr start HOST [CONTAINER]`.
 
@@ -23,7 +39,8 @@ class StartRequest:
         container: the container's (and session's) name; `None` lets the workflow choose.
         name_rule: what a new container is called; `{name}` is the container's name as it was typed,
             `{user}` the user's on the host.
-        runtime: `auto`, `docker` or `none`.
+        runtime: `auto`, an engine such as `podman`, or `none`.
+        sudo: whether the engine is to be driven by `sudo`.
         image: image to create the container from, if there is no such container.
         options: what else a new container is to be.
         workspace: a folder of the host for `/workspace`; `.` is the current folder's namesake.
@@ -42,6 +59,7 @@ class StartRequest:
     container: str | None = None
     name_rule: str = "{name}"
     runtime: str = "auto"
+    sudo: bool = False
     image: str | None = None
     options: ContainerOptions = NO_OPTIONS
     workspace: str | None = None

@@ -46,6 +46,7 @@ class RunRequest:
         name: what the job is to be called; `None` lets us choose.
         inside: the session, or any container of the host, that it is to run in.
         runtime: `auto`, an engine, or `none`.
+        sudo: whether the engine is to be driven by `sudo`.
         image: of the container that is made for it.
         workspace: see `StartRequest`.
         options: what else that is to be; of these, any job takes environment, folder and user.
@@ -59,6 +60,7 @@ class RunRequest:
     name: str | None = None
     inside: str | None = None
     runtime: str = "auto"
+    sudo: bool = False
     image: str | None = None
     workspace: str | None = None
     options: ContainerOptions = NO_OPTIONS
@@ -115,7 +117,7 @@ def _where(request: RunRequest) -> tuple[Runtime, str]:
             )
         known = sessions.find(request.host, name)
         return runtime_named(known.runtime if known else request.runtime), name
-    runtime = runtime_named(request.runtime)
+    runtime = runtime_named(request.runtime, sudo=request.sudo)
     if runtime.engine and request.image is None:
         raise Usage(
             "nothing says where the command is to run",

@@ -17,6 +17,7 @@ from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow import further_ports, gpu_taking, launching, naming, placing
 from jlremote.workflow.answering import of_access, refuse_open, wait_for_answer
 from jlremote.workflow.context import Context
+from jlremote.workflow.engines import surveyed
 from jlremote.workflow.forwarding import forwarded
 from jlremote.workflow.gpu_taking import Taken
 from jlremote.workflow.links import connect, link_to
@@ -38,7 +39,7 @@ def start(request: StartRequest, context: Context) -> SessionReport:
     host = link_to(request.host, context, without=known)
     with ExitStack() as undo:
         connect(host, context)
-        name, found = _look(request, runtime, known, host, context)
+        runtime, name, found = _look(request, runtime, known, host, context)
         this = Undertaking(host, runtime, name, request, context, undo)
         _explain_lost_gpus(this, found)
         container, found = placing.ensure(this, found)
@@ -82,7 +83,7 @@ def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
     """Return the commands that `start` would run on the host; asks it, and changes nothing."""
     known, runtime = naming.session_of(request)
     host = link_to(request.host, context, without=known)
-    name, found = _look(request, runtime, known, host, context)
+    runtime, name, found = _look(request, runtime, known, host, context)
     new = found.container is None or not (runtime.engine or _runs(found))
     gpus = gpu_taking.planned(request, host, engine=runtime.engine is not None) if new else Taken()
     commands = placing.plan(request, runtime, host, name, found, gpus)
@@ -98,18 +99,20 @@ def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
 
 def _look(
     request: StartRequest, runtime: Runtime, known: str | None, host: Link, context: Context
-) -> tuple[str, Survey]:
-    """Return the session's name, and what is there already."""
+) -> tuple[Runtime, str, Survey]:
+    """Return the session's runtime, its name, and what is there already."""
     names = naming.names(request, host) if known is None else (known,)
     runtime.check_name(names[0])
     with context.progress.step(f"Look for {names[0]}"):
-        looks = [survey(host, runtime, names[0], check_gpus=True)]
+        runtime, first = surveyed(host, runtime, names[0], request, context)
+        looks = [first]
         if looks[0].container is None:
             looks += [survey(host, runtime, name, check_gpus=True) for name in names[1:]]
-    return next(
+    name, found = next(
         (pair for pair in zip(names, looks, strict=False) if pair[1].container),
         (names[0], looks[0]),
     )
+    return runtime, name, found
 
 
 def _explain_lost_gpus(this: Undertaking, found: Survey) -> None:

@@ -16,9 +16,9 @@ from jlremote.jupyter.server import Endpoint, Server
 from jlremote.link.client import Link
 from jlremote.link.status import ForwardStatus
 from jlremote.runtimes import docker_commands as docker
-from jlremote.runtimes import docker_errors
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.engine import Engine
+from jlremote.runtimes.engine_errors import reason
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
@@ -197,7 +197,7 @@ def _end_container(
     with context.progress.step(f"{' '.join(engine.command)} {verb} {record.name}"):
         ended = run_script(host, command_line(argv))
     if ended.status != 0:
-        raise JlrError(f"`{command_line(argv)}` failed: {docker_errors.reason(ended)}")
+        raise JlrError(f"`{command_line(argv)}` failed: {reason(ended)}")
     return [did]
 
 

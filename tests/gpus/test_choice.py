@@ -10,7 +10,8 @@ from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.wanted import met, wanted
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.docker_commands import create_argv
-from jlremote.runtimes.engine import DOCKER
+from jlremote.runtimes.engine import DOCKER, ENGINES
+from jlremote.runtimes.engine_gpus import gpu_flags
 from tests.gpus.parts import inventory, process, row, uuid
 from tests.gpus.test_reading import mig
 
@@ -152,3 +153,25 @@ def test_what_is_there_may_be_what_is_asked_for(text: str, have: str | None, sam
 )
 def test_docker_gets_them_in_its_own_quoting(gpus: str, flag: str) -> None:
     assert flag in create_argv(DOCKER, ContainerSpec(name="c", image="i", gpus=gpus))
+
+
+@pytest.mark.parametrize(
+    ("engine", "gpus", "flags"),
+    [
+        ("podman", "all", ["--device=nvidia.com/gpu=all"]),
+        ("podman", "2", ["--device=nvidia.com/gpu=0", "--device=nvidia.com/gpu=1"]),
+        (
+            "sudo podman",
+            "device=3,GPU-a",
+            ["--device=nvidia.com/gpu=3", "--device=nvidia.com/gpu=GPU-a"],
+        ),
+        ("nvidia-docker", "device=0,3", ["--env=NVIDIA_VISIBLE_DEVICES=0,3"]),
+    ],
+)
+def test_every_engine_is_asked_in_its_own_way(engine: str, gpus: str, flags: list[str]) -> None:
+    assert list(gpu_flags(ENGINES[engine], gpus)) == flags
+
+
+def test_what_only_docker_can_be_asked_is_refused_for_others() -> None:
+    with pytest.raises(Usage, match="docker's own way"):
+        gpu_flags(ENGINES["podman"], "device=0,capabilities=utility")

@@ -7,6 +7,7 @@ import pytest
 from jlremote.errors import Authentication, JlrError, NotFound
 from jlremote.runtimes.docker_image_errors import transfer_error
 from jlremote.runtimes.engine import DOCKER
+from jlremote.runtimes.engine_errors import EngineMissing, EngineNotPermitted, EngineNotRunning
 from jlremote.runtimes.image_names import parse
 
 DAEMON = "Error response from daemon: "
@@ -47,11 +48,15 @@ DAEMON = "Error response from daemon: "
         ),
         (
             "permission denied while trying to connect to the Docker daemon socket at unix:///x",
-            JlrError,
+            EngineNotPermitted,
             "may not use `docker`",
         ),
-        ("Cannot connect to the Docker daemon at unix:///x. Is it up?", JlrError, "does not run"),
-        ("sh: 1: docker: not found", JlrError, "`docker` is not installed"),
+        (
+            "Cannot connect to the Docker daemon at unix:///x. Is it up?",
+            EngineNotRunning,
+            "does not run",
+        ),
+        ("sh: 1: docker: not found", EngineMissing, "`docker` is not installed"),
         ("", JlrError, "it does not say why"),
     ],
 )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.lab.accounts import Account
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.place import private_folder
 from tests.lab.sshd import SSHServer, make_key
+
+NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -37,11 +40,12 @@ def running_sshd(
     *options: str,
     host_key_kinds: Sequence[str] = ("ed25519", "ecdsa"),
     one_time_codes: Sequence[str] = (),
+    environment: Mapping[str, str] = NOTHING_MORE,
 ) -> Iterator[SSHServer]:
     """Give an sshd whose sessions find the lab's engine; the arguments are those of `SSHServer`."""
     server = SSHServer(
         keys.authorized,
-        environment={"DOCKER_HOST": engine.url},
+        environment={"DOCKER_HOST": engine.url, **environment},
         options=options,
         host_key_kinds=host_key_kinds,
         one_time_codes=one_time_codes,

@@ -13,8 +13,9 @@ from jlremote.runtimes.container_options import ContainerOptions
 from jlremote.runtimes.containers import Containers, read_container
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.docker_commands import create_argv
-from jlremote.runtimes.docker_errors import creation_error, engine_error, reason
+from jlremote.runtimes.docker_errors import creation_error
 from jlremote.runtimes.engine import DOCKER
+from jlremote.runtimes.engine_errors import EngineNotRunning, engine_error, reason
 
 INSPECTED: dict[str, Any] = {
     "Id": "ada" + "0" * 61,
@@ -99,7 +100,8 @@ def test_what_keeps_every_command_from_working(line: str, status: int, words: st
         (('could not select device driver "" with capabilities: [[gpu]]',), JlrError, "no GPUs"),
         (("write /x: no space left on device",), JlrError, "no space is left"),
         (("exec: sleep: permission denied",), JlrError, "was not created"),
-        (("Cannot connect to the Docker daemon",), JlrError, "does not run"),
+        (("Cannot connect to the Docker daemon",), EngineNotRunning, "does not run"),
+        (("Error: unknown flag: --gpus", "See 'podman create --help'"), Usage, "--gpus"),
     ],
 )
 def test_what_keeps_a_container_from_being_created(

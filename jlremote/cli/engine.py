@@ -1,0 +1,52 @@
+"""Which engine a command is to use: `--runtime` and `--sudo`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from jlremote.storage.options import RUNTIMES
+
+if TYPE_CHECKING:
+    from jlremote.workflow.requests import EngineChoice
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_SUDO = click.option(
+    "--sudo/--no-sudo",
+    default=None,
+    help="Run the engine by `sudo` on the host, where that asks for no password.",
+)
+
+
+def runtime_options(function: Function) -> Function:
+    """Add the options that say where a session runs."""
+    option = click.option(
+        "--runtime",
+        type=click.Choice(RUNTIMES),
+        help="What runs it there; `none` is without a container. Default: auto, the session's own, "
+        "or else the first that works of docker and podman.",
+    )
+    return option(_SUDO(function))
+
+
+def engine_options(function: Function) -> Function:
+    """Add the options that say which engine is meant on a host."""
+    option = click.option(
+        "--runtime",
+        type=click.Choice([name for name in RUNTIMES if name != "none"]),
+        help="The engine. Default: auto, that of the host's latest session, or else the first that "
+        "works of docker and podman.",
+    )
+    return option(_SUDO(function))
+
+
+def chosen_engine(host: str, runtime: str | None, sudo: bool | None) -> EngineChoice:
+    """Return which engine flags and settings mean on a host."""
+    from jlremote.storage import settings
+    from jlremote.workflow.requests import EngineChoice
+
+    chosen = settings.load().chosen(host, {"runtime": runtime, "sudo": sudo})
+    return EngineChoice(str(chosen.get("runtime", "auto")), bool(chosen.get("sudo", False)))

@@ -1,0 +1,137 @@
+"""What keeps an engine from working at all: missing, not permitted, not running; with the mend."""
+
+from __future__ import annotations
+
+from jlremote.errors import JlrError
+from jlremote.host.script import Completed
+from jlremote.runtimes.engine import Engine
+from jlremote.text import printable
+
+COMMAND_NOT_FOUND = 127
+_PREFIXES = ("docker: ", "Error response from daemon: ", "Error: ")
+# Followed, by version, by "the Docker daemon socket" or "the docker API". Alone, `permission
+# denied` may also come from a file in a container.
+_NOT_PERMITTED = ("permission denied while trying to connect",)
+_NOT_RUNNING = (
+    "cannot connect to the docker",
+    "is the docker daemon running",
+    "cannot connect to podman",
+    "unable to connect to podman",
+)
+# Podman without root needs a range of ids of the user's own, and two programs that map them.
+_NO_IDS = ("newuidmap", "newgidmap", "no subuid ranges", "no subgid ranges", "insufficient uids")
+_PASSWORD = ("a password is required", "a terminal is required")
+_REFUSED_BY_SUDO = (
+    "is not in the sudoers file",
+    "is not allowed to execute",
+    "may not run sudo",
+    "not allowed to set the following environment",
+    "you must have a tty",
+)
+_EMULATED = "emulate docker cli using podman"
+
+
+class EngineUnusable(JlrError):
+    """The engine can do nothing for this user, whatever it is asked."""
+
+
+class EngineMissing(EngineUnusable):
+    """It is not installed."""
+
+
+class EngineNotPermitted(EngineUnusable):
+    """The user may not use it."""
+
+
+class EngineNotRunning(EngineUnusable):
+    """Its daemon does not run."""
+
+
+class SudoPasswordNeeded(EngineNotPermitted):
+    """`sudo` wants a password that nobody has given."""
+
+
+def reason(failed: Completed) -> str:
+    """Return why an engine refused, on one line that is safe to show.
+
+    Its first line tells; what follows is advice, or says only that it failed.
+    """
+    lines = [line.strip() for line in printable(failed.stderr).splitlines()]
+    told = [line for line in lines if line and not line.startswith(("WARNING", "time=", "Emulate"))]
+    text = told[0] if told else failed.complaint
+    for prefix in _PREFIXES:
+        text = text.removeprefix(prefix)
+    return text
+
+
+def engine_error(engine: Engine, failed: Completed) -> JlrError:
+    """Return what kept any of the engine's commands from working.
+
+    It is an `EngineUnusable` where none would.
+    """
+    complaint = failed.stderr.lower()
+    if engine.behind_sudo and (refused := _sudo_error(engine, failed, complaint)):
+        return refused
+    if failed.status == COMMAND_NOT_FOUND or f"{engine.kind.program}: not found" in complaint:
+        return _missing(engine)
+    if any(phrase in complaint for phrase in _NO_IDS):
+        return EngineNotPermitted(
+            f"podman cannot work for this user on the host: {reason(failed)}",
+            hint="give the user ids of its own: `sudo apt install uidmap` and `sudo usermod "
+            "--add-subuids 100000-165535 --add-subgids 100000-165535 USER`; or use root's, where "
+            "you may: `--sudo`",
+        )
+    if any(phrase in complaint for phrase in _NOT_PERMITTED):
+        by_sudo = "" if engine.behind_sudo else "; or go by `sudo`, where you may: `--sudo`"
+        return EngineNotPermitted(
+            f"the user on the host may not use `{engine.name}`: {reason(failed)}",
+            hint=f"ask for membership of its group: `sudo usermod -aG docker USER`{by_sudo}",
+        )
+    if any(phrase in complaint for phrase in _NOT_RUNNING):
+        service = engine.kind.daemon
+        start = f"sudo systemctl start {service}" if service else "systemctl --user start podman"
+        return EngineNotRunning(
+            f"the `{engine.kind.program}` daemon does not run on the host: {reason(failed)}",
+            hint=f"start it there: `{start}`",
+        )
+    return JlrError(f"`{engine.name}` failed: {reason(failed)}")
+
+
+def is_podman(engine: Engine, answered: Completed) -> bool:
+    """Return whether a `docker` is podman in disguise, as the package podman-docker installs it.
+
+    It says so unless it was silenced; then its errors still are podman's.
+    """
+    complaint = answered.stderr.lower()
+    tells = (_EMULATED, "error: inspecting object:", '"ociruntime"')
+    text = f"{complaint}{answered.stdout.lower()}"
+    return engine.kind.program == "docker" and any(phrase in text for phrase in tells)
+
+
+def _missing(engine: Engine) -> EngineMissing:
+    return EngineMissing(
+        f"`{engine.kind.program}` is not installed on the host",
+        hint=f"install it there, `{engine.kind.install}`, or start without containers: "
+        "`--runtime none`",
+    )
+
+
+def _sudo_error(engine: Engine, failed: Completed, complaint: str) -> EngineUnusable | None:
+    if any(phrase in complaint for phrase in _PASSWORD):
+        return SudoPasswordNeeded(
+            f"`{engine.name}` wants a password on the host",
+            hint="only a `sudo` without one is used so far; a line in its sudoers: "
+            f"`USER ALL=(root) NOPASSWD: /usr/bin/{engine.kind.program}`",
+        )
+    if f"sudo: {engine.kind.program}: command not found" in complaint:
+        return _missing(engine)
+    if failed.status == COMMAND_NOT_FOUND or "sudo: not found" in complaint:
+        return EngineMissing("`sudo` is not installed on the host", hint="leave out `--sudo`")
+    if any(phrase in complaint for phrase in _REFUSED_BY_SUDO):
+        return EngineNotPermitted(
+            f"`sudo` on the host does not let this user run `{engine.kind.program}`: "
+            f"{reason(failed)}",
+            hint="ask whoever keeps the host for a line in its sudoers: "
+            f"`USER ALL=(root) NOPASSWD: /usr/bin/{engine.kind.program}`",
+        )
+    return None

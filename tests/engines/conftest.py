@@ -1,0 +1,93 @@
+"""A host with docker and podman, with root and without, and an account that may use all of them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import refuse
+from tests.lab import podman
+from tests.lab.accounts import Account, claimed_account
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.place import Say
+from tests.lab.podman import Podman
+from tests.lab.remote_host import Keys, new_laptop, running_sshd
+from tests.lab.sshd import SSHServer
+
+IMAGE = "lab/jupyter"
+# The second version of the old tool, in short: a script in front of docker. It stands in for one
+# that is no longer to be had, and behind it is the real docker.
+NVIDIA_DOCKER = """\
+#!/bin/sh
+echo "NV_GPU=${NV_GPU-} $*" >>"$HOME/nvidia-docker.log"
+exec docker "$@"
+"""
+
+
+@dataclass(frozen=True)
+class EnginesHost:
+    """A host with every engine.
+
+    Attributes:
+        engine: the lab's docker.
+        account: may use that and podman, and `sudo` without a password.
+        server: its sshd.
+    """
+
+    engine: Engine
+    account: Account
+    server: SSHServer
+
+    def remove(self, runtime: str, name: str) -> None:
+        """Remove a container, whatever is left of it."""
+        if "docker" in runtime:
+            self.engine.try_docker("rm", "--force", "--volumes", name)
+        else:
+            podman_of(runtime, self.account).attempt("rm", "--force", "--time=0", name)
+
+
+def podman_of(runtime: str, account: Account) -> Podman:
+    return Podman(None if runtime.startswith("sudo ") else account)
+
+
+@pytest.fixture(scope="module")
+def engines_host(engine: Engine, keys: Keys, say: Say) -> Iterator[EnginesHost]:
+    if reasons := podman.missing():
+        refuse(reasons)
+    with (
+        claimed_account() as account,
+        podman.prepared(account, engine, [IMAGE], say),
+    ):
+        programs = _programs(account)
+        variables = podman.environment() | {"PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin"}
+        podman.may_sudo(account, podman.FREELY)
+        with running_sshd(engine, keys, environment=variables) as server:
+            yield EnginesHost(engine, account, server)
+
+
+def _programs(account: Account) -> Path:
+    folder = account.home / "bin"
+    folder.mkdir()
+    program = folder / "nvidia-docker"
+    program.write_text(NVIDIA_DOCKER, encoding="utf-8")
+    program.chmod(0o755)
+    folder.chmod(0o755)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def engines_laptop(engines_host: EnginesHost, keys: Keys) -> Iterator[Laptop]:
+    """A laptop that knows the host as `lab`."""
+    with new_laptop(engines_host.server, engines_host.account, keys) as laptop:
+        yield laptop
+
+
+@pytest.fixture
+def name() -> str:
+    """A name that no container has."""
+    return f"lab-{secrets.token_hex(4)}"

@@ -1,0 +1,40 @@
+"""A session that was started by one engine, whichever."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.engines.conftest import IMAGE, EnginesHost
+from tests.lab.laptop import Laptop
+
+RUNTIMES = ("docker", "podman", "sudo docker", "sudo podman", "nvidia-docker")
+FLAGS: dict[str, tuple[str, ...]] = {
+    runtime: ("--runtime", runtime.split()[-1]) for runtime in RUNTIMES
+}
+FLAGS |= {name: (*FLAGS[name], "--sudo") for name in RUNTIMES if name.startswith("sudo ")}
+
+
+def told(laptop: Laptop, *words: str) -> Any:
+    result = laptop.jlr(*words, timeout=120)
+    assert result.status == 0, str(result)
+    return json.loads(result.stdout)
+
+
+class Session:
+    """A session that was started by one engine."""
+
+    def __init__(self, laptop: Laptop, host: EnginesHost, runtime: str) -> None:
+        self.laptop, self.host, self.runtime = laptop, host, runtime
+        self.name = f"lab-contract-{runtime.replace(' ', '-')}-{host.account.name}"
+        self.flags = FLAGS[runtime]
+        self.first = self.start("--image", IMAGE, "--env", "COLOUR=blue", *self.flags)
+
+    def start(self, *options: str) -> dict[str, Any]:
+        found = told(self.laptop, "start", "lab", self.name, *options, "--json", "--no-browser")
+        assert isinstance(found, dict)
+        return found
+
+    def inside(self, command: str) -> str:
+        """Run a command where the server runs."""
+        return self.laptop.jlr("shell", self.name, "--", "sh", "-c", command).stdout

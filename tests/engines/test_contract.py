@@ -1,0 +1,101 @@
+"""One contract for docker and podman, with root and without; all of them real."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.engines.conftest import IMAGE, EnginesHost
+from tests.engines.parts import Session, told
+from tests.lab.laptop import Laptop
+
+RUNTIMES = ("docker", "podman", "sudo podman")
+
+
+@pytest.fixture(scope="module", params=RUNTIMES)
+def session(
+    request: pytest.FixtureRequest, engines_host: EnginesHost, engines_laptop: Laptop
+) -> Iterator[Session]:
+    runtime = request.param
+    made = Session(engines_laptop, engines_host, runtime)
+    yield made
+    engines_host.remove(runtime, made.name)
+
+
+def test_a_session_starts_in_a_new_container_and_answers(session: Session) -> None:
+    assert (session.first["state"], session.first["runtime"]) == ("up", session.runtime)
+    assert f"/{session.name}/lab" in session.first["url"]
+    assert session.inside("echo $COLOUR").strip() == "blue"
+
+
+def test_it_is_found_again_without_naming_the_engine(session: Session) -> None:
+    again = session.start()
+    assert (again["runtime"], again["local_port"]) == (
+        session.runtime,
+        session.first["local_port"],
+    )
+    status = told(session.laptop, "status", session.name, "--json")
+    assert (status["state"], status["runtime"]) == ("up", session.runtime)
+
+
+def test_its_log_comes_from_that_engine(session: Session) -> None:
+    result = session.laptop.jlr("logs", session.name)
+    assert "Jupyter Server" in result.stdout, result
+
+
+def test_a_further_port_is_reached(session: Session) -> None:
+    # Jupyter's own port is one that surely listens.
+    result = session.laptop.jlr("forward", session.name, "8888", "--json")
+    assert result.status == 0, result
+    assert [port["state"] for port in json.loads(result.stdout)] == ["up"]
+    assert session.laptop.jlr("forward", session.name, "--remove", "8888").status == 0
+
+
+def test_its_images_are_listed(session: Session) -> None:
+    found = told(session.laptop, "images", "lab", *session.flags, "--json")
+    assert any((image["repository"] or "").endswith(IMAGE) for image in found)
+
+
+def test_it_can_be_saved_and_started_from_what_was_saved(session: Session) -> None:
+    image = f"lab/{session.name}:1"
+    saved = told(session.laptop, "save", session.name, image, "--json")
+    assert saved["size"] > 0
+    listed = told(session.laptop, "images", "lab", *session.flags, "--json")
+    assert any((i["repository"] or "").endswith(f"lab/{session.name}") for i in listed)
+
+
+def test_it_stops_and_starts_as_the_same_container(session: Session) -> None:
+    result = session.laptop.jlr("stop", session.name, "--container", "--force", timeout=90)
+    assert result.status == 0, result
+    again = session.start()
+    assert again["runtime"] == session.runtime
+    assert IMAGE in again["image"]
+
+
+def test_an_unknown_image_is_one_clear_error_and_leaves_nothing(session: Session) -> None:
+    other = f"{session.name}-x"
+    image = "127.0.0.1:1/no/such:1"
+    words = ("start", "lab", other, "--image", image, *session.flags, "--no-browser")
+    result = session.laptop.jlr(*words, timeout=120)
+    assert result.status == 6, result
+    assert "cannot be pulled" in result.stderr
+
+
+def test_a_flag_that_it_does_not_know_is_the_persons_mistake(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(session.laptop.environment, "JLR_ENGINE_ARGUMENTS", "--nonsense")
+    other = f"{session.name}-x"
+    words = ("start", "lab", other, "--image", IMAGE, *session.flags, "--no-browser")
+    result = session.laptop.jlr(*words)
+    assert result.status == 2, result
+    assert "does not take an option" in result.stderr
+
+
+def test_it_is_removed(session: Session) -> None:
+    result = session.laptop.jlr("stop", session.name, "--remove", "--force", timeout=90)
+    assert result.status == 0, result
+    missing = session.laptop.jlr("start", "lab", session.name, *session.flags, "--no-browser")
+    assert missing.status == 6, missing

@@ -1,0 +1,82 @@
+"""Without `--runtime` the first engine is taken that works, and what keeps the others is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.engines.conftest import IMAGE, EnginesHost
+from tests.lab import podman
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.remote_host import Keys, new_laptop, running_sshd
+
+NOWHERE = "unix:///nonexistent/docker.sock"
+
+
+@pytest.fixture(scope="module")
+def without_docker(engines_host: EnginesHost, engine: Engine, keys: Keys) -> Iterator[Laptop]:
+    """A laptop that knows the host as `lab`, where docker's daemon does not run."""
+    variables = podman.environment() | {"DOCKER_HOST": NOWHERE}
+    with (
+        running_sshd(engine, keys, environment=variables) as server,
+        new_laptop(server, engines_host.account, keys) as laptop,
+    ):
+        yield laptop
+
+
+def test_podman_is_found_where_docker_does_not_run(
+    without_docker: Laptop, engines_host: EnginesHost, name: str
+) -> None:
+    words = ("start", "lab", name, "--image", IMAGE, "--no-browser", "--json")
+    try:
+        result = without_docker.jlr(*words, timeout=120)
+        assert result.status == 0, result
+        assert json.loads(result.stdout)["runtime"] == "podman"
+        assert without_docker.jlr("stop", name, "--remove").status == 0
+    finally:
+        engines_host.remove("podman", name)
+
+
+def test_an_engine_that_was_named_is_not_replaced(without_docker: Laptop, name: str) -> None:
+    words = ("start", "lab", name, "--image", IMAGE, "--no-browser", "--runtime", "docker")
+    result = without_docker.jlr(*words)
+    assert result.status == 1
+    assert "the `docker` daemon does not run" in result.stderr
+    assert "systemctl start docker" in result.stderr
+
+
+def test_podman_without_an_init_creates_a_container_all_the_same(
+    without_docker: Laptop,
+    engines_host: EnginesHost,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arguments = "--init-path=/nonexistent"
+    monkeypatch.setitem(without_docker.environment, "JLR_ENGINE_ARGUMENTS", arguments)
+    words = ("start", "lab", name, "--image", IMAGE, "--no-browser", "--runtime", "podman")
+    try:
+        result = without_docker.jlr(*words, timeout=120)
+        assert result.status == 0, result
+        assert "catatonit" in result.stderr
+    finally:
+        without_docker.jlr("stop", name, "--remove")
+        engines_host.remove("podman", name)
+
+
+def test_the_old_tool_is_told_the_gpus_by_its_variable(
+    engines_laptop: Laptop, engines_host: EnginesHost, name: str
+) -> None:
+    words = ("start", "lab", name, "--image", IMAGE, "--no-browser", "--runtime", "nvidia-docker")
+    try:
+        result = engines_laptop.jlr(*words, "--gpus", "0,3", timeout=120)
+        assert result.status == 0, result
+        log = (engines_host.account.home / "nvidia-docker.log").read_text(encoding="utf-8")
+        [created] = [line for line in log.splitlines() if " create " in line and name in line]
+        assert created.startswith("NV_GPU=0,3 create ")
+        assert "--env=NVIDIA_VISIBLE_DEVICES=0,3" in created
+    finally:
+        engines_laptop.jlr("stop", name, "--remove")
+        engines_host.remove("nvidia-docker", name)

@@ -1,0 +1,164 @@
+"""Podman with root and without, and `sudo`, for one account of the lab.
+
+Their images are docker's own, brought over once and kept below the lab's folder.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.lab.accounts import Account
+from tests.lab.engine import Engine
+from tests.lab.images import LABEL
+from tests.lab.place import LabError, Say, exclusive, root
+from tests.lab.programs import Result, attempt, run
+
+PROGRAMS = ("podman", "sudo", "slirp4netns", "newuidmap")
+# The kernel gives no rlimits above those that a process has, and podman asks for more by itself.
+CONTAINERS_CONF = """\
+[containers]
+default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
+log_driver = "k8s-file"
+[engine]
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+"""
+# One group may use `sudo` without a password and one with it.
+FREELY, WITH_PASSWORD = "jlrlab-free", "jlrlab-asked"
+SUDOERS = f"""\
+Defaults:%{FREELY},%{WITH_PASSWORD} \\
+  env_keep += "DOCKER_HOST CONTAINERS_CONF CONTAINERS_STORAGE_CONF"
+%{FREELY} ALL=(root) NOPASSWD: ALL
+%{WITH_PASSWORD} ALL=(root) ALL
+"""
+
+
+def missing() -> list[str]:
+    """Return what is not installed."""
+    return [f"`{program}` is not installed" for program in PROGRAMS if not shutil.which(program)]
+
+
+@dataclass(frozen=True)
+class Podman:
+    """Podman of one account, or root's.
+
+    Attributes:
+        account: `None` for root.
+    """
+
+    account: Account | None = None
+
+    def __call__(self, *argv: str, timeout: float = 60) -> str:
+        """Run `podman …` and return its stdout.
+
+        Raises:
+            LabError: it failed.
+        """
+        result = self.attempt(*argv, timeout=timeout)
+        if result.status != 0:
+            raise LabError(str(result))
+        return result.stdout.strip()
+
+    def attempt(self, *argv: str, timeout: float = 60) -> Result:
+        """Run it, however it ends."""
+        return attempt(*self.argv(*argv), timeout=timeout, cwd=Path("/"))
+
+    def argv(self, *argv: str) -> tuple[str, ...]:
+        """Return the command, as root runs it."""
+        variables = tuple(f"{name}={value}" for name, value in environment().items())
+        begin = ("env", *variables)
+        if self.account is not None:
+            home = f"HOME={self.account.home}"
+            begin = ("runuser", "-u", self.account.name, "--", "env", "-i", home, *variables)
+            begin = (*begin, "PATH=/usr/bin:/bin")
+        return (*begin, "podman", *argv)
+
+    def ensure(self, engine: Engine, image: str) -> None:
+        """Bring an image of the lab over, unless the same is there."""
+        template = f'{{{{index .Labels "{LABEL}"}}}}'
+        there = self.attempt("image", "inspect", "--format", template, image)
+        wanted = engine.docker(
+            "image", "inspect", "--format", f'{{{{index .Config.Labels "{LABEL}"}}}}', image
+        )
+        if there.status == 0 and there.stdout.strip() == wanted:
+            return
+        with subprocess.Popen(
+            ("docker", "-H", engine.url, "save", image), stdout=subprocess.PIPE
+        ) as sender:
+            subprocess.run(
+                self.argv("load", "--quiet"),
+                stdin=sender.stdout,
+                stdout=subprocess.DEVNULL,
+                check=True,
+                timeout=300,
+                cwd="/",
+            )
+
+    def remove_containers(self) -> None:
+        """Remove all containers of the account; root's may be other runs' as well."""
+        if self.account is not None:
+            self("rm", "--all", "--force", "--time=0")
+
+
+def folder() -> Path:
+    """Return where podman keeps its things."""
+    made = root() / "podman"
+    made.mkdir(mode=0o755, exist_ok=True)
+    return made
+
+
+def environment() -> dict[str, str]:
+    """Return the variables that lead podman to the lab's settings."""
+    names = {"CONTAINERS_CONF": "containers.conf", "CONTAINERS_STORAGE_CONF": "storage.conf"}
+    return {variable: str(folder() / name) for variable, name in names.items()}
+
+
+@contextmanager
+def prepared(account: Account, engine: Engine, images: Sequence[str], say: Say) -> Iterator[None]:
+    """Give an account podman and `sudo` with what it needs of the machine."""
+    with exclusive(folder() / "lock", say, "another run that prepares podman"):
+        _write_settings(account)
+        _allow_sudo()
+        for podman in (Podman(), Podman(account)):
+            for image in images:
+                podman.ensure(engine, image)
+    try:
+        yield
+    finally:
+        with suppress(LabError):
+            Podman(account).remove_containers()
+        may_sudo(account, None)
+        account.end_processes()
+        # What is left of it there would seem to run still.
+        shutil.rmtree(f"/tmp/podman-run-{account.uid}", ignore_errors=True)
+
+
+def _write_settings(account: Account) -> None:
+    storage = f'[storage]\ndriver = "overlay"\ngraphroot = "{folder()}/root"\n'
+    storage += f'runroot = "/run/jlr-lab-podman"\nrootless_storage_path = "{folder()}/$UID"\n'
+    for name, text in (("containers.conf", CONTAINERS_CONF), ("storage.conf", storage)):
+        (folder() / name).write_text(text, encoding="utf-8")
+    run("install", "-d", "-m", "700", "-o", account.name, str(folder() / str(account.uid)))
+    shutil.rmtree(f"/tmp/podman-run-{account.uid}", ignore_errors=True)
+    Path("/dev/net/tun").chmod(0o666)  # as udev would have it
+
+
+def _allow_sudo() -> None:
+    for group in (FREELY, WITH_PASSWORD):
+        run("groupadd", "--force", "--system", group)
+    sudoers = Path("/etc/sudoers.d/jlr-lab")
+    sudoers.write_text(SUDOERS, encoding="utf-8")
+    sudoers.chmod(0o440)
+
+
+def may_sudo(account: Account, group: str | None) -> None:
+    """Put an account into one of the two groups, or into none."""
+    for other in (FREELY, WITH_PASSWORD):
+        attempt("gpasswd", "--delete", account.name, other)
+    if group is not None:
+        run("gpasswd", "--add", account.name, group)

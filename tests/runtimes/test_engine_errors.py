@@ -1,0 +1,76 @@
+"""Missing, not permitted, not running: three messages of each engine, each with its mend."""
+
+from __future__ import annotations
+
+import pytest
+
+from jlremote.host.script import Completed
+from jlremote.runtimes.engine import ENGINES
+from jlremote.runtimes.engine_errors import (
+    EngineMissing,
+    EngineNotPermitted,
+    EngineNotRunning,
+    EngineUnusable,
+    SudoPasswordNeeded,
+    engine_error,
+)
+
+
+# As docker 20.10 and 28, podman 4.3 and sudo 1.9 say it.
+@pytest.mark.parametrize(
+    ("engine", "said", "status", "kind", "mend"),
+    [
+        ("docker", "sh: 1: docker: not found", 127, EngineMissing, "apt install docker.io"),
+        ("podman", "sh: 1: podman: not found", 127, EngineMissing, "apt install podman"),
+        ("sudo podman", "sudo: podman: command not found", 1, EngineMissing, "apt install podman"),
+        ("sudo docker", "sh: 1: sudo: not found", 127, EngineMissing, "--sudo"),
+        (
+            "docker",
+            "Got permission denied while trying to connect to the Docker daemon socket",
+            1,
+            EngineNotPermitted,
+            "usermod -aG docker",
+        ),
+        (
+            "podman",
+            'Error: cannot find UID/GID for user me: no subuid ranges found for user "me"',
+            125,
+            EngineNotPermitted,
+            "--add-subuids",
+        ),
+        (
+            "sudo docker",
+            "me is not in the sudoers file.",
+            1,
+            EngineNotPermitted,
+            "NOPASSWD: /usr/bin/docker",
+        ),
+        ("sudo docker", "sudo: a password is required", 1, SudoPasswordNeeded, "NOPASSWD"),
+        (
+            "docker",
+            "Cannot connect to the Docker daemon at unix:///var/run/docker.sock.",
+            1,
+            EngineNotRunning,
+            "systemctl start docker",
+        ),
+        (
+            "podman",
+            "Cannot connect to Podman. Please verify your connection to the Linux system",
+            125,
+            EngineNotRunning,
+            "systemctl --user start podman",
+        ),
+    ],
+)
+def test_what_keeps_an_engine_from_working_is_told_with_its_mend(
+    engine: str, said: str, status: int, kind: type[EngineUnusable], mend: str
+) -> None:
+    error = engine_error(ENGINES[engine], Completed(status, "", f"{said}\n"))
+    assert type(error) is kind
+    assert mend in (error.hint or "")
+
+
+def test_who_may_not_use_docker_is_told_of_sudo_unless_that_was_tried() -> None:
+    refused = Completed(1, "", "permission denied while trying to connect to the docker API\n")
+    assert "--sudo" in (engine_error(ENGINES["docker"], refused).hint or "")
+    assert "--sudo" not in (engine_error(ENGINES["sudo docker"], refused).hint or "")
