@@ -22,7 +22,7 @@ import json
 from multiprocessing.connection import Connection
 from typing import Any
 
-PROTOCOL = 1
+PROTOCOL = 2
 MESSAGE_BYTES = 16 << 20
 
 
