@@ -27,7 +27,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         allowed = self.headers.get("Authorization") == f"token {token}"
-        answer = answers.get(self.path) if allowed else None
+        answer = answers.get(self.path.partition("?")[0]) if allowed else None
         body = json.dumps(answer).encode()
         self.send_response(403 if answer is None else 200)
         self.send_header("Content-Length", str(len(body)))
