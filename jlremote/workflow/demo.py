@@ -19,7 +19,7 @@ from jlremote.link.client import Link
 from jlremote.runtimes.container_options import ContainerOptions
 from jlremote.storage import paths, sessions
 from jlremote.workflow.context import Context
-from jlremote.workflow.interrupts import let_ctrl_c_through, undisturbed
+from jlremote.workflow.interrupts import let_ctrl_c_through, pass_over_ctrl_c, undisturbed
 from jlremote.workflow.links import link_to
 from jlremote.workflow.report import SessionReport
 from jlremote.workflow.requests import StartRequest, StopRequest
@@ -71,8 +71,8 @@ def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport]
             ready(report)
             _wait(report.name, context)
         finally:
-            with undisturbed():
-                _end(report.name, context)
+            pass_over_ctrl_c()
+            _end(report.name, context)
 
 
 def _check_request(request: DemoRequest) -> None:

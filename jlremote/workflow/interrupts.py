@@ -18,6 +18,12 @@ def let_ctrl_c_through() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pass_over_ctrl_c() -> None:
+    """Keep further Ctrl-C from interrupting what is left until the process ends."""
+    if _in_main_thread():
+        signal.signal(signal.SIGINT, _pass_over)
+
+
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """Keep a second Ctrl-C from interrupting what takes a few seconds at most."""

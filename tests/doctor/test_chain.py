@@ -260,7 +260,7 @@ def test_a_full_disk(
 
 def test_an_image_without_jupyter(laptop: Laptop, nothing_left: None) -> None:
     report = examined(laptop, "lab", "--image", "lab/plain")
-    report.failed("jupyter", 6, "no JupyterLab", "lab/plain", "pip install jupyterlab")
+    report.failed("jupyter", 6, "no JupyterLab", "lab/plain", "--install jupyterlab")
     assert report.of("container")["mark"] == "ok"
 
 
