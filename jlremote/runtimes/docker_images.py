@@ -133,7 +133,8 @@ def commit_argv(
     """Return the command that makes an image of a container.
 
     What jlr put in the place of the image's own entrypoint, only to wait, must not get into an
-    image that others run, nor may the labels by which jlr knows its containers.
+    image that others run, nor may the person as whom the container runs, or the labels by which
+    jlr knows its containers.
 
     Args:
         engine: which it is in.
@@ -149,6 +150,7 @@ def commit_argv(
         changes = [
             f"ENTRYPOINT {_entrypoint(engine, config)}",
             f"CMD {json.dumps(config.get('Cmd') or [])}",
+            f"USER {config.get('User') or 'root'}",
             *(f'LABEL {label}=""' for label in labels if label.startswith(_OUR_LABELS)),
         ]
     return engine("commit", *(f"--change={change}" for change in changes), container, image)
