@@ -12,6 +12,8 @@ from tests.lab.programs import SYSTEM_PATH
 from tests.lab.remote_host import Keys
 from tests.sessions.parts import failed, start
 
+DOCKER = ("--runtime", "docker")  # else podman takes its place
+
 
 def add_host(
     laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys, setting: str
@@ -24,7 +26,7 @@ def test_an_engine_that_is_not_installed(
     laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys, tmp_path: Path
 ) -> None:
     add_host(laptop, another_sshd, account, keys, f"PATH={without_docker(tmp_path)}")
-    failed(start(laptop, "odd", "cont1"), 1, "`docker` is not installed", "--runtime none")
+    failed(start(laptop, "odd", "cont1", *DOCKER), 1, "`docker` is not installed", "--runtime none")
 
 
 def without_docker(folder: Path) -> Path:
@@ -44,7 +46,9 @@ def test_an_engine_that_does_not_run(
     laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys
 ) -> None:
     add_host(laptop, another_sshd, account, keys, "DOCKER_HOST=unix:///run/no-such-engine.sock")
-    failed(start(laptop, "odd", "cont1"), 1, "daemon does not run", "systemctl start docker")
+    failed(
+        start(laptop, "odd", "cont1", *DOCKER), 1, "daemon does not run", "systemctl start docker"
+    )
 
 
 def test_an_engine_that_the_user_may_not_use(
@@ -56,5 +60,7 @@ def test_an_engine_that_the_user_may_not_use(
         engine.listen()
         path.chmod(0o600)
         add_host(laptop, another_sshd, account, keys, f"DOCKER_HOST=unix://{path}")
-        failed(start(laptop, "odd", "cont1"), 1, "may not use `docker`", "usermod -aG docker")
+        failed(
+            start(laptop, "odd", "cont1", *DOCKER), 1, "may not use `docker`", "usermod -aG docker"
+        )
     path.unlink()
