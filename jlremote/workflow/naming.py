@@ -23,10 +23,15 @@ def session_of(request: StartRequest) -> tuple[str | None, Runtime]:
     """
     known = _remembered(request)
     runtime = _runtime_of(request, known)
-    typed = request.container or DEFAULT_NAME
+    typed = _typed(request)
     runtime.check_name(typed)
     ruled = runtime.engine is not None and request.name_rule != NAME
     return known or (None if ruled else typed), runtime
+
+
+def _typed(request: StartRequest) -> str:
+    """Return the name that was typed, even an empty one, which no engine takes."""
+    return DEFAULT_NAME if request.container is None else request.container
 
 
 def _runtime_of(request: StartRequest, name: str | None) -> Runtime:
@@ -54,7 +59,7 @@ def names(request: StartRequest, host: Host) -> tuple[str, ...]:
     The rule is for new containers: without an image to create one from, one that is there under
     the very name that was typed is meant.
     """
-    typed = request.container or DEFAULT_NAME
+    typed = _typed(request)
     user = _user(host) if USER in request.name_rule else ""
     made = _made(request.name_rule, typed, user)
     if made == typed or request.container is None or request.image is not None:

@@ -140,8 +140,6 @@ LONG = "a" * 300
     "name",
     [
         *(
-            "-x",
-            "--image",
             "it's",
             'say "x"',
             "a\nb",
@@ -164,3 +162,10 @@ def test_a_name_that_no_container_can_have_is_refused_before_the_host_is_asked(
     message = failed(lasting_laptop.jlr("start", *words), 2, "container's name")
     assert "\x1b" not in message
     assert len(message) < 600
+
+
+@pytest.mark.parametrize("name", ["-x", "--images"])
+def test_a_name_that_looks_like_an_option_is_taken_for_one(
+    lasting_laptop: Laptop, name: str
+) -> None:
+    failed(lasting_laptop.jlr("start", "lab", name, "--no-browser"), 2, "no such option", name)
