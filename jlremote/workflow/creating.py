@@ -22,6 +22,7 @@ from jlremote.workflow.undertaking import Undertaking
 
 _TIMEOUT_SECONDS = 60.0 + waiting.ENTRYPOINT_SECONDS
 _NOT_CREATED, _NOT_STARTED, _ENDED = 125, 126, 117
+_KILLED = 128  # sh: and the signal's number
 _LAST_LINES = 1
 
 
@@ -125,6 +126,11 @@ case $facts in
   {ready} 2>/dev/null; ready=$?
   [ "$ready" = 0 ] || how=else
   [ "$ready" != {waiting.ANOTHER_USER} ] || {{ {remove} >/dev/null; exit {waiting.ANOTHER_USER}; }}
+  # An `exec` that was killed ends a moment before the engine knows of its container's end.
+  turns=0
+  while [ "$ready" -gt {_KILLED} ] && [ "$turns" -lt 50 ] && [ "$({running})" = true ]; do
+    turns=$((turns + 1)); sleep 0.1 2>/dev/null || sleep 1
+  done
   [ "$({running})" = true ] || {{ {words} >&2; {remove} >/dev/null; exit {_ENDED}; }}
   facts=$({inspect});;
 esac
