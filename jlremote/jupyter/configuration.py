@@ -16,8 +16,15 @@ import textwrap
 
 LOOK_SECONDS = 60  # as often as Jupyter looks whether its server is idle
 
-_SERVER = """\
-import secrets
+# See `scripts`: what is there by now stays, and need not be looked through again.
+_COLLECT = """\
+import gc
+gc.freeze()
+gc.enable()
+"""
+
+_SERVER = f"""\
+{_COLLECT}import secrets
 import jupyter_server
 settings = get_config()
 application = settings.ServerApp
@@ -25,8 +32,8 @@ identity = settings.IdentityProvider if jupyter_server.version_info[0] >= 2 else
 """
 
 # Notebook 7 and nbclassic read this file as well, and would take what is in it for their own.
-_NOTEBOOK = """\
-import secrets
+_NOTEBOOK = f"""\
+{_COLLECT}import secrets
 from jupyter_core.application import JupyterApp
 settings = get_config()
 application = identity = settings.NotebookApp

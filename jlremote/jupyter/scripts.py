@@ -134,6 +134,33 @@ set -- "$python" -m $module
 """
 
 
+# Nearly all that Python makes while a server starts stays for good, and to look for garbage in it
+# takes an eighth of that time. The configuration switches that on again. As in a script's own
+# start, what is imported comes from beside it and not from the current folder.
+_WITHOUT_COLLECTION = """\
+import gc, sys
+gc.disable()
+del sys.argv[0]
+sys.path[0] = sys.argv[0].rpartition("/")[0]
+import runpy
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+_FASTER = f"""\
+program=$(command -v "$1") first=
+[ ! -f "$program" ] || read -r first <"$program"
+case $first in
+*' '*) ;;
+'#!'/*/python*)
+  shift
+  # Of the program's own name, by which it is known among the processes.
+  faster=$directory/config/${{program##*/}}
+  cat >"$faster" <<'END'
+{_WITHOUT_COLLECTION}END
+  set -- "${{first#??}}" "$faster" "$program" "$@";;
+esac
+"""
+
+
 def with_python(python: str) -> str:
     """Return how to run the JupyterLab of an interpreter or a virtual environment's folder."""
     return f"""\
@@ -190,7 +217,7 @@ def launch(
         settings += f'echo {idle_stop} >"$directory/idle-stop"\n'
     script = (
         _LAUNCH.replace("CONFIGURE\n", settings)
-        .replace("FIND_JUPYTER\n", jupyter)
+        .replace("FIND_JUPYTER\n", jupyter + _FASTER)
         .replace("LAUNCH_MARK", LAUNCH_MARK)
         .replace("OPTIONS", shlex.join(options))
     )
