@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from jlremote.errors import Busy, JlrError, Unreachable
-from jlremote.jupyter.api import NoAnswer
-from jlremote.jupyter.discovery import endpoint, place_of
-from jlremote.jupyter.locate import ContainerGone, gone, survey
-from jlremote.jupyter.server import Place
+from jlremote.errors import JlrError, Unreachable
 from jlremote.link.client import Link
-from jlremote.link.status import ForwardStatus, LinkStatus
-from jlremote.ports.endpoint import PortEndpoint
-from jlremote.runtimes.table import runtime_named
+from jlremote.link.status import LinkStatus
 from jlremote.storage import sessions
 from jlremote.storage.mounts import MountRecord
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow import mounted, ports
-from jlremote.workflow.answering import refuse_open
+from jlremote.workflow import mounted
 from jlremote.workflow.context import Context
 
 
@@ -38,6 +30,8 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
     config = None if context.ssh_config is None else context.ssh_config.resolve()
 
     def restore(link: Link) -> None:
+        from jlremote.workflow.restoring import bring_back  # 20 ms that only a new link shall cost
+
         for record in sessions.load_all():
             here = (record.host, _config(record)) == (host, config)
             if here and record.forwarded and record.name != without:
@@ -92,39 +86,3 @@ def link_to_mount(record: MountRecord, context: Context) -> Link:
 
 def _config(record: SessionRecord) -> Path | None:
     return None if record.ssh_config is None else Path(record.ssh_config)
-
-
-def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
-    """Forward a session again on its port.
-
-    Raises:
-        ContainerGone: its container is not there, or does not run.
-        JupyterDead: no Jupyter server runs in it.
-        JupyterStopped: it was stopped.
-        IdleStopped: it has ended for want of work.
-        Busy: somebody else holds the port now.
-        OpenToAll: the server that runs there now lets everybody in.
-    """
-    runtime = runtime_named(record.runtime)
-    found = survey(link, runtime, record.name)
-    if found.container is None or not found.container.running:
-        raise ContainerGone(f"the container `{record.name}` is gone or does not run")
-    _bring_ports_back(link, record, place_of(runtime, found.container))
-    if found.findings is None or not found.findings.servers:
-        raise gone(record.name, found.findings)
-    to = endpoint(runtime, found.container, found.findings.servers[0])
-    try:
-        forward = link.forward(record.name, record.local_port, to)
-    except Busy as busy:
-        raise ports.taken(record.local_port, record.host, record.name) from busy
-    if not to.server.token:  # it may be another one than the last time
-        with suppress(NoAnswer):
-            refuse_open(link, forward, allowed=record.open_allowed)
-    return forward
-
-
-def _bring_ports_back(link: Link, record: SessionRecord, place: Place) -> None:
-    """Forward a session's further ports again; Jupyter may be dead, and they are not."""
-    for port in record.ports:
-        with suppress(Busy):  # `jlr forward` tells that it is not forwarded
-            link.forward_port(port.local_port, PortEndpoint(place, port.port))

@@ -24,8 +24,9 @@ from jlremote.workflow import adoption, further_ports, mount_listing, presence
 from jlremote.workflow.answering import of_access
 from jlremote.workflow.context import Context
 from jlremote.workflow.gpus import fault
-from jlremote.workflow.links import bring_back, link_of
+from jlremote.workflow.links import link_of
 from jlremote.workflow.report import Kernel, SessionReport, utc
+from jlremote.workflow.restoring import bring_back
 from jlremote.workflow.unreached import Unreached, connected, status_of
 
 HOSTS_AT_ONCE = 16

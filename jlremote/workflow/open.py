@@ -10,11 +10,9 @@ from jlremote.link.client import Link
 from jlremote.link.status import ForwardStatus
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow import adoption
 from jlremote.workflow.answering import wait_for_answer
 from jlremote.workflow.context import Context
-from jlremote.workflow.gpus import fault
-from jlremote.workflow.links import bring_back, link_of
+from jlremote.workflow.links import link_of
 
 
 def address(selector: str | None, path: str | None, context: Context) -> str:
@@ -29,15 +27,36 @@ def address(selector: str | None, path: str | None, context: Context) -> str:
         NotFound: there is no such session, or it was stopped.
         Unreachable: the host or the server does not answer.
     """
-    record = adoption.running(selector, context)
+    record = _running(selector, context)
     link = link_of(record, context)
     forward = live_forward(link, record)
     wait_for_answer(link, forward)
     with suppress(JlrError):  # a full disk shall keep nobody from a session that runs
         sessions.save(record.used_now())
+    if record.gpus is not None:
+        _explain_lost_gpus(link, record, context)
+    return url_of(forward.endpoint.server, forward.local_port, path)
+
+
+# What follows is imported where it is needed: on a session that runs, half of the time that a
+# person waits would go into modules that have nothing to do.
+
+
+def _running(selector: str | None, context: Context) -> SessionRecord:
+    with suppress(NotFound):
+        record = sessions.choose(selector)
+        if record.forwarded:
+            return record
+    from jlremote.workflow import adoption
+
+    return adoption.running(selector, context)
+
+
+def _explain_lost_gpus(link: Link, record: SessionRecord, context: Context) -> None:
+    from jlremote.workflow.gpus import fault
+
     if lost := fault(link, record):
         context.progress.note(f"{lost.why}; {lost.mend}")
-    return url_of(forward.endpoint.server, forward.local_port, path)
 
 
 def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:
@@ -48,6 +67,8 @@ def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:
     """
     forward = link.status(connect=True).forward(record.name)
     if forward is None and record.forwarded:
+        from jlremote.workflow.restoring import bring_back
+
         forward = bring_back(link, record)
     if forward is None:
         raise NotFound(
