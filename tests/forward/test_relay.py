@@ -45,11 +45,13 @@ def drain(sock: socket.socket) -> None:
     read_all(sock)
 
 
-def relay_processes() -> list[psutil.Process]:
+def relay_processes(server: Server) -> list[psutil.Process]:
+    """Return the relays to a server; other tests at the same time have relays of their own."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
         argv = process.info["cmdline"] or []
-        if len(argv) == 6 and argv[1] == "-c" and "relay.py" in argv[2]:
+        ours = len(argv) == 6 and argv[1] == "-c" and "relay.py" in argv[2]
+        if ours and str(server.port) in argv[3:]:
             found.append(process)
     return found
 
@@ -80,14 +82,14 @@ def test_bytes_come_back_unchanged(up: SwitchedGateway, forward: TunnelForward, 
 
 
 def test_two_hundred_connections_share_one_process(
-    up: SwitchedGateway, forward: TunnelForward
+    up: SwitchedGateway, forward: TunnelForward, echo_server: Server
 ) -> None:
     socks = [connect(forward.local_port) for _ in range(200)]
     for number, sock in enumerate(socks):
         sock.sendall(b"%06d" % number)
     for number, sock in enumerate(socks):
         assert sock.recv(6, socket.MSG_WAITALL) == b"%06d" % number
-    assert len(relay_processes()) == 1
+    assert len(relay_processes(echo_server)) == 1
     for sock in socks:
         sock.close()
     until(lambda: forward.traffic().open == 0, "the end of the connections")
@@ -147,7 +149,7 @@ def test_a_slow_reader_neither_blocks_the_others_nor_fills_memory(
             sock.sendall(b"s")
             assert sock.recv(1) == b"z"
         assert ask(forward.local_port, b"q") == b"quick"
-        (relay,) = relay_processes()
+        (relay,) = relay_processes(server)
         assert relay.memory_info().rss < 40 * MEGABYTE
         for sock in stuck:
             sock.close()
@@ -163,16 +165,18 @@ def test_a_port_where_nobody_listens_closes_at_once(
     assert forward.traffic().last_failure == f"nothing listens on port {port} there"
 
 
-def test_a_relay_that_dies_is_started_again(up: SwitchedGateway, forward: TunnelForward) -> None:
+def test_a_relay_that_dies_is_started_again(
+    up: SwitchedGateway, forward: TunnelForward, echo_server: Server
+) -> None:
     with connect(forward.local_port) as cut:
         cut.sendall(b"x")
         assert cut.recv(1) == b"x"
-        (first,) = relay_processes()
+        (first,) = relay_processes(echo_server)
         first.kill()
         with pytest.raises(ConnectionResetError):
             cut.recv(1)
     assert ask(forward.local_port, b"again") == b"again"
-    (second,) = relay_processes()
+    (second,) = relay_processes(echo_server)
     assert second.pid != first.pid
 
 
@@ -217,6 +221,6 @@ def test_the_relay_ends_with_the_forward(
     forward = TunnelForward(0, gateway)
     forward.start()
     assert ask(forward.local_port, b"hello") == b"hello"
-    assert len(relay_processes()) == 1
+    assert len(relay_processes(echo_server)) == 1
     forward.stop()
-    until(lambda: not relay_processes(), "the end of the relay")
+    until(lambda: not relay_processes(echo_server), "the end of the relay")
