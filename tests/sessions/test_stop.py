@@ -10,6 +10,11 @@ from tests.lab.sshd import free_port
 from tests.sessions.parts import failed, start, started, with_a_server
 
 
+def a_port() -> tuple[str, str]:
+    """Return the words that choose a random port: other tests at the same time take the first."""
+    return "--port", str(free_port())
+
+
 def is_free(port: int) -> bool:
     """Return whether nobody listens on a port of 127.0.0.1."""
     try:
@@ -23,7 +28,7 @@ def test_stop_ends_jupyter_and_its_kernels_and_leaves_the_container(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()
-    session = started(laptop, here)
+    session = started(laptop, here, *a_port())
     with session.notebook("idle.ipynb") as kernel:
         kernel.run("1")
         stopped = laptop.jlr("stop")
@@ -49,7 +54,7 @@ def test_a_session_that_was_stopped_is_told_as_such_and_starts_anew(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()
-    first = started(laptop, here, "--port", str(free_port()))
+    first = started(laptop, here, *a_port())
     assert laptop.jlr("stop").status == 0
     assert "stopped" in laptop.jlr("status").stdout
     assert laptop.jlr("list", "--json").stdout.strip() == "[]"
@@ -63,7 +68,7 @@ def test_a_busy_kernel_is_named_and_not_stopped_unless_forced(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()
-    session = started(laptop, here)
+    session = started(laptop, here, *a_port())
     with session.notebook("train/model.ipynb") as kernel:
         kernel.keep_busy()
         for words in ((), ("--container",), ("--remove",), ("--all",)):
@@ -103,7 +108,7 @@ def test_stop_remove_deletes_the_container_and_forgets_the_session(
 def test_stop_all_stops_every_session_but_those_that_are_busy(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
-    idle, busy = started(laptop, container()), started(laptop, container())
+    idle, busy = started(laptop, container(), *a_port()), started(laptop, container(), *a_port())
     with busy.notebook("long.ipynb") as kernel:
         kernel.keep_busy()
         refused = laptop.jlr("stop", "--all")
@@ -120,7 +125,7 @@ def test_a_server_that_does_not_answer_is_stopped_only_by_force(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()
-    session = started(laptop, here)
+    session = started(laptop, here, *a_port())
     here.execute("sh", "-c", f"kill -STOP $(cat /tmp/jlr-0/{here.name}/pid)")
     failed(laptop.jlr("stop"), 7, "does not tell whether kernels run", "--force")
     stopped = laptop.jlr("stop", "--force", timeout=120)
@@ -148,7 +153,7 @@ def test_a_containers_own_busy_server_keeps_the_container(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = with_a_server(container, "--ip=0.0.0.0")
-    session = started(laptop, here)
+    session = started(laptop, here, *a_port())
     with session.notebook("theirs.ipynb") as kernel:
         kernel.keep_busy()
         assert "left Jupyter running" in laptop.jlr("stop").stdout
