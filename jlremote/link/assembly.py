@@ -20,12 +20,12 @@ from jlremote.link.surroundings import Surroundings
 from jlremote.ports.endpoint import PortEndpoint
 from jlremote.ports.locate import locate_port
 from jlremote.questions import Asker
+from jlremote.ssh.config.destination import Destination, resolve
 from jlremote.ssh.connection import connect
 from jlremote.ssh.contract import Connection
-from jlremote.ssh.credentials import forget
-from jlremote.ssh.destination import Destination, resolve
-from jlremote.ssh.forwarder import TunnelForward
-from jlremote.ssh.sftp import SftpStreams
+from jlremote.ssh.forward.forwarder import TunnelForward
+from jlremote.ssh.forward.sftp import SftpStreams
+from jlremote.ssh.login.credentials import forget
 from jlremote.storage.secrets import LateSecrets
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jlremote.errors import NoCommonAlgorithm
-from jlremote.ssh.host_certificates import CERTIFICATE_SUFFIX
-from jlremote.ssh.rules import Algorithms
+from jlremote.ssh.config.rules import Algorithms
+from jlremote.ssh.trust.host_certificates import CERTIFICATE_SUFFIX
 
 # AES-GCM is three times as fast as CTR with a MAC here; no CBC, no 3DES.
 CIPHERS = (

@@ -13,9 +13,9 @@ from paramiko import common
 
 from jlremote.errors import Busy, LinkLost
 from jlremote.ssh import pseudo_terminal
+from jlremote.ssh.channels.session_slots import SessionSlots
 from jlremote.ssh.contract import Given, Output, Stream, Terminal
 from jlremote.ssh.feeding import Feeding
-from jlremote.ssh.session_slots import SessionSlots
 
 _COMMAND = "exec /bin/sh -s"
 _PIECE = 1 << 20

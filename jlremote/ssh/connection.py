@@ -9,17 +9,17 @@ from typing import Any
 from jlremote.errors import JlrError, LinkLost, NeedsAuthentication, NotSSH, Unreachable
 from jlremote.questions import Asker
 from jlremote.ssh.algorithms import offer
-from jlremote.ssh.authentication import log_in
 from jlremote.ssh.commands import Commands
+from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.contract import Connection, Given, Output, Terminal
-from jlremote.ssh.credentials import Credentials, Keychain, Remember
-from jlremote.ssh.destination import Destination
 from jlremote.ssh.failures import translated
-from jlremote.ssh.host_keys import look_up, verify
-from jlremote.ssh.identities import agent_of
+from jlremote.ssh.login.authentication import log_in
+from jlremote.ssh.login.credentials import Credentials, Keychain, Remember
+from jlremote.ssh.login.identities import agent_of
+from jlremote.ssh.login.user_authentication import UserAuthentication
 from jlremote.ssh.reach import ProxyProcess, Way, patience, refusal, straight, through_jump
 from jlremote.ssh.transport import Transport
-from jlremote.ssh.user_authentication import UserAuthentication
+from jlremote.ssh.trust.host_keys import look_up, verify
 from jlremote.text import printable
 
 _ANSWER_SECONDS = 120.0  # PAM modules may ask a directory, or push to a telephone

@@ -21,8 +21,8 @@ from jlremote.errors import (
     NotSSH,
     Unreachable,
 )
-from jlremote.ssh.destination import Destination
-from jlremote.ssh.user_authentication import TOO_MANY
+from jlremote.ssh.config.destination import Destination
+from jlremote.ssh.login.user_authentication import TOO_MANY
 from jlremote.text import one_line
 
 # What sshd writes in place of a greeting: MaxStartups, and PerSourcePenalties since 9.8.

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import paramiko
 
 from jlremote.errors import LinkLost, NameNotResolved, Unreachable
-from jlremote.ssh.destination import Destination
+from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.failures import explain_channel
 from jlremote.text import one_line
 

@@ -20,7 +20,7 @@ import paramiko
 from jlremote.host.target import Target
 from jlremote.ssh.algorithms import Offer
 from jlremote.ssh.contract import Connection
-from jlremote.ssh.forwarder import TunnelForward
+from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.transport import Transport
 
 BLOCK = bytes(1 << 20)

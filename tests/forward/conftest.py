@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from jlremote.ssh.forwarder import TunnelForward
-from jlremote.ssh.reception import Patience
+from jlremote.ssh.forward.forwarder import TunnelForward
+from jlremote.ssh.forward.reception import Patience
 from tests.forward.parts import Server, SwitchedGateway, echo, new_transport
 from tests.lab.sshd import SSHServer, make_key
 

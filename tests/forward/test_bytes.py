@@ -15,7 +15,7 @@ import pytest
 
 from jlremote.host.target import Target
 from jlremote.ssh.algorithms import Offer
-from jlremote.ssh.forwarder import TunnelForward
+from jlremote.ssh.forward.forwarder import TunnelForward
 from tests.forward.parts import (
     Server,
     SwitchedGateway,

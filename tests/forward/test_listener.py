@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from jlremote.errors import Busy, NeedsAuthentication
-from jlremote.ssh.forwarder import TunnelForward
-from jlremote.ssh.reception import Patience
+from jlremote.ssh.forward.forwarder import TunnelForward
+from jlremote.ssh.forward.reception import Patience
 from tests.forward.parts import (
     Server,
     SwitchedGateway,

@@ -20,9 +20,9 @@ import psutil
 import pytest
 
 from jlremote.host.target import Target
-from jlremote.ssh import relay_program
-from jlremote.ssh.forwarder import TunnelForward
-from jlremote.ssh.relay import relay_argv
+from jlremote.ssh.forward import relay_program
+from jlremote.ssh.forward.forwarder import TunnelForward
+from jlremote.ssh.forward.relay import relay_argv
 from tests.forward.parts import (
     Server,
     SwitchedGateway,

@@ -12,7 +12,7 @@ import pytest
 
 from jlremote.host.target import Target
 from jlremote.ssh.algorithms import Offer
-from jlremote.ssh.forwarder import TunnelForward
+from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.transport import Transport
 from tests.forward.parts import SwitchedGateway, connect, read_all, until
 from tests.lab.accounts import Account

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from typing import Any
 
 from jlremote.host.target import Target
+from jlremote.ssh.channels.session_slots import KEPT, LASTING, SessionSlots
 from jlremote.ssh.commands import Commands
-from jlremote.ssh.forwarder import TunnelForward
-from jlremote.ssh.reception import Patience
-from jlremote.ssh.session_slots import KEPT, LASTING, SessionSlots
+from jlremote.ssh.forward.forwarder import TunnelForward
+from jlremote.ssh.forward.reception import Patience
 from tests.forward.parts import Server, SwitchedGateway, ask, until
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from jlremote.ssh.forwarder import TunnelForward
+from jlremote.ssh.forward.forwarder import TunnelForward
 from tests.bench.tunnel import part
 from tests.forward.parts import SwitchedGateway, connect, log_in, serving
 from tests.lab.sshd import SSHServer

@@ -13,7 +13,7 @@ import pytest
 from paramiko import common
 from paramiko.transport import ChannelMap
 
-from jlremote.ssh.tunnel_channel import TunnelChannel
+from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 
 PACKET = 32 << 10
 MEGABYTE = 1 << 20

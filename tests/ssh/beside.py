@@ -14,9 +14,9 @@ from typing import cast
 
 from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.questions import Question
+from jlremote.ssh.config.destination import resolve
 from jlremote.ssh.connection import SSHConnection, connect
-from jlremote.ssh.credentials import Keychain, Remember
-from jlremote.ssh.destination import resolve
+from jlremote.ssh.login.credentials import Keychain, Remember
 from tests.lab.accounts import Account
 from tests.lab.programs import run
 from tests.lab.sshd import SSHServer, make_key

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from jlremote.errors import Authentication, NeedsAuthentication
-from jlremote.ssh.credentials import passphrase_account, password_account
-from jlremote.ssh.destination import resolve
+from jlremote.ssh.config.destination import resolve
+from jlremote.ssh.login.credentials import passphrase_account, password_account
 from tests.lab.accounts import Account
 from tests.lab.programs import run
 from tests.lab.sshd import SSHServer, make_key
@@ -127,7 +127,7 @@ def test_identity_agent_names_the_agent(
 def test_an_agent_that_hangs_or_is_gone_does_not_keep_one_out(
     server: SSHServer, laptop: Laptop, agent: AgentProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jlremote.ssh.agent._LIST_SECONDS", 0.3)
+    monkeypatch.setattr("jlremote.ssh.login.agent._LIST_SECONDS", 0.3)
     agent.suspend()
     began = time.monotonic()
     assert laptop.ours() is None

@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 from jlremote.errors import Busy, LinkLost
+from jlremote.ssh.channels.session_slots import LASTING
 from jlremote.ssh.connection import SSHConnection
 from jlremote.ssh.contract import Stream
-from jlremote.ssh.session_slots import LASTING
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jlremote.errors import Usage
-from jlremote.ssh.destination import Destination, resolve
-from jlremote.ssh.ssh_settings import Asked, arguments, check_host
-from jlremote.ssh.tokens import Names, expand, expand_path
+from jlremote.ssh.config.destination import Destination, resolve
+from jlremote.ssh.config.ssh_settings import Asked, arguments, check_host
+from jlremote.ssh.config.tokens import Names, expand, expand_path
 
 NAMES = Names("lab", "lab.example.org", 2222, "me", jump="bastion")
 
@@ -26,7 +26,7 @@ def config(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def without_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jlremote.ssh.ssh_settings.shutil.which", lambda _name: None)
+    monkeypatch.setattr("jlremote.ssh.config.ssh_settings.shutil.which", lambda _name: None)
 
 
 def resolved(config: Path, text: str, host: str = "lab") -> Destination:
@@ -251,7 +251,7 @@ def test_without_ssh_simple_configs_come_out_as_with_it(
 ) -> None:
     text = "Host lab\nHostName 10.0.0.9\nPort 2222\nIdentityFile ~/k\nHost *\nUser anna\n"
     with_ssh = resolved(config, text, host)
-    monkeypatch.setattr("jlremote.ssh.ssh_settings.shutil.which", lambda _name: None)
+    monkeypatch.setattr("jlremote.ssh.config.ssh_settings.shutil.which", lambda _name: None)
     alone = resolved(config, text, host)
     for name in ("host", "hostname", "port", "user", "jump", "proxy_command"):
         assert getattr(alone, name) == getattr(with_ssh, name), name

@@ -25,7 +25,7 @@ from jlremote.errors import (
     Unreachable,
     Usage,
 )
-from jlremote.ssh.destination import Destination
+from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.failures import explain, explain_channel, translated
 from tests.lab.accounts import Account
 from tests.lab.sshd import SSHServer, free_port

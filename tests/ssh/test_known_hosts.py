@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jlremote.ssh.known_hosts import KnownKey, append, format_line, parse_line, read_files
+from jlremote.ssh.trust.known_hosts import KnownKey, append, format_line, parse_line, read_files
 from jlremote.ssh.wire_format import fingerprint, string
 
 KEY = string(b"ssh-ed25519") + string(bytes(range(32)))

@@ -18,7 +18,7 @@ import pytest
 from keyring.backend import KeyringBackend
 from keyring.backends import fail, null
 
-from jlremote.ssh.credentials import Keychain
+from jlremote.ssh.login.credentials import Keychain
 from jlremote.storage.secrets import SERVICE, Secrets, is_real, open_secrets
 
 REPOSITORY = Path(__file__).parents[2]

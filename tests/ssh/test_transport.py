@@ -13,8 +13,8 @@ import pytest
 
 from jlremote.errors import LinkLost, NoCommonAlgorithm
 from jlremote.ssh.algorithms import CIPHERS, HOST_KEYS, KEY_EXCHANGE, MACS, Offer, offer
+from jlremote.ssh.config.rules import Algorithms
 from jlremote.ssh.connection import SSHConnection
-from jlremote.ssh.rules import Algorithms
 from tests.lab.accounts import Account
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer

@@ -8,7 +8,7 @@ from pathlib import Path
 import paramiko
 
 from jlremote.errors import Usage
-from jlremote.ssh.tokens import local_user
+from jlremote.ssh.config.tokens import local_user
 
 GAPS = (
     "no `ssh` program was found, so your ssh config was read by a simpler parser: `Include` is not "

@@ -6,11 +6,11 @@ import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from jlremote.ssh.agent import Agent, AgentFailure
-from jlremote.ssh.credentials import Credentials, passphrase_account
-from jlremote.ssh.destination import Destination
-from jlremote.ssh.identities import Identity, algorithms_for
-from jlremote.ssh.key_files import (
+from jlremote.ssh.config.destination import Destination
+from jlremote.ssh.login.agent import Agent, AgentFailure
+from jlremote.ssh.login.credentials import Credentials, passphrase_account
+from jlremote.ssh.login.identities import Identity, algorithms_for
+from jlremote.ssh.login.key_files import (
     PassphraseNeeded,
     PrivateKey,
     UnusableKey,
@@ -18,7 +18,7 @@ from jlremote.ssh.key_files import (
     public_blob,
     sign,
 )
-from jlremote.ssh.user_authentication import Outcome, UserAuthentication
+from jlremote.ssh.login.user_authentication import Outcome, UserAuthentication
 
 _LOG = logging.getLogger("jlremote.ssh")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from jlremote.errors import Usage
-from jlremote.ssh.ssh_settings import Settings
-from jlremote.ssh.tokens import Names, expand_path
+from jlremote.ssh.config.ssh_settings import Settings
+from jlremote.ssh.config.tokens import Names, expand_path
 
 StrictHostKeyChecking = Literal["yes", "no", "ask", "accept-new"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from jlremote.errors import Usage
-from jlremote.ssh.rules import (
+from jlremote.ssh.config.rules import (
     Algorithms,
     HostKeyRules,
     LoginRules,
@@ -18,9 +18,9 @@ from jlremote.ssh.rules import (
     login_rules,
     number,
 )
-from jlremote.ssh.ssh_settings import Asked, Settings, read_settings
-from jlremote.ssh.tokens import PROXY_TOKENS, Names, expand
-from jlremote.ssh.unsupported import remarks
+from jlremote.ssh.config.ssh_settings import Asked, Settings, read_settings
+from jlremote.ssh.config.tokens import PROXY_TOKENS, Names, expand
+from jlremote.ssh.config.unsupported import remarks
 
 AddressFamily = Literal["any", "inet", "inet6"]
 

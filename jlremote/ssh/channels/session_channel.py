@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jlremote.ssh.receiver import Receiver
-from jlremote.ssh.session_slots import SessionSlots
-from jlremote.ssh.tunnel_channel import TunnelChannel
+from jlremote.ssh.channels.receiver import Receiver
+from jlremote.ssh.channels.session_slots import SessionSlots
+from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 
 
 class SessionChannel(TunnelChannel):

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from jlremote.errors import Authentication
-from jlremote.ssh.agent import Agent
-from jlremote.ssh.credentials import Credentials, password_account
-from jlremote.ssh.destination import Destination
-from jlremote.ssh.identities import gather
-from jlremote.ssh.interactive import Conversation
-from jlremote.ssh.public_keys import PublicKeys
-from jlremote.ssh.user_authentication import Outcome, PasswordExpired, UserAuthentication
+from jlremote.ssh.config.destination import Destination
+from jlremote.ssh.login.agent import Agent
+from jlremote.ssh.login.credentials import Credentials, password_account
+from jlremote.ssh.login.identities import gather
+from jlremote.ssh.login.interactive import Conversation
+from jlremote.ssh.login.public_keys import PublicKeys
+from jlremote.ssh.login.user_authentication import Outcome, PasswordExpired, UserAuthentication
 
 _SECRET = frozenset({"password", "keyboard-interactive"})
 

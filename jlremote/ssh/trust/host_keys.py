@@ -8,15 +8,15 @@ from pathlib import Path
 
 from jlremote.errors import HostKeyChanged, HostKeyRevoked, HostKeyUnknown, Usage
 from jlremote.questions import Asker, Question
-from jlremote.ssh.destination import Destination
-from jlremote.ssh.host_certificates import (
+from jlremote.ssh.config.destination import Destination
+from jlremote.ssh.trust.host_certificates import (
     CERTIFICATE_SUFFIX,
     Certificate,
     is_certificate,
     read_certificate,
     why_invalid,
 )
-from jlremote.ssh.known_hosts import KnownKey, append, format_line, read_files
+from jlremote.ssh.trust.known_hosts import KnownKey, append, format_line, read_files
 from jlremote.ssh.wire_format import decode_key, fingerprint, key_type
 
 _LOG = logging.getLogger("jlremote.ssh")

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jlremote.ssh.agent import Agent, AgentKey
-from jlremote.ssh.host_certificates import is_certificate, read_certificate
-from jlremote.ssh.key_files import find, read_public
-from jlremote.ssh.rules import LoginRules
+from jlremote.ssh.config.rules import LoginRules
+from jlremote.ssh.login.agent import Agent, AgentKey
+from jlremote.ssh.login.key_files import find, read_public
+from jlremote.ssh.trust.host_certificates import is_certificate, read_certificate
 from jlremote.ssh.wire_format import key_type
 
 _RSA = ("rsa-sha2-512", "rsa-sha2-256")

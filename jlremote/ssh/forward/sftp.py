@@ -14,10 +14,10 @@ from typing import Any
 
 from paramiko import common
 
+from jlremote.ssh.channels.session_channel import SessionChannel
 from jlremote.ssh.contract import Connection
-from jlremote.ssh.loop import Loop
-from jlremote.ssh.session_channel import SessionChannel
-from jlremote.ssh.splice import Splice
+from jlremote.ssh.forward.loop import Loop
+from jlremote.ssh.forward.splice import Splice
 
 _STOP_SECONDS = 5.0
 

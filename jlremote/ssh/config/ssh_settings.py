@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.errors import Usage
-from jlremote.ssh.fallback_settings import read_without_ssh
+from jlremote.ssh.config.fallback_settings import read_without_ssh
 
 _SECONDS = 30  # `Match exec` and canonical names may ask a slow name server
 

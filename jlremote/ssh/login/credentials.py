@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 
 from jlremote.errors import NeedsAuthentication
 from jlremote.questions import Asker, Question, QuestionKind
-from jlremote.ssh.destination import Destination
+from jlremote.ssh.config.destination import Destination
 from jlremote.text import printable
 
 Remember = Literal["ask", "yes", "no"]

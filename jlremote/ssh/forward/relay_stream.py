@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from jlremote.ssh.relay_program import CREDIT, DATA, END, WINDOW
-from jlremote.ssh.splice import Splice
+from jlremote.ssh.forward.relay_program import CREDIT, DATA, END, WINDOW
+from jlremote.ssh.forward.splice import Splice
 
 
 class Frames(Protocol):

@@ -14,11 +14,11 @@ import struct
 from typing import Any
 
 from jlremote.host.target import Target
-from jlremote.ssh.loop import Loop
-from jlremote.ssh.relay_program import CLOSE, CREDIT, DATA, END, HEAD, OPEN, OPENED, REFUSED
-from jlremote.ssh.relay_stream import RelayStream
-from jlremote.ssh.session_channel import SessionChannel
-from jlremote.ssh.splice import Splice
+from jlremote.ssh.channels.session_channel import SessionChannel
+from jlremote.ssh.forward.loop import Loop
+from jlremote.ssh.forward.relay_program import CLOSE, CREDIT, DATA, END, HEAD, OPEN, OPENED, REFUSED
+from jlremote.ssh.forward.relay_stream import RelayStream
+from jlremote.ssh.forward.splice import Splice
 
 _SHELL = b"exec /bin/sh -s"
 _COMPLAINT_LIMIT = 2000
@@ -27,7 +27,7 @@ _LAST_NUMBER = 0xFFFFFFFF
 
 @functools.cache
 def _program() -> str:
-    return (importlib.resources.files("jlremote.ssh") / "relay_program.py").read_text("utf-8")
+    return (importlib.resources.files("jlremote.ssh.forward") / "relay_program.py").read_text("utf-8")
 
 
 def relay_argv(target: Target, marker: str) -> tuple[str, ...]:

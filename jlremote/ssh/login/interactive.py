@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from jlremote.errors import Authentication
-from jlremote.ssh.credentials import Credentials, password_account
-from jlremote.ssh.destination import Destination
-from jlremote.ssh.user_authentication import Challenge, Outcome
+from jlremote.ssh.config.destination import Destination
+from jlremote.ssh.login.credentials import Credentials, password_account
+from jlremote.ssh.login.user_authentication import Challenge, Outcome
 
 _ASKS_PASSWORD = re.compile(r"pass\s?word|passwort|mot de passe|contraseña", re.IGNORECASE)
 _ASKS_ONCE = re.compile(r"one.?time|code|token|otp|verification|new|retype", re.IGNORECASE)

@@ -17,8 +17,8 @@ from typing import Any
 import paramiko
 from paramiko import common
 
-from jlremote.ssh.channel_table import ChannelTable
-from jlremote.ssh.receiver import Receiver
+from jlremote.ssh.channels.channel_table import ChannelTable
+from jlremote.ssh.channels.receiver import Receiver
 from jlremote.ssh.tuning import LARGEST_PACKET
 
 _DATA = struct.Struct(">BII")

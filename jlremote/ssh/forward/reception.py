@@ -10,12 +10,12 @@ from typing import Any
 
 from jlremote.errors import ConnectionTimedOut, JlrError
 from jlremote.host.target import Target
+from jlremote.ssh.channels.tunnel_channel import TunnelChannel, direct_tcpip
 from jlremote.ssh.contract import Connection, Gateway
-from jlremote.ssh.loop import Loop
-from jlremote.ssh.relay import Relay
-from jlremote.ssh.splice import Splice
-from jlremote.ssh.tunnel_channel import TunnelChannel, direct_tcpip
-from jlremote.ssh.waiting_page import is_page_load, waiting_page
+from jlremote.ssh.forward.loop import Loop
+from jlremote.ssh.forward.relay import Relay
+from jlremote.ssh.forward.splice import Splice
+from jlremote.ssh.forward.waiting_page import is_page_load, waiting_page
 
 _REQUEST_LIMIT = 64 * 1024
 _TICK = 0.25

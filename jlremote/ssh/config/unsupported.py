@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jlremote.ssh.ssh_settings import Settings
+from jlremote.ssh.config.ssh_settings import Settings
 
 # Each setting with the values that change nothing, and with what the person should know.
 _QUIET = frozenset({"", "no", "none", "false", "0 0"})

@@ -22,8 +22,8 @@ import sshtunnel
 
 from jlremote.errors import Busy, JlrError
 from jlremote.ssh.contract import Gateway
-from jlremote.ssh.loop import READ, Loop
-from jlremote.ssh.reception import Patience, Reception, Traffic
+from jlremote.ssh.forward.loop import READ, Loop
+from jlremote.ssh.forward.reception import Patience, Reception, Traffic
 from jlremote.ssh.tuning import allow_many_descriptors
 
 LOCALHOST = "127.0.0.1"

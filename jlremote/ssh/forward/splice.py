@@ -7,7 +7,7 @@ import struct
 import threading
 from typing import Protocol
 
-from jlremote.ssh.loop import PIECE, READ, WRITE, Loop
+from jlremote.ssh.forward.loop import PIECE, READ, WRITE, Loop
 
 _RESET = struct.pack("ii", 1, 0)  # linger for 0 s: closing sends a reset
 

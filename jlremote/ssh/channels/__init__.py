@@ -1,0 +1,1 @@
+"""paramiko's channels without their threads and waits."""

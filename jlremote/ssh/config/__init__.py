@@ -1,0 +1,1 @@
+"""Whom to reach, and how: what `ssh -G` says about a destination."""

@@ -1,0 +1,1 @@
+"""Who we are: keys, agents, passwords, second factors."""
