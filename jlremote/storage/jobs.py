@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_type_hints
-from urllib.parse import quote
 
-from jlremote.storage import paths
-
-FORMAT = 1
+from jlremote.storage import records
 
 
 @dataclass(frozen=True)
@@ -33,22 +28,13 @@ class JobRecord:
     began: float = field(default_factory=time.time)
 
 
-def _folder() -> Path:
-    return paths.private_directory(paths.state_directory() / "jobs")
-
-
-def _file(host: str, name: str) -> Path:
-    return _folder() / f"{quote(host, safe='')}+{quote(name, safe='')}.json"
-
-
 def save(record: JobRecord) -> None:
     """Write a record, whole.
 
     Raises:
         JlrError: it cannot be written.
     """
-    document = {"format": FORMAT} | asdict(record)
-    paths.write_whole(_file(record.host, record.name), json.dumps(document, indent=2) + "\n")
+    records.save(_file(record.host, record.name), record)
 
 
 def delete(host: str, name: str) -> None:
@@ -58,24 +44,9 @@ def delete(host: str, name: str) -> None:
 
 def load_all() -> list[JobRecord]:
     """Return all records, the latest first; what is no record of ours is passed over."""
-    records = (_read(path) for path in _folder().glob("*.json"))
-    return sorted((record for record in records if record), key=lambda record: -record.began)
+    found = records.load_all(records.folder("jobs"), JobRecord)
+    return sorted(found, key=lambda record: -record.began)
 
 
-def _read(path: Path) -> JobRecord | None:
-    try:
-        document = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return None
-    if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
-        return None
-    return _record(document)
-
-
-def _record(document: dict[str, Any]) -> JobRecord | None:
-    wanted = get_type_hints(JobRecord)
-    if document.keys() != wanted.keys():
-        return None
-    if not all(isinstance(document[key], wanted[key]) for key in wanted):
-        return None
-    return JobRecord(**document)
+def _file(host: str, name: str) -> Path:
+    return records.folder("jobs") / records.file_name(host, name)

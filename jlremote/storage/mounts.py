@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
 
-from jlremote.storage import paths
-
-FORMAT = 1
+from jlremote.storage import records
 
 
 @dataclass(frozen=True)
@@ -42,22 +38,13 @@ class MountRecord:
         return hashlib.sha256(os.fsencode(self.local)).hexdigest()[:16]
 
 
-def _folder() -> Path:
-    return paths.private_directory(paths.state_directory() / "mounts")
-
-
-def _file(record: MountRecord) -> Path:
-    return _folder() / f"{record.name}.json"
-
-
 def save(record: MountRecord) -> None:
     """Write a record, whole.
 
     Raises:
         JlrError: it cannot be written.
     """
-    document = {"format": FORMAT} | asdict(record)
-    paths.write_whole(_file(record), json.dumps(document, indent=2) + "\n")
+    records.save(_file(record), record)
 
 
 def delete(record: MountRecord) -> None:
@@ -67,29 +54,14 @@ def delete(record: MountRecord) -> None:
 
 def load_all() -> list[MountRecord]:
     """Return all records, by their local path; what is no record of ours is passed over."""
-    records = (_read(path) for path in _folder().glob("*.json"))
-    return sorted((record for record in records if record), key=lambda record: record.local)
+    found = records.load_all(records.folder("mounts"), MountRecord)
+    return sorted(found, key=lambda record: record.local)
 
 
 def lock() -> Path:
     """Return the file that is locked while mounts are made or undone."""
-    return _folder() / "lock"
+    return records.folder("mounts") / "lock"
 
 
-def _read(path: Path) -> MountRecord | None:
-    try:
-        document = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return None
-    if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
-        return None
-    return _record(document)
-
-
-def _record(document: dict[str, Any]) -> MountRecord | None:
-    wanted = get_type_hints(MountRecord)
-    if document.keys() != wanted.keys():
-        return None
-    if not all(isinstance(document[key], wanted[key]) for key in wanted):
-        return None
-    return MountRecord(**document)
+def _file(record: MountRecord) -> Path:
+    return records.folder("mounts") / f"{record.name}.json"

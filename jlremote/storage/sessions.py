@@ -5,19 +5,14 @@ Everything else is asked where the truth is, on the host. No secret is ever in h
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, get_type_hints
-from urllib.parse import quote
+from typing import Any
 
 from jlremote.errors import NotFound, Usage
-from jlremote.storage import paths
-
-FORMAT = 1
-LONGEST_STEM = 200  # a file's name has 255 bytes at most, and a draft's is longer than the file's
+from jlremote.storage import paths, records
 
 
 @dataclass(frozen=True)
@@ -80,26 +75,13 @@ class SessionRecord:
         return replace(self, last_used=time.time())
 
 
-def _folder() -> Path:
-    return paths.private_directory(paths.state_directory() / "sessions")
-
-
-def _file(host: str, name: str) -> Path:
-    stem = f"{quote(host, safe='')}+{quote(name, safe='')}"
-    if len(stem) > LONGEST_STEM:
-        digest = hashlib.sha256(stem.encode()).hexdigest()
-        stem = f"{stem[: LONGEST_STEM - len(digest)]}{digest}"
-    return _folder() / f"{stem}.json"
-
-
 def save(record: SessionRecord) -> None:
     """Write a record, whole.
 
     Raises:
         JlrError: it cannot be written.
     """
-    document = {"format": FORMAT} | asdict(record)
-    paths.write_whole(_file(record.host, record.name), json.dumps(document, indent=2) + "\n")
+    records.save(_file(record.host, record.name), record)
 
 
 def check_writable() -> None:
@@ -120,20 +102,18 @@ def delete(record: SessionRecord) -> None:
 
 def find(host: str, name: str) -> SessionRecord | None:
     """Return the record of one session, `None` for none that can be read."""
-    file = _file(host, name)
-    return _read(file) if file.exists() else None
+    return _load(_file(host, name))
 
 
 def load_all() -> list[SessionRecord]:
     """Return all records, the latest first; what is no record of ours is passed over."""
-    records = (_read(path) for path in _folder().glob("*.json"))
-    sound = [record for record in records if record is not None]
-    return sorted(sound, key=lambda record: -record.last_used)
+    found = records.load_all(_folder(), SessionRecord, **_PARTS)
+    return sorted(found, key=lambda record: -record.last_used)
 
 
 def unreadable() -> list[Path]:
     """Return the files among the records that are none: cut short, or somebody else's."""
-    return [path for path in _folder().glob("*.json") if _read(path) is None]
+    return [path for path in _folder().glob("*.json") if _load(path) is None]
 
 
 def choose(selector: str | None) -> SessionRecord:
@@ -143,15 +123,15 @@ def choose(selector: str | None) -> SessionRecord:
         NotFound: there is no such session.
         Usage: the name stands for sessions on several hosts.
     """
-    records = load_all()
+    found = load_all()
     if selector is None:
-        records = [record for record in records if record.forwarded] or records
-        if not records:
+        found = [record for record in found if record.forwarded] or found
+        if not found:
             raise NotFound("there are no sessions", hint="start one: `jlr start HOST CONTAINER`")
-        return records[0]
-    matches = [r for r in records if selector in (r.name, f"{r.host}/{r.name}")]
+        return found[0]
+    matches = [r for r in found if selector in (r.name, f"{r.host}/{r.name}")]
     if not matches:
-        matches = [r for r in records if r.typed and selector in (r.typed, f"{r.host}/{r.typed}")]
+        matches = [r for r in found if r.typed and selector in (r.typed, f"{r.host}/{r.typed}")]
     if not matches:
         raise NotFound(f"there is no session `{selector}`", hint="`jlr list` shows what there is")
     if len(matches) > 1 and len({record.host for record in matches}) > 1:
@@ -160,37 +140,31 @@ def choose(selector: str | None) -> SessionRecord:
     return matches[0]
 
 
-def _read(path: Path) -> SessionRecord | None:
-    try:
-        document = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):  # the last one for a thousand brackets
-        return None
-    if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
-        return None
-    return _record(document)
+def _folder() -> Path:
+    return records.folder("sessions")
 
 
-def _record(document: dict[str, Any]) -> SessionRecord | None:
-    wanted = get_type_hints(SessionRecord)
-    if document.keys() != wanted.keys():
-        return None
-    ports = _ports(document.pop("ports"))
-    del wanted["ports"]
-    if ports is None or not all(isinstance(document[key], wanted[key]) for key in wanted):
-        return None
-    return SessionRecord(**document, ports=ports) if _is_port(document["local_port"]) else None
+def _file(host: str, name: str) -> Path:
+    return _folder() / records.file_name(host, name)
+
+
+def _load(file: Path) -> SessionRecord | None:
+    return records.load(file, SessionRecord, **_PARTS)
+
+
+def _port(value: Any) -> int | None:
+    return value if type(value) is int and 0 < value < 65536 else None
 
 
 def _ports(entries: Any) -> tuple[PortRecord, ...] | None:
-    names = get_type_hints(PortRecord).keys()
     if not isinstance(entries, list):
         return None
     for entry in entries:
-        sound = isinstance(entry, dict) and entry.keys() == names
-        if not sound or not all(map(_is_port, entry.values())):
+        if not isinstance(entry, dict) or entry.keys() != {"port", "local_port"}:
+            return None
+        if not all(map(_port, entry.values())):
             return None
     return tuple(PortRecord(**entry) for entry in entries)
 
 
-def _is_port(value: Any) -> bool:
-    return type(value) is int and 0 < value < 65536
+_PARTS: Mapping[str, Callable[[Any], object]] = {"local_port": _port, "ports": _ports}
