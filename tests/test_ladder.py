@@ -41,6 +41,7 @@ LADDER = {
 CLIENT_SIDE = {
     f"jlremote.link.{name}"
     for name in (
+        "call",
         "client",
         "dial",
         "files",
