@@ -16,7 +16,7 @@ import textwrap
 
 LOOK_SECONDS = 60  # as often as Jupyter looks whether its server is idle
 
-# See `scripts`: what is there by now stays, and need not be looked through again.
+# See `launch`: what is there by now stays, and need not be looked through again.
 _COLLECT = """\
 import gc
 gc.freeze()

@@ -17,7 +17,6 @@ import shlex
 from collections.abc import Iterable
 
 from jlremote.host.script import until_hang_up
-from jlremote.jupyter import configuration
 
 GROUP_END = "\035"  # ASCII's group separator
 # What the shell that waits for a server's end has among its arguments, and no probe.
@@ -28,10 +27,6 @@ LAUNCH_SECONDS = 20
 POLLS_A_SECOND = 40
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 NOT_LAUNCHED = 75  # sysexits.h: EX_TEMPFAIL
-
-# Where Jupyter begins to look for a port on a host that is not a container: beyond those that jlr
-# forwards, as both ends may be one machine, and beside the one that everybody's Jupyter wants.
-HOST_PORT = 8988
 
 # How the runtime files begin: JupyterLab 3 and later, Notebook 7; JupyterLab 2, Notebook 6.
 KINDS = ("jpserver", "nbserver")
@@ -115,151 +110,6 @@ printf 'idle-stop{FIELD}%s{RECORD}' "$(cat "$directory/idle-stop" 2>/dev/null)"
 for file in FILES; do tell "$file"; done
 printf 'listening{FIELD}%s{RECORD}' "$(grep -h ' 0A ' /proc/net/tcp /proc/net/tcp6 2>/dev/null)"
 """
-
-
-# How to run JupyterLab, or Notebook where there is no other, as the shell's positional parameters.
-# `jupyter-lab` comes first: the `jupyter` command spends a tenth of a second on finding it.
-ON_PATH = """\
-if command -v jupyter-lab >/dev/null; then set -- jupyter-lab
-elif command -v jupyter-notebook >/dev/null; then set -- jupyter-notebook
-elif command -v jupyter >/dev/null; then set -- jupyter lab
-else set -- python3 -m jupyterlab; fi
-"""
-
-# The same for an interpreter with the programs beside it.
-_BESIDE = """\
-module=jupyterlab
-[ -e "${python%/*}/jupyter-lab" ] || [ ! -e "${python%/*}/jupyter-notebook" ] || module=notebook
-set -- "$python" -m $module
-"""
-
-
-# Nearly all that Python makes while a server starts stays for good, and to look for garbage in it
-# takes an eighth of that time. The configuration switches that on again. As in a script's own
-# start, what is imported comes from beside it and not from the current folder.
-_WITHOUT_COLLECTION = """\
-import gc, sys
-gc.disable()
-del sys.argv[0]
-sys.path[0] = sys.argv[0].rpartition("/")[0]
-import runpy
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-_FASTER = f"""\
-program=$(command -v "$1") first=
-[ ! -f "$program" ] || read -r first <"$program"
-case $first in
-*' '*) ;;
-'#!'/*/python*)
-  shift
-  # Of the program's own name, by which it is known among the processes.
-  faster=$directory/config/${{program##*/}}
-  cat >"$faster" <<'END'
-{_WITHOUT_COLLECTION}END
-  set -- "${{first#??}}" "$faster" "$program" "$@";;
-esac
-"""
-
-
-def with_python(python: str) -> str:
-    """Return how to run the JupyterLab of an interpreter or a virtual environment's folder."""
-    return f"""\
-python={shlex.quote(python)}
-case $python in '~/'*) python=$HOME/${{python#'~/'}};; esac
-[ ! -d "$python" ] || python=$python/bin/python
-case $python in */*) PATH=${{python%/*}}:$PATH;; esac
-{_BESIDE}"""
-
-
-def with_conda(environment: str) -> str:
-    """Return how to run the JupyterLab of a conda environment, by name or folder."""
-    return f"""\
-environment={shlex.quote(environment)}
-base=$(conda info --base 2>/dev/null)
-for folder in "$environment" "$base/envs/$environment" ~/.conda/envs/"$environment" \
-    ~/*conda3/envs/"$environment" ~/mini*/envs/"$environment" /opt/*conda*/envs/"$environment"; do
-  [ ! -x "$folder/bin/python" ] || break
-done
-PATH=$folder/bin:$PATH
-python=$folder/bin/python
-{_BESIDE}"""
-
-
-def launch(
-    name: str,
-    launch_id: str,
-    *,
-    engine: bool,
-    bind_address: str,
-    jupyter: str = ON_PATH,
-    idle_stop: int = 0,
-) -> str:
-    """Return the script that runs JupyterLab in the session's folder until it ends.
-
-    Args:
-        name: the session's name, also its `base_url`.
-        launch_id: what tells this launch's traces from those of an earlier one.
-        engine: whether this is a container.
-        bind_address: what Jupyter listens on.
-        jupyter: shell text that sets the positional parameters to what runs JupyterLab.
-        idle_stop: seconds without work after which it ends by itself, 0 for never.
-    """
-    options = (
-        "--no-browser",
-        f"--ip={bind_address}",
-        *(() if engine else (f"--port={HOST_PORT}",)),
-    )
-    settings = "".join(
-        f"cat >\"$directory/config/{file}\" <<'END'\n{text}END\n"
-        for file, text in configuration.files(f"/{name}/", idle_stop).items()
-    )
-    if idle_stop:
-        settings += f'echo {idle_stop} >"$directory/idle-stop"\n'
-    script = (
-        _LAUNCH.replace("CONFIGURE\n", settings)
-        .replace("FIND_JUPYTER\n", jupyter + _FASTER)
-        .replace("LAUNCH_MARK", LAUNCH_MARK)
-        .replace("OPTIONS", shlex.join(options))
-    )
-    return session_directory(name, engine=engine) + f"launch={shlex.quote(launch_id)}\n" + script
-
-
-_LAUNCH = """\
-umask 077
-mkdir -p "$directory/runtime" "$directory/config" || exit 1
-[ ! -e "$directory/jupyter.log" ] || mv -f "$directory/jupyter.log" "$directory/jupyter.log.1"
-rm -f "$directory"/exit "$directory"/ended "$directory"/idle-stop "$directory"/pid \\
-  "$directory"/runtime/*.json
-echo "$launch" >"$directory/launch"
-CONFIGURE
-[ "$(id -u)" != 0 ] || root_allowed=--allow-root
-# A container run with a uid that has no passwd entry gets HOME=/, which it may not write.
-[ -w "${HOME:-/nonexistent}" ] || { HOME=$directory/home; mkdir -p "$HOME"; export HOME; }
-LAUNCH_MARK
-export JUPYTER_CONFIG_PATH="$directory/config${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH}"
-FIND_JUPYTER
-# Not in the background: a shell makes background processes ignore SIGINT, and then Ctrl-C works
-# in none of JupyterLab's terminals.
-sh -c 'echo $$ >"$0/pid"; exec "$@"' "$directory" "$@" OPTIONS $root_allowed \\
-  >"$directory/jupyter.log" 2>&1 </dev/null
-status=$?
-# Jupyter's words when nothing has worked for as long as it was told.
-[ "$status" != 0 ] || ! grep -q 'No kernels .*; shutting down' "$directory/jupyter.log" ||
-  echo idle >"$directory/ended"
-echo "$status" >"$directory/exit"
-"""
-
-
-def launch_once(name: str, launch_id: str, launching: str, *, engine: bool) -> str:
-    """Return the script that runs `launching` unless it has done so before.
-
-    For a new container's own command, which the engine runs again at each later start; by then
-    Jupyter is launched, or left alone, by whoever starts the container.
-    """
-    return session_directory(name, engine=engine) + (
-        f"once=$directory/once-{shlex.quote(launch_id)}\n"
-        f'[ -e "$once" ] || (\numask 077; mkdir -p "$directory" && : >"$once"\n{launching})\n'
-    )
 
 
 def wait_and_probe(name: str, launch_id: str, *, engine: bool) -> str:

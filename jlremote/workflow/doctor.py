@@ -14,7 +14,7 @@ from jlremote.doctor.connection import ConnectionFacts
 from jlremote.doctor.findings import Check, Diagnosis, Finding, Verdict, verdict
 from jlremote.doctor.host_script import HostFacts
 from jlremote.errors import JlrError, NeedsAuthentication
-from jlremote.jupyter.scripts import HOST_PORT
+from jlremote.jupyter.launch import HOST_PORT
 from jlremote.link.client import Link
 from jlremote.questions import Asker, Question
 from jlremote.runtimes.table import runtime_named

@@ -9,6 +9,7 @@ from jlremote.host.script import Completed
 from jlremote.host.shell import Host, run_script
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
+from jlremote.jupyter.launch import ON_PATH, launch, launch_once, with_conda, with_python
 from jlremote.jupyter.locate import Survey
 from jlremote.jupyter.server import Server
 from jlremote.runtimes import packages, waiting
@@ -61,12 +62,12 @@ def script(
 
     With `loopback` it listens there only: all other addresses are the host's, for all to reach.
     """
-    jupyter = packages.USE + scripts.ON_PATH
+    jupyter = packages.USE + ON_PATH
     if request.python is not None:
-        jupyter = scripts.with_python(request.python)
+        jupyter = with_python(request.python)
     elif request.conda_env is not None:
-        jupyter = scripts.with_conda(request.conda_env)
-    return scripts.launch(
+        jupyter = with_conda(request.conda_env)
+    return launch(
         name,
         launch_id,
         engine=runtime.engine is not None,
@@ -86,8 +87,8 @@ def first_script(request: StartRequest, runtime: Runtime, name: str, launch_id: 
     if request.options.packages:
         return ""
     loopback = request.options.on_host_network
-    launch = script(request, runtime, name, launch_id, loopback=loopback)
-    return scripts.launch_once(name, launch_id, launch, engine=runtime.engine is not None)
+    launching = script(request, runtime, name, launch_id, loopback=loopback)
+    return launch_once(name, launch_id, launching, engine=runtime.engine is not None)
 
 
 def later_script(
@@ -100,8 +101,8 @@ def later_script(
     loopback: bool,
 ) -> str:
     """Return what is run in a container that is there, or on the host: JupyterLab."""
-    launch = script(request, runtime, name, launch_id, environment, loopback=loopback)
-    return launch if runtime.engine is None else waiting.beside(launch)
+    launching = script(request, runtime, name, launch_id, environment, loopback=loopback)
+    return launching if runtime.engine is None else waiting.beside(launching)
 
 
 def _launch(start: Undertaking, found: Survey) -> Server:
@@ -112,10 +113,10 @@ def _launch(start: Undertaking, found: Survey) -> Server:
         # A new one has launched it by itself, and is removed with it.
         doing = runtime.inside(name, probing)
     else:
-        launch = later_script(
+        launching = later_script(
             start.request, runtime, name, launch_id, start.environment, loopback=start.loopback
         )
-        doing = runtime.launched(name, launch, probing)
+        doing = runtime.launched(name, launching, probing)
         start.undo.callback(_abandon, start)
     launched = run_script(start.host, doing, timeout=scripts.WAIT_SECONDS + 30.0)
     if launched.status == scripts.NO_FOLDER:

@@ -10,13 +10,14 @@ import pytest
 from jlremote.gpus.queries import USER_LABEL
 from jlremote.host.script import Completed
 from jlremote.jupyter import scripts
+from jlremote.jupyter.launch import launch
 from jlremote.jupyter.presence import is_session, owner, runs_jupyter
 from jlremote.runtimes.contract import SESSION_LABEL, Container, Volume
 from jlremote.runtimes.engine import DOCKER
 from jlremote.runtimes.overview import Glimpse, Process, read
 
 CONTAINER = Container("f00", "cont1", running=True, started_at="t")
-LAUNCHED = scripts.launch("cont1", "1", engine=True, bind_address="0.0.0.0")
+LAUNCHED = launch("cont1", "1", engine=True, bind_address="0.0.0.0")
 
 
 def glimpse(*commands: str, user: str = "root", container: Container = CONTAINER) -> Glimpse:

@@ -19,6 +19,7 @@ from websocket import WebSocket, create_connection
 
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import read_probe
+from jlremote.jupyter.launch import HOST_PORT
 from tests.demo.person import ignores
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
@@ -145,7 +146,7 @@ def test_ports_that_others_hold_are_passed_over(
     laptop: Laptop, account: Account, environment: Path
 ) -> None:
     holders = []
-    for port in range(scripts.HOST_PORT, scripts.HOST_PORT + 3):
+    for port in range(HOST_PORT, HOST_PORT + 3):
         with suppress(OSError):  # somebody else holds it already
             holders.append(socket.create_server(("127.0.0.1", port)))
     session = bare(laptop, "work", environment)
