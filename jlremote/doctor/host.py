@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jlremote.doctor import advice
 from jlremote.doctor.findings import Check, Opinion, fail, fine, of_error, skip, warn
-from jlremote.doctor.host_script import HostFacts, Room
+from jlremote.doctor.host_facts import HostFacts, Room
 from jlremote.errors import NotFound
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.reading import CannotAsk

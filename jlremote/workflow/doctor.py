@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from jlremote.doctor import connection, host, host_script, laptop
 from jlremote.doctor.connection import ConnectionFacts
 from jlremote.doctor.findings import Check, Diagnosis, Finding, Verdict, verdict
-from jlremote.doctor.host_script import HostFacts
+from jlremote.doctor.host_facts import HostFacts
 from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.jupyter.launch import HOST_PORT
 from jlremote.link.client import Link

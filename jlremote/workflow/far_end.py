@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from jlremote.doctor import toolkit
 from jlremote.doctor.findings import Diagnosis, Finding, Opinion, fine, of_error, skip, warn
-from jlremote.doctor.host_script import HostFacts
+from jlremote.doctor.host_facts import HostFacts
 from jlremote.errors import JlrError
 from jlremote.host.script import command_line
 from jlremote.host.shell import run_script

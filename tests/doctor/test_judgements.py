@@ -9,7 +9,8 @@ import pytest
 from jlremote.doctor import connection, host, laptop, toolkit
 from jlremote.doctor.connection import ConnectionFacts
 from jlremote.doctor.findings import Check, Diagnosis, Finding
-from jlremote.doctor.host_script import HostFacts, Image, Room, read_facts, steps
+from jlremote.doctor.host_facts import HostFacts, Image, Room
+from jlremote.doctor.host_script import read_facts, steps
 from jlremote.doctor.laptop import KnownSession, LaptopFacts
 from jlremote.errors import (
     Authentication,
