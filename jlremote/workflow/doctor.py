@@ -22,7 +22,8 @@ from jlremote.storage import sessions, settings
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow import laptop_facts
 from jlremote.workflow.context import Context
-from jlremote.workflow.far_end import PROOF, FarEnd, Subject, running
+from jlremote.workflow.doctor_subject import Subject, running
+from jlremote.workflow.far_end import PROOF, FarEnd
 from jlremote.workflow.interrupts import undisturbed
 from jlremote.workflow.links import link_to
 from jlremote.workflow.requests import StartRequest

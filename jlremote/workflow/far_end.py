@@ -10,86 +10,28 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 
-from jlremote.doctor import toolkit
 from jlremote.doctor.findings import Diagnosis, Finding, Opinion, fine, of_error, skip, warn
-from jlremote.doctor.host_facts import HostFacts
 from jlremote.errors import JlrError
-from jlremote.host.script import command_line
 from jlremote.host.shell import run_script
 from jlremote.jupyter import scripts
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
 from jlremote.jupyter.discovery import endpoint
 from jlremote.jupyter.kernel import KernelLine, kernel_line
 from jlremote.jupyter.locate import Survey, survey
-from jlremote.jupyter.server import Server
-from jlremote.link.client import Link
 from jlremote.link.status import ForwardStatus
-from jlremote.runtimes import docker_commands as docker
-from jlremote.runtimes.contract import Container, ContainerSpec, Runtime
-from jlremote.runtimes.docker_errors import creation_error
 from jlremote.runtimes.engine_errors import reason
-from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow import gpus, launching, placing
+from jlremote.workflow import gpus_in_container, launching, placing
 from jlremote.workflow.answering import of_access, wait_for_answer
 from jlremote.workflow.context import Context
-from jlremote.workflow.requests import StartRequest
+from jlremote.workflow.doctor_subject import Subject
 from jlremote.workflow.undertaking import Undertaking
 
 QUESTION, ANSWER = "6*7", "42"
 PROOF = "kernel"
 ANY_PORT = 0
-NOT_CREATED = 81
 NOTHING = Survey(None, None)
 Tell = Callable[[Finding], None]
-
-
-@dataclass(frozen=True)
-class Running:
-    """A session that runs, which is looked at and left as it is."""
-
-    record: SessionRecord
-    container: Container
-    server: Server
-
-
-def running(link: Link, runtime: Runtime, record: SessionRecord) -> Running | None:
-    """Return a session of the laptop's as it runs, `None` if it does not, or nobody can tell."""
-    with suppress(JlrError):  # the checks tell what is wrong with the engine
-        found = survey(link, runtime, record.name)
-        servers = found.findings.servers if found.findings else ()
-        if found.container is not None and servers:
-            return Running(record, found.container, servers[0])
-    return None
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What the end of the chain is tried on.
-
-    Attributes:
-        link: the host.
-        facts: what is known of it.
-        runtime: in what.
-        running: a session there, `None` for none that runs.
-        request: what a new one would be started with; its image may be `None`.
-    """
-
-    link: Link
-    facts: HostFacts
-    runtime: Runtime
-    running: Running | None
-    request: StartRequest
-
-    @property
-    def ready(self) -> tuple[str, ...]:
-        """The checks that must be well before a container can be had."""
-        if self.runtime.engine is None:
-            return ("login",)
-        if self.running is not None or self.request.image is None:
-            return ("permission",)
-        return ("permission", "disk", "image", "architecture")
 
 
 class FarEnd:
@@ -130,7 +72,8 @@ class FarEnd:
     def examine(self) -> None:
         """Judge one after the other, and tell of each."""
         self._check("container", "Look for a container", self._subject.ready, self._judge_container)
-        self._check("toolkit", "Look for GPUs in a container", ("permission", "driver"), self._gpus)
+        gpus = ("permission", "driver")
+        self._check("toolkit", "Look for GPUs in a container", gpus, self._judge_toolkit)
         where = "login" if self._subject.runtime.engine is None else "container"
         self._check("jupyter", "Launch Jupyter", (where,), self._judge_jupyter)
         self._check("http", "Ask Jupyter", ("forwarding", "jupyter"), self._judge_http)
@@ -171,52 +114,9 @@ class FarEnd:
             )
         return fine(f"a new one of {subject.request.image} starts")
 
-    def _gpus(self) -> Opinion:
-        facts, here = self._subject.facts, self._subject.running
-        if not toolkit.has_gpus(facts) or facts.engine is None:
-            return toolkit.unproved(facts)
-        if here is not None and here.container.gpus:
-            return self._gpus_of_session(here.record)
-        if facts.image is None or not self._diagnosis.well("image", "architecture", "disk"):
-            return toolkit.unproved(facts)
-        return self._gpus_of_new_container(facts.image.name)
-
-    def _gpus_of_session(self, record: SessionRecord) -> Opinion:
-        script = self._subject.runtime.inside(record.name, toolkit.PROOF)
-        done = run_script(self._subject.link, script)
-        lost = gpus.fault(self._subject.link, record) if done.status != 0 else None
-        if lost is not None:
-            return of_error(JlrError(lost.why, hint=lost.mend))
-        return toolkit.proved(self._subject.facts, f"`{record.name}`", done)
-
-    def _gpus_of_new_container(self, image: str) -> Opinion:
-        engine, name = self._subject.facts.engine, f"{self._name}-gpus"
-        assert engine is not None
-        spec = ContainerSpec(name, image, gpus="all")
-        script = (
-            f"{command_line(docker.create_argv(engine, spec))} >/dev/null &&"
-            f" {command_line(docker.start_argv(engine, name))} >/dev/null || exit {NOT_CREATED}\n"
-            f"{self._subject.runtime.inside(name, toolkit.PROOF)}"
-        )
-        with ExitStack() as undo:
-            undo.callback(self._remove, name)
-            done = run_script(self._subject.link, script)
-        if done.status != NOT_CREATED:
-            return toolkit.proved(self._subject.facts, f"a new container of {image}", done)
-        error = creation_error(engine, spec, done)
-        if "no GPUs" in error.message:
-            return toolkit.refused(self._subject.facts, error.message)
-        return of_error(error)
-
-    def _remove(self, name: str) -> None:
-        engine = self._subject.facts.engine
-        assert engine is not None
-        with suppress(JlrError):
-            done = run_script(self._subject.link, command_line(docker.remove_argv(engine, name)))
-            if done.status == 0 or "no such container" in done.stderr.lower():
-                return
-        where = self._subject.link.name
-        self._context.progress.note(f"left behind on `{where}`: the container `{name}`")
+    def _judge_toolkit(self) -> Opinion:
+        name = f"{self._name}-gpus"
+        return gpus_in_container.judge(self._subject, self._diagnosis, name, self._context)
 
     def _judge_jupyter(self) -> Opinion:
         if self._subject.running is not None:

@@ -1,0 +1,80 @@
+"""Does a container get the host's GPUs? It is tried in a session's, or in a new one."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, suppress
+
+from jlremote.doctor import toolkit
+from jlremote.doctor.findings import Diagnosis, Opinion, of_error
+from jlremote.errors import JlrError
+from jlremote.host.script import command_line
+from jlremote.host.shell import run_script
+from jlremote.runtimes import docker_commands as docker
+from jlremote.runtimes.contract import ContainerSpec
+from jlremote.runtimes.docker_errors import creation_error
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow import gpus
+from jlremote.workflow.context import Context
+from jlremote.workflow.doctor_subject import Subject
+
+NOT_CREATED = 81
+
+
+def judge(subject: Subject, diagnosis: Diagnosis, name: str, context: Context) -> Opinion:
+    """Try it where it can be tried.
+
+    Args:
+        subject: what the end of the chain is tried on.
+        diagnosis: what was found before.
+        name: that of a container, if one has to be made; it is removed again.
+        context: the laptop's side.
+
+    Raises:
+        JlrError: the host cannot be asked.
+    """
+    facts, here = subject.facts, subject.running
+    if not toolkit.has_gpus(facts) or facts.engine is None:
+        return toolkit.unproved(facts)
+    if here is not None and here.container.gpus:
+        return _in_session(subject, here.record)
+    if facts.image is None or not diagnosis.well("image", "architecture", "disk"):
+        return toolkit.unproved(facts)
+    return _in_new_container(subject, facts.image.name, name, context)
+
+
+def _in_session(subject: Subject, record: SessionRecord) -> Opinion:
+    done = run_script(subject.link, subject.runtime.inside(record.name, toolkit.PROOF))
+    lost = gpus.fault(subject.link, record) if done.status != 0 else None
+    if lost is not None:
+        return of_error(JlrError(lost.why, hint=lost.mend))
+    return toolkit.proved(subject.facts, f"`{record.name}`", done)
+
+
+def _in_new_container(subject: Subject, image: str, name: str, context: Context) -> Opinion:
+    engine = subject.facts.engine
+    assert engine is not None
+    spec = ContainerSpec(name, image, gpus="all")
+    script = (
+        f"{command_line(docker.create_argv(engine, spec))} >/dev/null &&"
+        f" {command_line(docker.start_argv(engine, name))} >/dev/null || exit {NOT_CREATED}\n"
+        f"{subject.runtime.inside(name, toolkit.PROOF)}"
+    )
+    with ExitStack() as undo:
+        undo.callback(_remove, subject, name, context)
+        done = run_script(subject.link, script)
+    if done.status != NOT_CREATED:
+        return toolkit.proved(subject.facts, f"a new container of {image}", done)
+    error = creation_error(engine, spec, done)
+    if "no GPUs" in error.message:
+        return toolkit.refused(subject.facts, error.message)
+    return of_error(error)
+
+
+def _remove(subject: Subject, name: str, context: Context) -> None:
+    engine = subject.facts.engine
+    assert engine is not None
+    with suppress(JlrError):
+        done = run_script(subject.link, command_line(docker.remove_argv(engine, name)))
+        if done.status == 0 or "no such container" in done.stderr.lower():
+            return
+    context.progress.note(f"left behind on `{subject.link.name}`: the container `{name}`")
