@@ -1,0 +1,39 @@
+"""When a call over the connection gives up."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from jlremote.errors import LinkLost
+
+_CANCEL_SECONDS = 0.2  # how long a cancelled call may go unnoticed
+
+
+class Patience:
+    """When a call gives up: at its time limit, or when it is cancelled."""
+
+    def __init__(self, timeout: float | None, cancelled: threading.Event | None) -> None:
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._timeout = timeout
+        self._cancelled = cancelled
+
+    def slice(self, longest: float = 60.0) -> float:
+        """Return the seconds that may be waited before looking again."""
+        if self._cancelled is not None:
+            longest = min(longest, _CANCEL_SECONDS)
+        if self._deadline is not None:
+            longest = min(longest, max(0.0, self._deadline - time.monotonic()))
+        return longest
+
+    def check(self) -> None:
+        """Find out whether to go on.
+
+        Raises:
+            LinkLost: the call was cancelled.
+            TimeoutError: its time is over.
+        """
+        if self._cancelled is not None and self._cancelled.is_set():
+            raise LinkLost("the command was cancelled")
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            raise TimeoutError(f"no end within {self._timeout:g} s")
