@@ -1,4 +1,4 @@
-"""The link's side of the socket: one thread per conversation, one method per request."""
+"""The link's side of the socket: one thread per conversation, and when the link leaves."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ import multiprocessing.connection as sockets
 import threading
 from collections.abc import Callable
 from multiprocessing import AuthenticationError
-from typing import Any, Protocol
+from typing import Any
 
 from jlremote import __version__
 from jlremote.errors import JlrError
-from jlremote.jupyter.server import Endpoint, endpoint_from_json
-from jlremote.link.conversation import Conversation, Message
+from jlremote.link.conversation import Conversation
 from jlremote.link.forwards import Forwards
 from jlremote.link.mounts import Mounts
+from jlremote.link.operations import Login, Operations
 from jlremote.link.protocol import PROTOCOL
-from jlremote.link.running import run
 from jlremote.link.states import State
-from jlremote.link.status import leads_to_a_server
 from jlremote.link.supervisor import Supervisor
-from jlremote.ports.endpoint import PortEndpoint, port_endpoint_from_json
 
 log = logging.getLogger(__name__)
 
@@ -28,25 +25,6 @@ LAST_WORDS_SECONDS = 1.0
 # How long a link stays that has neither a connection nor anything to keep, after its last command.
 USELESS_SECONDS = 1.0
 NO_DESCRIPTORS_PAUSE = 0.2
-# How long a command waits to be told what is behind a forward.
-PROOF_SECONDS = 10.0
-
-
-class Login(Protocol):
-    """How the link logs in."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the user's settings ask for that jlr does not do, a sentence each."""
-        ...
-
-    def hand_over(self, agent_socket: str) -> None:
-        """Take the SSH agent of the latest command."""
-        ...
-
-    def forget(self) -> tuple[str, ...]:
-        """Forget what the keychain holds for the host; return what that was."""
-        ...
 
 
 class LinkServer:
@@ -64,23 +42,15 @@ class LinkServer:
         self._supervisor = supervisor
         self._forwards = forwards
         self._mounts = mounts
-        self._idle_seconds = idle_seconds
         self._login = login
+        self._idle_seconds = idle_seconds
         self._changed = threading.Condition()
         self._conversations = 0
         self._served = False
         self._ended = False
         self._deaf = threading.Event()
         self._operations: dict[str, Callable[[Conversation], Any]] = {
-            "run": self._run,
-            "forward": self._forward,
-            "unforward": self._unforward,
-            "check": self._check,
-            "permits": self._permits,
-            "mount": self._mount,
-            "unmount": self._unmount,
-            "status": self._status,
-            "forget": self._forget,
+            **Operations(supervisor, forwards, mounts, login, self._notify).by_name,
             "watch": self._watch,
             "shutdown": self._shutdown,
         }
@@ -181,58 +151,6 @@ class LinkServer:
             self._login.hand_over(request["agent"])
         return operation(conversation)
 
-    def _run(self, conversation: Conversation) -> int:
-        return run(conversation, self._supervisor.connection(conversation))
-
-    def _forward(self, conversation: Conversation) -> Message:
-        request = conversation.request
-        connection = self._supervisor.connection(conversation)
-        endpoint = _endpoint(request)
-        forward = self._forwards.add(request["name"], request["local_port"], endpoint, connection)
-        forward.settled(PROOF_SECONDS)
-        return forward.to_json(self._supervisor.condition)
-
-    def _check(self, conversation: Conversation) -> Message | None:
-        """Prove a forward anew, whatever is known of it."""
-        connection = self._supervisor.connection(conversation)
-        forward = self._forwards.find(conversation.request["name"])
-        if forward is None:
-            return None
-        forward.prove_again(connection)
-        forward.settled(PROOF_SECONDS)
-        return forward.to_json(self._supervisor.condition)
-
-    def _permits(self, conversation: Conversation) -> str | None:
-        request = conversation.request
-        connection = self._supervisor.connection(conversation)
-        return connection.refusal(request["address"], request["port"], PROOF_SECONDS)
-
-    def _unforward(self, conversation: Conversation) -> bool:
-        removed = self._forwards.remove(conversation.request["name"])
-        self._notify()
-        return removed
-
-    def _mount(self, conversation: Conversation) -> bool:
-        self._supervisor.connection(conversation)
-        self._mounts.add(conversation.request["name"])
-        return True
-
-    def _unmount(self, conversation: Conversation) -> bool:
-        removed = self._mounts.remove(conversation.request["name"])
-        self._notify()
-        return removed
-
-    def _status(self, conversation: Conversation) -> Message:
-        if conversation.request.get("connect"):
-            self._supervisor.connection(conversation)
-        condition = self._supervisor.condition
-        held = {"forwards": self._forwards.to_json(condition), "mounts": self._mounts.to_json()}
-        facts = {"version": __version__, "notes": self._login.notes}
-        return condition.to_json() | facts | held
-
-    def _forget(self, _: Conversation) -> tuple[str, ...]:
-        return self._login.forget()
-
     def _watch(self, conversation: Conversation) -> bool:
         """Answer once the named forward is gone, or the command is."""
         gone = threading.Event()
@@ -260,11 +178,6 @@ class LinkServer:
     def _notify(self) -> None:
         with self._changed:
             self._changed.notify_all()
-
-
-def _endpoint(message: Message) -> Endpoint | PortEndpoint:
-    read = endpoint_from_json if leads_to_a_server(message) else port_endpoint_from_json
-    return read(message["endpoint"])
 
 
 def _version(text: str) -> tuple[int, ...]:
