@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 from jlremote.errors import JlrError
 from jlremote.mounts.holders import Holder, holders
 from jlremote.mounts.points import MountPoint, read_mountinfo
-from jlremote.text import one_line
+from jlremote.mounts.unmounting import refusal
 
 _DEVICE = Path("/dev/fuse")
-_UNMOUNT_SECONDS = 10.0
 _OS_RELEASE = Path("/etc/os-release")
 # By ID and ID_LIKE of os-release(5).
 _INSTALL = {
@@ -54,20 +52,7 @@ class Linux:
         program = shutil.which("fusermount3") or shutil.which("fusermount")
         if program is None:
             return "`fusermount3` is not installed"
-        command = (program, "-u", *(("-z",) if lazily else ()), "--", path)
-        try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_UNMOUNT_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return f"`{program}` does not end"
-        if done.returncode == 0:
-            return None
-        return one_line(done.stderr.decode("utf-8", "replace")) or "it gives no reason"
+        return refusal((program, "-u", *(("-z",) if lazily else ()), "--", path))
 
     def holders(self, path: str) -> list[Holder]:
         """Read the links of all processes."""

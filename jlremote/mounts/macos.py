@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 
 import psutil
 
 from jlremote.errors import JlrError
 from jlremote.mounts.holders import Holder
 from jlremote.mounts.points import MountPoint
-from jlremote.text import one_line
+from jlremote.mounts.unmounting import refusal
 
-_UNMOUNT_SECONDS = 10.0
 # What macFUSE, its predecessor and FUSE-T call a mount.
 _KINDS = ("macfuse", "osxfuse", "fuse-t")
 _HINT = (
@@ -44,20 +42,7 @@ class MacOS:
 
     def unmount(self, path: str, *, lazily: bool) -> str | None:
         """Run `umount`; by force where Linux would do it lazily."""
-        command = ("/sbin/umount", *(("-f",) if lazily else ()), "--", path)
-        try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_UNMOUNT_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return "`umount` does not end"
-        if done.returncode == 0:
-            return None
-        return one_line(done.stderr.decode("utf-8", "replace")) or "it gives no reason"
+        return refusal(("/sbin/umount", *(("-f",) if lazily else ()), "--", path))
 
     def holders(self, path: str) -> list[Holder]:
         """Find the programs that work in it, as far as the system lets us see."""

@@ -59,7 +59,7 @@ def mount(request: MountRequest, context: Context) -> MountReport:
         if _stays(request, local, known, system):
             assert known is not None
             context.progress.note(f"`{local}` is mounted already")
-            return _report(known)
+            return mounted.report(known, "up")
         session = _session(request, known)
         link = link_of(session, context)
         with context.progress.step(f"Connect to {session.host}"):
@@ -73,7 +73,7 @@ def mount(request: MountRequest, context: Context) -> MountReport:
         with context.progress.step(f"Mount {record.host}:{record.remote}"), ExitStack() as undo:
             _mount(program, record, link, system, undo, nonempty=request.nonempty)
             undo.pop_all()
-    return _report(record)
+    return mounted.report(record, "up")
 
 
 def _stays(request: MountRequest, local: str, known: MountRecord | None, system: System) -> bool:
@@ -206,14 +206,3 @@ def _failed(record: MountRecord, link: Link, complaint: str | None) -> JlrError:
         hint = "your system administrator may have closed FUSE to users: see `/etc/fuse.conf`"
     failure = NotFound if "no such file" in reason.lower() else JlrError
     return failure(f"sshfs did not mount `{record.host}:{record.remote}`: {reason}", hint=hint)
-
-
-def _report(record: MountRecord) -> MountReport:
-    return MountReport(
-        local=record.local,
-        host=record.host,
-        remote=record.remote,
-        session=record.session,
-        read_only=record.read_only,
-        state="up",
-    )

@@ -63,15 +63,7 @@ def _status(record: MountRecord, context: Context, *, connect: bool) -> LinkStat
 
 def _report(record: MountRecord, system: System, link: LinkStatus | None) -> MountReport:
     state, detail = _state(record, system, link)
-    return MountReport(
-        local=record.local,
-        host=record.host,
-        remote=record.remote,
-        session=record.session,
-        read_only=record.read_only,
-        state=state,
-        detail=detail,
-    )
+    return mounted.report(record, state, detail)
 
 
 def _state(record: MountRecord, system: System, link: LinkStatus | None) -> tuple[str, str | None]:

@@ -10,6 +10,7 @@ from jlremote.mounts.points import resolved
 from jlremote.mounts.system import System, this_system
 from jlremote.storage import mounts
 from jlremote.storage.mounts import MountRecord
+from jlremote.workflow.report import MountReport
 
 
 def place(path: str, system: System) -> str:
@@ -50,6 +51,19 @@ def is_served(record: MountRecord) -> bool:
 def config(record: MountRecord) -> Path | None:
     """Return ssh's `-F` of the mount's link."""
     return None if record.ssh_config is None else Path(record.ssh_config)
+
+
+def report(record: MountRecord, state: str, detail: str | None = None) -> MountReport:
+    """Return what is told of a mount in that state."""
+    return MountReport(
+        local=record.local,
+        host=record.host,
+        remote=record.remote,
+        session=record.session,
+        read_only=record.read_only,
+        state=state,
+        detail=detail,
+    )
 
 
 def bring_back(link: Link, ssh_config: Path | None) -> None:
