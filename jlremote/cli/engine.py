@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -32,18 +33,25 @@ def runtime_options(function: Function) -> Function:
     return option(_SUDO(function))
 
 
-def engine_options(function: Function) -> Function:
-    """Add the options that say which engine is meant on a host."""
+def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say which engine is meant on a host; the command gets it as `engine`."""
     option = click.option(
         "--runtime",
         type=click.Choice([name for name in RUNTIMES if name != "none"]),
         help="The engine. Default: auto, that of the host's latest session, or else the first that "
         "works of docker and podman.",
     )
-    return option(_SUDO(function))
+
+    @wraps(function)
+    def choosing(
+        *arguments: Any, host: str, runtime: str | None, sudo: bool | None, **options: Any
+    ) -> Any:
+        return function(*arguments, host=host, engine=_chosen(host, runtime, sudo), **options)
+
+    return option(_SUDO(choosing))
 
 
-def chosen_engine(host: str, runtime: str | None, sudo: bool | None) -> EngineChoice:
+def _chosen(host: str, runtime: str | None, sudo: bool | None) -> EngineChoice:
     """Return which engine flags and settings mean on a host."""
     from jlremote.storage import settings
     from jlremote.workflow.requests import EngineChoice

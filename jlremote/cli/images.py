@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from jlremote.cli import candidates
-from jlremote.cli.engine import chosen_engine, engine_options
+from jlremote.cli.engine import engine_options
+from jlremote.cli.image_words import in_short, short_id
 from jlremote.cli.invocation import Invocation, command
 from jlremote.cli.terminal import answer, answer_json
 from jlremote.text import size_in_words
 
+if TYPE_CHECKING:
+    from jlremote.workflow.requests import EngineChoice
+
 _HEADINGS = ("REPOSITORY", "TAG", "ID", "AGE", "SIZE")
-_ID_DIGITS = 12
 
 
 @command(
@@ -32,12 +36,7 @@ _ID_DIGITS = 12
 @engine_options
 @click.pass_obj
 def images(
-    invocation: Invocation,
-    host: str,
-    runtime: str | None,
-    every: bool,
-    sudo: bool | None,
-    as_json: bool,
+    invocation: Invocation, host: str, engine: EngineChoice, every: bool, as_json: bool
 ) -> None:
     """List the images on a host, a line each, the latest first.
 
@@ -48,7 +47,7 @@ def images(
     from jlremote.workflow.images import images as found_images
 
     context = invocation.context(silent=as_json)
-    found = found_images(host, context, every=every, engine=chosen_engine(host, runtime, sudo))
+    found = found_images(host, context, every=every, engine=engine)
     if as_json:
         answer_json([image.to_json() for image in found])
     elif found:
@@ -56,7 +55,7 @@ def images(
             (
                 image.repository or "<none>",
                 image.tag or "<none>",
-                image.id.removeprefix("sha256:")[:_ID_DIGITS],
+                short_id(image.id),
                 tables.ago(image.created),
                 size_in_words(image.size),
             )
@@ -103,8 +102,7 @@ def build(
     tags: tuple[str, ...],
     dockerfile: Path | None,
     arguments: tuple[str, ...],
-    runtime: str | None,
-    sudo: bool | None,
+    engine: EngineChoice,
     as_json: bool,
 ) -> None:
     """Build an image on a host, from a folder on this machine.
@@ -115,13 +113,12 @@ def build(
     from jlremote.workflow.building import BuildRequest
     from jlremote.workflow.building import build as build_image
 
-    engine = chosen_engine(host, runtime, sudo)
     request = BuildRequest(host, folder, tags, dockerfile, arguments, engine)
     report = build_image(request, invocation.context(silent=as_json))
     if as_json:
         answer_json(report.to_json())
     else:
-        answer(_made(report.tags, report.id, report.size))
+        answer(in_short(report.tags, report.id, report.size))
 
 
 @command(
@@ -153,9 +150,4 @@ def save(invocation: Invocation, session: str, image: str, as_json: bool) -> Non
     if as_json:
         answer_json(report.to_json())
     else:
-        answer(_made((report.image,), report.id, report.size))
-
-
-def _made(names: tuple[str, ...], image_id: str, size: int) -> str:
-    short = image_id.removeprefix("sha256:")[:_ID_DIGITS]
-    return f"{', '.join(names)}: {short}, {size_in_words(size)}"
+        answer(in_short((report.image,), report.id, report.size))

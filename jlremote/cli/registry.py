@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from jlremote.cli import candidates
-from jlremote.cli.engine import chosen_engine, engine_options
+from jlremote.cli.engine import engine_options
+from jlremote.cli.image_words import in_short
 from jlremote.cli.invocation import Invocation, command
 from jlremote.cli.terminal import answer, answer_json
 from jlremote.errors import Usage
-from jlremote.text import size_in_words
+
+if TYPE_CHECKING:
+    from jlremote.workflow.requests import EngineChoice
 
 
 @command(
@@ -27,12 +31,7 @@ from jlremote.text import size_in_words
 @engine_options
 @click.pass_obj
 def pull(
-    invocation: Invocation,
-    host: str,
-    image: str,
-    runtime: str | None,
-    sudo: bool | None,
-    as_json: bool,
+    invocation: Invocation, host: str, image: str, engine: EngineChoice, as_json: bool
 ) -> None:
     """Pull an image on a host; without a tag that is `latest`.
 
@@ -42,12 +41,11 @@ def pull(
     """
     from jlremote.workflow.registry import pull as pull_image
 
-    engine = chosen_engine(host, runtime, sudo)
     found = pull_image(host, image, invocation.context(silent=as_json), engine)
     if as_json:
         answer_json({"image": image, "id": found.id, "created": found.created, "size": found.size})
     else:
-        answer(f"{image}: {found.id.removeprefix('sha256:')[:12]}, {size_in_words(found.size)}")
+        answer(in_short((image,), found.id, found.size))
 
 
 @command(
@@ -61,16 +59,14 @@ def pull(
 @click.argument("image")
 @engine_options
 @click.pass_obj
-def push(
-    invocation: Invocation, host: str, image: str, runtime: str | None, sudo: bool | None
-) -> None:
+def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) -> None:
     """Push an image of a host to the registry that its name begins with.
 
     `jlr build HOST FOLDER -t NAME` and `jlr save SESSION NAME` give an image such a name.
     """
     from jlremote.workflow.registry import push as push_image
 
-    push_image(host, image, invocation.context(), chosen_engine(host, runtime, sudo))
+    push_image(host, image, invocation.context(), engine)
 
 
 @command(
@@ -101,8 +97,7 @@ def login(
     password_stdin: bool,
     keep: bool,
     forget: bool,
-    runtime: str | None,
-    sudo: bool | None,
+    engine: EngineChoice,
 ) -> None:
     """Let a host pull from a registry, and push to it, with your key. REGISTRY defaults to nvcr.io.
 
@@ -116,7 +111,6 @@ def login(
     if forget and (keep or password_stdin):
         raise Usage("`--forget` goes with neither `--keep` nor `--password-stdin`")
     context = invocation.context()
-    engine = chosen_engine(host, runtime, sudo)
     if forget:
         known = workflow.log_out(host, registry, context, engine)
         answer(f"forgotten: {registry} on {host}" if known else f"no key of {registry} was here")
