@@ -64,17 +64,7 @@ def run(
     A job that has ended is kept, with its output, until `jlr stop JOB --remove` or
     `jlr runs --clean`; with --rm it is deleted once its exit code is here.
     """
-    if not command:
-        raise Usage("no command was given", hint=f"`jlr run {host} … -- COMMAND`")
-    if as_json and not detach:
-        raise Usage("`--json` goes with `--detach`", hint="`jlr runs --json` lists the jobs")
-    if options["packages"]:
-        raise Usage(
-            "`--install` is for sessions",
-            hint="start one with it, and run the command there: `--in SESSION`",
-        )
-    if inside is not None and options["image"] is not None:
-        raise Usage("`--image` and `--in` exclude each other", hint="give one of the two")
+    _check(host, command, inside, detach=detach, as_json=as_json, options=options)
     from jlremote.workflow import run as workflow
 
     request, remove = _request(host, command, name, inside, detach, options)
@@ -91,6 +81,33 @@ def run(
     if remove:
         jobs.remove(found)
     return code
+
+
+def _check(
+    host: str,
+    command: tuple[str, ...],
+    inside: str | None,
+    *,
+    detach: bool,
+    as_json: bool,
+    options: dict[str, Any],
+) -> None:
+    """See that what was given goes together.
+
+    Raises:
+        Usage: it does not.
+    """
+    if not command:
+        raise Usage("no command was given", hint=f"`jlr run {host} … -- COMMAND`")
+    if as_json and not detach:
+        raise Usage("`--json` goes with `--detach`", hint="`jlr runs --json` lists the jobs")
+    if options["packages"]:
+        raise Usage(
+            "`--install` is for sessions",
+            hint="start one with it, and run the command there: `--in SESSION`",
+        )
+    if inside is not None and options["image"] is not None:
+        raise Usage("`--image` and `--in` exclude each other", hint="give one of the two")
 
 
 def _request(
