@@ -50,11 +50,6 @@ class Listener:
         """Whether it is bound to all addresses."""
         return self.address in ("0.0.0.0", "::")  # noqa: S104
 
-    @property
-    def on_loopback(self) -> bool:
-        """Whether only its own network sees it."""
-        return self.address == "::1" or self.address.startswith("127.")
-
 
 @dataclass(frozen=True)
 class Listeners:

@@ -98,13 +98,6 @@ class Gpus:
         self.state["processes"].append(row | {"process_name": "python3"})
         self.change(index, memory_used=memory + 9, utilization_gpu=busy)
 
-    def vacate(self) -> None:
-        """End all processes' computing."""
-        self.state["processes"] = []
-        for row in self.state["gpus"]:
-            row |= {"memory.used": 4, "utilization.gpu": 0}
-        self.write()
-
     def remove(self) -> None:
         """Take `nvidia-smi` away."""
         (self.folder / "nvidia-smi").unlink(missing_ok=True)
