@@ -1,6 +1,7 @@
 """The help of each command has examples, and the examples are what the program takes."""
 
 import shlex
+from pathlib import Path
 
 import click
 import pytest
@@ -45,9 +46,16 @@ def test_the_line_in_the_groups_help_tells_what_the_command_is(name: str) -> Non
 
 
 EVERY_CALL = [call for name in COMMANDS for call in calls(list(command(name).examples))]
+README = Path(jlremote.__file__).parent.parent / "README.md"
+SHOWN = [
+    part
+    for line in README.read_text("utf-8").splitlines()
+    if line.startswith("    jlr ")
+    for part in line.partition("#")[0].split("; ")
+]
 
 
-@pytest.mark.parametrize("call", [*EVERY_CALL, *calls(EXAMPLES)], ids=" ".join)
+@pytest.mark.parametrize("call", [*EVERY_CALL, *calls(EXAMPLES), *calls(SHOWN)], ids=" ".join)
 def test_the_examples_are_valid(call: list[str]) -> None:
     group = click.Context(jlr, info_name="jlr")
     command(call[0]).make_context(call[0], call[1:], parent=group)
