@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +16,10 @@ from jlremote.errors import ConnectionTimedOut, JlrError
 from jlremote.host.target import Target
 from jlremote.ssh.algorithms import Offer
 from jlremote.ssh.contract import Connection
+from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.transport import Transport
 from tests.lab.sshd import SSHServer
+from tests.link.fakes import until
 
 
 @dataclass
@@ -125,11 +126,24 @@ def is_turned_away(port: int, question: bytes) -> bool:
         return True
 
 
-def until(condition: Callable[[], bool], what: str, timeout: float = 20) -> None:
-    limit = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < limit, f"waited {timeout} s for {what}"
-        time.sleep(0.01)
+def check_the_far_end_may_end_first(
+    forward: TunnelForward, lead_to: Callable[[Server], None], reply: bytes
+) -> None:
+    """See that a server which has said all still hears what it is told."""
+    heard: list[bytes] = []
+
+    def speak_first(sock: socket.socket) -> None:
+        sock.sendall(b"all I have to say")
+        sock.shutdown(socket.SHUT_WR)
+        heard.append(read_all(sock))
+
+    with serving(speak_first) as server:
+        lead_to(server)
+        with connect(forward.local_port) as sock:
+            assert read_all(sock) == b"all I have to say"
+            sock.sendall(reply)
+            sock.shutdown(socket.SHUT_WR)
+            until(lambda: heard == [reply], "the other half")
 
 
 def new_transport(sshd: SSHServer, key: Path, offer: Offer | None = None) -> Transport:

@@ -20,14 +20,15 @@ from tests.forward.parts import (
     Server,
     SwitchedGateway,
     ask,
+    check_the_far_end_may_end_first,
     connect,
     log_in,
     new_transport,
     read_all,
     serving,
-    until,
 )
 from tests.lab.sshd import SSHServer
+from tests.link.fakes import until
 
 MEGABYTE = 1 << 20
 
@@ -143,20 +144,10 @@ def test_bytes_are_equal_through_a_jump_host(
 def test_the_far_end_may_end_first_and_still_read(
     transport: Any, gateway: SwitchedGateway, forward: TunnelForward
 ) -> None:
-    heard: list[bytes] = []
-
-    def speak_first(sock: socket.socket) -> None:
-        sock.sendall(b"all I have to say")
-        sock.shutdown(socket.SHUT_WR)
-        heard.append(read_all(sock))
-
-    with serving(speak_first) as server:
+    def lead_to(server: Server) -> None:
         gateway.up(transport, server.target)
-        with connect(forward.local_port) as sock:
-            assert read_all(sock) == b"all I have to say"
-            sock.sendall(b"I heard you")
-            sock.shutdown(socket.SHUT_WR)
-            until(lambda: heard == [b"I heard you"], "the other half")
+
+    check_the_far_end_may_end_first(forward, lead_to, b"I heard you")
 
 
 def test_the_near_end_may_end_first_and_still_read(

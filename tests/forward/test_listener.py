@@ -21,9 +21,9 @@ from tests.forward.parts import (
     is_turned_away,
     new_transport,
     read_all,
-    until,
 )
 from tests.lab.sshd import SSHServer
+from tests.link.fakes import until
 
 PAGE_LOAD = b"GET /lab HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/html,*/*\r\n\r\n"
 

@@ -27,12 +27,13 @@ from tests.forward.parts import (
     Server,
     SwitchedGateway,
     ask,
+    check_the_far_end_may_end_first,
     connect,
     is_turned_away,
     read_all,
     serving,
-    until,
 )
+from tests.link.fakes import until
 
 MEGABYTE = 1 << 20
 
@@ -98,20 +99,10 @@ def test_two_hundred_connections_share_one_process(
 def test_either_end_may_end_first_and_still_read(
     transport: Any, gateway: SwitchedGateway, forward: TunnelForward
 ) -> None:
-    heard: list[bytes] = []
-
-    def speak_first(sock: socket.socket) -> None:
-        sock.sendall(b"all I have to say")
-        sock.shutdown(socket.SHUT_WR)
-        heard.append(read_all(sock))
-
-    with serving(speak_first) as server:
+    def lead_to(server: Server) -> None:
         gateway.up(transport, through_relay(server))
-        with connect(forward.local_port) as sock:
-            assert read_all(sock) == b"all I have to say"
-            sock.sendall(b"x" * MEGABYTE)
-            sock.shutdown(socket.SHUT_WR)
-            until(lambda: heard == [b"x" * MEGABYTE], "the other half")
+
+    check_the_far_end_may_end_first(forward, lead_to, b"x" * MEGABYTE)
 
 
 def test_a_reset_reaches_the_far_end(

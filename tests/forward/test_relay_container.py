@@ -14,12 +14,13 @@ from jlremote.host.target import Target
 from jlremote.ssh.algorithms import Offer
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.transport import Transport
-from tests.forward.parts import SwitchedGateway, connect, read_all, until
+from tests.forward.parts import SwitchedGateway, connect, read_all
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.place import LabError
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
+from tests.link.fakes import until
 
 PORT = 8899
 SERVER = (

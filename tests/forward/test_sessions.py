@@ -12,7 +12,8 @@ from jlremote.ssh.channels.session_slots import KEPT, LASTING, SessionSlots
 from jlremote.ssh.commands import Commands
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.forward.reception import Patience
-from tests.forward.parts import Server, SwitchedGateway, ask, until
+from tests.forward.parts import Server, SwitchedGateway, ask
+from tests.link.fakes import until
 
 
 def started(gateway: SwitchedGateway, stack: ExitStack) -> TunnelForward:

@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,6 +31,21 @@ def log_in(laptop: Laptop, registry: Registry, *names: str, host: str = "lab") -
         words = ("login", host, name, "--username", "$oauthtoken", "--password-stdin")
         done = laptop.jlr(*words, stdin=registry.key)
         assert done.status == 0, done
+
+
+@pytest.fixture
+def slow_image(
+    laptop: Laptop, registry: Registry, keychain: None, slow_line: SlowLine, layers: Layers
+) -> Callable[..., str]:
+    """Make an image with layers of so many bytes that come slowly; the laptop has its key."""
+
+    def make(name: str, *sizes: int, host: str = "lab") -> str:
+        layers(name, *sizes)
+        place = f"127.0.0.1:{slow_line.port}"
+        log_in(laptop, registry, place, host=host)
+        return f"{place}/{name}"
+
+    return make
 
 
 def has(engine: Engine, image: str) -> bool:
@@ -130,15 +146,9 @@ def test_a_key_that_has_changed_is_said_to_be_refused(
 
 
 def test_a_person_sees_layers_and_bytes_while_it_lasts(
-    laptop: Laptop,
-    registry: Registry,
-    keychain: None,
-    slow_line: SlowLine,
-    layers: Layers,
+    laptop: Laptop, slow_image: Callable[..., str]
 ) -> None:
-    layers("me/live:1", 2_000_000, 12_000_000)
-    image = f"127.0.0.1:{slow_line.port}/me/live:1"
-    log_in(laptop, registry, f"127.0.0.1:{slow_line.port}")
+    image = slow_image("me/live:1", 2_000_000, 12_000_000)
     with laptop.terminal("jlr", "pull", "lab", image, timeout=60) as terminal:
         terminal.expect(r"1 of 2 layers, [3-9][.\d]*MB  ")
         terminal.expect_exact("✓")
@@ -147,17 +157,9 @@ def test_a_person_sees_layers_and_bytes_while_it_lasts(
 
 
 def test_ctrl_c_ends_a_pull_on_the_host_too_and_says_what_stays(
-    laptop: Laptop,
-    registry: Registry,
-    keychain: None,
-    slow_line: SlowLine,
-    layers: Layers,
-    account: Account,
-    engine: Engine,
+    laptop: Laptop, slow_image: Callable[..., str], account: Account, engine: Engine
 ) -> None:
-    layers("me/long:1", 60_000_000)
-    image = f"127.0.0.1:{slow_line.port}/me/long:1"
-    log_in(laptop, registry, f"127.0.0.1:{slow_line.port}")
+    image = slow_image("me/long:1", 60_000_000)
     with laptop.terminal("jlr", "pull", "lab", image, timeout=60) as terminal:
         terminal.expect(r"0 of 1 layers, [2-9][.\d]*MB  ")
         terminal.sendintr()
@@ -183,10 +185,8 @@ def keys_on_host(account: Account) -> list[str]:
 
 def test_a_pull_goes_on_over_a_broken_connection_and_is_joined_again(
     laptop: Laptop,
-    registry: Registry,
-    keychain: None,
+    slow_image: Callable[..., str],
     slow_line: SlowLine,
-    layers: Layers,
     account: Account,
     engine: Engine,
     sshd: SSHServer,
@@ -194,9 +194,7 @@ def test_a_pull_goes_on_over_a_broken_connection_and_is_joined_again(
     keys: Keys,
 ) -> None:
     laptop.add_host("far", sshd, account, key=keys.private, port=line.port)
-    layers("me/far:1", 40_000_000)
-    image = f"127.0.0.1:{slow_line.port}/me/far:1"
-    log_in(laptop, registry, f"127.0.0.1:{slow_line.port}", host="far")
+    image = slow_image("me/far:1", 40_000_000, host="far")
     with laptop.terminal("jlr", "pull", "far", image, timeout=60) as terminal:
         terminal.expect(r"0 of 1 layers, [4-9][.\d]*MB  ")
         line.cut()
@@ -213,14 +211,11 @@ def test_a_pull_goes_on_over_a_broken_connection_and_is_joined_again(
 def test_the_key_is_in_no_argument_environment_or_log(
     laptop: Laptop,
     registry: Registry,
-    keychain: None,
+    slow_image: Callable[..., str],
     slow_line: SlowLine,
-    layers: Layers,
     account: Account,
 ) -> None:
-    layers("me/key:1", 30_000_000)
-    image = f"127.0.0.1:{slow_line.port}/me/key:1"
-    log_in(laptop, registry, f"127.0.0.1:{slow_line.port}")
+    image = slow_image("me/key:1", 30_000_000)
     encoded = base64.b64encode(f"$oauthtoken:{registry.key}".encode()).decode()
     seen = []
     with laptop.spawn("-v", "pull", "lab", image) as process:

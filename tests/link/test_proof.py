@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 
 import pytest
 
@@ -67,22 +68,20 @@ def restart(container: Container) -> None:
     container.engine.docker("restart", "--time", "0", container.name)
 
 
-def test_another_container_of_that_name_gets_nothing(
-    desk: Desk, sshd: SSHServer, inside: Container
+@pytest.mark.parametrize(
+    ("happens", "told"), [(replace, "was replaced by another"), (restart, "was restarted")]
+)
+def test_what_is_in_the_containers_place_gets_nothing(
+    happens: Callable[[Container], None],
+    told: str,
+    desk: Desk,
+    sshd: SSHServer,
+    inside: Container,
 ) -> None:
-    replace(inside)
+    happens(inside)
     start_inside(inside, PORT)
     sshd.drop_connections()
-    check_turned_away(desk, inside.name, "container-gone", "was replaced by another")
-
-
-def test_a_container_that_was_restarted_gets_nothing(
-    desk: Desk, sshd: SSHServer, inside: Container
-) -> None:
-    restart(inside)
-    start_inside(inside, PORT)
-    sshd.drop_connections()
-    check_turned_away(desk, inside.name, "container-gone", "was restarted")
+    check_turned_away(desk, inside.name, "container-gone", told)
 
 
 def test_a_container_that_is_gone_is_said_to_be(
@@ -105,22 +104,25 @@ def test_after_a_restart_a_new_start_serves_the_same_port(
     assert desk.server_pid(desk.forward(inside.name)) > 0
 
 
-def test_a_dead_server_is_said_to_be(desk: Desk, sshd: SSHServer, servers: HostServers) -> None:
+@pytest.fixture
+def port_of_the_dead(desk: Desk, servers: HostServers) -> int:
+    """The port of a server on the host that was forwarded, and has ended."""
     servers.start("one")
     desk.start("one")
+    port = desk.forward("one").endpoint.server.port
     servers.kill("one")
+    return port
+
+
+def test_a_dead_server_is_said_to_be(desk: Desk, sshd: SSHServer, port_of_the_dead: int) -> None:
     sshd.drop_connections()
     check_turned_away(desk, "one", "jupyter-dead", "is gone")
 
 
 def test_somebody_elses_server_on_the_port_is_sent_nothing(
-    desk: Desk, sshd: SSHServer, servers: HostServers
+    desk: Desk, sshd: SSHServer, port_of_the_dead: int
 ) -> None:
-    servers.start("one")
-    desk.start("one")
-    port = desk.forward("one").endpoint.server.port
-    servers.kill("one")
-    squatter = Squatter(port)
+    squatter = Squatter(port_of_the_dead)
     try:
         sshd.drop_connections()
         check_turned_away(desk, "one", "jupyter-dead", "is gone")
@@ -130,12 +132,8 @@ def test_somebody_elses_server_on_the_port_is_sent_nothing(
 
 
 def test_another_server_of_the_same_session_on_the_same_port_is_not_taken_for_it(
-    desk: Desk, sshd: SSHServer, servers: HostServers
+    desk: Desk, sshd: SSHServer, servers: HostServers, port_of_the_dead: int
 ) -> None:
-    servers.start("one")
-    desk.start("one")
-    port = desk.forward("one").endpoint.server.port
-    servers.kill("one")
-    servers.start("one", port)
+    servers.start("one", port_of_the_dead)
     sshd.drop_connections()
     check_turned_away(desk, "one", "jupyter-dead", "is gone")

@@ -4,7 +4,6 @@ import os
 import re
 import stat
 import sys
-import time
 import webbrowser
 from collections.abc import Callable
 from html import unescape
@@ -15,6 +14,7 @@ import pytest
 
 from jlremote.errors import JlrError
 from jlremote.workflow.browser import forget_redirect, open_in_browser
+from tests.lab.programs import wait_until
 
 URL = "http://127.0.0.1:8888/cont1/lab?token=5ec2e7&a='b'"
 Record = Callable[[], list[str]]
@@ -43,10 +43,9 @@ def recorder(tmp_path: Path) -> tuple[Path, Record]:
     program.chmod(0o755)
 
     def read() -> list[str]:
-        deadline = time.monotonic() + 5
-        while not (record.exists() and record.read_text().endswith("\n")):
-            assert time.monotonic() < deadline, "the browser was never started"
-            time.sleep(0.01)
+        wait_until(
+            lambda: record.exists() and record.read_text().endswith("\n"), "the browser's start"
+        )
         return record.read_text().splitlines()
 
     return program, read
