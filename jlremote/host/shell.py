@@ -68,5 +68,5 @@ class StreamingHost(Host, Protocol):
 
 
 def run_script(host: Host, script: str, *, timeout: float = SCRIPT_SECONDS) -> Completed:
-    """Run a script of one step."""
+    """Run a script of one step, for at most `timeout` seconds (see `Host.run`)."""
     return host.run({"script": script}, timeout=timeout)["script"]

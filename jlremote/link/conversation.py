@@ -48,7 +48,12 @@ class Conversation:
             send(self._socket, message)
 
     def ask(self, question: Question) -> str:
-        """Put a question to the person at the command."""
+        """Put a question to the person at the command.
+
+        Raises:
+            NeedsAuthentication: nobody answered in time, or nobody is there any more.
+            JlrError: the person declined.
+        """
         try:
             self.say({"ask": question.kind, "text": question.text, "echo": question.echo})
             if not self._socket.poll(ANSWER_SECONDS):

@@ -22,7 +22,11 @@ class Connections(Protocol):
     """Where a mount gets its connection from."""
 
     def wait(self, timeout: float) -> Connection:
-        """Return the live connection, waiting for it."""
+        """Return the live connection, waiting for it up to `timeout` seconds.
+
+        Raises:
+            JlrError: there is none by then; the message says why.
+        """
         ...
 
     def lost(self, connection: Connection, error: JlrError) -> None:

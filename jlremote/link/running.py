@@ -35,7 +35,12 @@ class CommandsTerminal:
 
 
 def run(conversation: Conversation, connection: Connection) -> int:
-    """Run a script and pass its output on as it comes; the result is its exit status."""
+    """Run a script and pass its output on as it comes; the result is its exit status.
+
+    Raises:
+        LinkLost: the connection broke, or the command has gone.
+        JlrError: it did not end within the command's limit.
+    """
     request = conversation.request
     cancelled = threading.Event()
     given = GivenByCommand(conversation) if request.get("gives") else None

@@ -43,7 +43,11 @@ class Connections(Protocol):
     """Where a forward gets its connection from."""
 
     def wait(self, timeout: float) -> Connection:
-        """Return the live connection, waiting for it."""
+        """Return the live connection, waiting for it up to `timeout` seconds.
+
+        Raises:
+            JlrError: there is none by then; the message says why.
+        """
         ...
 
 
@@ -99,7 +103,7 @@ class SessionForward:
             self._listener.stop()
 
     def wait(self, timeout: float) -> tuple[Connection, Target]:
-        """Return the connection and the target that was proved on it (see `Gateway`)."""
+        """Return the connection and the target that was proved on it (see `Gateway.wait`)."""
         deadline = time.monotonic() + timeout
         connection = self._connections.wait(timeout)
         with self._changed:
@@ -134,7 +138,7 @@ class SessionForward:
                 self._settle(self._proof, State.UP)
 
     def settled(self, timeout: float) -> bool:
-        """Wait until a proof that goes on has ended; return whether it has."""
+        """Wait up to `timeout` seconds for the end of a proof; return whether it has ended."""
         with self._changed:
             return self._changed.wait_for(lambda: self._proved, timeout)
 

@@ -27,7 +27,12 @@ def _is(process: psutil.Process, wanted: str) -> bool:
 
 
 def end(name: str, *, patience: float = _PATIENCE_SECONDS) -> None:
-    """End the mount's sshfs, which also frees what it mounted; it may end by itself first."""
+    """End the mount's sshfs, which also frees what it mounted.
+
+    Args:
+        name: the mount's.
+        patience: seconds in which it may end by itself.
+    """
     _, left = psutil.wait_procs(find(name), timeout=patience)
     for process in left:
         process.terminate()

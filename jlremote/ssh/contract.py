@@ -107,7 +107,7 @@ class Connection(Protocol):
         ...
 
     def wait_closed(self, timeout: float | None = None) -> bool:
-        """Wait until the connection is gone; return whether it is."""
+        """Wait up to `timeout` seconds, or for ever, for its end; return whether it is gone."""
         ...
 
     def close(self) -> None:

@@ -40,7 +40,11 @@ _FOREIGN = (paramiko.SSHException, OSError, EOFError)
 
 @contextmanager
 def translated(destination: Destination, transport: Any = None) -> Iterator[None]:
-    """Turn what goes wrong inside into an error that says what, where, and what to do."""
+    """Turn what goes wrong inside into an error that says what, where, and what to do.
+
+    Raises:
+        JlrError: in place of what paramiko, a socket or the system raised.
+    """
     try:
         yield
     except JlrError:

@@ -174,6 +174,7 @@ class ProxyProcess:
 
         Raises:
             Unreachable: it handed over none.
+            TimeoutError: it said nothing within `seconds`.
         """
         self.socket.settimeout(seconds)
         _, descriptors, _, _ = socket.recv_fds(self.socket, 1, 1)

@@ -59,7 +59,11 @@ class _Watch:
         self._asked = 0
 
     def to_the_end(self) -> int:
-        """Show all that is to come; return the exit code."""
+        """Show all that is to come; return the exit code.
+
+        Raises:
+            JlrError: nobody knows how the job ended.
+        """
         name, keeper = self._found.job.name, self._found.keeper
         while True:
             self._print(keeper.follow)

@@ -140,6 +140,9 @@ def stop(found: Found, context: Context, *, force: bool, delete: bool) -> list[s
         context: the laptop's side.
         force: kill it at once.
         delete: delete it, with its output, afterwards.
+
+    Raises:
+        JlrError: it does not end.
     """
     done = []
     if not found.job.over:

@@ -49,7 +49,11 @@ class Login:
         self._tried: list[str] = []
 
     def run(self) -> None:
-        """Go through the methods as ssh does: a partial success opens all of them again."""
+        """Go through the methods as ssh does: a partial success opens all of them again.
+
+        Raises:
+            Authentication: none is left.
+        """
         self._wire.begin()
         outcome = self._wire.none()
         attempts = self._fresh()
