@@ -27,7 +27,8 @@ _LAST_NUMBER = 0xFFFFFFFF
 
 @functools.cache
 def _program() -> str:
-    return (importlib.resources.files("jlremote.ssh.forward") / "relay_program.py").read_text("utf-8")
+    folder = importlib.resources.files("jlremote.ssh.forward")
+    return (folder / "relay_program.py").read_text("utf-8")
 
 
 def relay_argv(target: Target, marker: str) -> tuple[str, ...]:
