@@ -96,14 +96,23 @@ class Link:
             finally:
                 process.leave()
 
-    def forward(self, name: str, local_port: int, endpoint: Endpoint) -> ForwardStatus:
+    def forward(
+        self, name: str, local_port: int, endpoint: Endpoint, *, seen: bool = True
+    ) -> ForwardStatus:
         """Forward a local port (0 for any) to `endpoint`; redirect the forward if there is one.
+
+        Args:
+            name: the session's name.
+            local_port: TCP port on 127.0.0.1.
+            endpoint: where it leads.
+            seen: whether the caller has just seen it there; else it is to be proved first.
 
         Raises:
             Busy: the port is taken.
         """
+        where = endpoint.to_json()
         answer = self._caller.ask(
-            "forward", name=name, local_port=local_port, endpoint=endpoint.to_json()
+            "forward", name=name, local_port=local_port, endpoint=where, seen=seen
         )
         return forward_status(answer)
 

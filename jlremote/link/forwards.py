@@ -33,9 +33,22 @@ class Forwards:
         return name in self._forwards
 
     def add(
-        self, name: str, local_port: int, endpoint: Leading, connection: Connection
+        self,
+        name: str,
+        local_port: int,
+        endpoint: Leading,
+        connection: Connection,
+        *,
+        seen: bool = True,
     ) -> SessionForward:
         """Forward `local_port` (0 for any) to `endpoint`; on the same port, only redirect.
+
+        Args:
+            name: the session's name.
+            local_port: TCP port on 127.0.0.1.
+            endpoint: where it leads.
+            connection: by which way.
+            seen: whether it was just seen there; else it is to be proved.
 
         Raises:
             Busy: the port is taken.
@@ -43,9 +56,11 @@ class Forwards:
         with self._lock:
             present = self._forwards.get(name)
             if present is not None and local_port in (0, present.local_port):
-                present.replace(endpoint, connection)
+                present.replace(endpoint, connection, seen=seen)
                 return present
-            forward = SessionForward(name, endpoint, connection, self._connections, self._locate)
+            forward = SessionForward(
+                name, endpoint, connection, self._connections, self._locate, seen=seen
+            )
             forward.listen(self._listen, local_port)
             self._forwards[name] = forward
         if present is not None:

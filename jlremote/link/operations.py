@@ -81,8 +81,9 @@ class Operations:
     def _forward(self, conversation: Conversation) -> Message:
         request = conversation.request
         connection = self._supervisor.connection(conversation)
-        endpoint = _endpoint(request)
-        forward = self._forwards.add(request["name"], request["local_port"], endpoint, connection)
+        name, local_port, endpoint = request["name"], request["local_port"], _endpoint(request)
+        seen = bool(request.get("seen", True))
+        forward = self._forwards.add(name, local_port, endpoint, connection, seen=seen)
         forward.settled(PROOF_SECONDS)
         return forward.to_json(self._supervisor.condition)
 

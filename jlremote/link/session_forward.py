@@ -65,6 +65,8 @@ class SessionForward:
         connection: Connection,
         connections: Connections,
         locate: Locate,
+        *,
+        seen: bool = True,
     ) -> None:
         self.name = name
         self._connections = connections
@@ -79,7 +81,7 @@ class SessionForward:
         self._asked_at = time.monotonic()
         self._condition = Condition(State.UP)
         self._listener: Forward | None = None
-        self.replace(endpoint, connection)
+        self.replace(endpoint, connection, seen=seen)
 
     @property
     def local_port(self) -> int:
@@ -123,16 +125,17 @@ class SessionForward:
             self._doubted = True
             self.prove(self._connection)
 
-    def replace(self, endpoint: Leading, connection: Connection) -> None:
+    def replace(self, endpoint: Leading, connection: Connection, *, seen: bool = True) -> None:
         """Lead to another endpoint from now on.
 
-        One that has a target was just seen there by the caller; any other is to be proved.
+        One that has a target was just seen there by the caller, unless that says otherwise; any
+        other is to be proved.
         """
         with self._changed:
             self._endpoint = endpoint
             self._connection = connection
             self._proof += 1
-            if endpoint.target is None:
+            if endpoint.target is None or not seen:
                 self._begin(connection)
             else:
                 self._settle(self._proof, State.UP)

@@ -91,6 +91,10 @@ class LinkStatus:
         """Return the forwards of one session's further ports."""
         return tuple(port for port in self.ports if port.endpoint.place.name == session)
 
+    def port(self, session: str, port: int) -> PortStatus | None:
+        """Return the forward of one of them."""
+        return next((p for p in self.ports_of(session) if p.endpoint.port == port), None)
+
     def mount(self, name: str) -> MountStatus | None:
         """Return one mount."""
         return next((mount for mount in self.mounts if mount.name == name), None)

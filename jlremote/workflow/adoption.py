@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 
 from jlremote.errors import Authentication, JlrError, NotFound, Unreachable, Usage
@@ -19,6 +20,7 @@ from jlremote.workflow.answering import refuse_open, wait_for_answer
 from jlremote.workflow.context import Context
 from jlremote.workflow.engines import engine_if_any
 from jlremote.workflow.links import connect, link_of, link_on
+from jlremote.workflow.undoing import undone_on_failure
 
 
 def chosen(selector: str | None, context: Context) -> SessionRecord:
@@ -50,9 +52,10 @@ def running(selector: str | None, context: Context) -> SessionRecord:
     link, runtime = link_of(record, context), runtime_named(record.runtime)
     connect(link, context)
     found = survey(link, runtime, record.name)
-    again = _forwarded(link, record, runtime, found, context)
-    if again.forwarded:
-        sessions.save(again)
+    with undone_on_failure() as undo:
+        again = _forwarded(link, record, runtime, found, context, undo)
+        if again.forwarded:
+            sessions.save(again)
     return again
 
 
@@ -73,26 +76,28 @@ def _adopted(host: str, name: str, context: Context) -> SessionRecord:
         gpus=container.gpus,
         forwarded=False,
     )
-    record = _forwarded(link, record, runtime, found, context)
-    sessions.save(record)
+    with undone_on_failure() as undo:
+        record = _forwarded(link, record, runtime, found, context, undo)
+        sessions.save(record)
     return record
 
 
 def _forwarded(
-    link: Link, record: SessionRecord, runtime: Runtime, found: Survey, context: Context
+    link: Link,
+    record: SessionRecord,
+    runtime: Runtime,
+    found: Survey,
+    context: Context,
+    undo: ExitStack,
 ) -> SessionRecord:
     """Forward the session's server, if one runs, and return the record with its local port."""
     servers = found.findings.servers if found.findings else ()
     if found.container is None or not servers:
         return record
     to = endpoint(runtime, found.container, servers[0])
-    forward = forwarding.forwarded(link, record.name, None, to, context.progress)
-    try:
-        wait_for_answer(link, forward)
-        refuse_open(link, forward, allowed=False)
-    except JlrError:
-        link.unforward(record.name)
-        raise
+    forward = forwarding.forwarded(link, record.name, None, to, context.progress, undo)
+    wait_for_answer(link, forward)
+    refuse_open(link, forward, allowed=False)
     return replace(record, local_port=forward.local_port, forwarded=True)
 
 

@@ -29,10 +29,10 @@ def wait_for_answer(link: Link, forward: ForwardStatus) -> None:
 
 
 def refuse_open(link: Link, forward: ForwardStatus, *, allowed: bool) -> Access:
-    """Release a forward to a server that lets everybody in, unless that is allowed.
+    """Refuse a server that lets everybody in, unless that is allowed.
 
     Returns:
-        What the server asks for.
+        What the server asks for; the caller takes the forward back if it is refused.
 
     Raises:
         OpenToAll: nothing, and that is not allowed.
@@ -40,7 +40,6 @@ def refuse_open(link: Link, forward: ForwardStatus, *, allowed: bool) -> Access:
     server, name = forward.endpoint.server, forward.endpoint.place.name
     access = JupyterApi(forward.local_port, server).access()
     if access is Access.OPEN and not allowed:
-        link.unforward(forward.name)
         raise OpenToAll(
             f"the Jupyter server of `{name}` is open to all on `{link.name}`: it asks for neither "
             "token nor password, and whoever reaches its port can run code as its user",

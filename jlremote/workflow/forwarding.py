@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from jlremote.errors import Busy
+from contextlib import ExitStack
+
+from jlremote.errors import Busy, JlrError
 from jlremote.jupyter.server import Endpoint
 from jlremote.link.client import Link
 from jlremote.link.status import ForwardStatus
@@ -16,7 +18,7 @@ def first_candidate(host: str, name: str) -> int:
 
 
 def forwarded(
-    link: Link, name: str, exact: int | None, to: Endpoint, progress: Progress
+    link: Link, name: str, exact: int | None, to: Endpoint, progress: Progress, undo: ExitStack
 ) -> ForwardStatus:
     """Forward the port that a session had, else the first that is free.
 
@@ -26,10 +28,12 @@ def forwarded(
         exact: the only port that will do, `None` for any.
         to: where it leads.
         progress: is told when it is another port than it had.
+        undo: takes it back.
 
     Raises:
         Busy: none is free, or not the exact one.
     """
+    as_before(link, name, progress, undo)
     wanted = None
     for port in ports.candidates(link.name, name, exact):
         try:
@@ -43,3 +47,22 @@ def forwarded(
                 progress.note(f"{wanted.message}; {port} is free and stays yours")
             return forward
     raise Busy("no local port is free", hint=f"ports from {ports.FIRST_PORT} on were tried")
+
+
+def as_before(link: Link, name: str, progress: Progress, undo: ExitStack) -> None:
+    """Let `undo` put a session's forward back as it is now, for a browser may be using it.
+
+    Its port is the same again, and it leads to where it led, if that is still there.
+    """
+    before = link.status(connect=True).forward(name)
+    undo.callback(_put_back, link, name, before, progress)
+
+
+def _put_back(link: Link, name: str, before: ForwardStatus | None, progress: Progress) -> None:
+    try:
+        if before is None:
+            link.unforward(name)
+        else:
+            link.forward(name, before.local_port, before.endpoint, seen=False)
+    except JlrError as error:
+        progress.note(f"the forward of `{name}` is not as it was before: {error.message}")

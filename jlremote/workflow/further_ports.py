@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 
-from jlremote.errors import Busy, NotFound
+from jlremote.errors import Busy, JlrError, NotFound
 from jlremote.jupyter.discovery import place_of
 from jlremote.jupyter.locate import ContainerGone, Survey, survey
 from jlremote.link.client import Link
@@ -21,6 +22,7 @@ from jlremote.workflow.context import Context, Progress
 from jlremote.workflow.links import link_of
 from jlremote.workflow.open import again
 from jlremote.workflow.report import PortReport, utc
+from jlremote.workflow.undoing import undone_on_failure
 from jlremote.workflow.unreached import Unreached, status_of
 
 
@@ -38,10 +40,12 @@ def add(selector: str | None, port: int, context: Context) -> PortReport:
         where = f"`{record.host}/{record.name}`"
         raise NotFound(f"the session {where} does not run", hint=again(record))
     link, runtime = link_of(record, context), runtime_named(record.runtime)
-    with context.progress.step(f"Look for port {port} of {record.name}"):
-        found = survey(link, runtime, record.name)
-        held = hold(link, record, endpoint(runtime, found, record.name, port), context.progress)
-    sessions.save(with_port(record, PortRecord(port, held.local_port)))
+    with undone_on_failure() as undo:
+        with context.progress.step(f"Look for port {port} of {record.name}"):
+            found = survey(link, runtime, record.name)
+            to = endpoint(runtime, found, record.name, port)
+            held = hold(link, record, to, context.progress, undo)
+        sessions.save(with_port(record, PortRecord(port, held.local_port)))
     return _report(held)
 
 
@@ -91,12 +95,23 @@ def endpoint(runtime: Runtime, found: Survey, name: str, port: int) -> PortEndpo
     return PortEndpoint(place_of(runtime, found.container), port, python)
 
 
-def hold(link: Link, record: SessionRecord, to: PortEndpoint, progress: Progress) -> PortStatus:
+def hold(
+    link: Link, record: SessionRecord, to: PortEndpoint, progress: Progress, undo: ExitStack
+) -> PortStatus:
     """Forward the local port that the session had for it, else the first that is free.
+
+    Args:
+        link: to the session's host.
+        record: the session.
+        to: where it leads.
+        progress: is told when it is another port than it had.
+        undo: puts it back as it was.
 
     Raises:
         Busy: none is free.
     """
+    before = link.status(connect=True).port(record.name, to.port)
+    undo.callback(_put_back, link, to, before, progress)
     wanted = None
     for local in _candidates(record, to.port):
         try:
@@ -108,6 +123,16 @@ def hold(link: Link, record: SessionRecord, to: PortEndpoint, progress: Progress
                 progress.note(f"{wanted.message}; {local} is free and stays yours")
             return held
     raise Busy("no local port is free", hint=f"ports from {to.port} on were tried")
+
+
+def _put_back(link: Link, to: PortEndpoint, before: PortStatus | None, progress: Progress) -> None:
+    try:
+        if before is None:
+            link.unforward_port(to.place.name, to.port)
+        else:
+            link.forward_port(before.local_port, before.endpoint)
+    except JlrError as error:
+        progress.note(f"the forward of port {to.port} is not as it was before: {error.message}")
 
 
 def with_port(record: SessionRecord, port: PortRecord) -> SessionRecord:

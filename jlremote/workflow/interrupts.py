@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+# By then it does not come of impatience, and the host may not answer any more.
+UNDISTURBED_SECONDS = 10.0
 
 
 def let_ctrl_c_through() -> None:
@@ -26,11 +30,17 @@ def pass_over_ctrl_c() -> None:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Keep a second Ctrl-C from interrupting what takes a few seconds at most."""
+    """Keep a second Ctrl-C from interrupting what takes a few seconds, unless it takes more."""
     if not _in_main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, _pass_over)
+    since = time.monotonic()
+
+    def pass_over_at_first(_number: int, _frame: FrameType | None) -> None:
+        if time.monotonic() - since > UNDISTURBED_SECONDS:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, pass_over_at_first)
     try:
         yield
     finally:

@@ -16,6 +16,7 @@ from jlremote.runtimes.table import runtime_named
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow import ports
 from jlremote.workflow.answering import refuse_open
+from jlremote.workflow.undoing import undone_on_failure
 
 
 def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
@@ -37,13 +38,15 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     if found.findings is None or not found.findings.servers:
         raise gone(record.name, found.findings)
     to = endpoint(runtime, found.container, found.findings.servers[0])
-    try:
-        forward = link.forward(record.name, record.local_port, to)
-    except Busy as busy:
-        raise ports.taken(record.local_port, record.host, record.name) from busy
-    if not to.server.token:  # it may be another one than the last time
-        with suppress(NoAnswer):
-            refuse_open(link, forward, allowed=record.open_allowed)
+    with undone_on_failure() as undo:
+        undo.callback(link.unforward, record.name)
+        try:
+            forward = link.forward(record.name, record.local_port, to)
+        except Busy as busy:
+            raise ports.taken(record.local_port, record.host, record.name) from busy
+        if not to.server.token:  # it may be another one than the last time
+            with suppress(NoAnswer):
+                refuse_open(link, forward, allowed=record.open_allowed)
     return forward
 
 

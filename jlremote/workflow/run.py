@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import shlex
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
@@ -32,6 +32,7 @@ from jlremote.workflow.jobs import Found, find
 from jlremote.workflow.links import connect, link_to
 from jlremote.workflow.requests import StartRequest
 from jlremote.workflow.undertaking import Undertaking
+from jlremote.workflow.undoing import undone_on_failure
 
 ANOTHER_NAME = "choose another name: `--name NAME`"
 
@@ -82,7 +83,7 @@ def run(request: RunRequest, context: Context) -> Found:
     if sessions.find(request.host, name) is not None:
         raise Busy(f"there is a session `{name}` already", hint=ANOTHER_NAME)
     host = link_to(request.host, context)
-    with ExitStack() as undo:
+    with undone_on_failure() as undo:
         start = StartRequest(
             request.host,
             name,
@@ -101,9 +102,7 @@ def run(request: RunRequest, context: Context) -> Found:
         record = _record(request, name, runtime, context)
         undo.callback(records.delete, record.host, record.name)
         records.save(record)
-        found = find(f"{record.host}/{record.name}", context)
-        undo.pop_all()
-    return found
+        return find(f"{record.host}/{record.name}", context)
 
 
 def _where(request: RunRequest) -> tuple[Runtime, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import replace
 
 from jlremote.jupyter.address import address
@@ -24,6 +23,7 @@ from jlremote.workflow.links import connect, link_to
 from jlremote.workflow.report import PortReport, SessionReport, utc
 from jlremote.workflow.requests import StartRequest
 from jlremote.workflow.undertaking import Undertaking
+from jlremote.workflow.undoing import undone_on_failure
 
 
 def start(request: StartRequest, context: Context) -> SessionReport:
@@ -37,7 +37,7 @@ def start(request: StartRequest, context: Context) -> SessionReport:
     known, runtime = naming.session_of(request)
     sessions.check_writable()
     host = link_to(request.host, context, without=known)
-    with ExitStack() as undo:
+    with undone_on_failure() as undo:
         connect(host, context)
         runtime, name, found = _look(request, runtime, known, host, context)
         this = Undertaking(host, runtime, name, request, context, undo)
@@ -51,15 +51,13 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         gpu_taking.keep(this, gpus, server)
         container = replace(container, gpus=gpus.shown or container.gpus)
         to = endpoint(runtime, container, server)
-        forward = forwarded(host, name, request.local_port, to, context.progress)
-        undo.callback(host.unforward, name)
+        forward = forwarded(host, name, request.local_port, to, context.progress, undo)
         with context.progress.step("Wait for JupyterLab's answer"):
             wait_for_answer(host, forward)
             access = refuse_open(host, forward, allowed=_open_allowed(this))
         record = _record(this, container, forward)
         record, further = _further_ports(this, record, PortEndpoint(to.place, 0, server.python))
         sessions.save(record)
-        undo.pop_all()
     return SessionReport(
         name=name,
         host=request.host,
@@ -153,8 +151,8 @@ def _further_ports(
     """
     told = []
     for port in sorted({*(known.port for known in record.ports), *this.request.ports}):
-        held = further_ports.hold(this.host, record, replace(to, port=port), this.context.progress)
-        this.undo.callback(this.host.unforward_port, this.name, port)
+        there, progress = replace(to, port=port), this.context.progress
+        held = further_ports.hold(this.host, record, there, progress, this.undo)
         record = further_ports.with_port(record, PortRecord(port, held.local_port))
         told.append(held)
     return record, further_ports.reports(record, told)

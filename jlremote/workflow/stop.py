@@ -22,10 +22,11 @@ from jlremote.runtimes.engine_errors import reason
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow import adoption, browser, unmount
+from jlremote.workflow import adoption, browser, forwarding, unmount
 from jlremote.workflow.context import Context
 from jlremote.workflow.links import link_of
 from jlremote.workflow.requests import StopRequest
+from jlremote.workflow.undoing import undone_on_failure
 
 ANY_PORT = 0
 ANSWER_SECONDS = 5.0
@@ -79,9 +80,10 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
     server = _server(found, forward, request)
     if server is not None and found.container is not None:
         to = endpoint(runtime, found.container, server)
-        api = _ask_first(host, record, to, request, was_forwarded=forward is not None)
-        with context.progress.step("Stop JupyterLab"):
-            done.append(_end_server(host, runtime, record, api, request))
+        with undone_on_failure() as undo:
+            api = _ask_first(host, record, to, request, context, undo)
+            with context.progress.step("Stop JupyterLab"):
+                done.append(_end_server(host, runtime, record, api, request))
     done += unmount.unmount_session(record.host, record.name, context, force=request.force)
     if host.unforward(record.name) and forward is not None:
         done.append(f"released port {record.local_port}")
@@ -108,19 +110,21 @@ def _server(found: Survey, forward: ForwardStatus | None, request: StopRequest) 
 
 
 def _ask_first(
-    host: Link, record: SessionRecord, to: Endpoint, request: StopRequest, *, was_forwarded: bool
+    host: Link,
+    record: SessionRecord,
+    to: Endpoint,
+    request: StopRequest,
+    context: Context,
+    undo: ExitStack,
 ) -> JupyterApi:
     """Return a way to ask the server, which has just said that no kernel is busy.
 
     Not only a session that is forwarded is asked: another laptop may work in it.
     """
-    with ExitStack() as undo:
-        forward = host.forward(record.name, ANY_PORT, to)
-        if not was_forwarded:
-            undo.callback(host.unforward, record.name)
-        api = JupyterApi(forward.local_port, to.server, ANSWER_SECONDS)
-        _refuse_if_busy(record, api, request)
-        undo.pop_all()
+    forwarding.as_before(host, record.name, context.progress, undo)
+    forward = host.forward(record.name, ANY_PORT, to)
+    api = JupyterApi(forward.local_port, to.server, ANSWER_SECONDS)
+    _refuse_if_busy(record, api, request)
     return api
 
 

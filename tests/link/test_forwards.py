@@ -97,6 +97,18 @@ def test_after_a_reconnect_requests_wait_for_the_proof_and_follow_an_address(
     assert forward.wait(0) == (connection, moved.target)
 
 
+def test_what_is_only_remembered_is_proved_before_anything_gets_there(
+    parts: Parts, forward: SessionForward
+) -> None:
+    remembered = new_endpoint("172.17.0.7")
+    for port in (forward.local_port, 9999):
+        again = parts.forwards.add("cont1", port, remembered, parts.connection, seen=False)
+        with pytest.raises(JlrError, match="could not be checked in time"):
+            again.wait(0)
+        parts.settle(JupyterDead("it is gone"))
+        until(is_in(State.JUPYTER_DEAD, again), "the verdict")
+
+
 @pytest.mark.parametrize(
     ("error", "state"),
     [

@@ -13,7 +13,10 @@ from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
+from tests.link.conftest import desk
 from tests.sessions.parts import Session, started
+
+__all__ = ["desk"]
 
 
 @pytest.fixture(scope="session")

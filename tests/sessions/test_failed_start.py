@@ -1,0 +1,194 @@
+"""A start that fails, or that Ctrl-C ends, leaves everything as it was before it."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from tests.conftest import SSHServerFactory
+from tests.lab.accounts import Account
+from tests.lab.containers import ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.programs import SYSTEM_PATH, wait_until
+from tests.lab.remote_host import Keys
+from tests.lab.sshd import free_port
+from tests.link.desk import Desk
+from tests.ports.parts import PORT, only, serve_inside, word_at
+from tests.sessions.parts import failed, start, started
+from tests.sessions.test_bad_state import read_only, state
+from tests.sessions.test_stop import a_port, is_free
+
+ESTABLISHED = ":22B8 [0-9A-F]*:[0-9A-F]* 01 "  # to Jupyter's port, in /proc/net/tcp
+
+
+@contextmanager
+def unwritable_record(laptop: Laptop, name: str) -> Iterator[None]:
+    """Let a session's record be none that can be read or written."""
+    laptop.jlr("list")  # makes the folder
+    record = state(laptop) / "jlr" / "sessions" / f"lab+{name}.json"
+    aside = laptop.folder / "aside"
+    if record.exists():
+        record.rename(aside)
+    record.mkdir()
+    try:
+        yield
+    finally:
+        record.rmdir()
+        if aside.exists():
+            aside.rename(record)
+
+
+@pytest.fixture(params=["the same port", "another port"])
+def port_of_second_start(request: pytest.FixtureRequest) -> int | None:
+    """Return the local port that the second start asks for, `None` for that of the first."""
+    return None if request.param == "the same port" else free_port()
+
+
+def test_a_start_whose_record_cannot_be_written_leaves_the_forward_as_it_was(
+    laptop: Laptop, container: ContainerFactory, port_of_second_start: int | None
+) -> None:
+    here = container()
+    session = started(laptop, here, *a_port())
+    born = session.born()
+    port = port_of_second_start or session.port
+    with unwritable_record(laptop, here.name):
+        again = start(laptop, "lab", here.name, "--port", str(port))
+        failed(again, 1, "cannot write", f"lab+{here.name}.json")
+        assert session.born() == born
+    assert port == session.port or is_free(port)
+    assert laptop.jlr("url").stdout.strip() == session.url
+
+
+def test_a_start_that_ctrl_c_ends_leaves_the_forward_as_it_was(
+    laptop: Laptop, container: ContainerFactory, port_of_second_start: int | None
+) -> None:
+    here = container()
+    session = started(laptop, here, *a_port())
+    born = session.born()
+    process = f"$(cat /tmp/jlr-0/{here.name}/pid)"
+    here.execute("sh", "-c", f"kill -STOP {process}")
+    port = port_of_second_start or session.port
+    with laptop.spawn("start", "lab", here.name, "--port", str(port), "--no-browser") as starting:
+        look = f"grep -c '{ESTABLISHED}' /proc/net/tcp; :"
+        wait_until(lambda: int(here.execute("sh", "-c", look)) > 0, "the wait for an answer")
+        starting.send_signal(signal.SIGINT)
+        assert starting.wait(timeout=60) == 130
+    here.execute("sh", "-c", f"kill -CONT {process}")
+    assert session.born() == born
+    assert port == session.port or is_free(port)
+    assert laptop.jlr("url").stdout.strip() == session.url
+
+
+def test_a_start_that_refuses_the_server_of_now_keeps_the_port_and_tells_of_the_one_of_before(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    session = started(laptop, here, *a_port())
+    here.execute("sh", "-c", f"kill -9 $(cat /tmp/jlr-0/{here.name}/pid)")
+    open_to_all = ("--allow-root", "--no-browser", "--ip=0.0.0.0", "--IdentityProvider.token=")
+    here.engine.docker("exec", "--detach", here.name, "jupyter", "lab", *open_to_all)
+    look = "ls /root/.local/share/jupyter/runtime/jpserver-*.json 2>/dev/null; :"
+    wait_until(lambda: here.execute("sh", "-c", look) != "", "the open server", timeout=90)
+    wait_until(lambda: laptop.jlr("status").stdout.count("jupyter-dead") == 1, "the end")
+    failed(start(laptop, "lab", here.name), 1, "open to all")
+    assert not is_free(session.port)
+    assert "jupyter-dead" in laptop.jlr("status").stdout
+
+
+def test_further_ports_stay_as_they_were(
+    desk: Desk, laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    started(laptop, here, *a_port())
+    serve_inside(here, "scalars", "0.0.0.0")
+    local, other = only(laptop, str(PORT))["local_port"], free_port()
+    with unwritable_record(laptop, here.name):
+        words = ("--forward", str(PORT), "--forward", str(other))
+        failed(start(laptop, "lab", here.name, *words), 1, "cannot write")
+        assert word_at(local) == "scalars"
+    [port] = desk.link().status().ports
+    assert (port.endpoint.port, port.local_port) == (PORT, local)
+
+
+def test_a_further_port_that_cannot_be_remembered_is_not_held(
+    desk: Desk, laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    started(laptop, here, *a_port())
+    record = state(laptop) / "jlr" / "sessions" / f"lab+{here.name}.json"
+    with read_only(record.parent):
+        failed(laptop.jlr("forward", str(PORT)), 1, "cannot write")
+    assert desk.link().status().ports == ()
+
+
+def test_a_session_of_another_laptop_that_cannot_be_remembered_is_not_held(
+    desk: Desk, laptop: Laptop, other_laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    started(other_laptop, here, *a_port())
+    with unwritable_record(laptop, here.name):
+        failed(laptop.jlr("open", f"lab/{here.name}", "--no-browser"), 1, "cannot write")
+        assert desk.link().status().forwards == ()
+
+
+class SlowEngine(Protocol):
+    """Lets `slow` be a host whose `docker` is a script, with `$docker` the real one, and `$mark`.
+
+    Returns:
+        The mark, which the script makes when it has come to what the test waits for.
+    """
+
+    def __call__(self, script: str) -> Path: ...
+
+
+@pytest.fixture
+def slow_engine(
+    laptop: Laptop,
+    engine: Engine,
+    another_sshd: SSHServerFactory,
+    account: Account,
+    keys: Keys,
+) -> Iterator[SlowEngine]:
+    """Make an engine slow."""
+
+    def make(script: str) -> Path:
+        folder = account.home / "slow-engine"
+        folder.mkdir()
+        shutil.chown(folder, account.name)
+        mark, program = folder / "mark", folder / "docker"
+        docker = shutil.which("docker", path=SYSTEM_PATH)
+        program.write_text(f"#!/bin/sh\ndocker={docker} mark={mark}\n{script}\n")
+        program.chmod(0o755)
+        settings = f'"PATH={folder}:{SYSTEM_PATH}" "DOCKER_HOST={engine.url}"'
+        laptop.add_host("slow", another_sshd(f"SetEnv {settings}"), account, key=keys.private)
+        return mark
+
+    yield make
+    shutil.rmtree(account.home / "slow-engine")
+
+
+def test_a_second_ctrl_c_does_not_keep_a_start_from_taking_back(
+    laptop: Laptop,
+    container: ContainerFactory,
+    slow_engine: SlowEngine,
+) -> None:
+    late = '[ "$1" != rm ] || { : >"$mark"; sleep 1; }; exec "$docker" "$@"'
+    mark = slow_engine(late)
+    name = container.name()
+    words = ("--image", "lab/slow", "--env", "LAB_DELAY=600", "--runtime", "docker")
+    with laptop.spawn("start", "slow", name, *words) as starting:
+        launched = ("exec", name, "test", "-s", f"/tmp/jlr-0/{name}/pid")
+        engine = container.engine
+        wait_until(lambda: engine.try_docker(*launched).status == 0, "the launch", timeout=60)
+        starting.send_signal(signal.SIGINT)
+        wait_until(mark.exists, "the removal")
+        starting.send_signal(signal.SIGINT)
+        assert starting.wait(timeout=60) == 130
+    assert container.remove_all() == []
