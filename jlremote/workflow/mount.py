@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from jlremote.workflow import mounted, project_folder, unmount
 from jlremote.workflow.context import Context
 from jlremote.workflow.links import link_of
 from jlremote.workflow.report import MountReport
+from jlremote.workflow.undoing import undone_on_failure
 
 
 @dataclass(frozen=True)
@@ -66,13 +67,16 @@ def mount(request: MountRequest, context: Context) -> MountReport:
             link.status(connect=True)
         with context.progress.step("Find the folder"):
             record = _record(request, local, known, link, session, context)
-        if known is not None:
-            unmount.clear(known, context)
         if (doubt := sshfs.warning(program)) is not None:
             context.progress.note(doubt)
-        with context.progress.step(f"Mount {record.host}:{record.remote}"), ExitStack() as undo:
+        with (
+            context.progress.step(f"Mount {record.host}:{record.remote}"),
+            undone_on_failure() as undo,
+        ):
+            if known is not None:
+                undo.callback(mounts.save, known)  # what the place alone means the next time
+                unmount.clear(known, context)
             _mount(program, record, link, system, undo, nonempty=request.nonempty)
-            undo.pop_all()
     return mounted.report(record, "up")
 
 
@@ -153,14 +157,11 @@ def _mount(
     nonempty: bool,
 ) -> None:
     """Make the folder, run sshfs on it, and remember that; `undo` takes all of it back."""
-    made = _prepare(record.local, nonempty=nonempty)
-    if made:
-        undo.callback(Path(record.local).rmdir)
-    record = replace(record, made=made)
-    mounts.save(record)  # first, so that a mount of ours is always known
+    record = replace(record, made=_prepare(record.local, undo, nonempty=nonempty))
     undo.callback(mounts.delete, record)
-    link.mount(record.name)
+    mounts.save(record)  # first, so that a mount of ours is always known
     undo.callback(link.unmount, record.name)
+    link.mount(record.name)
     mounting = sshfs.Mounting(
         record.name, link.mount_door, record.host, record.remote, record.local, record.read_only
     )
@@ -177,9 +178,12 @@ def _take_back(record: MountRecord, system: System) -> None:
         system.unmount(record.local, lazily=True)
 
 
-def _prepare(local: str, *, nonempty: bool) -> bool:
+def _prepare(local: str, undo: ExitStack, *, nonempty: bool) -> bool:
     """Make the local folder, or see that it is fit; return whether it was made."""
     folder = Path(local)
+    for path in (*reversed(folder.parents), folder):
+        if not path.exists():
+            undo.callback(_remove_empty, path)
     try:
         folder.mkdir(mode=0o700, parents=True)
     except FileExistsError:
@@ -196,6 +200,11 @@ def _prepare(local: str, *, nonempty: bool) -> bool:
                 hint="choose another folder, or `--nonempty`",
             )
     return False
+
+
+def _remove_empty(folder: Path) -> None:
+    with suppress(OSError):  # it was not made, or is in use
+        folder.rmdir()
 
 
 def _failed(record: MountRecord, link: Link, complaint: str | None) -> JlrError:

@@ -7,6 +7,9 @@ import json
 import os
 import shutil
 import stat
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -137,6 +140,43 @@ def test_a_folder_with_something_in_it_is_covered_only_when_told_so(desk: Desk) 
     assert not (desk.local / "mine").exists()
     desk.unmount()
     assert (desk.local / "mine").read_bytes() == b"x"
+
+
+def test_a_mount_that_fails_takes_back_every_folder_that_it_made(desk: Desk) -> None:
+    deep = desk.laptop.folder / "home" / "made" / "for" / "it"
+    deep.parent.parent.mkdir()
+    with failing_sshfs(desk.laptop):
+        failed = desk.jlr("mount", str(deep), "--remote", "project", code=1)
+    assert "no device today" in failed.stderr
+    assert list(deep.parent.parent.iterdir()) == []
+    assert desk.states() == []
+
+
+def test_a_mount_that_fails_forgets_nothing_of_the_one_that_was_there_before(desk: Desk) -> None:
+    desk.mount("--remote", "project", "--read-only")
+    for process in desk.sshfs():
+        process.kill()
+    subprocess.run(("umount", "--lazy", str(desk.local)), check=True)
+    with failing_sshfs(desk.laptop):
+        desk.jlr("mount", str(desk.local), code=1)
+    [report] = json.loads(desk.jlr("mount", "--json").stdout)
+    assert (report["remote"], report["state"]) == (str(desk.project), "unmounted")
+    desk.jlr("mount", str(desk.local))
+    [report] = json.loads(desk.jlr("mount", "--json").stdout)
+    assert (report["read_only"], report["state"]) == (True, "up")
+
+
+@contextmanager
+def failing_sshfs(laptop: Laptop) -> Iterator[None]:
+    """Let the sshfs that is found first be one that never mounts."""
+    folder, path = laptop.folder / "bin", laptop.environment["PATH"]
+    folder.mkdir()
+    program = folder / "sshfs"
+    program.write_text("#!/bin/sh\necho 'fuse: no device today' >&2; exit 1\n", encoding="utf-8")
+    program.chmod(0o755)
+    laptop.environment["PATH"] = f"{folder}:{path}"
+    yield
+    laptop.environment["PATH"] = path
 
 
 def test_a_file_is_no_place_to_mount(desk: Desk) -> None:
