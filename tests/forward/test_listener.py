@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from jlremote.errors import Busy, NeedsAuthentication
+from jlremote.errors import Busy, JlrError, NeedsAuthentication
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.forward.reception import Patience
 from tests.forward.parts import (
@@ -95,6 +95,34 @@ def test_a_page_load_gets_a_page_that_reloads_itself(forward: TunnelForward) -> 
     assert "`lab` is &lt;gone&gt; for now" in answer
     assert "wait a moment" in answer
     assert 'http-equiv="refresh"' in answer
+
+
+def test_a_page_promises_no_kernels_where_what_ran_there_may_have_ended(
+    gateway: SwitchedGateway, forward: TunnelForward
+) -> None:
+    promise = b"kernels keep running"
+    with connect(forward.local_port) as sock:
+        sock.sendall(PAGE_LOAD)
+        assert promise in read_all(sock)
+    gateway.final = JlrError("the container `cont1` is gone")
+    with connect(forward.local_port) as sock:
+        sock.sendall(PAGE_LOAD)
+        page = read_all(sock)
+    assert b"`cont1` is gone" in page
+    assert promise not in page
+
+
+@pytest.mark.parametrize(("purpose", "gets_it"), [(b"document", True), (b"empty", False)])
+def test_a_script_that_takes_html_gets_no_page_in_its_servers_place(
+    purpose: bytes, gets_it: bool, forward: TunnelForward
+) -> None:
+    request = PAGE_LOAD.replace(b"\r\n\r\n", b"\r\nSec-Fetch-Dest: " + purpose + b"\r\n\r\n")
+    with connect(forward.local_port) as sock:
+        sock.sendall(request)
+        try:
+            assert bool(read_all(sock)) == gets_it
+        except ConnectionResetError:
+            assert not gets_it
 
 
 def test_a_browser_that_asks_a_moment_after_it_connected_gets_the_page_too(
