@@ -43,7 +43,9 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
         try:
             forward = link.forward(record.name, record.local_port, to)
         except Busy as busy:
-            raise ports.taken(record.local_port, record.host, record.name) from busy
+            taken = ports.taken(record.local_port, record.host, record.name)
+            another = f"`jlr start {record.host} {record.name}` takes another port"
+            raise Busy(taken.message, hint=f"end that one; or {another}") from busy
         if not to.server.token:  # it may be another one than the last time
             with suppress(NoAnswer):
                 refuse_open(link, forward, allowed=record.open_allowed)
