@@ -7,7 +7,13 @@ import logging
 import threading
 from collections.abc import Callable
 
-from jlremote.errors import Authentication, JlrError, LinkLost, NeedsAuthentication
+from jlremote.errors import (
+    Authentication,
+    HostKeyChanged,
+    JlrError,
+    LinkLost,
+    NeedsAuthentication,
+)
 from jlremote.link.backoff import Backoff
 from jlremote.link.pulse import Pulse
 from jlremote.link.states import Condition, State, without_history
@@ -137,7 +143,7 @@ class Supervisor:
 
     def _attempt(self, asker: Asker) -> Connection:
         with self._changed:
-            if self._condition.state is not State.RECONNECTING:
+            if self._condition.state not in (State.RECONNECTING, State.NEEDS_AUTH):
                 self._become(None, State.CONNECTING)
         try:
             connection = self._dial(asker)
@@ -193,6 +199,10 @@ class Supervisor:
             self._backoff.rest()
             try:
                 self.connection(Nobody())
+            except HostKeyChanged as error:
+                # Nothing was offered to it. Without its VPN a laptop may find another host by that
+                # name, and the right one is back with it.
+                self._backoff.failed(error)
             except Authentication:
                 return
             except JlrError as error:

@@ -140,7 +140,7 @@ def test_failed_attempts_leave_it_reconnecting_since_the_loss(watched: Watched) 
     assert isinstance(condition.error, ConnectionRefused)
 
 
-@pytest.mark.parametrize("refusal", [NeedsAuthentication("a code"), HostKeyChanged("another")])
+@pytest.mark.parametrize("refusal", [NeedsAuthentication("a code"), Authentication("no key fits")])
 def test_a_background_that_is_turned_away_waits_for_a_person(
     watched: Watched, refusal: Authentication
 ) -> None:
@@ -156,6 +156,20 @@ def test_a_background_that_is_turned_away_waits_for_a_person(
     assert watched.supervisor.connection(person) is again
     assert watched.dialer.askers[2:] == [person]
     assert watched.state is State.UP
+
+
+def test_a_host_of_another_key_is_refused_until_the_right_one_is_back(watched: Watched) -> None:
+    watched.connect().close()
+    for attempt in range(3, 6):
+        watched.dialer.outcomes.put(HostKeyChanged("another"))
+        watched.dialed(attempt)
+        assert watched.state is State.NEEDS_AUTH
+    since = watched.supervisor.condition.since
+    watched.dialer.outcomes.put(HostKeyChanged("another"))
+    watched.dialed(6)
+    assert watched.supervisor.condition.since == since
+    watched.dialer.outcomes.put(FakeConnection())
+    until(lambda: watched.state is State.UP, "the connection")
 
 
 def test_a_command_joins_the_attempt_of_the_background(watched: Watched) -> None:
