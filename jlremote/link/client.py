@@ -175,13 +175,18 @@ class Link:
         except NoLink:
             return False
 
-    def status(self, *, connect: bool = False) -> LinkStatus:
+    def status(self, *, connect: bool = False, patience: float | None = None) -> LinkStatus:
         """Return the link's state; `connect` starts the link and brings its connection up first.
+
+        Args:
+            connect: whether it is to be connected.
+            patience: seconds that a link has for it which is reconnecting; else one attempt.
 
         Raises:
             NoLink: no link runs, and none was to be started.
         """
-        return link_status(self._caller.ask("status", start=connect, connect=connect))
+        asked = {"connect": connect, "patience": patience}
+        return link_status(self._caller.ask("status", start=connect, **asked))
 
     def forget(self) -> tuple[str, ...]:
         """Forget what the keychain holds for the host; return what that was. Connects nowhere."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 from jlremote import __version__
+from jlremote.errors import Authentication
 from jlremote.jupyter.server import Endpoint, endpoint_from_json
 from jlremote.link.conversation import Conversation, Message
 from jlremote.link.forwards import Forwards
 from jlremote.link.mounts import Mounts
 from jlremote.link.running import run
+from jlremote.link.states import State
 from jlremote.link.status import leads_to_a_server
 from jlremote.link.supervisor import Supervisor
 from jlremote.ports.endpoint import PortEndpoint, port_endpoint_from_json
@@ -119,11 +122,23 @@ class Operations:
 
     def _status(self, conversation: Conversation) -> Message:
         if conversation.request.get("connect"):
-            self._supervisor.connection(conversation)
+            self._connect(conversation)
         condition = self._supervisor.condition
         held = {"forwards": self._forwards.to_json(condition), "mounts": self._mounts.to_json()}
         facts = {"version": __version__, "notes": self._login.notes}
         return condition.to_json() | facts | held
+
+    def _connect(self, conversation: Conversation) -> None:
+        """Have a connection; one that is being made again is waited for no longer than is wanted.
+
+        Where packets vanish an attempt takes half a minute, and the state is known meanwhile.
+        """
+        patience = conversation.request.get("patience")
+        if patience is not None and self._supervisor.condition.state is State.RECONNECTING:
+            with suppress(Authentication):  # the person may be there to be asked
+                self._supervisor.wait(float(patience))
+                return
+        self._supervisor.connection(conversation)
 
     def _forget(self, _: Conversation) -> tuple[str, ...]:
         return self._login.forget()

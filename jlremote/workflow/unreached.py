@@ -21,9 +21,13 @@ class Unreached:
     detail: str | None
 
 
+# How long a list waits for a link that lost its host and calls it again.
+PATIENCE_SECONDS = 4.0
+
+
 def connected(link: Link) -> LinkStatus:
     """Return the status of a link once it is connected."""
-    return link.status(connect=True)
+    return link.status(connect=True, patience=PATIENCE_SECONDS)
 
 
 def status_of(link: Link, ask: Callable[[Link], LinkStatus] = connected) -> LinkStatus | Unreached:
