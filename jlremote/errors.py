@@ -16,6 +16,8 @@
     │   ├── ConnectionRefused
     │   ├── ConnectionTimedOut
     │   ├── NotSSH                         something answers, but not an SSH server
+    │   │   └── HungUp                     … and hangs up before it greets
+    │   ├── TooMany                        the server takes no more connections for now
     │   ├── NoCommonAlgorithm
     │   └── LinkLost                       the connection broke while it was needed
     ├── NotFound                 exit 6    no such session, container, image or file
@@ -106,6 +108,14 @@ class ConnectionTimedOut(Unreachable):
 
 class NotSSH(Unreachable):
     """Something answered that does not speak SSH."""
+
+
+class HungUp(NotSSH):
+    """It hung up before it greeted, as what stands before a host that is away does."""
+
+
+class TooMany(Unreachable):
+    """The server is there and takes no more connections for now."""
 
 
 class NoCommonAlgorithm(Unreachable):

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from jlremote.errors import (
     ConnectionRefused,
     ConnectionTimedOut,
+    HungUp,
     JlrError,
     NameNotResolved,
     Unreachable,
@@ -107,5 +108,5 @@ class Backoff:
 
 def _no_way_there(error: JlrError) -> bool:
     """Tell whether the server was not even reached, so that asking again costs it nothing."""
-    kinds = (NameNotResolved, ConnectionRefused, ConnectionTimedOut)
+    kinds = (NameNotResolved, ConnectionRefused, ConnectionTimedOut, HungUp)
     return isinstance(error, kinds) or type(error) is Unreachable

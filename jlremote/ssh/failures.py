@@ -14,11 +14,13 @@ from jlremote.errors import (
     Authentication,
     ConnectionRefused,
     ConnectionTimedOut,
+    HungUp,
     JlrError,
     LinkLost,
     NameNotResolved,
     NoCommonAlgorithm,
     NotSSH,
+    TooMany,
     Unreachable,
 )
 from jlremote.ssh.config.destination import Destination
@@ -113,13 +115,17 @@ def _not_ssh(destination: Destination, greeting: str) -> JlrError:
     """Return why there was no greeting; sshd says so itself when it has had enough of us."""
     place, shown = destination.place, greeting[:100]
     if any(words in greeting for words in _LIMITS):
-        return Unreachable(
+        return TooMany(
             f"`{place}` takes no more connections for now: {shown}",
             hint="wait some minutes: too many came at once, or logins failed before",
         )
+    if not shown:
+        return HungUp(
+            f"`{place}` did not answer as an SSH server: it hung up before it greeted",
+            hint="is the port right? A server that limits connections hangs up like this, too",
+        )
     return NotSSH(
-        f"`{place}` did not answer as an SSH server" + (f": it said `{shown}`" if shown else ""),
-        hint="is the port right? A server that limits connections also hangs up without a word",
+        f"`{place}` did not answer as an SSH server: it said `{shown}`", hint="is the port right?"
     )
 
 

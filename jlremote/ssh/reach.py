@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import selectors
 import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
-from typing import Any, Protocol
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, cast
 
 import paramiko
 
@@ -20,7 +23,7 @@ from jlremote.text import one_line
 
 # ssh waits as long as the system does, two minutes; nobody waits that long for a command.
 DEFAULT_SECONDS = 30.0
-FIRST_TURN_SECONDS = 2.0
+ASK_AGAIN_SECONDS = 1.0
 _FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
 _END_SECONDS = 2.0
 _KEPT = 4096  # bytes of what a proxy command says
@@ -61,31 +64,62 @@ def straight(destination: Destination) -> socket.socket:
 def _persistent(
     destination: Destination, family: socket.AddressFamily, address: Any
 ) -> socket.socket:
-    """Return a connected socket; ask again where nothing answers, ever more patiently.
+    """Return a connected socket; ask anew every second where nothing answers.
 
     The kernel repeats a lost SYN after 1, 3, 7 and 15 s, so on a network that has just come back a
-    first attempt may go on waiting for long, while a second one is answered at once.
+    first attempt may go on waiting for long, while another one is answered at once. The first waits
+    all the same, for a line may be slower than a second.
     """
-    left, turn = patience(destination), FIRST_TURN_SECONDS
-    while left > turn:
-        with contextlib.suppress(TimeoutError):
-            return _connected(destination, family, address, turn)
-        left, turn = left - turn, 2 * turn
-    return _connected(destination, family, address, left)
+    seconds = patience(destination)
+    limit = time.monotonic() + seconds
+    asking = [_asking(destination, family, address)]
+    try:
+        while (left := limit - time.monotonic()) > 0:
+            answered = _first_answered(asking, min(left, ASK_AGAIN_SECONDS))
+            if answered is not None:
+                asking.remove(answered)
+                answered.settimeout(seconds)
+                return answered
+            for late in asking[1:]:
+                late.close()
+            asking[1:] = [_asking(destination, family, address)]
+    finally:
+        for sock in asking:
+            sock.close()
+    raise TimeoutError
 
 
-def _connected(
-    destination: Destination, family: socket.AddressFamily, address: Any, seconds: float
-) -> socket.socket:
+def _asking(destination: Destination, family: socket.AddressFamily, address: Any) -> socket.socket:
+    """Return a socket that is being connected."""
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
-        sock.settimeout(seconds)
+        sock.setblocking(False)
         _bind(sock, destination, family)
-        sock.connect(address)
+        _raise(sock.connect_ex(address))
     except BaseException:
         sock.close()
         raise
     return sock
+
+
+def _first_answered(asking: Sequence[socket.socket], seconds: float) -> socket.socket | None:
+    """Return the first socket that is connected within so many seconds.
+
+    Raises:
+        OSError: one of them cannot be.
+    """
+    with selectors.DefaultSelector() as selector:
+        for sock in asking:
+            selector.register(sock, selectors.EVENT_WRITE, sock)
+        for key, _ in selector.select(seconds):
+            _raise(key.data.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
+            return cast("socket.socket", key.data)
+    return None
+
+
+def _raise(code: int) -> None:
+    if code not in (0, errno.EINPROGRESS, errno.EWOULDBLOCK):
+        raise OSError(code, os.strerror(code))
 
 
 def _addresses(destination: Destination) -> Iterator[tuple[socket.AddressFamily, Any]]:

@@ -6,7 +6,15 @@ import threading
 
 import pytest
 
-from jlremote.errors import ConnectionRefused, JlrError, LinkLost, NotSSH, Unreachable
+from jlremote.errors import (
+    ConnectionRefused,
+    HungUp,
+    JlrError,
+    LinkLost,
+    NotSSH,
+    TooMany,
+    Unreachable,
+)
 from jlremote.link.backoff import LONGEST_PAUSE, SHORTEST_PAUSE, Backoff, pause_before
 
 
@@ -84,7 +92,14 @@ def test_a_request_in_the_middle_of_a_pause_ends_it() -> None:
     assert 5.0 <= time.pause() <= 7.0
 
 
-@pytest.mark.parametrize("error", [NotSSH("busy"), LinkLost("thrown out")])
+def test_what_hangs_up_before_it_greets_may_stand_before_a_host_that_is_away() -> None:
+    time = Time()
+    time.fail(HungUp("no word"), 10)
+    time.backoff.hurry()
+    assert time.pause() <= SHORTEST_PAUSE + 2
+
+
+@pytest.mark.parametrize("error", [NotSSH("busy"), TooMany("wait"), LinkLost("thrown out")])
 def test_a_server_that_turned_us_away_is_not_hurried(error: JlrError) -> None:
     time = Time()
     time.fail(error, 10)

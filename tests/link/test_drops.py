@@ -105,6 +105,74 @@ def test_a_line_that_swallows_everything_is_noticed_too(
     assert waiting.result() == pid
 
 
+def test_a_list_does_not_wait_for_a_host_that_says_nothing(
+    desk: Desk, servers: HostServers, line: Line, sshd: SSHServer, account: Account, keys: Keys
+) -> None:
+    desk.laptop.add_host("far", sshd, account, key=keys.private, port=line.port, options=QUICK)
+    desk.host = "far"
+    servers.start("one")
+    desk.start("one")
+    line.stall()
+    line.cut()
+    until(lambda: desk.state() == "reconnecting", "the loss to be noticed")
+    for words in (("list",), ("status", "one")):
+        began = time.monotonic()
+        told = desk.laptop.jlr(*words, "--json")
+        assert time.monotonic() - began < 15, words
+        assert '"state": "reconnecting"' in told.stdout, told
+
+
+@pytest.mark.parametrize("seconds", [4, 8])
+def test_what_hangs_up_before_a_host_that_is_away_is_called_again_in_time(
+    desk: Desk,
+    servers: HostServers,
+    another_sshd: SSHServerFactory,
+    account: Account,
+    keys: Keys,
+    seconds: float,
+) -> None:
+    """A proxy or a NAT box takes each connection and lets it go, until the host is back."""
+    server = another_sshd()
+    line = Line(server.port)
+    desk.laptop.add_host("far", server, account, key=keys.private, port=line.port)
+    desk.host = "far"
+    pid = servers.start("one")
+    desk.start("one")
+    forward = desk.forward("one")
+    server.stop()
+    waiting = Call(lambda: desk.server_pid(forward))
+    time.sleep(seconds)
+    server.start()
+    back = time.monotonic()
+    assert waiting.result() == pid
+    assert time.monotonic() - back < 2
+    line.close()
+
+
+def test_a_host_of_another_key_is_refused_and_the_right_one_found_again(
+    desk: Desk, servers: HostServers, another_sshd: SSHServerFactory, account: Account, keys: Keys
+) -> None:
+    """As where a name leads elsewhere while a VPN is off; nothing is offered there."""
+    right, wrong = another_sshd(), another_sshd()
+    line = Line(right.port)
+    desk.laptop.add_host("vpn", right, account, key=keys.private, known=False, port=line.port)
+    desk.laptop.known_hosts.write_text(right.known_hosts(f"[127.0.0.1]:{line.port}"))
+    desk.host = "vpn"
+    pid = servers.start("one")
+    desk.start("one")
+    forward = desk.forward("one")
+    line.target = wrong.port
+    line.cut()
+    until(lambda: desk.state() == "needs-auth", "the refusal")
+    assert "key" in (desk.link().status().detail or "")
+    assert desk.laptop.jlr("url").status == 4
+    assert "Accepted" not in wrong.log_text()
+    line.target = right.port
+    until(lambda: desk.state() == "up", "the right host", timeout=35)
+    assert desk.server_pid(forward) == pid
+    line.close()
+
+
 def test_a_background_that_needs_a_password_waits_for_a_command_that_can_ask(
     desk: Desk, servers: HostServers, another_sshd: SSHServerFactory, account: Account
 ) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import os
 import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import paramiko
@@ -17,16 +19,19 @@ from paramiko import ssh_exception
 from jlremote.errors import (
     ConnectionRefused,
     ConnectionTimedOut,
+    HungUp,
     JlrError,
     LinkLost,
     NameNotResolved,
     NoCommonAlgorithm,
     NotSSH,
+    TooMany,
     Unreachable,
     Usage,
 )
 from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.failures import explain, explain_channel, translated
+from jlremote.ssh.reach import straight
 from tests.lab.accounts import Account
 from tests.lab.sshd import SSHServer, free_port
 from tests.ssh.beside import Laptop
@@ -119,10 +124,10 @@ def answering(words: bytes, *, close: bool) -> Iterator[int]:
     ("words", "close", "kind"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", True, NotSSH),
-        (b"", True, NotSSH),
-        (b"Exceeded MaxStartups\r\n", True, Unreachable),
+        (b"", True, HungUp),
+        (b"Exceeded MaxStartups\r\n", True, TooMany),
         (b"220 mail.example.org ESMTP\r\n" * 200, False, NotSSH),
-        (b"\0\xff" * 5000, True, NotSSH),
+        (b"\0\xff" * 5000, True, HungUp),
         (b"SSH-1.5-old\r\n", False, NoCommonAlgorithm),
         (b"SSH-2.0-mute\r\n", True, LinkLost),
         (b"SSH-2.0-mute\r\n", False, ConnectionTimedOut),
@@ -190,3 +195,35 @@ def test_a_proxy_command_that_says_much_does_not_stall(
     guest.configure(host, account, f"ProxyCommand sh -c '{noisy}'")
     assert guest.theirs() is None
     assert guest.ours() is None
+
+
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        0.5,
+        pytest.param(
+            22.2, marks=pytest.mark.skipif(not os.environ.get("JLR_LONG"), reason="takes long")
+        ),
+    ],
+)
+def test_a_network_that_is_back_is_found_within_a_second(seconds: float) -> None:
+    """However long it was away, and whatever pauses the kernel makes by then."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, ExitStack() as full:
+        port = listener.getsockname()[1]
+        for _ in range(2):  # from the second on the kernel drops what comes
+            waiting = full.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(("127.0.0.1", port))
+        moments = []
+
+        def come_back() -> None:
+            threading.Event().wait(seconds)
+            moments.append(time.monotonic())
+            for _ in range(3):
+                full.enter_context(listener.accept()[0])
+
+        back = threading.Thread(target=come_back)
+        back.start()
+        straight(Destination("lab", "127.0.0.1", port, "me")).close()
+        assert 0 < time.monotonic() - moments[0] < 1.5
+        back.join()
