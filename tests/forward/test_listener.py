@@ -205,8 +205,8 @@ def test_nothing_is_left_when_it_stops(
     left_open.close()
     until(lambda: threading.active_count() <= threads, "the end of the threads")
     until(lambda: process.num_fds() <= descriptors, "the end of the file descriptors")
+    until(lambda: len(transport._channels) == 0, "the far end's word that it has closed them too")
     assert transport.is_active()
-    assert len(transport._channels) == 0
 
 
 def test_it_logs_to_nobody_and_shows_no_more_than_its_port(
