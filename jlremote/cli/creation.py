@@ -122,6 +122,12 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
     from jlremote.storage import settings
 
     flags = {name.replace("_", "-"): value for name, value in options.items()}
+    for name, value in flags.items():
+        if isinstance(value, tuple) and "" in value:
+            raise Usage(
+                f"`--{name}` has no value",
+                hint="leave it out; a variable of your shell in it may be empty",
+            )
     for volume in flags["volume"]:
         if volume.startswith("-"):
             raise Usage(

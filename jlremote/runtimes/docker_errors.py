@@ -8,10 +8,11 @@ from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.engine_errors import EngineUnusable, engine_error, reason
 from jlremote.runtimes.refused_options import refusal
-from jlremote.text import printable
+from jlremote.text import one_line, printable
 
 # Docker's words, and podman's.
 _NO_IMAGE = ("no such image", "image not known")
+_PORT_TAKEN = ("port is already allocated", "address already in use")
 _NO_GPUS = ("could not select device driver", "nvidia-container-cli", "unresolvable cdi devices")
 
 
@@ -29,6 +30,22 @@ def program_refused(failed: Completed) -> bool:
     """Tell whether a container was not started because its program is none."""
     complaint = failed.stderr.lower()
     return "container process" in complaint and "exec" in complaint
+
+
+def ended_error(engine: Engine, name: str, image: str, said: str) -> JlrError:
+    """Return that a new container has ended at once, as one does whose image has no shell.
+
+    Args:
+        engine: whose it was.
+        name: the container's name.
+        image: what it was made of.
+        said: its last words.
+    """
+    return JlrError(
+        f"the container `{name}` ended at once: {one_line(said) or 'it says nothing'}",
+        hint="an image for jlr has `sh`, Python and Jupyter; try it on the host: "
+        f"`{engine.shown('run', '--rm', image, 'sh', '-c', 'true')}`",
+    )
 
 
 def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed) -> JlrError:
@@ -54,6 +71,11 @@ def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed) -> Jl
         return Busy(
             f"a container `{spec.name}` was made by somebody else just now",
             hint="start again to use it, or choose another name",
+        )
+    if any(words in complaint for words in _PORT_TAKEN):
+        return Busy(
+            f"a port of the host is in use: {reason(failed)}",
+            hint="publish another one behind `--`, or none: jlr reaches Jupyter without",
         )
     if any(words in complaint for words in _NO_GPUS):
         return JlrError(

@@ -1,4 +1,4 @@
-"""Which of the options it was that a host's kernel or engine does not allow."""
+"""Which of the options it was that a host's kernel or engine does not take."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from jlremote.errors import JlrError, Usage
-from jlremote.runtimes.container_options import ContainerOptions
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.runtimes.container_options import FIELDS, ContainerOptions
 from jlremote.storage.options import LOG_LIMIT, key
 
 # runc tells the number (asm-generic/resource.h), crun the name.
@@ -32,6 +32,41 @@ _LIMITS = {
 _LIMIT = re.compile(r"rlimit type (\d+)|RLIMIT_([A-Z]+)")
 _LOG_OPTION = re.compile(r"unknown log opt '([^']+)'")
 _UNKNOWN = re.compile(r"unknown (?:shorthand )?flag: ('\w' in )?(-\S+)")
+# What docker and podman say of a value that cannot be, by the option that it comes from.
+_CANNOT_BE: tuple[tuple[str, str, type[JlrError], str], ...] = (
+    (
+        "workdir",
+        r"working directory '.*' is invalid|workdir .* (does not exist|must be)",
+        Usage,
+        "write a folder of the container, from `/` on",
+    ),
+    (
+        "user",
+        r"unable to find (user|group) |[ug]ids .*must be in range",
+        Usage,
+        "the image knows users and groups of its own only; numbers always work: `--user 1000:1000`",
+    ),
+    (
+        "network",
+        r"network .*not found",
+        NotFound,
+        "write `bridge`, `host`, `none` or the name of a network that is there",
+    ),
+    ("ipc", r"invalid ipc mode", Usage, "write `private`, `host` or `container:NAME`"),
+    (
+        "volume",
+        r"invalid (volume )?spec|invalid mode: |invalid mount|invalid (container|host) path",
+        Usage,
+        "write `SOURCE:TARGET[:OPTIONS]`, both folders from `/` on, and `ro` to only read",
+    ),
+    (
+        "log-opt",
+        r"failed to initialize logging driver",
+        Usage,
+        "write as the engine does: `max-size=50m`, `max-file=3`",
+    ),
+)
+_OF_ANOTHER = re.compile(r"no such container: |no container with name or id \"")
 _SETTINGS = "and in `engine-arguments` of the settings, if it came from there: `jlr config` tells"
 
 
@@ -48,6 +83,14 @@ def refusal(options: ContainerOptions, complaint: str, reason: str) -> JlrError 
             f"the engine on the host has no option `{unknown[2]}`",
             hint=f"leave it out behind `--`, {_SETTINGS}",
         )
+    for option, words, kind, hint in _CANNOT_BE:
+        if re.search(words, complaint, re.IGNORECASE):
+            return kind(f"{_shown(options, option)} cannot be had: {reason}", hint=hint)
+    if _OF_ANOTHER.search(complaint.lower()):
+        asked = (f"--network {options.network}", f"--ipc {options.ipc}")
+        shown = ", ".join(f"`{text}`" for text in asked if " container:" in text)
+        if shown:
+            return NotFound(f"{shown} cannot be had: {reason}", hint="start that container before")
     for option, item in _singled_out(options, complaint):
         takes_away = shlex.join((f"--{option}", f"{key(option, item)}="))
         return JlrError(
@@ -62,6 +105,12 @@ def refusal(options: ContainerOptions, complaint: str, reason: str) -> JlrError 
                 hint=f"leave it out, {_SETTINGS}",
             )
     return None
+
+
+def _shown(options: ContainerOptions, option: str) -> str:
+    """Return an option as it was typed; one of a list, or from behind `--`, without its value."""
+    value = getattr(options, FIELDS[option])
+    return f"`--{option} {value}`" if isinstance(value, str) and value else f"`--{option}`"
 
 
 def _singled_out(options: ContainerOptions, complaint: str) -> Iterator[tuple[str, str]]:

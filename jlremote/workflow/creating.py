@@ -84,6 +84,8 @@ def create(start: Undertaking, spec: ContainerSpec, gpus: Taken) -> Created | No
         return _read(start, spec, done)
     if docker_errors.image_missing(done):
         return None
+    if done.status == _ENDED:
+        raise docker_errors.ended_error(start.engine, spec.name, spec.image, done.stderr)
     raise docker_errors.creation_error(start.engine, spec, done)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from jlremote.errors import JlrError, NotFound
-from jlremote.host.script import Completed
+from jlremote.host.script import Completed, command_line
 from jlremote.host.shell import Host, run_script
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
@@ -14,6 +14,8 @@ from jlremote.jupyter.locate import Survey
 from jlremote.jupyter.server import Server
 from jlremote.runtimes import packages, waiting
 from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.docker_commands import logs_argv
+from jlremote.runtimes.docker_errors import ended_error
 from jlremote.text import printable
 from jlremote.workflow.requests import StartRequest
 from jlremote.workflow.undertaking import Undertaking
@@ -21,6 +23,8 @@ from jlremote.workflow.undertaking import Undertaking
 BY_HAND = "by-hand"  # the id of a launch that is only shown
 LOG_LINES = 10
 COMMAND_NOT_FOUND = 127
+# Docker's words, and podman's, when something is to be run in a container.
+NOT_RUNNING = ("is not running", "on running containers")
 # What Python and the `jupyter` command say; the latter also comes with a kernel alone.
 NOT_THERE = ("No module named jupyterlab", "`jupyter-lab` not found")
 
@@ -124,7 +128,7 @@ def _launch(start: Undertaking, found: Survey) -> Server:
     if launched.status == scripts.NOT_LAUNCHED:
         raise JlrError(f"JupyterLab could not be launched: {launched.complaint}")
     if launched.status != 0:
-        raise JlrError(f"nobody could wait for JupyterLab's start: {launched.complaint}")
+        raise _nobody_waits(start, launched)
     findings = read_probe(launched.stdout)
     for server in findings.servers:
         if server.ours:
@@ -137,6 +141,15 @@ def _abandon(start: Undertaking) -> None:
     with suppress(JlrError):
         ending = scripts.abandon(start.name, engine=start.runtime.engine is not None)
         run_script(start.host, start.runtime.inside(start.name, ending))
+
+
+def _nobody_waits(start: Undertaking, failed: Completed) -> JlrError:
+    """Return why nothing can be run beside Jupyter: mostly the container has ended."""
+    engine = start.runtime.engine
+    if engine is None or not any(words in failed.complaint.lower() for words in NOT_RUNNING):
+        return JlrError(f"nobody could wait for JupyterLab's start: {failed.complaint}")
+    said = run_script(start.host, command_line(logs_argv(engine, start.name, 1, follow=False)))
+    return ended_error(engine, start.name, str(start.request.image), said.stderr or said.stdout)
 
 
 def _no_folder(start: Undertaking, failed: Completed) -> JlrError:

@@ -175,6 +175,13 @@ def test_a_notebook_is_opened_in_the_session_that_was_started(
     assert workflows.arguments("browser.open_in_browser")[0] == "http://there"
 
 
+@pytest.mark.parametrize("option", ["--volume", "--env", "--ulimit", "--install"])
+def test_an_option_of_many_that_is_empty_is_a_mistake(jlr: Jlr, option: str) -> None:
+    outcome = jlr("start", "dgx", "cont1", option, "")
+    assert outcome.code == 2
+    assert "has no value" in outcome.stderr
+
+
 def test_dry_run_shows_the_plan_and_starts_nothing(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("start.plan", ("docker create 'a b'", "docker start cont1"))
     outcome = jlr("start", "dgx", "cont1", "--dry-run")

@@ -98,6 +98,7 @@ def test_what_keeps_every_command_from_working(line: str, status: int, words: st
         (('invalid argument "x" for "--gpus"', "", "Usage:", "Run 'docker create'"), Usage, '"x"'),
         (("Conflict. The name is already in use by container",), Busy, "somebody else"),
         (('could not select device driver "" with capabilities: [[gpu]]',), JlrError, "no GPUs"),
+        (("driver failed: Bind for 0.0.0.0:80 failed: port is already allocated",), Busy, ":80"),
         (("write /x: no space left on device",), JlrError, "no space is left"),
         (("exec: sleep: permission denied",), JlrError, "was not created"),
         (("Cannot connect to the Docker daemon",), EngineNotRunning, "does not run"),

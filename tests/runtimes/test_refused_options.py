@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jlremote.errors import Usage
+from jlremote.errors import NotFound, Usage
 from jlremote.runtimes.container_options import ContainerOptions
 from jlremote.runtimes.refused_options import refusal
 
@@ -43,6 +43,43 @@ def test_an_option_that_the_engine_does_not_have() -> None:
     error = refusal(options, "unknown flag: --gpu\nUsage:  docker create", "unknown flag: --gpu")
     assert type(error) is Usage
     assert "no option `--gpu`" in error.message
+
+
+@pytest.mark.parametrize(
+    ("complaint", "told"),
+    [
+        ("the working directory 'rel' is invalid, it needs to be an absolute path", "workdir rel"),
+        ('workdir "rel" does not exist on container 5ff1', "workdir rel"),
+        ("unable to find user me: no matching entries in passwd file", "user me"),
+        ("uids and gids must be in range 0-2147483647", "user me"),
+        ("Invalid IPC mode: odd", "ipc odd"),
+        ("invalid volume specification: '/a:b': mount path must be absolute", "volume"),
+        ("invalid spec: :/x: empty section between colons", "volume"),
+        ("invalid mode: bogus", "volume"),
+        ("failed to initialize logging driver: invalid size: 'many'", "log-opt"),
+    ],
+)
+def test_a_value_that_no_engine_takes_is_the_persons_mistake(complaint: str, told: str) -> None:
+    options = ContainerOptions(workdir="rel", user="me", ipc="odd")
+    error = refusal(options, f"Error: {complaint}", complaint)
+    assert type(error) is Usage
+    assert error.message == f"`--{told}` cannot be had: {complaint}"
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (ContainerOptions(network="mine"), "network mine not found"),
+        (ContainerOptions(network="container:db"), "No such container: db"),
+        (ContainerOptions(ipc="container:db"), "No such container: db"),
+    ],
+)
+def test_what_a_container_is_to_share_is_not_there(
+    options: ContainerOptions, complaint: str
+) -> None:
+    error = refusal(options, complaint, complaint)
+    assert type(error) is NotFound
+    assert f"{options.network or options.ipc}` cannot be had" in error.message
 
 
 def test_what_is_no_options_fault() -> None:

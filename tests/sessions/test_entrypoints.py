@@ -13,7 +13,7 @@ import pytest
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
-from tests.sessions.parts import Session, start, started
+from tests.sessions.parts import Session, failed, start, started
 
 # As NGC's: it says something, sets something up, and goes on with what it was given.
 BANNER = r"""#!/bin/bash
@@ -105,6 +105,15 @@ def test_an_entrypoint_that_becomes_another_user_is_left_out(
     answer = start(laptop, "lab", container.name(), "--image", made)
     assert answer.status == 0, answer
     assert "it becomes another user; `--user` says which" in answer.stderr
+
+
+@pytest.mark.parametrize("line", ["", 'ENTRYPOINT ["python3"]'], ids=["without", "python"])
+def test_an_image_without_a_shell_is_told_as_such_and_leaves_nothing(
+    laptop: Laptop, container: ContainerFactory, image: ImageFactory, line: str
+) -> None:
+    answer = start(laptop, "lab", container.name(), "--image", image(line, "RUN rm /bin/sh"))
+    failed(answer, 1, "exec sh failed", "an image for jlr has `sh`")
+    assert container.remove_all() == []
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import socket
 
 import pytest
 
@@ -141,6 +142,38 @@ def test_a_flag_that_the_host_refuses_is_named_with_the_way_to_leave_it_out(
     answer = lasting_laptop.jlr("start", *words)
     begin, _, end = told.partition(": .*")
     failed(answer, 2 if "no-such" in told else 1, begin, end)
+    assert container.remove_all() == []
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        (("--workdir", "here"), 2, "`--workdir here` cannot be had: "),
+        (("--user", "nosuch"), 2, "`--user nosuch` cannot be had: "),
+        (("--volume", "/etc:/x:odd"), 2, "`--volume` cannot be had: "),
+        (("--network", "nosuch"), 6, "`--network nosuch` cannot be had: "),
+    ],
+)
+def test_a_value_that_no_engine_takes_is_named(
+    lasting_laptop: Laptop,
+    container: ContainerFactory,
+    words: tuple[str, ...],
+    status: int,
+    told: str,
+) -> None:
+    words = (container.name(), "--image", "lab/jupyter", *words)
+    failed(start(lasting_laptop, "lab", *words), status, told)
+    assert container.remove_all() == []
+
+
+def test_a_port_of_the_host_that_is_taken_is_busy(
+    lasting_laptop: Laptop, container: ContainerFactory
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        publish = f"127.0.0.1:{taken.getsockname()[1]}:8888"
+        words = ("lab", container.name(), "--image", "lab/jupyter", "--no-browser")
+        answer = lasting_laptop.jlr("start", *words, "--", "--publish", publish)
+        failed(answer, 7, "a port of the host is in use")
     assert container.remove_all() == []
 
 
