@@ -163,8 +163,11 @@ def stop_argv(engine: Engine, name: str) -> Argv:
 
 
 def remove_argv(engine: Engine, name: str) -> Argv:
-    """Return the command that stops and removes a container; its named volumes stay."""
-    return engine("rm", "--force", name)
+    """Return the command that stops and removes a container; its named volumes stay.
+
+    Those without a name, as an image's `VOLUME` makes them, nobody would find again.
+    """
+    return engine("rm", "--force", "--volumes", name)
 
 
 def usable_argv(engine: Engine) -> Argv:

@@ -87,6 +87,8 @@ def _of_lists(option: str, wanted: tuple[str, ...], has: tuple[str, ...]) -> lis
 
 def _agree(option: str, asked: str, there: str) -> bool:
     wanted, has = _same(option, asked), _same(option, there)
+    if option == "volume" and ":" not in asked:  # a folder that the engine keeps under any name
+        return True
     if asked.startswith("~") and option == "volume":  # nobody has asked where one's home is
         return bool(wanted[1:] == has[1:] and has[0].endswith(wanted[0][1:]))
     return bool(wanted == has)

@@ -20,6 +20,12 @@ DOCKER: dict[str, Any] = {
             "Destination": "/cache",
             "RW": True,
         },
+        {
+            "Type": "volume",
+            "Name": "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+            "Destination": "/scratch",
+            "RW": True,
+        },
     ],
     "Config": {
         "Env": ["PATH=/usr/bin", "A=1"],
@@ -52,7 +58,7 @@ PODMAN: dict[str, Any] = DOCKER | {
     "asked",
     [
         ContainerOptions(),
-        ContainerOptions(volumes=("/raid/me/:/data:ro,z", "cache:/cache:rw")),
+        ContainerOptions(volumes=("/raid/me/:/data:ro,z", "cache:/cache:rw", "/scratch")),
         ContainerOptions(environment=("A=1", "PATH"), workdir="/data/", user="1000:1000"),
         ContainerOptions(shm_size="1024M", ulimits=("memlock=-1:-1", "stack=")),
         ContainerOptions(ipc="", network="bridge", init=True, remove=False),

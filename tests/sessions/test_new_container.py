@@ -177,6 +177,16 @@ def test_a_port_of_the_host_that_is_taken_is_busy(
     assert container.remove_all() == []
 
 
+def test_volumes_without_a_name_go_with_their_container(
+    lasting_laptop: Laptop, container: ContainerFactory, engine: Engine
+) -> None:
+    name = container.name()
+    started(lasting_laptop, name, "--image", "lab/jupyter", "--volume", "/scratch")
+    volume = engine.docker("inspect", "--format", "{{(index .Mounts 0).Name}}", name)
+    assert lasting_laptop.jlr("stop", f"lab/{name}", "--remove").status == 0
+    assert engine.try_docker("volume", "inspect", volume).status != 0
+
+
 def test_a_source_that_is_missing_is_refused_and_not_made(
     lasting_laptop: Laptop, container: ContainerFactory, account: Account
 ) -> None:
