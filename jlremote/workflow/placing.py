@@ -10,7 +10,13 @@ from jlremote.host.script import Completed, command_line
 from jlremote.host.shell import Host, run_script
 from jlremote.jupyter.locate import Survey, survey
 from jlremote.runtimes import docker_commands as docker
-from jlremote.runtimes import engine_errors, image_names, packages
+from jlremote.runtimes import (
+    docker_errors,
+    docker_images,
+    engine_errors,
+    image_names,
+    packages,
+)
 from jlremote.runtimes.contract import Container, ContainerSpec, Runtime
 from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.existing_options import Difference, differences
@@ -95,12 +101,24 @@ def plan(
     begin = [command_line(docker.start_argv(engine, name))]
     if found.container is not None:
         return begin
-    request = prepared(request, host, engine)
+    image = request.image
+    if image is None:
+        raise _nothing_to_create_from(host, engine, name)
+    request, bring = prepared(request, host, engine), _bring(host, engine, image)
     launch = launching.first_script(request, runtime, name, launching.BY_HAND)
-    spec = _spec(request, name, request.image or "IMAGE", gpus, launch)
+    spec = _spec(request, name, image, gpus, launch)
     wanted = request.options.packages
     install = [runtime.inside(name, packages.install(wanted))] if wanted else []
-    return [command_line(docker.create_argv(engine, spec, gpus.labels)), *begin, *install]
+    return [*bring, command_line(docker.create_argv(engine, spec, gpus.labels)), *begin, *install]
+
+
+def _bring(host: Host, engine: Engine, image: str) -> list[str]:
+    """Return the command that pulls an image, unless the host has it."""
+    there = run_script(host, command_line(docker_images.inspect_image_argv(engine, image)))
+    if not docker_errors.image_missing(there):
+        return []
+    image_names.parse(image)
+    return [command_line(docker_images.pull_argv(engine, image))]
 
 
 def _spec(request: StartRequest, name: str, image: str, gpus: Taken, launch: str) -> ContainerSpec:
@@ -117,7 +135,7 @@ def _spec(request: StartRequest, name: str, image: str, gpus: Taken, launch: str
 def _create(start: Undertaking) -> Created:
     image, step = start.request.image, start.context.progress.step
     if image is None:
-        raise _nothing_to_create_from(start)
+        raise _nothing_to_create_from(start.host, start.engine, start.name)
     start = creating.prepare(start)
     with step(f"Create {start.name} from {image}"):
         made = _created(start, image)
@@ -172,20 +190,19 @@ def _stop_again(start: Undertaking) -> None:
     )
 
 
-def _nothing_to_create_from(start: Undertaking) -> NotFound:
+def _nothing_to_create_from(host: Host, engine: Engine, name: str) -> NotFound:
     """Return the error that names what the host has."""
-    listing = start.host.run(
+    listing = host.run(
         {
-            "containers": command_line(docker.list_containers_argv(start.engine)),
-            "images": command_line(docker.list_images_argv(start.engine)),
+            "containers": command_line(docker.list_containers_argv(engine)),
+            "images": command_line(docker.list_images_argv(engine)),
         }
     )
     there = "; ".join(
         f"{kind} there: {_some(completed.stdout)}" for kind, completed in listing.items()
     )
-    where = start.request.host
     return NotFound(
-        f"there is no container `{start.name}` on `{where}`, and no image to create it from",
+        f"there is no container `{name}` on `{host.name}`, and no image to create it from",
         hint=f"name an image: `--image IMAGE`; {there}",
     )
 

@@ -147,6 +147,21 @@ def test_a_dry_run_shows_what_would_be_run_and_changes_nothing(
     assert name not in session.laptop.jlr("list", "--json").stdout
 
 
+def test_a_dry_run_brings_an_image_that_is_not_there(
+    session: Session, container: ContainerFactory
+) -> None:
+    words = ("--image", "nobody/nothing", "--dry-run")
+    planned = session.laptop.jlr("start", "lab", container.name(), *words)
+    assert planned.stdout.startswith("docker pull -- nobody/nothing\n"), planned
+
+
+def test_a_dry_run_without_an_image_says_what_is_missing(
+    session: Session, container: ContainerFactory
+) -> None:
+    planned = session.laptop.jlr("start", "lab", container.name(), "--dry-run")
+    failed(planned, 6, "no image to create it from", "`--image IMAGE`")
+
+
 def test_a_second_laptop_reuses_the_server_that_runs(
     session: Session, other_laptop: Laptop, keys: Keys
 ) -> None:
