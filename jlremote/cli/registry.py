@@ -115,7 +115,7 @@ def login(
         known = workflow.log_out(host, registry, context, engine)
         answer(f"forgotten: {registry} on {host}" if known else f"no key of {registry} was here")
         return
-    key = sys.stdin.read().removesuffix("\n") if password_stdin else None
+    key = sys.stdin.read().rstrip("\r\n") if password_stdin else None
     request = workflow.LoginRequest(host, registry, username, key, keep, engine)
     report = workflow.log_in(request, context)
     answer(f"{report.registry} takes the key of {report.user}; it is kept in {report.kept}")

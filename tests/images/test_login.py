@@ -29,6 +29,14 @@ def test_a_key_is_asked_for_without_echo_tried_and_kept(
     wait_until(lambda: keys_on_host(account) == [], "the end of the key on the host")
 
 
+def test_a_key_out_of_a_file_of_windows_is_taken(
+    laptop: Laptop, registry: Registry, keychain: None
+) -> None:
+    words = ("login", "lab", registry.name, "--username", USER, "--password-stdin")
+    done = laptop.jlr(*words, stdin=f"{registry.key}\r\n")
+    assert done.status == 0, done
+
+
 def test_a_wrong_key_is_refused_and_not_kept(
     laptop: Laptop, registry: Registry, keychain: None
 ) -> None:
