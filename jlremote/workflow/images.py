@@ -20,8 +20,8 @@ from jlremote.runtimes.docker_images import Image
 from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.engine_errors import engine_error
 from jlremote.runtimes.table import runtime_named
-from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow import adoption
 from jlremote.workflow.context import Context
 from jlremote.workflow.engines import engine_on
 from jlremote.workflow.links import link_of, link_to
@@ -90,7 +90,7 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
         JlrError: no space is left, …
     """
     image_names.parse_new(image)
-    record = sessions.choose(selector)
+    record = adoption.chosen(selector, context)
     runtime = runtime_named(record.runtime)
     if runtime.engine is None:
         raise Usage(f"`{record.host}/{record.name}` runs without a container to save")

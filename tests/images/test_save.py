@@ -15,6 +15,7 @@ from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.programs import run
+from tests.sessions.conftest import other_laptop as other_laptop
 
 
 def start(laptop: Laptop, name: str, *words: str) -> None:
@@ -143,6 +144,15 @@ def test_a_container_that_is_gone_is_said_to_be(
     assert done.status == 6, done
     assert f"there is no container `{session}` on `lab`" in done.stderr
     assert laptop.jlr("save", "nowhere", name).status == 6
+
+
+def test_a_session_is_saved_from_a_second_laptop(
+    laptop: Laptop, other_laptop: Laptop, container: ContainerFactory, name: str
+) -> None:
+    session = container.name()
+    start(laptop, session)
+    done = other_laptop.jlr("save", f"lab/{session}", name)
+    assert done.status == 0, done
 
 
 def test_a_session_without_a_container_cannot_be_saved(
