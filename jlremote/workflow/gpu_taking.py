@@ -103,7 +103,7 @@ def take_again(start: Undertaking, container: Container) -> Taken:
             f"the container `{container.name}` was created with GPUs that others use now: "
             f"{busy.message}",
             hint="wait for them; `--share-gpus` starts it all the same; to get others, remove it "
-            f"and create it anew: `{start.engine.shown('rm', container.name)}` on the host",
+            f"with all that is in it, and start anew: `jlr stop {container.name} --remove`",
         ) from busy
 
 

@@ -238,7 +238,7 @@ def test_a_stopped_container_does_not_start_on_gpus_that_are_others_by_now(
     mine = started(ada, container.name(), *NEW, "--gpus", "device=1")
     assert ada.jlr("stop", mine.name, "--container").status == 0
     theirs = started(bert, container.name(), *NEW, "--gpus", "device=1")
-    words = ("was created with GPUs that others use now", theirs.name, "docker rm")
+    words = ("was created with GPUs that others use now", theirs.name, "--remove`")
     failed(start(ada, "lab", mine.name), 7, *words)
     assert not Container(engine, mine.name).running
     assert started(ada, mine.name, "--share-gpus").report["gpus"] == "1"
