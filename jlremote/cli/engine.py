@@ -18,7 +18,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _SUDO = click.option(
     "--sudo/--no-sudo",
     default=None,
-    help="Run the engine by `sudo` on the host, where that asks for no password.",
+    help="Run the engine by `sudo` on the host; its password is asked for once.",
 )
 
 

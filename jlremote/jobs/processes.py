@@ -14,6 +14,7 @@ import shlex
 from dataclasses import dataclass
 
 from jlremote.host.script import command_line, until_hang_up
+from jlremote.host.sudo import KEEP
 from jlremote.jobs.contract import Job
 from jlremote.runtimes.bare import Bare
 
@@ -40,8 +41,8 @@ alive() {
 
 # The traps keep this shell alive when its job is sent a signal, without keeping the job from it.
 # The job has a group of its own, so that not even SIGKILL hits this one.
-_RUN = """\
-trap : INT TERM HUP QUIT
+_RUN = f"""\
+{KEEP}trap : INT TERM HUP QUIT
 date +%s >"$directory/began"
 if command -v setsid >/dev/null; then set -- setsid; else
   set -- python3 -c 'import os, sys; os.setsid(); os.execvp(sys.argv[1], sys.argv[1:])'

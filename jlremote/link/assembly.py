@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from jlremote.jupyter.locate import locate
 from jlremote.link.backoff import Backoff
 from jlremote.link.connection_host import ConnectionHost
+from jlremote.link.elevation import Elevation
 from jlremote.link.files import LinkFiles
 from jlremote.link.forwards import Forwards
 from jlremote.link.mounts import Mounts
@@ -43,6 +44,7 @@ class Dialer:
         self._files = files
         self._agent_socket = os.environ.get("SSH_AUTH_SOCK")
         self._secrets = LateSecrets()
+        self._elevation = Elevation(self._destination, self._secrets)
 
     def hand_over(self, agent_socket: str) -> None:
         """Take the agent of the latest command: the one we began with dies with its shell."""
@@ -54,7 +56,18 @@ class Dialer:
         self.notes = destination.notes
         wanted = destination.alive_interval, destination.alive_count
         self.probing = Probing(*wanted) if destination.alive_interval > 0 else Probing()
-        return connect(destination, asker, agent_socket=self._agent_socket, secrets=self._secrets)
+        return connect(
+            destination,
+            asker,
+            agent_socket=self._agent_socket,
+            secrets=self._secrets,
+            sudo=self._elevation,
+        )
+
+    def elevate(self, connection: Connection, script: str, asker: Asker) -> None:
+        """Have the password of `sudo`, if a script is going to need it."""
+        host = ConnectionHost(self._files.host, connection)
+        self._elevation.prepare(host, script, asker)
 
     def forget(self) -> tuple[str, ...]:
         """Forget what is kept for the host and its jump hosts; return what that was."""

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from jlremote import __version__
 from jlremote.errors import Authentication
-from jlremote.jupyter.server import Endpoint, endpoint_from_json
+from jlremote.host.script import command_line
+from jlremote.jupyter.server import Endpoint, Place, endpoint_from_json
 from jlremote.link.conversation import Conversation, Message
 from jlremote.link.forwards import Forwards
 from jlremote.link.mounts import Mounts
@@ -17,6 +18,9 @@ from jlremote.link.states import State
 from jlremote.link.status import leads_to_a_server
 from jlremote.link.supervisor import Supervisor
 from jlremote.ports.endpoint import PortEndpoint, port_endpoint_from_json
+from jlremote.questions import Asker
+from jlremote.runtimes.table import runtime_named
+from jlremote.ssh.contract import Connection
 
 # How long a command waits to be told what is behind a forward.
 PROOF_SECONDS = 10.0
@@ -32,6 +36,14 @@ class Login(Protocol):
 
     def hand_over(self, agent_socket: str) -> None:
         """Take the SSH agent of the latest command."""
+        ...
+
+    def elevate(self, connection: Connection, script: str, asker: Asker) -> None:
+        """Have the password of `sudo`, if a script is going to need it.
+
+        Raises:
+            JlrError: there is none that is right, or nobody to be asked.
+        """
         ...
 
     def forget(self) -> tuple[str, ...]:
@@ -79,13 +91,16 @@ class Operations:
         }
 
     def _run(self, conversation: Conversation) -> int:
-        return run(conversation, self._supervisor.connection(conversation))
+        connection = self._supervisor.connection(conversation)
+        self._login.elevate(connection, str(conversation.request["script"]), conversation)
+        return run(conversation, connection)
 
     def _forward(self, conversation: Conversation) -> Message:
         request = conversation.request
         connection = self._supervisor.connection(conversation)
         name, local_port, endpoint = request["name"], request["local_port"], _endpoint(request)
         seen = bool(request.get("seen", True))
+        self._login.elevate(connection, _beginning(endpoint.place), conversation)
         forward = self._forwards.add(name, local_port, endpoint, connection, seen=seen)
         forward.settled(PROOF_SECONDS)
         return forward.to_json(self._supervisor.condition)
@@ -147,3 +162,9 @@ class Operations:
 def _endpoint(message: Message) -> Endpoint | PortEndpoint:
     read = endpoint_from_json if leads_to_a_server(message) else port_endpoint_from_json
     return read(message["endpoint"])
+
+
+def _beginning(place: Place) -> str:
+    """Return how the commands of a place's engine begin."""
+    engine = runtime_named(place.runtime).engine
+    return command_line(engine()) if engine else ""

@@ -11,10 +11,9 @@ from types import MappingProxyType
 from typing import Literal
 
 from jlremote.host.script import command_line
+from jlremote.host.sudo import SUDO, SUDO_ALONE
 
 Argv = tuple[str, ...]
-
-SUDO = ("sudo", "-n")
 
 
 @dataclass(frozen=True)
@@ -89,6 +88,12 @@ class Engine:
     def shown(self, *words: str) -> str:
         """Return such a command as a person would type it."""
         return command_line((*self.name.split(), *words))
+
+    def unasked(self) -> Engine:
+        """Return the engine as it works where `sudo` is given no password."""
+        if not self.behind_sudo:
+            return self
+        return replace(self, command=(*SUDO_ALONE, *self.command[len(SUDO) :]))
 
     def told(self, **variables: str) -> Engine:
         """Return the engine with variables in its environment; `sudo` lets no others through."""

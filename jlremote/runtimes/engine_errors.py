@@ -20,7 +20,15 @@ _NOT_RUNNING = (
 )
 # Podman without root needs a range of ids of the user's own, and two programs that map them.
 _NO_IDS = ("newuidmap", "newgidmap", "no subuid ranges", "no subgid ranges", "insufficient uids")
-_PASSWORD = ("a password is required", "a terminal is required")
+# The words of `sudo -n`, of `-A` without a program that knows it, of `-S`, and of a wrong one.
+_PASSWORD = (
+    "a password is required",
+    "a terminal is required",
+    "no askpass program specified",
+    "no password was provided",
+    "incorrect password attempt",
+    "incorrect authentication attempt",
+)
 _REFUSED_BY_SUDO = (
     "is not in the sudoers file",
     "is not allowed to execute",
@@ -116,22 +124,31 @@ def _missing(engine: Engine) -> EngineMissing:
     )
 
 
+def without_password(engine: Engine) -> str:
+    """Return how `sudo` may come to want none, as a hint's end."""
+    return (
+        "ask whoever keeps the host for a line in its sudoers: "
+        f"`USER ALL=(root) NOPASSWD: /usr/bin/{engine.kind.program}`"
+    )
+
+
 def _sudo_error(engine: Engine, failed: Completed, complaint: str) -> EngineUnusable | None:
     if any(phrase in complaint for phrase in _PASSWORD):
         return SudoPasswordNeeded(
             f"`{engine.name}` wants a password on the host",
-            hint="only a `sudo` without one is used so far; a line in its sudoers: "
-            f"`USER ALL=(root) NOPASSWD: /usr/bin/{engine.kind.program}`",
+            hint=f"the next `jlr` command in a terminal asks for it; or {without_password(engine)}",
         )
     if f"sudo: {engine.kind.program}: command not found" in complaint:
         return _missing(engine)
     if failed.status == COMMAND_NOT_FOUND or "sudo: not found" in complaint:
         return EngineMissing("`sudo` is not installed on the host", hint="leave out `--sudo`")
-    if any(phrase in complaint for phrase in _REFUSED_BY_SUDO):
+    # Before it refuses it may give its lecture.
+    lines = printable(failed.stderr).splitlines()
+    refused = [line for line in lines if any(words in line.lower() for words in _REFUSED_BY_SUDO)]
+    if refused:
         return EngineNotPermitted(
             f"`sudo` on the host does not let this user run `{engine.kind.program}`: "
-            f"{reason(failed)}",
-            hint="ask whoever keeps the host for a line in its sudoers: "
-            f"`USER ALL=(root) NOPASSWD: /usr/bin/{engine.kind.program}`",
+            f"{refused[0].strip().rstrip('.')}",
+            hint=without_password(engine),
         )
     return None

@@ -9,16 +9,18 @@ from typing import Any
 
 from jlremote.errors import Busy, LinkLost
 from jlremote.ssh.channels.session_slots import SessionSlots
-from jlremote.ssh.contract import Given, Output, Terminal
+from jlremote.ssh.contract import Given, Output, SudoPassword, Terminal
 from jlremote.ssh.patience import Patience
 from jlremote.ssh.shell_session import ShellSession
+from jlremote.ssh.sudo_password import Passing
 
 
 class Commands:
     """Runs scripts over one connection, at most eight at once."""
 
-    def __init__(self, transport: Any) -> None:
+    def __init__(self, transport: Any, sudo: SudoPassword | None = None) -> None:
         self._transport = transport
+        self._sudo = sudo
         self._slots = SessionSlots.of(transport)
 
     def execute(
@@ -40,9 +42,11 @@ class Commands:
             Busy: the server opens no more sessions, or too many last already.
         """
         patience = Patience(timeout, cancelled)
+        in_terminal = terminal is not None
+        way = Passing(script, given, output, self._sudo, in_terminal=in_terminal)
         with self._turn(patience, lasting=timeout is None):
             session = ShellSession(self._transport, patience, terminal)
-            return session.run(script, output, given, hold_stdin=hold_stdin)
+            return session.run(way.script, way.output, way.given, hold_stdin=hold_stdin)
 
     @contextlib.contextmanager
     def _turn(self, patience: Patience, *, lasting: bool) -> Iterator[None]:

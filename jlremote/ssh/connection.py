@@ -11,13 +11,14 @@ from jlremote.questions import Asker
 from jlremote.ssh.algorithms import offer
 from jlremote.ssh.commands import Commands
 from jlremote.ssh.config.destination import Destination
-from jlremote.ssh.contract import Connection, Given, Output, Terminal
+from jlremote.ssh.contract import Connection, Given, Output, SudoPassword, Terminal
 from jlremote.ssh.failures import translated
 from jlremote.ssh.login.authentication import log_in
 from jlremote.ssh.login.credentials import Credentials, Keychain, Remember
 from jlremote.ssh.login.identities import agent_of
 from jlremote.ssh.login.user_authentication import UserAuthentication
 from jlremote.ssh.reach import ProxyProcess, Way, patience, refusal, straight, through_jump
+from jlremote.ssh.sudo_password import with_password
 from jlremote.ssh.transport import Transport
 from jlremote.ssh.trust.host_keys import look_up, verify
 from jlremote.text import printable
@@ -32,11 +33,14 @@ class SSHConnection:
         banner: what the server showed before it let us in, made fit to be shown.
     """
 
-    def __init__(self, transport: Transport, ways: Sequence[Way], banner: str) -> None:
+    def __init__(
+        self, transport: Transport, ways: Sequence[Way], banner: str, sudo: SudoPassword | None
+    ) -> None:
         self.banner = banner
         self._transport = transport
         self._ways = tuple(ways)
-        self._commands = Commands(transport)
+        self._sudo = sudo
+        self._commands = Commands(transport, sudo)
 
     @property
     def transport(self) -> Any:
@@ -65,6 +69,10 @@ class SSHConnection:
             terminal=terminal,
         )
 
+    def prepared(self, script: bytes) -> bytes:
+        """Return it with the password of `sudo`; see `contract.Connection.prepared`."""
+        return with_password(script, self._sudo)
+
     def probe(self, timeout: float) -> float:
         """Return the seconds that an answer took; see `contract.Connection.probe`."""
         return self._transport.probe(timeout)
@@ -91,6 +99,7 @@ def connect(
     agent_socket: str | None,
     secrets: Keychain | None = None,
     remember: Remember = "ask",
+    sudo: SudoPassword | None = None,
 ) -> Connection:
     """Connect, check the host's key, and log in; every jump host first, in the same way.
 
@@ -100,6 +109,7 @@ def connect(
         agent_socket: the calling shell's SSH_AUTH_SOCK.
         secrets: the keychain, `None` for none.
         remember: whether secrets that were right are kept.
+        sudo: who knows the password that `sudo` there is to be given.
 
     Raises:
         Unreachable: no connection; the class and the message say why.
@@ -110,7 +120,7 @@ def connect(
     ways: list[Way] = []
     credentials = Credentials(asker, secrets, remember)
     try:
-        return _connect(destination, credentials, agent_socket, ways)
+        return _connect(destination, credentials, agent_socket, ways, sudo)
     except BaseException:
         for way in ways:
             way.close()
@@ -118,7 +128,11 @@ def connect(
 
 
 def _connect(
-    destination: Destination, credentials: Credentials, agent_socket: str | None, ways: list[Way]
+    destination: Destination,
+    credentials: Credentials,
+    agent_socket: str | None,
+    ways: list[Way],
+    sudo: SudoPassword | None = None,
 ) -> SSHConnection:
     known = look_up(destination)
     offered = offer(destination.algorithms, known.algorithms(), compression=destination.compression)
@@ -130,7 +144,7 @@ def _connect(
     with translated(destination, transport):
         wire = UserAuthentication(transport, destination.user, _ANSWER_SECONDS)
         log_in(wire, destination, credentials, agent_of(destination.login, agent_socket))
-    return SSHConnection(transport, ways[1:], printable("".join(wire.banners)))
+    return SSHConnection(transport, ways[1:], printable("".join(wire.banners)), sudo)
 
 
 def _shake_hands(destination: Destination, transport: Transport, ways: Sequence[Way]) -> None:

@@ -39,6 +39,18 @@ class Terminal(Protocol):
         ...
 
 
+class SudoPassword(Protocol):
+    """Who knows the password of `sudo` on the host."""
+
+    def password_for(self, script: bytes) -> str | None:
+        """Return the password that a script is to be given, `None` for none."""
+        ...
+
+    def refused(self) -> None:
+        """Learn that `sudo` took it no more."""
+        ...
+
+
 class Connection(Protocol):
     """One authenticated connection to a host whose key was verified."""
 
@@ -83,6 +95,13 @@ class Connection(Protocol):
             TimeoutError: `timeout` seconds went by.
             LinkLost: the connection broke, or `cancelled` was set.
             Busy: too many calls without a time limit, or sessions of the server's.
+        """
+        ...
+
+    def prepared(self, script: bytes) -> bytes:
+        """Return what `sh -s` is to read in place of a script: with the password of `sudo` in it.
+
+        `execute` does that by itself.
         """
         ...
 

@@ -11,11 +11,16 @@ from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.docker_commands import usable_argv
 from jlremote.runtimes.engine import DOCKER, ENGINES, PODMAN, Engine
-from jlremote.runtimes.engine_errors import EngineMissing, EngineUnusable, engine_error
+from jlremote.runtimes.engine_errors import (
+    EngineMissing,
+    EngineUnusable,
+    SudoPasswordNeeded,
+    engine_error,
+)
 from jlremote.runtimes.table import AUTO, runtime_named
 from jlremote.storage import sessions
 from jlremote.workflow.context import Context
-from jlremote.workflow.requests import ANY_ENGINE, EngineChoice, StartRequest
+from jlremote.workflow.requests import EngineChoice, StartRequest
 
 # Who is in none of these may still use `sudo`, by a rule of the host's own; but to try it would
 # report everybody else to the administrator. They say `--sudo`.
@@ -59,20 +64,30 @@ def engine_on(host: Link, wanted: EngineChoice) -> Engine:
         named = runtime_named(wanted.runtime, sudo=sudo).engine
         if named is not None:
             return named
+    return _known(host, sudo=sudo) or usable(host, sudo=sudo)
+
+
+def _known(host: Link, *, sudo: bool) -> Engine | None:
+    """Return the engine of the host's latest session."""
     used = (record.runtime for record in sessions.load_all() if record.host == host.name)
     known = (ENGINES[name] for name in used if name in ENGINES)
-    return next((e for e in known if e.behind_sudo or not sudo), None) or usable(host, sudo=sudo)
+    return next((engine for engine in known if engine.behind_sudo or not sudo), None)
 
 
 def engine_if_any(host: Link) -> Engine:
-    """Return the engine of a host, or docker where none works, which can tell why."""
+    """Return the engine of a host, or docker where none works, which can tell why.
+
+    To look whether there is anything is no reason to ask for the password of `sudo`.
+    """
     try:
-        return engine_on(host, ANY_ENGINE)
+        return _known(host, sudo=False) or usable(host, sudo=False, may_ask=False)
     except EngineUnusable:
         return DOCKER
 
 
-def usable(host: Host, *, sudo: bool, reason: EngineUnusable | None = None) -> Engine:
+def usable(
+    host: Host, *, sudo: bool, reason: EngineUnusable | None = None, may_ask: bool = True
+) -> Engine:
     """Return the first engine on the host that works, in one round trip.
 
     What needs no privileges comes first, and docker before podman: where both are, docker was
@@ -82,6 +97,7 @@ def usable(host: Host, *, sudo: bool, reason: EngineUnusable | None = None) -> E
         host: where.
         sudo: whether it is to be one behind `sudo`.
         reason: why the likeliest one does not work, if that is known.
+        may_ask: whether, where no other works, it may be one whose `sudo` wants a password.
 
     Raises:
         EngineUnusable: none does; tells what keeps the likeliest from it.
@@ -91,12 +107,17 @@ def usable(host: Host, *, sudo: bool, reason: EngineUnusable | None = None) -> E
         {engine.name.replace(" ", "-"): _trial(engine, sudo=sudo) for engine in candidates}
     )
     failures = [reason] if reason else []
+    locked = []
     for engine, trial in zip(candidates, done.values(), strict=True):
         if trial.status == 0:
             return engine
         failure = engine_error(engine, trial)
+        if isinstance(failure, SudoPasswordNeeded):
+            locked.append(engine)
         if isinstance(failure, EngineUnusable) and not (engine.behind_sudo and not sudo):
             failures.append(failure)
+    if locked and may_ask and not sudo:
+        return locked[0]
     raise _likeliest(failures)
 
 
@@ -109,7 +130,9 @@ def _trial(engine: Engine, *, sudo: bool) -> str:
     """Return the step that tries an engine, unless the one before it works."""
     trial = command_line(usable_argv(engine))
     if engine.behind_sudo and not sudo:
-        trial = f"{_MAY_SUDO} && {trial}"
+        # Of a program that is not there, too, it would say that it wants a password.
+        there = f"{_MAY_SUDO} && command -v {engine.kind.program} >/dev/null"
+        trial = f"{there} && {command_line(usable_argv(engine.unasked()))}"
     return f'[ "$status" != 0 ] || exit 0\n{trial}'
 
 

@@ -24,7 +24,7 @@ from tests.lab.programs import run, wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer, free_port
 from tests.sessions.parts import started
-from tests.sessions.test_bad_engine import without_docker
+from tests.sessions.test_bad_engine import without
 
 THE_CHAIN = [
     *("ssh config", "name", "port", "ssh server", "host key", "login", "clock", "forwarding"),
@@ -211,7 +211,7 @@ def test_a_server_that_permits_no_forwarding(
 def test_an_engine_that_is_not_installed(
     laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys, tmp_path: Path
 ) -> None:
-    path = without_docker(tmp_path)
+    path = without(tmp_path, "docker")
     add(laptop, another_sshd(f'SetEnv "PATH={path}"'), account, keys)
     report = examined(laptop, "odd", "--image", "lab/jupyter")
     report.failed("engine", 1, "not installed", "sudo apt-get install docker.io")

@@ -37,6 +37,9 @@ class FakeConnection:
     def execute(self, script: bytes, output: Output, **options: Any) -> int:
         raise NotImplementedError
 
+    def prepared(self, script: bytes) -> bytes:
+        return script
+
     def probe(self, timeout: float) -> float:
         if self.gone.is_set():
             raise LinkLost("the connection broke")

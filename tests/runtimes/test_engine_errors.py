@@ -47,6 +47,14 @@ from jlremote.runtimes.engine_errors import (
         ),
         ("sudo docker", "sudo: a password is required", 1, SudoPasswordNeeded, "NOPASSWD"),
         (
+            "sudo docker",
+            "sudo: no askpass program specified, try setting SUDO_ASKPASS",
+            1,
+            SudoPasswordNeeded,
+            "in a terminal asks",
+        ),
+        ("sudo podman", "sudo: 3 incorrect password attempts", 1, SudoPasswordNeeded, "NOPASSWD"),
+        (
             "docker",
             "Cannot connect to the Docker daemon at unix:///var/run/docker.sock.",
             1,

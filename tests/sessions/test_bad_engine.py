@@ -25,21 +25,26 @@ def add_host(
 def test_an_engine_that_is_not_installed(
     laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys, tmp_path: Path
 ) -> None:
-    add_host(laptop, another_sshd, account, keys, f"PATH={without_docker(tmp_path)}")
+    add_host(laptop, another_sshd, account, keys, f"PATH={without(tmp_path, 'docker')}")
     failed(start(laptop, "odd", "cont1", *DOCKER), 1, "`docker` is not installed", "--runtime none")
 
 
-def without_docker(folder: Path) -> Path:
-    """Return a folder with every program of the machine but docker."""
-    for path in SYSTEM_PATH.split(":"):
-        for program in Path(path).glob("*"):
-            link = folder / program.name
-            if program.name != "docker" and not link.is_symlink():
-                link.symlink_to(program)
+def without(folder: Path, missing: str) -> Path:
+    """Return a folder with every program of the machine but one, which all may read."""
+    link_all_but(missing, folder)
     for parent in (folder, *folder.parents):
         if parent.owner() == "root" and parent != Path("/tmp") and parent != Path("/"):
             parent.chmod(0o755)
     return folder
+
+
+def link_all_but(missing: str, folder: Path) -> None:
+    """Fill a folder with every program of the machine but one."""
+    for path in SYSTEM_PATH.split(":"):
+        for program in Path(path).glob("*"):
+            link = folder / program.name
+            if program.name != missing and not link.is_symlink():
+                link.symlink_to(program)
 
 
 def test_an_engine_that_does_not_run(

@@ -6,7 +6,6 @@ import socket
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any
 
 from jlremote.errors import ConnectionTimedOut, JlrError
 from jlremote.host.target import Target
@@ -135,19 +134,19 @@ class Reception:
 
     def _connect(self, splice: Splice, connection: Connection, target: Target) -> None:
         if target.relay is not None:
-            self._relay_to(connection.transport, target).connect(splice)
+            self._relay_to(connection, target).connect(splice)
             return
         channel = TunnelChannel(connection.transport, splice, self._loop.call)
         splice.join(channel)
         origin = splice.socket.getsockname()
         channel.ask(b"direct-tcpip", direct_tcpip(target.address, target.port, origin))
 
-    def _relay_to(self, transport: Any, target: Target) -> Relay:
-        relay = self._relay
+    def _relay_to(self, connection: Connection, target: Target) -> Relay:
+        relay, transport = self._relay, connection.transport
         if relay is None or not relay.leads_to(transport, target):
             if relay is not None:
                 relay.retire()
-            self._relay = relay = Relay(transport, target, self._loop)
+            self._relay = relay = Relay(transport, target, self._loop, connection.prepared)
         return relay
 
     def _enqueue(self, splice: Splice) -> None:

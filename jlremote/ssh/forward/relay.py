@@ -11,8 +11,10 @@ import importlib.resources
 import secrets
 import shlex
 import struct
+from collections.abc import Callable
 from typing import Any
 
+from jlremote.host.sudo import SUDO
 from jlremote.host.target import Target
 from jlremote.ssh.channels.session_channel import SessionChannel
 from jlremote.ssh.forward.loop import Loop
@@ -49,11 +51,14 @@ class Relay:
         over: it has ended, or was told to; a new one is needed.
     """
 
-    def __init__(self, transport: Any, target: Target, loop: Loop) -> None:
+    def __init__(
+        self, transport: Any, target: Target, loop: Loop, prepared: Callable[[bytes], bytes]
+    ) -> None:
         self.call = loop.call
         self.over = False
         self._transport = transport
         self._target = target
+        self._prepared = prepared
         self._marker = secrets.token_hex(16)
         self._streams: dict[int, RelayStream] = {}
         self._last_number = 0
@@ -214,8 +219,10 @@ class Relay:
         lost to the program that takes its place.
         """
         self._channel.request(b"exec", struct.pack(">I", len(_SHELL)) + _SHELL)
-        script = f"exec {shlex.join(relay_argv(self._target, self._marker))}\n".encode()
-        self._channel.send(memoryview(script))
+        line = shlex.join(relay_argv(self._target, self._marker))
+        # `sudo` gets its password from the shell, which must be there for it.
+        script = f"{line}\nexit\n" if line.startswith(SUDO[0]) else f"exec {line}\n"
+        self._channel.send(memoryview(self._prepared(script.encode())))
 
     def _go_on(self) -> None:
         self._flush()

@@ -84,7 +84,10 @@ class Login:
 
     def _passwords(self) -> Iterator[Outcome]:
         account = password_account(self._destination)
-        for password in self._candidates(account):
+        text = f"password of {self._destination.account}:"
+        tries = self._destination.login.prompts
+        refused = "the server refused that password"
+        for password in self._credentials.candidates(account, text, tries=tries, refused=refused):
             try:
                 outcome = self._wire.password(password)
             except PasswordExpired as expired:
@@ -98,23 +101,6 @@ class Login:
             else:
                 self._credentials.was_wrong(account, password)
             yield outcome
-
-    def _candidates(self, account: str) -> Iterator[str]:
-        """Yield the remembered password, then those that a person types; no refused one."""
-        remembered = self._credentials.remembered(account)
-        if remembered is not None:
-            yield remembered
-        note = ""
-        for _ in range(self._destination.login.prompts):
-            text = f"{note}password of {self._destination.account}:"
-            password = self._credentials.ask("password", text)
-            if not password:
-                return
-            if self._credentials.refused.holds(account, password):
-                note = "that password was refused before, so it is not sent again\n"
-                continue
-            note = "the server refused that password\n"
-            yield password
 
     def _interactive(self) -> Iterator[Outcome]:
         for attempt in range(self._destination.login.prompts):

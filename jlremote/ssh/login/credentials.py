@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import secrets
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -47,6 +48,11 @@ class Keychain(Protocol):
 def password_account(destination: Destination) -> str:
     """Return the keychain's name for a destination's password."""
     return f"password {destination.account}"
+
+
+def sudo_account(destination: Destination) -> str:
+    """Return the keychain's name for a destination's password of `sudo`."""
+    return f"sudo-password {destination.account}"
 
 
 def passphrase_account(path: Path) -> str:
@@ -119,6 +125,29 @@ class Credentials:
         """
         return self.asker.ask(Question(kind, printable(text), echo=echo))
 
+    def candidates(self, account: str, text: str, *, tries: int, refused: str) -> Iterator[str]:
+        """Give the remembered password, then those that a person types; no refused one.
+
+        Args:
+            account: the keychain's name for it.
+            text: the question.
+            tries: how often it is put.
+            refused: what is said when it is put again.
+        """
+        remembered = self.remembered(account)
+        if remembered is not None:
+            yield remembered
+        note = ""
+        for _ in range(tries):
+            password = self.ask("password", f"{note}{text}")
+            if not password:
+                return
+            if self.refused.holds(account, password):
+                note = "that password was refused before, so it is not sent again\n"
+                continue
+            note = f"{refused}\n"
+            yield password
+
     def was_right(self, account: str, secret: str) -> None:
         """Note a secret that may be kept once the login has succeeded."""
         self._right[account] = secret
@@ -155,7 +184,9 @@ class Credentials:
         what, _, whose = account.partition(" ")
         declined = keychain.get(_declined(account)) is not None
         kind: QuestionKind = "remember-again" if declined else "remember"
-        answer = self.ask(kind, f"keep the {what} of {whose} in {keychain.name}?", echo=True)
+        answer = self.ask(
+            kind, f"keep the {what.replace('-', ' ')} of {whose} in {keychain.name}?", echo=True
+        )
         wanted = answer.strip().lower() in {"y", "yes"}
         if not wanted:
             keychain.set(_declined(account), "yes")
@@ -167,7 +198,7 @@ def forget(destination: Destination, keychain: Keychain) -> tuple[str, ...]:
     accounts: list[str] = []
     hop: Destination | None = destination
     while hop is not None:
-        accounts.append(password_account(hop))
+        accounts += [password_account(hop), sudo_account(hop)]
         accounts += [passphrase_account(path) for path in hop.login.identity_files]
         hop = hop.jump
     for account in accounts:

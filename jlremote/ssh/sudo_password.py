@@ -1,0 +1,129 @@
+"""How the password of `sudo` gets into a script: in front of it, or typed on its terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jlremote.host import sudo
+from jlremote.host.script import new_marker
+from jlremote.ssh.contract import Given, Output, Stream, SudoPassword
+
+_WRONG = b"incorrect password attempt"
+
+
+def with_password(script: bytes, source: SudoPassword | None) -> bytes:
+    """Return a script for `sh -s` with the password, if it needs one."""
+    password = source.password_for(script) if source else None
+    return script if password is None else _told(script, password)
+
+
+def _told(script: bytes, password: str) -> bytes:
+    return _bytes(sudo.given(_text(script), password))
+
+
+def _text(script: bytes) -> str:
+    return script.decode("utf-8", "surrogateescape")
+
+
+def _bytes(script: str) -> bytes:
+    return script.encode("utf-8", "surrogateescape")
+
+
+class Passing:
+    """A script's way to the host and its output's way back, with a password in between.
+
+    Attributes:
+        script: what the host is to run.
+        given: what it is to read.
+        output: who takes what it prints.
+    """
+
+    def __init__(
+        self,
+        script: bytes,
+        given: Given | None,
+        output: Output,
+        source: SudoPassword | None,
+        *,
+        in_terminal: bool,
+    ) -> None:
+        self.script, self.given, self.output = script, given, output
+        password = source.password_for(script) if source else None
+        if source is None or password is None:
+            return
+        heard = _Heard(output, source)
+        self.output = heard.take
+        if not in_terminal:
+            self.script = _told(script, password)
+            return
+        marker = new_marker()
+        typing = Typing(password, marker, given, heard.take)
+        self.script = _bytes(sudo.asking(_text(script), marker))
+        self.given, self.output = typing, typing.output
+
+
+class _Heard:
+    """Passes output on, and hears whether `sudo` took the password."""
+
+    def __init__(self, output: Output, source: SudoPassword) -> None:
+        self._output = output
+        self._source = source
+
+    def take(self, stream: Stream, data: bytes) -> None:
+        if _WRONG in data:
+            self._source.refused()
+        self._output(stream, data)
+
+
+class Typing:
+    """Types a password when a terminal shows a marker, before anything that a person types.
+
+    Args:
+        password: what is typed.
+        marker: what is waited for, and shown to nobody.
+        given: what the person types.
+        shown: who takes what the terminal shows.
+    """
+
+    def __init__(self, password: str, marker: str, given: Given | None, shown: Output) -> None:
+        self._line: bytes | None = sudo.typed(password)
+        self._marker = marker.encode()
+        self._given = given
+        self._shown = shown
+        self._before = b""
+        self._asked = False
+        self._wake: Callable[[], None] = lambda: None
+
+    def output(self, stream: Stream, data: bytes) -> None:
+        """Take what the terminal shows."""
+        if not self._asked:
+            before, marker, data = (self._before + data).partition(self._marker)
+            self._asked = bool(marker)
+            kept = 0 if marker else _beginning(self._marker, before)
+            self._before = before[len(before) - kept :]
+            data = before[: len(before) - kept] + data
+            if self._asked:
+                self._wake()
+        if data:
+            self._shown(stream, data)
+
+    def tell(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called whenever there is something to take."""
+        self._wake = wake
+        if self._given is not None:
+            self._given.tell(wake)
+
+    def take(self) -> bytes | None:
+        """Return the password when it was asked for, and then what the person types."""
+        if not self._asked:
+            return None
+        if self._line is not None:
+            line, self._line = self._line, None
+            return line
+        return self._given.take() if self._given is not None else None
+
+
+def _beginning(marker: bytes, data: bytes) -> int:
+    """Return how many bytes at the end may be the marker's beginning."""
+    lengths = range(len(marker) - 1, 0, -1)
+    return next((length for length in lengths if data.endswith(marker[:length])), 0)

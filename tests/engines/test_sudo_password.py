@@ -1,0 +1,301 @@
+"""`sudo` that wants a password: asked for once, known to the link alone, and good for all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from tests.conftest import refuse
+from tests.engines.conftest import IMAGE, EnginesHost
+from tests.engines.parts import told
+from tests.images.parts import USER, missing_programs, running_registry, unlocked_keychain
+from tests.lab import podman
+from tests.lab.accounts import claimed_account
+from tests.lab.engine import GROUP, Engine
+from tests.lab.laptop import Laptop
+from tests.lab.place import Say
+from tests.lab.programs import Result, run, wait_until
+from tests.lab.remote_host import Keys, new_laptop, running_sshd
+from tests.login.keychain import SecretService
+from tests.login.parts import Terminal, at_terminal, disconnect, without_terminal
+from tests.sessions.test_bad_engine import link_all_but
+
+# What a shell, a terminal or `printf` could take for something else.
+PASSWORD = 'pass\'w\\0123 "$HOME" %s ü'
+ASKED = "for `sudo docker`: "
+KEEP = "(y/N) "
+BY_SUDO = ("--runtime", "docker", "--sudo")
+
+
+@pytest.fixture(scope="module")
+def host(engine: Engine, keys: Keys, say: Say) -> Iterator[EnginesHost]:
+    """A host whose `sudo` wants the user's password."""
+    if reasons := podman.missing():
+        refuse(reasons)
+    with (
+        claimed_account() as account,
+        podman.prepared(account, engine, [], say),
+        running_sshd(engine, keys) as server,
+    ):
+        account.set_password(PASSWORD)
+        podman.may_sudo(account, podman.WITH_PASSWORD)
+        yield EnginesHost(engine, account, server)
+
+
+@pytest.fixture(scope="module")
+def owner(host: EnginesHost, keys: Keys) -> Iterator[Laptop]:
+    """A laptop that has a session there, and whose link was told the password."""
+    with new_laptop(host.server, host.account, keys) as laptop:
+        yield laptop
+
+
+@pytest.fixture(scope="module")
+def session(owner: Laptop, host: EnginesHost) -> Iterator[str]:
+    """The session; its start is asked for the password, once."""
+    name = f"lab-{secrets.token_hex(4)}"
+    start = ("start", "lab", name, "--image", IMAGE, "--no-browser", *BY_SUDO)
+    try:
+        with at_terminal(owner, *start) as terminal:
+            terminal.answers(ASKED, PASSWORD)
+            assert terminal.ends() == 0, terminal.text
+        assert PASSWORD not in terminal.text
+        assert ASKED not in terminal.text.partition(ASKED)[2]
+        yield name
+    finally:
+        host.remove("docker", name)
+
+
+@pytest.fixture
+def newcomer(host: EnginesHost, keys: Keys) -> Iterator[Laptop]:
+    """A laptop whose link knows nothing yet."""
+    with new_laptop(host.server, host.account, keys) as laptop:
+        yield laptop
+
+
+def images(laptop: Laptop) -> Result:
+    """Do something that needs `sudo`, where nobody can be asked."""
+    return without_terminal(laptop, "images", "lab", *BY_SUDO, "--json")
+
+
+def test_a_session_is_started_and_its_page_is_reached(owner: Laptop, session: str) -> None:
+    status = told(owner, "status", session, "--json")
+    assert (status["state"], status["runtime"]) == ("up", "sudo docker")
+    url = without_terminal(owner, "url", session).stdout.strip()
+    assert url
+    with urlopen(url) as page:
+        assert b"JupyterLab" in page.read()
+
+
+def test_a_script_and_a_command_with_an_input_of_its_own(owner: Laptop, session: str) -> None:
+    done = owner.jlr("shell", session, "--", "cat", stdin="what was typed\n")
+    assert (done.status, done.stdout) == (0, "what was typed\n"), done
+
+
+def test_a_terminal_asks_nothing(owner: Laptop, session: str) -> None:
+    with at_terminal(
+        owner, "shell", session, "--", "sh", "-c", "tty; read x; echo got $x"
+    ) as shown:
+        shown.sees("/dev/pts/")
+        shown.answers("", "a line")
+        shown.sees("got a line")
+        assert shown.ends() == 0
+    assert "jlr-" not in shown.text
+    assert "\\0" not in shown.text
+
+
+def test_jobs_run_in_containers_of_their_own_and_in_the_sessions(
+    owner: Laptop, session: str
+) -> None:
+    words = ("run", "lab", "--image", "lab/plain", "--gpus", "none", *BY_SUDO)
+    alone = without_terminal(owner, *words, "--", "sh", "-c", "echo out; exit 3")
+    assert (alone.status, alone.stdout) == (3, "out\n"), alone
+    beside = without_terminal(
+        owner, "run", "lab", "--in", session, "--", "sh", "-c", "echo in; exit 4"
+    )
+    assert (beside.status, beside.stdout) == (4, "in\n"), beside
+
+
+def test_a_folder_that_is_built_has_stdin_for_itself(
+    owner: Laptop, session: str, host: EnginesHost
+) -> None:
+    folder = owner.folder / "home" / "project"
+    folder.mkdir()
+    (folder / "Dockerfile").write_text("FROM lab/plain\nCOPY Dockerfile /copied\n")
+    image = f"lab/{session}:1"
+    try:
+        done = without_terminal(owner, "build", "lab", str(folder), "-t", image, *BY_SUDO)
+        assert done.status == 0, done
+    finally:
+        host.engine.try_docker("rmi", "--force", image)
+
+
+def test_a_server_on_the_containers_own_loopback_is_reached(owner: Laptop, session: str) -> None:
+    serve = "cd /etc; python3 -m http.server --bind 127.0.0.1 9000 >/dev/null 2>&1 & sleep 0.1"
+    assert owner.jlr("shell", session, "--", "sh", "-c", serve).status == 0
+    forward = ("forward", session, "9000", "--json")
+    wait_until(lambda: told(owner, *forward)[0]["state"] == "up", "the further port", 60)
+    try:
+        with urlopen(f"http://127.0.0.1:{told(owner, *forward)[0]['local_port']}/passwd") as page:
+            assert b"root:" in page.read()
+    finally:
+        assert owner.jlr("forward", session, "--remove", "9000").status == 0
+
+
+def test_a_registrys_key_has_stdin_for_itself(
+    newcomer: Laptop, engine: Engine, host: EnginesHost
+) -> None:
+    if reasons := missing_programs():
+        refuse(reasons)
+    with running_registry(engine) as registry, unlocked_keychain(newcomer):
+        asked(newcomer, PASSWORD)
+        image = registry.push("lab/plain", "me/behind-sudo:1")
+        login = ("login", "lab", registry.name, "--username", USER, "--password-stdin", *BY_SUDO)
+        done = newcomer.jlr(*login, stdin=registry.key)
+        assert done.status == 0, done
+        pulled = newcomer.jlr("pull", "lab", image, *BY_SUDO)
+        assert pulled.status == 0, pulled
+        host.engine.try_docker("rmi", "--force", image)
+
+
+def test_a_link_that_comes_back_still_knows_it(
+    owner: Laptop, session: str, host: EnginesHost
+) -> None:
+    host.server.drop_connections()
+    wait_until(
+        lambda: bool(told(owner, "status", session, "--json")["state"] == "up"), "the link", 60
+    )
+    assert images(owner).status == 0
+
+
+def test_it_is_found_nowhere_while_a_command_runs(
+    owner: Laptop, session: str, host: EnginesHost
+) -> None:
+    words = ("-v", "shell", session, "--", "sh", "-c", "echo $((40 + 2)) is ready; cat")
+    with at_terminal(owner, *words) as shell:
+        shell.sees("42 is ready")
+        there = [
+            child for sshd in host.server.sessions() for child in sshd.children(recursive=True)
+        ]
+        assert {"sh", "sudo", "docker"} <= {process.name() for process in there}
+        for process in (*there, *host.account.processes(), *owner.processes()):
+            assert not leaked(" ".join(process.cmdline())), process
+            assert not leaked(str(process.environ())), process
+        for folder in (host.account.home, owner.folder, host.server.folder, Path("/dev/shm")):
+            assert not [path for path in files(folder) if leaked(path.read_text(errors="replace"))]
+        shell.interrupts()
+        shell.ends()
+    assert not leaked(shell.text)
+    verbose = without_terminal(owner, "-v", "images", "lab", *BY_SUDO)
+    assert "docker image ls" in verbose.stderr
+    assert not leaked(str(verbose))
+
+
+def leaked(text: str) -> bool:
+    """Return whether a text holds the password, or a good part of it."""
+    return "pass'w" in text or 'HOME" %s' in text or r"\0160\0141\0163\0163" in text
+
+
+def files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.is_file() and os.access(path, os.R_OK))
+
+
+def test_a_wrong_password_is_asked_for_again(newcomer: Laptop) -> None:
+    with at_terminal(newcomer, "images", "lab", *BY_SUDO) as terminal:
+        terminal.answers(ASKED, "wrong")
+        terminal.sees("`sudo` refused that password")
+        terminal.answers(ASKED, PASSWORD)
+        assert terminal.ends() == 0, terminal.text
+    assert images(newcomer).status == 0
+
+
+def test_after_three_wrong_ones_it_is_said_what_may_be_done(newcomer: Laptop) -> None:
+    with at_terminal(newcomer, "images", "lab", *BY_SUDO) as terminal:
+        for wrong in ("wrong", "still wrong", "and again"):
+            terminal.answers(ASKED, wrong)
+        assert terminal.ends() == 4, terminal.text
+    assert "no password that `sudo` takes" in terminal.text
+    assert "NOPASSWD: /usr/bin/docker" in terminal.text
+
+
+def test_where_nobody_may_be_asked_nobody_is(newcomer: Laptop) -> None:
+    for words in (("images", "lab", *BY_SUDO), ("--no-input", "images", "lab", *BY_SUDO)):
+        done = without_terminal(newcomer, *words)
+        assert done.status == 4, done
+        assert "a password is needed, and nobody can be asked" in done.stderr
+        assert "NOPASSWD: /usr/bin/docker" in done.stderr
+
+
+def test_who_may_not_use_sudo_is_told_so(newcomer: Laptop, host: EnginesHost) -> None:
+    podman.may_sudo(host.account, None)
+    try:
+        with at_terminal(newcomer, "images", "lab", *BY_SUDO) as terminal:
+            terminal.answers(ASKED, PASSWORD)
+            assert terminal.ends() == 1, terminal.text
+        assert "does not let this user run `docker`" in terminal.text
+        assert "is not in the sudoers file" in terminal.text
+    finally:
+        podman.may_sudo(host.account, podman.WITH_PASSWORD)
+
+
+def test_a_password_that_was_changed_is_asked_for_anew(newcomer: Laptop, host: EnginesHost) -> None:
+    asked(newcomer, PASSWORD)
+    host.account.set_password("another one")
+    try:
+        assert images(newcomer).status != 0
+        asked(newcomer, "another one")
+        assert images(newcomer).status == 0
+    finally:
+        host.account.set_password(PASSWORD)
+
+
+def test_it_can_be_kept_in_the_keychain_and_forgotten(newcomer: Laptop, host: EnginesHost) -> None:
+    account = f"sudo-password {host.account.name}@[127.0.0.1]:{host.server.port}"
+    with SecretService(newcomer) as keychain:
+        with at_terminal(newcomer, "images", "lab", *BY_SUDO) as terminal:
+            terminal.answers(ASKED, PASSWORD)
+            terminal.sees("keep the sudo password of")
+            terminal.answers(KEEP, "y")
+            assert terminal.ends() == 0, terminal.text
+        assert keychain.contents() == {account: PASSWORD}
+        disconnect(newcomer, "lab")
+        assert images(newcomer).status == 0
+        assert newcomer.jlr("forget", "lab").stdout == f"forgot the {account}\n"
+        disconnect(newcomer, "lab")
+        assert images(newcomer).status == 4
+
+
+def test_where_nothing_else_works_it_is_found_and_asked_for(
+    host: EnginesHost, engine: Engine, keys: Keys
+) -> None:
+    """Only of whom `sudo` may know: members of its group."""
+    run("usermod", "--gid", "nogroup", "--append", "--groups", "sudo", host.account.name)
+    path = host.account.home / "programs"
+    path.mkdir()
+    link_all_but("podman", path)
+    try:
+        with (
+            running_sshd(engine, keys, environment={"PATH": str(path)}) as server,
+            new_laptop(server, host.account, keys) as laptop,
+        ):
+            looked = without_terminal(laptop, "list", "lab", "--json")
+            assert "nobody can be asked" not in looked.stderr, looked
+            with at_terminal(laptop, "images", "lab") as terminal:
+                terminal.answers(ASKED, PASSWORD)
+                assert terminal.ends() == 0, terminal.text
+            assert without_terminal(laptop, "images", "lab").status == 0
+    finally:
+        run("gpasswd", "--delete", host.account.name, "sudo")
+        run("usermod", "--gid", GROUP, host.account.name)
+
+
+def asked(laptop: Laptop, password: str) -> Terminal:
+    """List the images in a terminal, where the password is asked for and nothing else."""
+    with at_terminal(laptop, "--no-remember", "images", "lab", *BY_SUDO) as terminal:
+        terminal.answers(ASKED, password)
+        assert terminal.ends() == 0, terminal.text
+    return terminal
