@@ -19,8 +19,9 @@ from jlremote.workflow import forwarding
 from jlremote.workflow.answering import refuse_open, wait_for_answer
 from jlremote.workflow.context import Context
 from jlremote.workflow.engines import engine_if_any
-from jlremote.workflow.links import connect, link_of, link_on
+from jlremote.workflow.links import connect, link_of, link_to
 from jlremote.workflow.undoing import undone_on_failure
+from jlremote.workflow.ways import known_way
 
 
 def chosen(selector: str | None, context: Context) -> SessionRecord:
@@ -61,7 +62,8 @@ def running(selector: str | None, context: Context) -> SessionRecord:
 
 def _adopted(host: str, name: str, context: Context) -> SessionRecord:
     sessions.check_writable()
-    link = link_on(host, context, without=name)
+    context = known_way(host, context)
+    link = link_to(host, context, without=name)
     connect(link, context)
     with context.progress.step(f"Look for {name}"):
         runtime, container, found = _found(link, name)

@@ -15,6 +15,7 @@ from jlremote.storage import sessions
 from jlremote.workflow.context import Context
 from jlremote.workflow.naming import session_of
 from jlremote.workflow.requests import StartRequest
+from jlremote.workflow.ways import known_way
 
 
 def begin(request: StartRequest, context: Context) -> None:
@@ -25,8 +26,8 @@ def begin(request: StartRequest, context: Context) -> None:
     """
     session_of(request)
     sessions.check_writable()
-    config = None if context.ssh_config is None else context.ssh_config.resolve()
-    files = link_files(request.host, config)
+    config = known_way(request.host, context).ssh_config
+    files = link_files(request.host, None if config is None else config.resolve())
     if not files.key.exists():  # else one lives, or was killed, and the first request finds out
         begun = threading.Event()
         threading.Thread(target=_start, args=(files, begun), daemon=True).start()

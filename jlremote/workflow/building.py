@@ -23,7 +23,7 @@ from jlremote.workflow import registry_keys
 from jlremote.workflow.build_context import BuildContext, read_context
 from jlremote.workflow.context import Context
 from jlremote.workflow.engines import engine_on
-from jlremote.workflow.links import link_to
+from jlremote.workflow.links import link_on
 from jlremote.workflow.requests import ANY_ENGINE, EngineChoice
 
 _FROM = re.compile(
@@ -76,7 +76,7 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     """
     _check_names(request)
     folder = read_context(request.folder, request.dockerfile)
-    host = link_to(request.host, context)
+    host = link_on(request.host, context)
     with context.progress.step(f"Connect to {request.host}"):
         host.status(connect=True)
     engine = engine_on(host, request.engine)

@@ -66,7 +66,7 @@ def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport]
     with _the_only_one(), _host(context, config):
         _clear_leftovers(config, context)
         report = _start(request, context)
-        context.progress.note(f"other commands reach this host as `{HOST}`: --ssh-config {config}")
+        context.progress.note(f"other commands reach this host as `{HOST}`, and `ssh -F {config}`")
         try:
             ready(report)
             _wait(report.name, context)

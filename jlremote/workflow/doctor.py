@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 from jlremote.doctor import connection, host, host_script, laptop
@@ -25,7 +24,7 @@ from jlremote.workflow.context import Context
 from jlremote.workflow.doctor_subject import Subject, running
 from jlremote.workflow.far_end import PROOF, FarEnd
 from jlremote.workflow.interrupts import undisturbed
-from jlremote.workflow.links import link_to
+from jlremote.workflow.links import link_on
 from jlremote.workflow.requests import StartRequest
 
 # `nvidia-smi` may take its time, and so may an engine that has much to look after.
@@ -112,12 +111,7 @@ class _Examination:
             self.tell(finding)
 
     def _link(self, name: str) -> Link:
-        """Return the link by the ssh configuration that the host's sessions were started with."""
-        record = _session(name)
-        config = self.context.ssh_config
-        if config is None and record is not None and record.ssh_config:
-            config = Path(record.ssh_config)
-        return link_to(name, replace(self.context, ssh_config=config))
+        return link_on(name, self.context)
 
     def _connect(self, link: Link) -> ConnectionFacts:
         """Bring the connection up, and ask who came from where and may go on to where."""

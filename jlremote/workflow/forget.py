@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jlremote.workflow.context import Context
-from jlremote.workflow.links import link_to
+from jlremote.workflow.links import link_on
 
 
 def forget(host: str, context: Context) -> tuple[str, ...]:
@@ -12,4 +12,4 @@ def forget(host: str, context: Context) -> tuple[str, ...]:
     Returns:
         what was deleted, in words such as `password me@dgx:22`.
     """
-    return link_to(host, context).forget()
+    return link_on(host, context).forget()

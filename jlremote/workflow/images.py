@@ -24,7 +24,7 @@ from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow import adoption
 from jlremote.workflow.context import Context
 from jlremote.workflow.engines import engine_on
-from jlremote.workflow.links import link_of, link_to
+from jlremote.workflow.links import link_of, link_on
 from jlremote.workflow.requests import ANY_ENGINE, EngineChoice
 
 SAVE_SECONDS = 3600.0
@@ -70,7 +70,7 @@ def images(
         JlrError: the engine is missing, not permitted or not running.
     """
     with context.progress.step(f"Ask {host} for its images"):
-        link = link_to(host, context)
+        link = link_on(host, context)
         used = engine_on(link, engine)
         listed = run_script(link, docker.list_script(used, every=every))
     # An image that is removed meanwhile fails the command, and takes nothing from the others.

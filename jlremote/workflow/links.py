@@ -14,6 +14,7 @@ from jlremote.storage.mounts import MountRecord
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow import mounted
 from jlremote.workflow.context import Context
+from jlremote.workflow.ways import known_way
 
 
 def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
@@ -74,9 +75,7 @@ def link_of(record: SessionRecord, context: Context) -> Link:
 
 def link_on(host: str, context: Context, *, without: str | None = None) -> Link:
     """Return the link to a host, by the ssh configuration that its sessions were started with."""
-    known = (r.ssh_config for r in sessions.load_all() if r.host == host and r.ssh_config)
-    config = context.ssh_config or next(map(Path, known), None)
-    return link_to(host, replace(context, ssh_config=config), without=without)
+    return link_to(host, known_way(host, context), without=without)
 
 
 def link_to_mount(record: MountRecord, context: Context) -> Link:

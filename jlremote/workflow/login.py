@@ -17,7 +17,7 @@ from jlremote.runtimes.image_names import DOCKER_HUB, parse
 from jlremote.workflow import registry_keys
 from jlremote.workflow.context import Context
 from jlremote.workflow.engines import engine_on
-from jlremote.workflow.links import link_to
+from jlremote.workflow.links import link_on
 from jlremote.workflow.registry_keys import RegistryKey
 from jlremote.workflow.requests import ANY_ENGINE, EngineChoice
 
@@ -69,7 +69,7 @@ def log_in(request: LoginRequest, context: Context) -> LoginReport:
     registry, user = _registry(request.registry), _user(request)
     if not request.keep:
         registry_keys.check_keychain()
-    link = link_to(request.host, context)
+    link = link_on(request.host, context)
     with context.progress.step(f"Connect to {request.host}"):
         link.status(connect=True)
     key = _accepted(link, registry, user, request, context)
@@ -82,7 +82,7 @@ def log_in(request: LoginRequest, context: Context) -> LoginReport:
 def log_out(host: str, registry: str, context: Context, wanted: EngineChoice = ANY_ENGINE) -> bool:
     """Forget a registry's key here and on the host; return whether it was here."""
     name = _registry(registry)
-    link = link_to(host, context)
+    link = link_on(host, context)
     with context.progress.step(f"Forget {name} on {host}"):
         argv = logout_argv(engine_on(link, wanted), registry_keys.server(name))
         run_script(link, command_line(argv))

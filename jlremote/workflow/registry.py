@@ -19,7 +19,7 @@ from jlremote.runtimes.image_names import ImageName
 from jlremote.workflow import registry_keys
 from jlremote.workflow.context import Context
 from jlremote.workflow.engines import engine_on
-from jlremote.workflow.links import link_to
+from jlremote.workflow.links import link_on
 from jlremote.workflow.requests import ANY_ENGINE, EngineChoice
 
 # Of an interrupted transfer, as seen with docker 20.10; its newer image store keeps whole layers.
@@ -68,7 +68,7 @@ def fetch(host: Link, engine: Engine, image: str, context: Context) -> None:
 
 
 def _connected(host: str, context: Context) -> Link:
-    link = link_to(host, context)
+    link = link_on(host, context)
     with context.progress.step(f"Connect to {host}"):
         link.status(connect=True)
     return link

@@ -33,6 +33,7 @@ from jlremote.workflow.links import connect, link_to
 from jlremote.workflow.requests import StartRequest
 from jlremote.workflow.undertaking import Undertaking
 from jlremote.workflow.undoing import undone_on_failure
+from jlremote.workflow.ways import known_way
 
 ANOTHER_NAME = "choose another name: `--name NAME`"
 
@@ -82,6 +83,7 @@ def run(request: RunRequest, context: Context) -> Found:
     runtime.check_name(name)
     if sessions.find(request.host, name) is not None:
         raise Busy(f"there is a session `{name}` already", hint=ANOTHER_NAME)
+    context = known_way(request.host, context)
     host = link_to(request.host, context)
     with undone_on_failure() as undo:
         start = StartRequest(

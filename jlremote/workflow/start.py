@@ -19,11 +19,12 @@ from jlremote.workflow.context import Context
 from jlremote.workflow.engines import surveyed
 from jlremote.workflow.forwarding import forwarded
 from jlremote.workflow.gpu_taking import Taken
-from jlremote.workflow.links import connect, link_to
+from jlremote.workflow.links import connect, link_on, link_to
 from jlremote.workflow.report import PortReport, SessionReport, utc
 from jlremote.workflow.requests import StartRequest
 from jlremote.workflow.undertaking import Undertaking
 from jlremote.workflow.undoing import undone_on_failure
+from jlremote.workflow.ways import known_way
 
 
 def start(request: StartRequest, context: Context) -> SessionReport:
@@ -36,6 +37,7 @@ def start(request: StartRequest, context: Context) -> SessionReport:
     """
     known, runtime = naming.session_of(request)
     sessions.check_writable()
+    context = known_way(request.host, context)
     host = link_to(request.host, context, without=known)
     with undone_on_failure() as undo:
         connect(host, context)
@@ -80,7 +82,7 @@ def start(request: StartRequest, context: Context) -> SessionReport:
 def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
     """Return the commands that `start` would run on the host; asks it, and changes nothing."""
     known, runtime = naming.session_of(request)
-    host = link_to(request.host, context, without=known)
+    host = link_on(request.host, context, without=known)
     runtime, name, found = _look(request, runtime, known, host, context)
     new = found.container is None or not (runtime.engine or _runs(found))
     gpus = gpu_taking.planned(request, host, engine=runtime.engine is not None) if new else Taken()

@@ -65,6 +65,20 @@ def machine_with_engine(machine: Laptop, engine: Engine) -> Laptop:
     return machine
 
 
+def test_other_commands_reach_its_host_by_name_alone(machine: Laptop, run_demo: RunDemo) -> None:
+    demo = run_demo()
+    demo.session()
+    job = machine.jlr("run", "demo", "--runtime", "none", "--", "echo", "here")
+    assert (job.status, job.stdout) == (0, "here\n"), job.stderr
+    words = ("--runtime", "none", "--python", sys.executable, "--no-browser")
+    second = machine.jlr("start", "demo", "second", *words)
+    assert second.status == 0, second.stderr
+    assert machine.jlr("open", "second", "--no-browser").status == 0
+    assert machine.jlr("stop", "second").status == 0
+    demo.interrupt()
+    assert demo.end()[0] == 0
+
+
 def test_on_a_machine_with_only_python_a_kernel_answers_until_ctrl_c(
     machine: Laptop, run_demo: RunDemo
 ) -> None:
