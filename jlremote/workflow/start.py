@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jlremote.jupyter.address import address
+from jlremote.jupyter.api import Access
 from jlremote.jupyter.discovery import endpoint
 from jlremote.jupyter.locate import Survey, survey
 from jlremote.link.client import Link
 from jlremote.link.status import ForwardStatus
-from jlremote.ports.endpoint import PortEndpoint
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.storage import sessions
-from jlremote.storage.sessions import PortRecord, SessionRecord
-from jlremote.workflow import further_ports, gpu_taking, launching, naming, placing
-from jlremote.workflow.answering import of_access, refuse_open, wait_for_answer
+from jlremote.workflow import gpu_taking, launching, naming, placing
+from jlremote.workflow.answering import refuse_open, wait_for_answer
 from jlremote.workflow.context import Context
 from jlremote.workflow.engines import surveyed
 from jlremote.workflow.forwarding import forwarded
 from jlremote.workflow.gpu_taking import Taken
 from jlremote.workflow.links import connect, link_on, link_to
-from jlremote.workflow.report import PortReport, SessionReport, utc
+from jlremote.workflow.report import SessionReport
 from jlremote.workflow.requests import StartRequest
+from jlremote.workflow.started import Started, remember, report
 from jlremote.workflow.undertaking import Undertaking
 from jlremote.workflow.undoing import undone_on_failure
 from jlremote.workflow.ways import known_way
@@ -45,38 +44,16 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         this = Undertaking(host, runtime, name, request, context, undo)
         _explain_lost_gpus(this, found)
         container, found = placing.ensure(this, found)
-        gpus = _gpus_without_container(this, found)
-        this = replace(
-            this, environment=gpu_taking.exports(gpus), loopback=container.on_host_network
-        )
+        this, gpus = _settled(this, container, found)
         server, launched = launching.ensure(this, found)
         gpu_taking.keep(this, gpus, server)
-        container = replace(container, gpus=gpus.shown or container.gpus)
         to = endpoint(runtime, container, server)
         forward = forwarded(host, name, request.local_port, to, context.progress, undo)
-        with context.progress.step("Wait for JupyterLab's answer"):
-            wait_for_answer(host, forward)
-            access = refuse_open(host, forward, allowed=_open_allowed(this))
-        record = _record(this, container, forward)
-        record, further = _further_ports(this, record, PortEndpoint(to.place, 0, server.python))
-        sessions.save(record)
-    return SessionReport(
-        name=name,
-        host=request.host,
-        container=name if runtime.engine else None,
-        runtime=runtime.name,
-        state="up",
-        url=address(server, forward.local_port),
-        local_port=forward.local_port,
-        since=utc(forward.since),
-        image=container.image,
-        gpus=container.gpus,
-        ports=further,
-        access=access,
-        idle_stop=server.idle_stop or None,
-        detail=of_access(access, request.host),
-        started_here=launched,
-    )
+        access = _answered(this, forward)
+        container = replace(container, gpus=gpus.shown or container.gpus)
+        begun = Started(container, server, launched, forward, access)
+        ports = remember(this, begun)
+    return report(this, begun, ports)
 
 
 def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
@@ -120,63 +97,30 @@ def _explain_lost_gpus(this: Undertaking, found: Survey) -> None:
         this.context.progress.note(f"{found.gpu_fault.why}; {found.gpu_fault.mend}")
 
 
+def _settled(this: Undertaking, container: Container, found: Survey) -> tuple[Undertaking, Taken]:
+    """Return the start as its container has it, and the GPUs of a server without one."""
+    gpus = _gpus_without_container(this, found)
+    environment, loopback = gpu_taking.exports(gpus), container.on_host_network
+    return replace(this, environment=environment, loopback=loopback), gpus
+
+
 def _gpus_without_container(this: Undertaking, found: Survey) -> Taken:
     """Return the GPUs of a server that is about to run without a container."""
     if this.runtime.engine:
         return Taken()
     if not _runs(found):
         return gpu_taking.take(this)
-    known = sessions.find(this.request.host, this.name)
-    gpus = known.gpus if known else None
+    gpus = this.known.gpus if this.known else None
     gpu_taking.explain_unchanged(this, gpus)
     return Taken(shown=gpus)
 
 
-def _open_allowed(this: Undertaking) -> bool:
-    known = sessions.find(this.request.host, this.name)
-    return this.request.allow_open or (known is not None and known.open_allowed)
+def _answered(this: Undertaking, forward: ForwardStatus) -> Access:
+    """Return what the server asks for, which has answered through the forward."""
+    with this.context.progress.step("Wait for JupyterLab's answer"):
+        wait_for_answer(this.host, forward)
+        return refuse_open(this.host, forward, allowed=this.open_allowed)
 
 
 def _runs(found: Survey) -> bool:
     return found.findings is not None and bool(found.findings.servers)
-
-
-def _further_ports(
-    this: Undertaking, record: SessionRecord, to: PortEndpoint
-) -> tuple[SessionRecord, tuple[PortReport, ...]]:
-    """Forward the ports that the session had, and those that are asked for now.
-
-    Args:
-        this: the start.
-        record: what is known of the session; it comes back with the local ports.
-        to: where the ports are, whatever its own.
-    """
-    told = []
-    for port in sorted({*(known.port for known in record.ports), *this.request.ports}):
-        there, progress = replace(to, port=port), this.context.progress
-        held = further_ports.hold(this.host, record, there, progress, this.undo)
-        record = further_ports.with_port(record, PortRecord(port, held.local_port))
-        told.append(held)
-    return record, further_ports.reports(record, told)
-
-
-def _record(this: Undertaking, container: Container, forward: ForwardStatus) -> SessionRecord:
-    config = this.context.ssh_config
-    known = sessions.find(this.request.host, this.name)
-    return SessionRecord(
-        host=this.request.host,
-        name=this.name,
-        typed=_typed(this) or (known.typed if known else None),
-        runtime=this.runtime.name,
-        local_port=forward.local_port,
-        ssh_config=None if config is None else str(config.resolve()),
-        image=container.image,
-        gpus=container.gpus,
-        ports=known.ports if known else (),
-        open_allowed=_open_allowed(this),
-    )
-
-
-def _typed(this: Undertaking) -> str | None:
-    """Return what the person calls the session, where that is not its name."""
-    return None if this.request.container == this.name else this.request.container

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from jlremote.link.client import Link
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.engine import Engine
+from jlremote.storage import sessions
+from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.context import Context
 from jlremote.workflow.requests import StartRequest
 
@@ -44,3 +46,13 @@ class Undertaking:
         """The engine; asked for only where there are containers."""
         assert self.runtime.engine is not None
         return self.runtime.engine
+
+    @property
+    def known(self) -> SessionRecord | None:
+        """What this laptop remembers of the session."""
+        return sessions.find(self.request.host, self.name)
+
+    @property
+    def open_allowed(self) -> bool:
+        """Whether its server may let everybody in: it was said so now, or once."""
+        return self.request.allow_open or (self.known is not None and self.known.open_allowed)
