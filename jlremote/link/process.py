@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import logging
-import multiprocessing.connection as sockets
 import os
-import secrets
 import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
+from jlremote.link.entrance import Entrance
 from jlremote.link.files import LinkFiles, link_files
-from jlremote.storage import paths
 
 IDLE_SECONDS = 600.0
 IDLE_VARIABLE = "JLR_LINK_IDLE"
@@ -30,29 +26,26 @@ def main() -> int:
     _log_to(files.log)
     # A terminal's Ctrl-C is meant for the command; the link goes on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    lock = FileLock(files.lock, mode=0o600)
-    try:
-        lock.acquire(timeout=OLD_LINK_SECONDS)  # an older link may just be leaving
-    except Timeout:
-        return 0
-    with lock:
-        _serve(files)
+    entrance = Entrance(files)
+    if entrance.claim(OLD_LINK_SECONDS):  # an older link may just be leaving
+        try:
+            _serve(files, entrance)
+        finally:
+            entrance.close()
     return 0
 
 
-def _serve(files: LinkFiles) -> None:
-    secret = secrets.token_bytes(32)
-    paths.write_whole(files.key, secret)
-    if os.name != "nt":
-        Path(files.address).unlink(missing_ok=True)  # left by a link that was killed
-    listener = sockets.Listener(files.address, backlog=128)
+def _serve(files: LinkFiles, entrance: Entrance) -> None:
+    listener = entrance.open()
     _say_ready()
     # From here on commands can connect; they wait while the SSH library loads.
     from jlremote.link.assembly import assemble
 
     with assemble(files, idle_seconds=idle_seconds(os.environ)) as server:
-        server.serve(listener, secret)
-        files.key.unlink(missing_ok=True)
+        entrance.keep_open(
+            lambda another: server.listen(another, entrance.secret), lambda: server.goes_on
+        )
+        server.serve(listener, entrance.secret)
 
 
 def idle_seconds(environment: Mapping[str, str]) -> float:

@@ -6,6 +6,7 @@ import logging
 import multiprocessing.connection as sockets
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing import AuthenticationError
 from typing import Any
 
@@ -45,6 +46,7 @@ class LinkServer:
         self._login = login
         self._idle_seconds = idle_seconds
         self._changed = threading.Condition()
+        self._listeners: list[sockets.Listener] = []
         self._conversations = 0
         self._served = False
         self._ended = False
@@ -55,17 +57,29 @@ class LinkServer:
             "shutdown": self._shutdown,
         }
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether it is not about to end."""
+        return not self._ended
+
     def serve(self, listener: sockets.Listener, secret: bytes) -> None:
         """Accept conversations until the link ends; then nobody can reach it any more."""
-        threading.Thread(target=self._accept, args=(listener, secret), daemon=True).start()
+        self.listen(listener, secret)
         with self._changed:
             while not self._ended:
                 if not self._changed.wait(self._patience()) and self._patience() is not None:
                     self._ended = True
-        listener.close()
+        for one in self._listeners:
+            with suppress(OSError):  # somebody else has removed its socket
+                one.close()
         self._deaf.set()
         with self._changed:  # last answers go out, the one to `shutdown` among them
             self._changed.wait_for(lambda: self._conversations == 0, LAST_WORDS_SECONDS)
+
+    def listen(self, listener: sockets.Listener, secret: bytes) -> None:
+        """Accept conversations of a listener, too."""
+        self._listeners.append(listener)
+        threading.Thread(target=self._accept, args=(listener, secret), daemon=True).start()
 
     def _patience(self) -> float | None:
         """Return the seconds after which the link leaves, `None` as long as it is needed."""

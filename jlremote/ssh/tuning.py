@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 
 try:
     import resource
@@ -34,6 +35,10 @@ def window_for(round_trip: float, *, shared: bool) -> int:
     return int(min(max(smallest, round_trip * rate), _LARGEST_WINDOW))
 
 
+# What the link itself needs: the commands' conversations, a new connection, the files it reads.
+_RESERVED_DESCRIPTORS = 32
+
+
 def allow_many_descriptors() -> None:
     """Raise this process's limit of open files to what it may be.
 
@@ -45,3 +50,23 @@ def allow_many_descriptors() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):  # macOS may refuse its own "unlimited"
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def has_descriptors_to_spare(one: int) -> bool:
+    """Return whether there are more than the link needs for itself.
+
+    Were every one given to the local connections, no command could reach the link, and it could
+    not read `known_hosts` or make a new connection.
+
+    Args:
+        one: any open descriptor. A copy of it gets the lowest free number.
+    """
+    if resource is None:
+        return True
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        lowest = os.dup(one)
+    except OSError:
+        return False
+    os.close(lowest)
+    return limit == resource.RLIM_INFINITY or lowest < limit - _RESERVED_DESCRIPTORS

@@ -5,9 +5,13 @@ from __future__ import annotations
 import multiprocessing.connection as sockets
 import os
 import re
+import resource
+import shutil
 import signal
+import socket
 import subprocess
 import time
+from contextlib import ExitStack
 from multiprocessing import AuthenticationError
 from pathlib import Path
 
@@ -161,6 +165,54 @@ def test_a_link_that_may_not_ask_says_so_and_leaves_at_once(
     with pytest.raises(NeedsAuthentication):
         desk.run("true")
     until(lambda: not desk.processes(), "the end of the link", timeout=5)
+
+
+def test_a_link_whose_files_were_tidied_away_is_found_again(
+    desk: Desk, servers: HostServers
+) -> None:
+    """As `/run/user` is at the last logout; the port was held by a link that nobody could reach."""
+    pid = servers.start("one")
+    desk.start("one")
+    forward, link = desk.forward("one"), desk.process().pid
+    shutil.rmtree(Path(desk.files.address).parent)
+    until(lambda: len(desk.leftovers()) == 2, "its files")
+    assert desk.run("echo well") == "well\n"
+    assert desk.forward("one").local_port == forward.local_port
+    assert desk.server_pid(forward) == pid
+    assert desk.process().pid == link
+    desk.link().shut_down()
+    until(lambda: not desk.processes(), "its end")
+    assert desk.leftovers() == []
+
+
+def test_a_link_whose_place_another_took_leaves_it_the_port(
+    desk: Desk, laptop: Laptop, servers: HostServers
+) -> None:
+    servers.start("one")
+    desk.start("one")
+    first, url = desk.process().pid, laptop.jlr("url").stdout
+    shutil.rmtree(Path(desk.files.address).parent)
+    assert desk.run("echo well") == "well\n"
+    until(lambda: first not in [link.pid for link in desk.processes()], "the end of the first")
+    assert laptop.jlr("url").stdout == url
+    assert desk.process().pid != first
+
+
+def test_connections_leave_the_link_what_it_needs_itself(
+    desk: Desk, servers: HostServers, sshd: SSHServer
+) -> None:
+    pid = servers.start("one")
+    desk.start("one")
+    forward = desk.forward("one")
+    resource.prlimit(desk.process().pid, resource.RLIMIT_NOFILE, (64, 64))
+    with ExitStack() as many:
+        for _ in range(100):
+            address = ("127.0.0.1", forward.local_port)
+            many.enter_context(socket.create_connection(address))
+        assert desk.run("echo well") == "well\n"
+        sshd.drop_connections()
+        assert desk.run("echo well") == "well\n"
+    assert desk.server_pid(forward) == pid
 
 
 def test_a_link_ends_when_it_is_told_to(desk: Desk) -> None:

@@ -24,7 +24,7 @@ from jlremote.errors import Busy, JlrError
 from jlremote.ssh.contract import Gateway
 from jlremote.ssh.forward.loop import READ, Loop
 from jlremote.ssh.forward.reception import Patience, Reception, Traffic
-from jlremote.ssh.tuning import allow_many_descriptors
+from jlremote.ssh.tuning import allow_many_descriptors, has_descriptors_to_spare
 
 LOCALHOST = "127.0.0.1"
 
@@ -186,17 +186,24 @@ class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has 
 
     def _accept(self, _events: int) -> None:
         for _ in range(_ACCEPT_AT_ONCE):
+            if not has_descriptors_to_spare(self.socket.fileno()):
+                self._rest()
+                return
             try:
                 accepted, address = self.socket.accept()
             except BlockingIOError:
                 return
-            except OSError:  # no file descriptor is left: the listener would be ready all the time
-                self._loop.watch(self.socket, READ, 0, self._accept)
-                self._loop.call_later(_NO_DESCRIPTORS_PAUSE, self._listen)
+            except OSError:
+                self._rest()
                 return
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.finish_request(accepted, address)
+
+    def _rest(self) -> None:
+        """Accept nobody for a while: where nobody can be, the listener is ready all the time."""
+        self._loop.watch(self.socket, READ, 0, self._accept)
+        self._loop.call_later(_NO_DESCRIPTORS_PAUSE, self._listen)
 
 
 def _cannot_listen(port: int, error: OSError) -> JlrError:
