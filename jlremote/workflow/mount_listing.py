@@ -6,26 +6,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 
-from jlremote.errors import JlrError, NeedsAuthentication
+from jlremote.errors import JlrError
 from jlremote.link.states import State
 from jlremote.link.status import LinkStatus
 from jlremote.mounts.system import System, this_system
-from jlremote.questions import Question
 from jlremote.storage import mounts
 from jlremote.storage.mounts import MountRecord
 from jlremote.workflow import mounted
 from jlremote.workflow.context import Context
 from jlremote.workflow.links import link_to_mount
 from jlremote.workflow.report import MountReport
+from jlremote.workflow.unreached import AsksNobody
 
 HOSTS_AT_ONCE = 16
-
-
-class _AsksNobody:
-    """A list shows that a host asks for something; it does not ask in its name."""
-
-    def ask(self, question: Question) -> str:
-        raise NeedsAuthentication("the host asks for a password, a code or a decision")
 
 
 def reports(context: Context, *, connect: bool = True) -> list[MountReport]:
@@ -38,7 +31,7 @@ def reports(context: Context, *, connect: bool = True) -> list[MountReport]:
     records = mounts.load_all()
     if not records:
         return []
-    quiet = replace(context, asker=_AsksNobody())
+    quiet = replace(context, asker=AsksNobody())
     ways = {(record.host, record.ssh_config): record for record in records}
     with ThreadPoolExecutor(HOSTS_AT_ONCE) as pool:
         statuses = pool.map(lambda record: _status(record, quiet, connect=connect), ways.values())

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jlremote.errors import Authentication, JlrError, Unreachable, Usage
+from jlremote.errors import Authentication, JlrError, NeedsAuthentication, Unreachable, Usage
 from jlremote.link.client import Link
 from jlremote.link.states import State
 from jlremote.link.status import LinkStatus
+from jlremote.questions import Question
 from jlremote.workflow.report import utc
+
+# How long a list waits for a link that lost its host and calls it again.
+PATIENCE_SECONDS = 4.0
 
 
 @dataclass(frozen=True)
@@ -21,8 +25,19 @@ class Unreached:
     detail: str | None
 
 
-# How long a list waits for a link that lost its host and calls it again.
-PATIENCE_SECONDS = 4.0
+class AsksNobody:
+    """A list shows that a host asks for something; it does not ask in its name."""
+
+    def ask(self, question: Question) -> str:
+        """Refuse.
+
+        Raises:
+            NeedsAuthentication: always.
+        """
+        raise NeedsAuthentication(
+            "the host asks for a password, a code or a decision",
+            hint="`jlr status SESSION` in a terminal asks you",
+        )
 
 
 def connected(link: Link) -> LinkStatus:

@@ -14,7 +14,7 @@ from jlremote.link.states import State
 from jlremote.link.status import ForwardStatus
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow import adoption, further_ports, listing
+from jlremote.workflow import adoption, further_ports, listing, session_reports
 from jlremote.workflow.context import Context
 from jlremote.workflow.links import link_of
 from jlremote.workflow.report import Kernel, SessionReport, utc
@@ -59,7 +59,7 @@ class _Seen:
     def now(self) -> SessionReport:
         record = sessions.find(self._record.host, self._record.name)
         if record is None or not record.forwarded:
-            return listing.plain(record or self._record, "stopped")
+            return session_reports.plain(record or self._record, "stopped")
         try:
             status = self._link.status()
         except JlrError:
@@ -67,18 +67,20 @@ class _Seen:
         self._gone_since = None
         if status.state != State.UP:
             since = utc(status.since)
-            return listing.without_host(record, Unreached(status.state, since, status.detail))
+            return session_reports.without_host(
+                record, Unreached(status.state, since, status.detail)
+            )
         forward = status.forward(record.name)
         if forward is None:
             return self._without_link(record)
-        told = listing.with_access(listing.told(record, forward), self._access)
+        told = session_reports.with_access(session_reports.told(record, forward), self._access)
         ports = further_ports.reports(record, status.ports_of(record.name))
         return replace(told, ports=ports, kernels=self._latest_kernels(forward))
 
     def _without_link(self, record: SessionRecord) -> SessionReport:
         self._gone_since = self._gone_since or utc(time.time())
         why = f"it is not forwarded any more; `jlr status {record.name}` does it again"
-        return listing.without_host(record, Unreached(State.DOWN, self._gone_since, why))
+        return session_reports.without_host(record, Unreached(State.DOWN, self._gone_since, why))
 
     def _latest_kernels(self, forward: ForwardStatus) -> tuple[Kernel, ...] | None:
         """Return the kernels as they were a moment ago: Jupyter may take its time to answer."""
