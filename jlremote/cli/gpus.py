@@ -53,7 +53,7 @@ def gpus(invocation: Invocation, host: str, watch: float | None, as_json: bool) 
 
 
 def _show(host: str, context: Context, *, as_json: bool) -> None:
-    from jlremote.gpus.inventory import to_json
+    from jlremote.gpus.inventory_json import to_json
     from jlremote.workflow.gpus import inventory
 
     found = inventory(host, context)
@@ -74,7 +74,7 @@ def _watch(host: str, seconds: float, context: Context, *, as_json: bool) -> Non
     if as_json:
         import json
 
-        from jlremote.gpus.inventory import to_json
+        from jlremote.gpus.inventory_json import to_json
 
         for found in snapshots:
             answer(json.dumps(to_json(found, host)))

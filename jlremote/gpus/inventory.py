@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 # A GPU that nobody uses still shows a few MiB: the driver's own. A CUDA context, the least that a
 # process takes, is 300 MiB and more. What a desktop takes on the GPU that draws it is not work.
@@ -198,58 +197,3 @@ class Inventory:
             for gpu in self.gpus
         )
         return replace(self, gpus=gpus)
-
-
-def to_json(inventory: Inventory, host: str) -> dict[str, Any]:
-    """Return the stable form that `--json` prints; memory in MiB, power in W, times in UTC."""
-    return {
-        "host": host,
-        "time": _moment(inventory.now),
-        "gpus": [_gpu(gpu) for gpu in inventory.gpus],
-        "notes": list(inventory.notes),
-    }
-
-
-def _gpu(gpu: Gpu) -> dict[str, Any]:
-    return {
-        "index": gpu.index,
-        "name": gpu.name,
-        "state": gpu.state,
-        **_device(gpu.whole),
-        "busy_percent": gpu.busy,
-        "temperature": gpu.temperature,
-        "power": gpu.power,
-        "power_limit": gpu.power_limit,
-        "mig": [
-            {
-                "place": part.place,
-                "profile": part.profile,
-                "state": part.state(),
-                **_device(part),
-            }
-            for part in gpu.slices
-        ]
-        if gpu.mig
-        else None,
-    }
-
-
-def _device(device: Device) -> dict[str, Any]:
-    return {
-        "uuid": device.uuid,
-        "memory_used": device.memory_used,
-        "memory_total": device.memory_total,
-        "in_use": device.in_use,
-        "processes": [vars(p) | {"since": _moment(p.since)} for p in device.processes],
-        "kept_for": [
-            {"kind": c.kind, "name": c.name, "user": c.user, "since": _moment(c.since)}
-            for c in device.claims
-        ],
-    }
-
-
-def _moment(seconds: float | None) -> str | None:
-    if seconds is None:
-        return None
-    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from jlremote.gpus import queries
-from jlremote.gpus.inventory import to_json
+from jlremote.gpus.inventory_json import to_json
 from jlremote.gpus.reading import read
 
 pytestmark = pytest.mark.skipif(
