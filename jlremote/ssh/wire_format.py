@@ -1,4 +1,4 @@
-"""The SSH wire's strings and numbers (RFC 4251, section 5), as far as keys need them."""
+"""The SSH wire's strings and numbers (RFC 4251, section 5), as far as we write them ourselves."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from paramiko import common
 from jlremote.ssh.channels.channel_table import ChannelTable
 from jlremote.ssh.channels.receiver import Receiver
 from jlremote.ssh.tuning import LARGEST_PACKET
+from jlremote.ssh.wire_format import string
 
 _DATA = struct.Struct(">BII")
 _SHARED_SECONDS = 5.0
@@ -83,14 +84,14 @@ class TunnelChannel:
         """Ask the far end to open the channel; `opened` or `refused` tells the answer."""
         self._asked = time.monotonic()
         opening = struct.pack(">III", self._number, self._window, LARGEST_PACKET)
-        self._send((common.cMSG_CHANNEL_OPEN, _string(kind), opening, details))
+        self._send((common.cMSG_CHANNEL_OPEN, string(kind), opening, details))
         if not self._transport.is_active():
             self._unlink()  # registered when the others had been told already
 
     def request(self, kind: bytes, details: bytes = b"") -> None:
         """Send a request of a session channel that wants no answer, such as `exec`."""
         head = self._head(common.cMSG_CHANNEL_REQUEST)
-        self._send((head, _string(kind), b"\0", details))
+        self._send((head, string(kind), b"\0", details))
 
     def room(self) -> int:
         """Return how many bytes `send` takes now."""
@@ -274,11 +275,7 @@ class TunnelChannel:
         self._receiver.lost()
 
 
-def _string(content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + content
-
-
 def direct_tcpip(address: str, port: int, origin: tuple[str, int]) -> bytes:
     """Return the details of a `direct-tcpip` opening, RFC 4254 section 7.2."""
-    target = _string(address.encode()) + struct.pack(">I", port)
-    return target + _string(origin[0].encode()) + struct.pack(">I", origin[1])
+    target = string(address.encode()) + struct.pack(">I", port)
+    return target + string(origin[0].encode()) + struct.pack(">I", origin[1])

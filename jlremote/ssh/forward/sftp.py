@@ -6,7 +6,6 @@ host's key is verified in one place.
 
 from __future__ import annotations
 
-import struct
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from jlremote.ssh.channels.session_channel import SessionChannel
 from jlremote.ssh.contract import Connection
 from jlremote.ssh.forward.loop import Loop
 from jlremote.ssh.forward.splice import Splice
+from jlremote.ssh.wire_format import string
 
 _STOP_SECONDS = 5.0
 
@@ -119,7 +119,7 @@ class _Subsystem(SessionChannel):
     def start(self) -> None:
         """Ask for the subsystem, and for an answer: a server without one keeps the channel."""
         head = self._head(common.cMSG_CHANNEL_REQUEST)
-        self._send((head, _string(b"subsystem"), b"\1", _string(b"sftp")))
+        self._send((head, string(b"subsystem"), b"\1", string(b"sftp")))
 
     def _window_adjust(self, message: Any) -> None:
         self._receiver.taken()
@@ -150,7 +150,3 @@ class _Fate:
     def finished(self, _splice: Splice) -> None:
         """See `Opening`."""
         self._ended(self._reason)
-
-
-def _string(content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + content
