@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import dropwhile
 
 from jlremote.text import one_line, printable
 
@@ -40,6 +41,8 @@ class BuildLog:
         *whole, self._begun = (self._begun + printable(text)).split("\n")
         wanted = [line for line in whole if not line.startswith(_SENDING)]
         wanted = [line for line in wanted if not _DEPRECATED.match(line)]
+        if not self.lines:  # empty ones stand around what is left out
+            wanted = [*dropwhile(lambda line: not line.strip(), wanted)]
         for line in wanted:
             self._line(line)
         return "".join(f"{line}\n" for line in wanted)
@@ -55,6 +58,11 @@ class BuildLog:
             self._step = int(step[1])
         if shown := _SHOWN.match(line):
             self._shown = int(shown[1]), shown[2]
+
+    @property
+    def has_built(self) -> bool:
+        """Whether a step was done before the one that failed."""
+        return self._step > 1 or self._shown is not None
 
     def failed_at(self, dockerfile: str) -> tuple[int, str] | None:
         """Return the number and the text of the line that failed, if docker let it be known."""

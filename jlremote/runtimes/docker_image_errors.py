@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 
-from jlremote.errors import Authentication, JlrError, NotFound
+from jlremote.errors import Authentication, JlrError, NotFound, Usage
 from jlremote.host.script import Completed
+from jlremote.runtimes import image_names
 from jlremote.runtimes.docker_builds import BuildLog
 from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.engine_errors import EngineUnusable, engine_error
@@ -37,12 +39,15 @@ _OUT_OF_REACH = (
     "client.timeout exceeded",
     "unexpected eof",
 )
+# What follows is how docker is used, and not what went wrong.
+_USAGE = re.compile(r"\s*Usage:")
+_FROM = re.compile(r"FROM\s+(?:--\S+\s+)*([^\s$]+)\s*(?:AS\s.*)?", re.IGNORECASE)
 _PREFIXES = re.compile(r"^(?:Error response from daemon: |docker: |Error: |error: |ERROR: )+")
 
 
 def reason(lines: Sequence[str]) -> str:
     """Return why docker gave up: its last words, on one line."""
-    told = [line for line in lines if line.strip()]
+    told = [line for line in takewhile(lambda line: not _USAGE.match(line), lines) if line.strip()]
     return _PREFIXES.sub("", one_line(told[-1])) if told else "it does not say why"
 
 
@@ -147,10 +152,21 @@ def build_error(
     if at is None:
         return JlrError(f"the image is not built: {why}")
     number, text = at
-    return JlrError(
-        f"line {number} of `{shown or 'Dockerfile'}` fails: `{text}`: {why}",
-        hint="what stands above it is in docker's cache, so the next build begins there",
-    )
+    where = f"line {number} of `{shown or 'Dockerfile'}` fails"
+    if (base := _FROM.fullmatch(text)) and (missing := _base_missing(engine, base[1], host, why)):
+        return type(missing)(f"{where}: {missing.message}", hint=missing.hint)
+    cached = "what stands above it is in docker's cache, so the next build begins there"
+    return JlrError(f"{where}: `{text}`: {why}", hint=cached if log.has_built else None)
+
+
+def _base_missing(engine: Engine, image: str, host: str, why: str) -> JlrError | None:
+    """Return why the image that another one is built from cannot be had, if it is that."""
+    try:
+        name = image_names.parse(image)
+    except Usage:
+        return None
+    error = transfer_error(engine, "pulled", image, name, host, [why], 1)
+    return error if isinstance(error, (NotFound, Authentication)) else None
 
 
 def commit_error(

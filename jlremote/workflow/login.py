@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from jlremote.errors import Authentication, Usage
@@ -94,8 +95,9 @@ def _registry(text: str) -> str:
     name = text.removeprefix("https://").removeprefix("http://").rstrip("/")
     if name in ("index.docker.io/v1", "hub.docker.com", "index.docker.io"):
         return DOCKER_HUB
-    if name in (DOCKER_HUB, "localhost") or parse(f"{name}/x").registry == name:
-        return name
+    with suppress(Usage):
+        if name in (DOCKER_HUB, "localhost") or parse(f"{name}/x").registry == name:
+            return name
     raise Usage(f"`{text}` is no registry", hint="write its host name, such as `nvcr.io`")
 
 

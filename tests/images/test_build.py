@@ -68,7 +68,6 @@ def test_json_is_one_object_and_nothing_else(
         ("FROM lab/plain\n\nRUNN true\n", "line 3 of `Dockerfile` fails: `RUNN true`"),
         ("FROM lab/plain\n# why\nRUN true && \\\n  exit 7\n", "line 3 of `Dockerfile` fails"),
         ("FROM lab/plain\nCOPY nothing /\n", "line 2 of `Dockerfile` fails: `COPY nothing /`"),
-        ("FROM registry.invalid/no:1\n", "line 1 of `Dockerfile` fails"),
         ("", "the image is not built: "),
     ],
 )
@@ -82,6 +81,17 @@ def test_a_wrong_dockerfile_is_told_by_its_line_and_leaves_nothing(
     assert message in built.stderr
     assert engine.docker("images", "--quiet", name) == ""
     assert containers_of(engine, label) == ""
+
+
+def test_a_base_that_is_not_there_is_told_as_with_a_pull(
+    laptop: Laptop, engine: Engine, folder: Path, name: str
+) -> None:
+    write(folder, "FROM registry.invalid/no:1\n")
+    built = laptop.jlr("build", "lab", str(folder), "-t", name)
+    assert built.status == 6, built
+    assert "line 1 of `Dockerfile` fails: the image `registry.invalid/no:1` cannot" in built.stderr
+    assert "cache" not in built.stderr
+    assert engine.docker("images", "--quiet", name) == ""
 
 
 @pytest.mark.parametrize("tag", ["Me/x", "me/x:", "x y", "-x", "a@sha256:" + "0" * 64])

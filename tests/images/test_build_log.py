@@ -64,7 +64,7 @@ def test_what_nobody_wants_to_see_is_left_out() -> None:
         "Sending build context to Docker daemon  2.048kB\n"
         "DEPRECATED: The legacy builder is deprecated and will be removed in a future release.\n"
         "            Install the buildx component to build images with BuildKit:\n"
-        "            https://docs.docker.com/go/buildx/\n"
+        "            https://docs.docker.com/go/buildx/\n\n"
         "Step 1/1 : FROM x\n begun"
     )
     assert shown == "Step 1/1 : FROM x\n"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jlremote.errors import Authentication, JlrError, NotFound
-from jlremote.runtimes.docker_image_errors import transfer_error
+from jlremote.runtimes.docker_builds import BuildLog
+from jlremote.runtimes.docker_image_errors import build_error, reason, transfer_error
 from jlremote.runtimes.engine import DOCKER
 from jlremote.runtimes.engine_errors import EngineMissing, EngineNotPermitted, EngineNotRunning
 from jlremote.runtimes.image_names import parse
@@ -72,3 +73,28 @@ def test_whatever_the_shell_says_a_missing_engine_is_told_by_its_status() -> Non
     said = ["sh: line 1: docker: command not found"]
     error = transfer_error(DOCKER, "pulled", "me/x", parse("me/x"), "dgx", said, 127)
     assert "`docker` is not installed" in error.message
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "words"),
+    [
+        ('Get "https://x/v2/": dial tcp: no such host', NotFound, "`dgx` cannot reach `nvcr.io`"),
+        ("ERROR: failed to solve: nvcr.io/me/x: not found", NotFound, "cannot be pulled"),
+        ("unauthorized: authentication required", Authentication, "refuses it"),
+    ],
+)
+def test_a_base_that_cannot_be_had_is_told_as_with_a_pull(
+    said: str, kind: type[JlrError], words: str
+) -> None:
+    log = BuildLog()
+    log.take(f"Step 1/2 : FROM nvcr.io/me/x AS base\n{said}\n")
+    recipe = "FROM nvcr.io/me/x AS base\nRUN true\n"
+    error = build_error(DOCKER, log, recipe, "dgx", 1, shown=None)
+    assert type(error) is kind
+    assert error.message.startswith("line 1 of `Dockerfile` fails: the image `nvcr.io/me/x` ")
+    assert words in error.message
+
+
+def test_how_docker_is_used_is_no_reason() -> None:
+    said = ['invalid argument "" for "--build-arg" flag', "", "Usage:  docker build", "", "Run it"]
+    assert reason(said) == 'invalid argument "" for "--build-arg" flag'

@@ -115,3 +115,9 @@ def test_nobody_to_ask_and_an_empty_key_are_told_apart(
     empty = laptop.jlr(*words, "--password-stdin", stdin="\n")
     assert empty.status == 2, empty
     assert laptop.jlr("login", "lab", "not/a/registry", "--username", "x").status == 2
+
+
+def test_what_is_no_registry_is_told_as_such(laptop: Laptop) -> None:
+    done = laptop.jlr("login", "lab", "bad registry", "--username", "me")
+    assert done.status == 2, done
+    assert "`bad registry` is no registry" in done.stderr
