@@ -72,6 +72,11 @@ def _named(facts: Mapping[str, Any]) -> Iterator[Image]:
         yield Image(facts["id"], repository or None, tag or None, **rest)
 
 
+def ids_argv(engine: Engine) -> Argv:
+    """Return the command that prints the whole ids of all images."""
+    return engine("image", "ls", "--all", "--quiet", "--no-trunc")
+
+
 def inspect_image_argv(engine: Engine, image: str) -> Argv:
     """Return the command that tells all about an image."""
     return engine("image", "inspect", "--", image)

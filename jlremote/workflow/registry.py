@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jlremote.errors import LinkLost, Usage
+from jlremote.errors import LinkLost, NotFound, Usage
 from jlremote.host.script import command_line
 from jlremote.host.shell import run_script
 from jlremote.link.client import Link
@@ -22,6 +22,8 @@ from jlremote.workflow.engines import engine_on
 from jlremote.workflow.links import link_on
 from jlremote.workflow.requests import ANY_ENGINE, EngineChoice
 
+# So many digits of an id are shown; that a name has as many of them and nothing else is no chance.
+SHORT_ID = 12
 # Of an interrupted transfer, as seen with docker 20.10; its newer image store keeps whole layers.
 _KEPT = {
     "pulled": "docker keeps no part of it, unless it has containerd's image store",
@@ -61,10 +63,29 @@ def push(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENG
 
 
 def fetch(host: Link, engine: Engine, image: str, context: Context) -> None:
-    """Pull an image, as a step; also what `jlr start` does for an image that is not there."""
+    """Pull an image, as a step: what `jlr start` does for an image that is not there.
+
+    Raises:
+        NotFound: the registry has none either, or it is an id, which no registry knows.
+    """
+    if image_names.may_be_id(image):
+        _refuse_id(host, engine, image)
     with context.progress.step(f"Pull {image}"):
         name = _name(image)
         _transfer(host, engine, "pulled", image, name, context)
+
+
+def _refuse_id(host: Link, engine: Engine, image: str) -> None:
+    """Raise where `image` is no name, but an id that is not there, or more than one image's."""
+    listed = run_script(host, command_line(docker.ids_argv(engine)))
+    begin = image.removeprefix("sha256:")
+    ids = {line.removeprefix("sha256:") for line in listed.stdout.split()}
+    those = sorted(one for one in ids if one.startswith(begin))
+    hint = f"`jlr images {host.name} --all` shows the ids that there are"
+    if len(those) > 1:
+        raise NotFound(f"{len(those)} images' ids on `{host.name}` begin with `{image}`", hint=hint)
+    if not those and (begin != image or len(begin) >= SHORT_ID):
+        raise NotFound(f"there is no image with the id `{image}` on `{host.name}`", hint=hint)
 
 
 def _connected(host: str, context: Context) -> Link:

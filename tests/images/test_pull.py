@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import re
+import secrets
 import signal
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -262,3 +264,20 @@ def test_start_takes_an_image_by_the_beginning_of_its_id_and_without_its_tag(
             "start", "lab", made, "--image", "lab/jupyter:latest", "--no-browser", timeout=120
         )
         assert "kept as it is" not in again.stderr, again
+
+
+def test_an_id_that_is_more_than_ones_or_nobodys_is_not_pulled(
+    laptop: Laptop, container: ContainerFactory, engine: Engine
+) -> None:
+    ids = set(engine.docker("images", "-aq", "--no-trunc").split())
+    ((digit, times),) = Counter(one.removeprefix("sha256:")[0] for one in ids).most_common(1)
+    assert times > 1, "the lab has more than sixteen images"
+    nobodys = secrets.token_hex(6)
+    for image, told in (
+        (digit, f"images' ids on `lab` begin with `{digit}`"),
+        (nobodys, f"there is no image with the id `{nobodys}` on `lab`"),
+    ):
+        done = laptop.jlr("start", "lab", container.name(), "--image", image, "--no-browser")
+        assert done.status == 6, done
+        assert told in done.stderr
+        assert "Pull" not in done.stderr
