@@ -15,6 +15,8 @@ from jlremote.questions import Asker, Question
 
 Message = dict[str, Any]
 TRIES = 5
+# A script has ended as soon as it was told so, unless the host is not reached any more.
+END_SECONDS = 2.0
 
 
 class Call:
@@ -24,6 +26,7 @@ class Call:
         self._socket = socket
         self._files = files
         self._asker = asker
+        self._runs_script = False
 
     def messages(self) -> Generator[Message]:
         """Give the link's messages up to the result, answering its questions in between.
@@ -39,6 +42,10 @@ class Call:
                     f"the link to `{self._files.host}` ended in the middle of its answer",
                     hint=f"try again; its log is {self._files.log}",
                 ) from gone
+            except (KeyboardInterrupt, SystemExit):
+                self._end_script()
+                raise
+            self._runs_script = self._runs_script or "connected" in message
             if "ask" in message:
                 with suppress(OSError):  # it may have given up waiting, and says so
                     send(self._socket, self._reply(message))
@@ -53,6 +60,16 @@ class Call:
         """Send one message; where that cannot be, the link's next one tells why."""
         with suppress(OSError):
             send(self._socket, message)
+
+    def _end_script(self) -> None:
+        """Have the script end, and wait for that: what is to be undone must not be still done."""
+        if not self._runs_script:
+            return
+        with suppress(EOFError, OSError, ValueError):
+            send(self._socket, {"end": True})
+            while self._socket.poll(END_SECONDS):
+                if not {"error", "result"}.isdisjoint(receive(self._socket)):
+                    return
 
     def _reply(self, message: Message) -> Message:
         question = Question(message["ask"], message["text"], echo=message["echo"])

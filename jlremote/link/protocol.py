@@ -12,6 +12,7 @@ number of messages and closes. The messages, told apart by their only or first k
     → {"given": BASE64}          a piece of a script's stdin, nothing at its end
     ← {"taken": true}            the next piece may come
     → {"size": [COLUMNS, ROWS]}  the terminal that the script runs in is this big now
+    → {"end": true}              the script is to end; the command waits for the result or error
     → {"hang_up": true}          as if the command had gone, but it waits for what the link says
     ← {"result": …}  or  {"error": NAME, "message": …, "hint": …}
 """

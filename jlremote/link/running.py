@@ -47,14 +47,17 @@ def run(conversation: Conversation, connection: Connection) -> int:
     terminal = CommandsTerminal(request["terminal"]) if request.get("terminal") else None
 
     def told(message: Message) -> None:
-        assert given is not None
-        if terminal is not None and "size" in message:
+        if "end" in message:
+            cancelled.set()
+        elif given is None:
+            raise ValueError(f"the script is given nothing, and {message.keys()} was said")
+        elif terminal is not None and "size" in message:
             terminal.resized(message)
             given.wake()
         else:
             given.arrived(message)
 
-    conversation.when_gone(cancelled.set, told if given else None)
+    conversation.when_gone(cancelled.set, told)
     conversation.say({"connected": True})
 
     def pass_on(stream: Stream, data: bytes) -> None:

@@ -23,6 +23,7 @@ _PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4)
 _WINDOW_SECONDS = 0.02  # how often a full window is looked at again
 # After the shell has ended a process that it left behind may hold its output open for ever.
 _QUIET_SECONDS = 1.0
+_END_SECONDS = 1.0  # for a shell that was sent a signal; it may pay no heed
 
 
 class _Wake(threading.Event):
@@ -190,10 +191,11 @@ class ShellSession:
         raise LinkLost("the connection broke while a command ran")
 
     def _terminate(self) -> None:
-        """Ask sshd (7.9 and later) to end the shell and what it started in the foreground."""
+        """Have sshd (7.9 and later) end the shell and what it started in the foreground."""
         if self._channel.closed:
             return
         message = self._request("signal", want_reply=False)
         message.add_string("TERM")
         with contextlib.suppress(LinkLost):
             self._send(message)
+            self._channel.status_event.wait(_END_SECONDS)

@@ -157,6 +157,7 @@ def _created(start: Undertaking, image: str) -> Created | None:
 
 def _start(start: Undertaking, container: Container) -> Container:
     name = start.name
+    start.undo.callback(_stop_again, start, container)
     begin, inspect = (make(start.engine, name) for make in (docker.start_argv, docker.inspect_argv))
     with start.context.progress.step(f"Start {name}"):
         gpus = gpu_taking.take_again(start, container)
@@ -165,7 +166,6 @@ def _start(start: Undertaking, container: Container) -> Container:
     started = start.runtime.read(name, {"container": done}) if done.status == 0 else None
     if started is None or not started.running:
         raise _does_not_start(start.engine, name, done)
-    start.undo.callback(_stop_again, start)
     return started
 
 
@@ -177,13 +177,17 @@ def _does_not_start(engine: Engine, name: str, done: Completed) -> JlrError:
     return JlrError(f"the container `{name}` does not start: {reason}", hint=hint)
 
 
-def _stop_again(start: Undertaking) -> None:
-    """Stop the container that this call started."""
+def _stop_again(start: Undertaking, before: Container) -> None:
+    """Stop the container, if this call has started it; one that is paused stays so."""
+    inspect, stop = (
+        command_line(make(start.engine, start.name))
+        for make in (docker.inspect_argv, docker.stop_argv)
+    )
     with suppress(JlrError):
-        if (
-            run_script(start.host, command_line(docker.stop_argv(start.engine, start.name))).status
-            == 0
-        ):
+        now = start.runtime.read(start.name, start.host.run({"container": inspect}))
+        if now is None or not now.running or now.started_at == before.started_at:
+            return
+        if run_script(start.host, stop).status == 0:
             return
     start.context.progress.note(
         f"left running on `{start.request.host}`: the container `{start.name}`"

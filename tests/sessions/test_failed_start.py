@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
+import psutil
 import pytest
 
 from tests.conftest import SSHServerFactory
@@ -174,6 +175,41 @@ def slow_engine(
     shutil.rmtree(account.home / "slow-engine")
 
 
+def test_a_container_that_is_just_being_started_is_stopped_again_by_ctrl_c(
+    laptop: Laptop,
+    container: ContainerFactory,
+    slow_engine: SlowEngine,
+) -> None:
+    here = container()
+    here.engine.docker("stop", "--time", "0", here.name)
+    late = '"$docker" "$@" || exit; [ "$1" != start ] || { : >"$mark"; sleep 600; }'
+    mark = slow_engine(late)
+    with laptop.spawn("start", "slow", here.name, "--runtime", "docker") as starting:
+        wait_until(mark.exists, "the container's start")
+        assert here.running
+        starting.send_signal(signal.SIGINT)
+        assert starting.wait(timeout=60) == 130
+    assert not here.running
+
+
+def test_a_container_that_is_just_being_created_is_removed_by_ctrl_c(
+    laptop: Laptop,
+    container: ContainerFactory,
+    slow_engine: SlowEngine,
+    account: Account,
+) -> None:
+    """What goes on there must be over before it is looked for."""
+    late = '[ "$1" != create ] || { : >"$mark"; sleep 0.05; }; exec "$docker" "$@"'
+    mark = slow_engine(late)
+    words = ("--image", "lab/jupyter", "--runtime", "docker")
+    with laptop.spawn("start", "slow", container.name(), *words) as starting:
+        wait_until(mark.exists, "the container's creation")
+        starting.send_signal(signal.SIGINT)
+        assert starting.wait(timeout=60) == 130
+    wait_until(lambda: "create" not in words_of(account), "the end of what went on there")
+    assert container.remove_all() == []
+
+
 def test_a_second_ctrl_c_does_not_keep_a_start_from_taking_back(
     laptop: Laptop,
     container: ContainerFactory,
@@ -192,3 +228,12 @@ def test_a_second_ctrl_c_does_not_keep_a_start_from_taking_back(
         starting.send_signal(signal.SIGINT)
         assert starting.wait(timeout=60) == 130
     assert container.remove_all() == []
+
+
+def words_of(account: Account) -> set[str]:
+    """Return the words of all command lines that run under an account now."""
+    found = set()
+    for process in account.processes():
+        with suppress(psutil.Error):
+            found.update(process.cmdline())
+    return found
