@@ -165,5 +165,6 @@ def endpoint(runtime: Runtime, container: Container, server: Server) -> Endpoint
     on_host_network = address == "127.0.0.1"
     if address and (on_host_network or not server.loopback_only):
         return Endpoint(place, server, Target(address, server.port))
-    prefix = runtime.relay_prefix(container.name)
+    # By its id: another one may have its name by the time that the relay starts.
+    prefix = runtime.relay_prefix(container.id)
     return Endpoint(place, server, Target("127.0.0.1", server.port, (*prefix, server.python)))

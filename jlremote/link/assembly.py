@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from jlremote.jupyter.locate import locate
 from jlremote.link.backoff import Backoff
 from jlremote.link.connection_host import ConnectionHost
+from jlremote.link.container_events import ContainerEvents
 from jlremote.link.elevation import Elevation
 from jlremote.link.files import LinkFiles
 from jlremote.link.forwards import Forwards
@@ -96,7 +97,10 @@ def assemble(files: LinkFiles, *, idle_seconds: float) -> Iterator[LinkServer]:
             return locate_port(host, known)
         return locate(host, known)
 
-    forwards = Forwards(supervisor, find, TunnelForward)
+    def changed(connection: Connection, runtime: str, event: str | None) -> None:
+        forwards.changed(connection, runtime, event)
+
+    forwards = Forwards(supervisor, find, TunnelForward, ContainerEvents(changed).observe)
     mounts = Mounts(supervisor, SftpStreams(), files.mount_door)
     supervisor.start()
     try:

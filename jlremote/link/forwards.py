@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from jlremote.link.session_forward import (
@@ -15,14 +16,20 @@ from jlremote.link.session_forward import (
 from jlremote.link.states import Condition
 from jlremote.ssh.contract import Connection
 
+# Has the containers of a runtime observed over a connection; again is fine.
+Observe = Callable[[Connection, str], None]
+
 
 class Forwards:
     """All forwards of a link."""
 
-    def __init__(self, connections: Connections, locate: Locate, listen: Listen) -> None:
+    def __init__(
+        self, connections: Connections, locate: Locate, listen: Listen, observe: Observe
+    ) -> None:
         self._connections = connections
         self._locate = locate
         self._listen = listen
+        self._observe = observe
         self._lock = threading.Lock()
         self._forwards: dict[str, SessionForward] = {}
 
@@ -53,6 +60,7 @@ class Forwards:
         Raises:
             Busy: the port is taken.
         """
+        self._observe(connection, endpoint.place.runtime)
         with self._lock:
             present = self._forwards.get(name)
             if present is not None and local_port in (0, present.local_port):
@@ -87,7 +95,15 @@ class Forwards:
     def prove_all(self, connection: Connection) -> None:
         """Prove every forward on a new connection, side by side."""
         for forward in tuple(self._forwards.values()):
+            self._observe(connection, forward.place.runtime)
             forward.prove(connection)
+
+    def changed(self, connection: Connection, runtime: str, event: str | None) -> None:
+        """Prove those anew that an event is about, `None` for events that nobody has seen."""
+        for forward in tuple(self._forwards.values()):
+            place = forward.place
+            if place.runtime == runtime and (event is None or place.container_id in event):
+                forward.changed(connection)
 
     def to_json(self, link: Condition) -> list[dict[str, Any]]:
         """Return all forwards for `status`; `link` is the link's own condition."""

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from jlremote.errors import JlrError, Unreachable
 from jlremote.host.target import Target
 from jlremote.jupyter.locate import ContainerGone, IdleStopped, JupyterDead, JupyterStopped
-from jlremote.jupyter.server import Endpoint
+from jlremote.jupyter.server import Endpoint, Place
 from jlremote.link.states import Condition, State, without_history
 from jlremote.ports.endpoint import PortEndpoint
 from jlremote.ports.locate import NothingListens, PortTaken
@@ -82,6 +82,11 @@ class SessionForward:
         self._condition = Condition(State.UP)
         self._listener: Forward | None = None
         self.replace(endpoint, connection, seen=seen)
+
+    @property
+    def place(self) -> Place:
+        """Where it leads to."""
+        return self._endpoint.place
 
     @property
     def local_port(self) -> int:
@@ -157,6 +162,12 @@ class SessionForward:
             if self._connection is not connection or not self._proving:
                 self._begin(connection)
 
+    def changed(self, connection: Connection) -> None:
+        """Prove it again: something happened that a proof which goes on may not have seen."""
+        with self._changed:
+            if self._connection is connection:
+                self._begin(connection)
+
     def _begin(self, connection: Connection) -> None:
         with self._changed:
             self._connection = connection
@@ -203,10 +214,21 @@ class SessionForward:
     ) -> None:
         with self._changed:
             if self._end_proof(proof):
+                if state is State.CONTAINER_GONE or self._is_elsewhere(endpoint):
+                    self._cut()
                 self._proved = True
                 self._condition = self._condition.then(state, error)
                 self._endpoint = endpoint or self._endpoint
                 self._changed.notify_all()
+
+    def _is_elsewhere(self, endpoint: Leading | None) -> bool:
+        known = self._endpoint.target
+        return endpoint is not None and known is not None and endpoint.target != known
+
+    def _cut(self) -> None:
+        """Let pages connect anew: nobody at the far end will ever tell them that it has gone."""
+        if self._listener is not None:
+            self._listener.cut()
 
     def _end_proof(self, proof: int) -> bool:
         """Note that a proof has ended; return whether it still counts."""

@@ -61,7 +61,7 @@ def _target(
         _refuse_others(known, runtime, found)
         if container.addresses:
             return Target(_near(found.found[0]), known.port)
-    prefix = runtime.relay_prefix(known.place.name)
+    prefix = runtime.relay_prefix(container.id)
     return Target(_near(found.found[0]), known.port, (*prefix, _python(known, found)))
 
 

@@ -142,6 +142,15 @@ def inspect_argv(engine: Engine, name: str) -> Argv:
     return engine("container", "inspect", name)
 
 
+def events_argv(engine: Engine) -> Argv:
+    """Return the command that prints what ends containers or changes how they are reached.
+
+    A line each, with the container's id in it. `died` is podman's word.
+    """
+    names = ("die", "died", "connect", "disconnect")
+    return engine("events", *(f"--filter=event={name}" for name in names))
+
+
 def running_argv(engine: Engine, name: str) -> Argv:
     """Return the command that prints whether a container runs, `true` or `false`."""
     return engine("container", "inspect", "--format={{.State.Running}}", name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from jlremote.errors import Busy, LinkLost
@@ -48,6 +48,24 @@ class Commands:
             session = ShellSession(self._transport, patience, terminal)
             return session.run(way.script, way.output, way.given, hold_stdin=hold_stdin)
 
+    def attend(self, script: bytes, output: Output) -> bool:
+        """Run a script in a session that nobody else wants; see `contract.Connection.attend`.
+
+        Raises:
+            LinkLost: the connection broke.
+            Busy: there is no session to spare.
+        """
+        loan = _Loan()
+        if not self._slots.borrow(loan):
+            raise Busy("no session of this connection is to spare")
+        try:
+            way = Passing(script, loan, output, self._sudo, in_terminal=False)
+            session = ShellSession(self._transport, Patience(None, None), None)
+            session.run(way.script, way.output, way.given, hold_stdin=False)
+        finally:
+            self._slots.bring_back(loan)
+        return not loan.over
+
     @contextlib.contextmanager
     def _turn(self, patience: Patience, *, lasting: bool) -> Iterator[None]:
         if lasting and not self._slots.may_last():
@@ -71,3 +89,24 @@ class Commands:
             patience.check()
             if not self._transport.is_active():
                 raise LinkLost("the connection is gone")
+
+
+class _Loan:
+    """A borrowed session's stdin: nothing comes, and its end when somebody else wants it."""
+
+    def __init__(self) -> None:
+        self.over = False
+        self._wake: Callable[[], None] = lambda: None
+
+    def called_in(self) -> None:
+        """See `Borrower`."""
+        self.over = True
+        self._wake()
+
+    def take(self) -> bytes | None:
+        """See `Given`."""
+        return b"" if self.over else None
+
+    def tell(self, wake: Callable[[], None]) -> None:
+        """See `Given`."""
+        self._wake = wake

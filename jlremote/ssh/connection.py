@@ -73,6 +73,10 @@ class SSHConnection:
         """Return it with the password of `sudo`; see `contract.Connection.prepared`."""
         return with_password(script, self._sudo)
 
+    def attend(self, script: bytes, output: Output) -> bool:
+        """Run a script in a session to spare; see `contract.Connection.attend`."""
+        return self._commands.attend(script, output)
+
     def probe(self, timeout: float) -> float:
         """Return the seconds that an answer took; see `contract.Connection.probe`."""
         return self._transport.probe(timeout)

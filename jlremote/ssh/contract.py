@@ -105,6 +105,17 @@ class Connection(Protocol):
         """
         ...
 
+    def attend(self, script: bytes, output: Output) -> bool:
+        """Run `script`, as `execute` does, for as long as nobody else wants its session.
+
+        Then its stdin ends, which is open until then. Return whether it ended before that.
+
+        Raises:
+            LinkLost: the connection broke.
+            Busy: there is no session to spare.
+        """
+        ...
+
     def probe(self, timeout: float) -> float:
         """Return the seconds that a `keepalive@openssh.com` request took to be answered.
 
@@ -169,6 +180,10 @@ class Forward(Protocol):
         Raises:
             Busy: the port is taken.
         """
+        ...
+
+    def cut(self) -> None:
+        """Reset the connections that have a far end: it is not there any more."""
         ...
 
     def stop(self) -> None:

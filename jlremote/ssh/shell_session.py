@@ -12,6 +12,7 @@ from paramiko import common
 
 from jlremote.errors import Busy, LinkLost
 from jlremote.ssh import pseudo_terminal
+from jlremote.ssh.channels.session_slots import SessionSlots
 from jlremote.ssh.contract import Given, Output, Stream, Terminal
 from jlremote.ssh.feeding import Feeding
 from jlremote.ssh.patience import Patience
@@ -82,6 +83,7 @@ class ShellSession:
                 pause = next(pauses, None)
                 if pause is None:
                     raise
+                SessionSlots.of(self._transport).call_in()
             self._transport.ended.wait(self._patience.slice(pause))
 
     def _ask_for_channel(self) -> Any:

@@ -97,3 +97,41 @@ def test_what_lasts_leaves_two_sessions_for_what_does_not() -> None:
     assert slots.take(0)
     slots.lasted()
     assert slots.keep(Keeper())
+
+
+class Borrower:
+    """Counts how often it was asked to end."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def called_in(self) -> None:
+        self.calls += 1
+
+
+def test_a_borrowed_session_is_called_in_by_whoever_needs_the_last_one() -> None:
+    slots = SessionSlots()
+    borrower = Borrower()
+    assert slots.borrow(borrower)
+    assert slots.lasting() == 0
+    assert all(slots.keep(Keeper()) for _ in range(KEPT))
+    assert slots.take(0)
+    assert borrower.calls == 0
+    assert not slots.take(0)
+    assert borrower.calls == 1
+    slots.bring_back(borrower)
+    assert slots.take(0)
+    assert not slots.borrow(borrower)
+
+
+def test_a_relay_calls_in_a_borrowed_session_too() -> None:
+    slots = SessionSlots()
+    borrower = Borrower()
+    assert all(slots.take(0) for _ in range(8))
+    assert slots.borrow(borrower)
+    keepers = [Keeper() for _ in range(2)]
+    assert all(slots.keep(keeper) for keeper in keepers)
+    assert [keeper.has_one for keeper in keepers] == [True, False]
+    assert borrower.calls == 1
+    slots.bring_back(borrower)
+    assert keepers[1].has_one

@@ -40,6 +40,9 @@ class FakeConnection:
     def prepared(self, script: bytes) -> bytes:
         return script
 
+    def attend(self, script: bytes, output: Output) -> bool:
+        raise NotImplementedError
+
     def probe(self, timeout: float) -> float:
         if self.gone.is_set():
             raise LinkLost("the connection broke")
@@ -93,9 +96,13 @@ class FakeListener:
         self.local_port = local_port or 50000
         self.gateway = gateway
         self.stopped = False
+        self.cuts = 0
 
     def start(self) -> None:
         pass
+
+    def cut(self) -> None:
+        self.cuts += 1
 
     def stop(self) -> None:
         self.stopped = True

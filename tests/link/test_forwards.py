@@ -28,7 +28,10 @@ class Parts:
         self.outcomes: dict[int, queue.Queue[Outcome]] = {}
         self.asked: list[tuple[Connection, Leading]] = []
         self.listeners: list[FakeListener] = []
-        self.forwards = Forwards(self, self.locate, self.listen)
+        self.observed: list[tuple[Connection, str]] = []
+        self.forwards = Forwards(
+            self, self.locate, self.listen, lambda *what: self.observed.append(what)
+        )
 
     def wait(self, timeout: float) -> Connection:
         return self.connection
@@ -107,6 +110,52 @@ def test_what_is_only_remembered_is_proved_before_anything_gets_there(
             again.wait(0)
         parts.settle(JupyterDead("it is gone"))
         until(is_in(State.JUPYTER_DEAD, again), "the verdict")
+
+
+def test_containers_are_observed_on_every_connection(parts: Parts, forward: SessionForward) -> None:
+    first = parts.connection
+    assert parts.observed == [(first, "docker")]
+    second = parts.reconnect()
+    assert parts.observed == [(first, "docker"), (second, "docker")]
+    parts.settle(new_endpoint())
+
+
+def test_an_event_of_its_container_is_looked_into_though_a_look_goes_on(
+    parts: Parts, forward: SessionForward
+) -> None:
+    connection = parts.connection
+    parts.forwards.changed(connection, "docker", "container die decaf (name=other)")
+    parts.forwards.changed(connection, "podman", "container died c0ffee (name=cont1)")
+    parts.forwards.changed(FakeConnection(), "docker", "container die c0ffee (name=cont1)")
+    assert parts.asked == []
+    for _ in range(2):
+        parts.forwards.changed(connection, "docker", "container die c0ffee (name=cont1)")
+    until(lambda: len(parts.asked) == 2, "both looks")
+    parts.settle(new_endpoint("172.17.0.9"))
+    parts.settle(new_endpoint("172.17.0.9"))
+    assert forward.wait(20)[1].address == "172.17.0.9"
+    parts.forwards.changed(connection, "docker", None)
+    until(lambda: len(parts.asked) == 3, "the look after what nobody has seen")
+    parts.settle(new_endpoint("172.17.0.9"))
+
+
+def test_connections_are_cut_when_what_they_lead_to_has_moved_or_gone_and_only_then(
+    parts: Parts, forward: SessionForward
+) -> None:
+    [listener] = parts.listeners
+
+    def look(outcome: Outcome) -> int:
+        asked = len(parts.asked)
+        parts.forwards.changed(parts.connection, "docker", None)
+        until(lambda: len(parts.asked) > asked, "the look")
+        parts.settle(outcome)
+        until(lambda: forward.settled(0), "its end")
+        return listener.cuts
+
+    assert look(new_endpoint()) == 0
+    assert look(new_endpoint("172.17.0.9")) == 1
+    assert look(new_endpoint("172.17.0.9")) == 1
+    assert look(ContainerGone("the container was restarted")) == 2
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from jlremote.errors import Busy, LinkLost
+from jlremote.host.script import until_hang_up
 from jlremote.ssh.channels.session_slots import LASTING
 from jlremote.ssh.connection import SSHConnection
 from jlremote.ssh.contract import Stream
@@ -195,6 +196,28 @@ def test_a_server_with_fewer_sessions_says_so(
         with pytest.raises(Busy, match="no more sessions"):
             run(connection, "true")
         first.join()
+
+
+def test_a_session_to_spare_is_given_up_where_the_server_has_but_one(
+    start: StartServer, laptop: Laptop, account: Account
+) -> None:
+    laptop.configure(start(["MaxSessions 1"]), account)
+    with laptop.connected() as connection:
+        started = threading.Event()
+        ended_by_itself: list[bool] = []
+        script = f"{{ echo up; {until_hang_up('sleep 65')} }}\n".encode()
+
+        def attend() -> None:
+            ended_by_itself.append(connection.attend(script, lambda *_: started.set()))
+
+        attending = threading.Thread(target=attend)
+        attending.start()
+        assert started.wait(10)
+        assert run(connection, "exit 4")[0] == 4
+        attending.join(10)
+        assert ended_by_itself == [False]
+        # sshd counts a session a moment longer than it lasts.
+        wait_until(lambda: connection.attend(b"exit 0\n", lambda *_: None), "another's own end")
 
 
 def test_what_may_last_for_hours_leaves_room_for_everything_else(

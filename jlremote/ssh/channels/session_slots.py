@@ -26,6 +26,14 @@ class Keeper(Protocol):
         ...
 
 
+class Borrower(Protocol):
+    """Whoever uses a session that nobody else wants."""
+
+    def called_in(self) -> None:
+        """Learn that somebody wants it, and end; in any thread, at once. Twice is fine."""
+        ...
+
+
 class SessionSlots:
     """Says who may open a session channel on a connection, and who has to wait."""
 
@@ -39,6 +47,7 @@ class SessionSlots:
         self._kept: set[Keeper] = set()
         # In the order in which they came; they go before commands.
         self._waiting: dict[Keeper, None] = {}
+        self._borrowed: set[Borrower] = set()
 
     @classmethod
     def of(cls, transport: Any) -> SessionSlots:
@@ -52,6 +61,8 @@ class SessionSlots:
     def take(self, seconds: float) -> bool:
         """Take a slot for a command; return whether one was free within `seconds`."""
         with self._changed:
+            if self._used() >= _MOST:
+                self.call_in()
             if not self._changed.wait_for(self._has_room_for_a_command, seconds):
                 return False
             self._commands += 1
@@ -80,6 +91,26 @@ class SessionSlots:
         """Return how many sessions are meant to last."""
         return self._lasting + len(self._kept) + len(self._waiting)
 
+    def borrow(self, borrower: Borrower) -> bool:
+        """Take a slot until somebody else wants it; return whether there is one to spare."""
+        with self._changed:
+            if self._waiting or self._used() >= _MOST:
+                return False
+            self._borrowed.add(borrower)
+            return True
+
+    def call_in(self) -> None:
+        """Have the borrowers end: there is no room, or the server says that there is none."""
+        with self._changed:
+            for borrower in self._borrowed:
+                borrower.called_in()
+
+    def bring_back(self, borrower: Borrower) -> None:
+        """Take a borrower's slot back."""
+        with self._changed:
+            self._borrowed.discard(borrower)
+        self._serve()
+
     def keep(self, keeper: Keeper) -> bool:
         """Have `keeper` told once it may open a session; return `False` if too many are kept."""
         with self._changed:
@@ -100,7 +131,7 @@ class SessionSlots:
         return self._commands < COMMANDS and not self._waiting and self._used() < _MOST
 
     def _used(self) -> int:
-        return self._commands + len(self._kept)
+        return self._commands + len(self._kept) + len(self._borrowed)
 
     def _serve(self) -> None:
         granted = []
@@ -110,6 +141,8 @@ class SessionSlots:
                 del self._waiting[keeper]
                 self._kept.add(keeper)
                 granted.append(keeper)
+            if self._waiting:
+                self.call_in()
             self._changed.notify_all()
         for keeper in granted:
             keeper.granted()

@@ -99,6 +99,11 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
         traffic: Traffic = self._server_list[0].traffic()
         return traffic
 
+    def cut(self) -> None:
+        """Reset the connections that have a far end; see `Forward`."""
+        for server in self._server_list:
+            server.cut()
+
     def __repr__(self) -> str:
         return f"TunnelForward({LOCALHOST}:{self._wanted_port})"
 
@@ -175,6 +180,9 @@ class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has 
         finally:
             self._loop.close()
             self._finished.set()
+
+    def cut(self) -> None:
+        self._loop.call(self.reception.cut)
 
     def shutdown(self) -> None:
         self._loop.stop()

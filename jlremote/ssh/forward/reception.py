@@ -91,6 +91,11 @@ class Reception:
         self._keep_time()
         self._route(splice)
 
+    def cut(self) -> None:
+        """Reset the connections that have a far end, as what they lead to has gone or moved."""
+        for splice in self._splices - self._arrivals.keys():
+            splice.abort()
+
     def close(self) -> None:
         """Close all connections."""
         self._closing.set()
