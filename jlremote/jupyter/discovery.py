@@ -12,11 +12,14 @@ from typing import Any
 from jlremote.host.target import Target
 from jlremote.jupyter.server import LAB, TREE, Endpoint, Place, Server
 from jlremote.runtimes.contract import Container, Runtime
+from jlremote.text import one_line
 
 BASE_URL = re.compile(r"/(?:[^/\s].*/)?")
 TOKEN = re.compile(r"[\x21-\x7e]*")
 FIELD, RECORD = "\037", "\036"
-LOOPBACK = ("0100007F", "00000000000000000000000001000000")  # /proc/net/tcp and tcp6, hexadecimal
+LOCALHOST, LOCALHOST_6 = "127.0.0.1", "::1"
+# As in /proc/net/tcp and tcp6: words of 32 bits in hexadecimal, each with its last byte first.
+IPV4_DIGITS, LOOPBACK_END = 8, "7F"
 # Programs, and modules behind `python -m`.
 PAGES = {
     **dict.fromkeys(("jupyter-lab", "jupyter-labhub", "jupyterlab"), LAB),
@@ -34,6 +37,7 @@ class Findings:
         exit_status: how the server that jlr launched last has ended, `None` if it has not.
         servers: servers that run, ours first.
         ended: why the last one ended, where it was no accident: `stopped` by a person, or `idle`.
+        sockets: paths on which servers listen that have no port.
     """
 
     directory: str
@@ -41,6 +45,7 @@ class Findings:
     exit_status: int | None
     servers: tuple[Server, ...]
     ended: str = ""
+    sockets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,15 @@ class _Listener:
     address: str
     port: int
     inode: str
+
+    @property
+    def is_ipv4(self) -> bool:
+        return len(self.address) == IPV4_DIGITS
+
+    @property
+    def from_outside(self) -> bool:
+        """Whether it is on an address that others reach; Jupyter's IPv6 never takes IPv4, too."""
+        return self.is_ipv4 and not self.address.endswith(LOOPBACK_END)
 
 
 def read_probe(output: str) -> Findings:
@@ -71,7 +85,17 @@ def read_probe(output: str) -> Findings:
         int(status) if status.isdigit() else None,
         tuple(sorted(servers.values(), key=lambda server: not server.ours)),
         single.get("ended", "").strip(),
+        tuple(_sockets(records)),
     )
+
+
+def _sockets(records: list[list[str]]) -> Iterable[str]:
+    """Give the paths of servers that somebody has started with `--sock`."""
+    for record in records:
+        with suppress(ValueError, IndexError, AttributeError, RecursionError):
+            path = json.loads(record[3]).get("sock") if record[0].strip() == "server" else None
+            if isinstance(path, str) and path:
+                yield one_line(path)
 
 
 def _listeners(table: str) -> Iterable[_Listener]:
@@ -112,7 +136,8 @@ def _server(
         token=facts["token"],
         password=bool(facts.get("password")),
         root_directory=facts.get("root_dir") or facts.get("notebook_dir") or "",
-        loopback_only=all(listener.address in LOOPBACK for listener in held),
+        beside_only=not any(listener.from_outside for listener in held),
+        near=LOCALHOST if any(listener.is_ipv4 for listener in held) else LOCALHOST_6,
         ours=ours,
         python=executable.rpartition(" -> ")[2].strip(),
         idle_stop=int(idle_stop) if ours and idle_stop.isdigit() else 0,
@@ -162,9 +187,10 @@ def endpoint(runtime: Runtime, container: Container, server: Server) -> Endpoint
     """
     place = place_of(runtime, container)
     address = next(iter(container.addresses), None)
-    on_host_network = address == "127.0.0.1"
-    if address and (on_host_network or not server.loopback_only):
+    if container.on_host_network:
+        return Endpoint(place, server, Target(server.near, server.port))
+    if address and not server.beside_only:
         return Endpoint(place, server, Target(address, server.port))
     # By its id: another one may have its name by the time that the relay starts.
     prefix = runtime.relay_prefix(container.id)
-    return Endpoint(place, server, Target("127.0.0.1", server.port, (*prefix, server.python)))
+    return Endpoint(place, server, Target(server.near, server.port, (*prefix, server.python)))

@@ -81,6 +81,9 @@ def survey(host: Host, runtime: Runtime, name: str, *, check_gpus: bool = False)
 def locate(host: Host, known: Endpoint) -> Endpoint:
     """Return where `known` is now; its address may have changed.
 
+    In a container the server may be another one, which somebody has started there since, perhaps
+    on another port.
+
     Raises:
         ContainerGone: the container is missing, stopped, restarted or replaced.
         JupyterDead: the server is not there any more.
@@ -91,7 +94,7 @@ def locate(host: Host, known: Endpoint) -> Endpoint:
     for _ in range(LOOKS):
         found = survey(host, runtime, place.name)
         container = same_container(place, found.container)
-        server = _same_server(known.server, found.findings)
+        server = _same_server(known.server, found.findings) or _another(container, found.findings)
         if server is not None:
             return endpoint(runtime, container, server)
         if not known.server.ours or found.findings is None or _ended(found.findings):
@@ -125,6 +128,16 @@ def same_container(place: Place, container: Container | None) -> Container:
 def _same_server(known: Server, findings: Findings | None) -> Server | None:
     running = findings.servers if findings else ()
     return next((server for server in running if server.identity == known.identity), None)
+
+
+def _another(container: Container, findings: Findings | None) -> Server | None:
+    """Return the server that is in a container now.
+
+    On the host's network others may listen, too. And whether one without a token is open to all is
+    for whoever starts the session to judge.
+    """
+    running = () if findings is None or container.on_host_network else findings.servers
+    return next((server for server in running if server.token), None)
 
 
 def _ended(findings: Findings) -> bool:

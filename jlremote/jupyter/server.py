@@ -40,7 +40,9 @@ class Server:
         token: its token, empty for none; never shown by `repr`.
         password: whether it wants a password in place of a token.
         root_directory: the folder it shows.
-        loopback_only: whether it listens on loopback alone.
+        beside_only: whether nobody reaches it but from beside it: it listens on loopback alone, or
+            on IPv6, which few containers have outside.
+        near: the address at which it is reached from beside it.
         ours: whether jlr launched it.
         python: the interpreter that runs it.
         idle_stop: seconds without work after which it ends by itself, 0 for never or unknown.
@@ -54,7 +56,8 @@ class Server:
     token: str = field(repr=False)
     password: bool
     root_directory: str
-    loopback_only: bool
+    beside_only: bool
+    near: str
     ours: bool
     python: str
     idle_stop: int = 0

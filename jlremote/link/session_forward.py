@@ -21,9 +21,13 @@ log = logging.getLogger(__name__)
 
 # How long a check is not repeated whose answer need not stay true.
 UNSURE_SECONDS = 2.0
+# The same where a page that was left open may ask all night.
+ENDED_SECONDS = 15.0
 
 # States that end by themselves, so that whoever comes next has it checked again.
 PASSING = (State.DOWN, State.CLOSED, State.TAKEN)
+# Those that somebody may end by hand.
+ENDED = (State.JUPYTER_DEAD, State.STOPPED, State.IDLE_STOPPED)
 VERDICTS: dict[type[JlrError], State] = {
     ContainerGone: State.CONTAINER_GONE,
     JupyterDead: State.JUPYTER_DEAD,
@@ -179,9 +183,11 @@ class SessionForward:
     def _is_to_be_proved(self, connection: Connection) -> bool:
         if self._connection is not connection:
             return True
-        passing = self._doubted or self._condition.state in PASSING or self._is_shared()
+        state = self._condition.state
+        passing = self._doubted or state in PASSING + ENDED or self._is_shared()
         sure = self._proved and not passing
-        asked_long_ago = time.monotonic() - self._asked_at >= UNSURE_SECONDS
+        pause = ENDED_SECONDS if state in ENDED else UNSURE_SECONDS
+        asked_long_ago = time.monotonic() - self._asked_at >= pause
         return not self._proving and not sure and asked_long_ago
 
     def _is_shared(self) -> bool:

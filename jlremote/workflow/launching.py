@@ -41,6 +41,7 @@ def ensure(start: Undertaking, found: Survey) -> tuple[Server, bool]:
         return found.findings.servers[0], False
     if found.findings is not None and not found.findings.jupyter and start.runtime.engine:
         raise _missing(start, found)
+    _explain_socket(start, found)
     with start.context.progress.step("Launch JupyterLab"):
         return _launch(start, found), True
 
@@ -50,6 +51,14 @@ def _explain_running(start: Undertaking, server: Server) -> None:
     if start.request.idle_stop is not None and start.request.idle_stop != server.idle_stop:
         start.context.progress.note(
             f"Jupyter runs in `{start.name}` already: --idle-stop would hold for the next one only"
+        )
+
+
+def _explain_socket(start: Undertaking, found: Survey) -> None:
+    if found.findings is not None and found.findings.sockets:
+        start.context.progress.note(
+            f"Jupyter runs in `{start.name}` already, on the unix socket "
+            f"`{found.findings.sockets[0]}`, where no browser reaches it: another is launched"
         )
 
 

@@ -29,8 +29,7 @@ def address(selector: str | None, path: str | None, context: Context) -> str:
     """
     record = _running(selector, context)
     link = link_of(record, context)
-    forward = live_forward(link, record)
-    wait_for_answer(link, forward)
+    forward = _answering(link, record)
     with suppress(JlrError):  # a full disk shall keep nobody from a session that runs
         sessions.save(record.used_now())
     if record.gpus is not None:
@@ -59,6 +58,21 @@ def _explain_lost_gpus(link: Link, record: SessionRecord, context: Context) -> N
         context.progress.note(f"{lost.why}; {lost.mend}")
 
 
+def _answering(link: Link, record: SessionRecord) -> ForwardStatus:
+    """Return the session's forward once Jupyter has answered through it."""
+    forward = live_forward(link, record)
+    try:
+        wait_for_answer(link, forward)
+    except JlrError:
+        # A server that was started since it was looked at has another port, or another token.
+        now = _usable(link.check(record.name), record)
+        if now.endpoint == forward.endpoint:
+            raise
+        wait_for_answer(link, now)
+        return now
+    return forward
+
+
 def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:
     """Return the session's forward, which leads to a server that was proved to be there.
 
@@ -70,6 +84,18 @@ def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:
         from jlremote.workflow.restoring import bring_back
 
         forward = bring_back(link, record)
+    elif forward is not None and forward.state != "up":
+        forward = link.check(record.name)  # somebody may have started it again
+    return _usable(forward, record)
+
+
+def _usable(forward: ForwardStatus | None, record: SessionRecord) -> ForwardStatus:
+    """Return a forward that is up.
+
+    Raises:
+        NotFound: there is none.
+        JlrError: it is not up; its state says why.
+    """
     if forward is None:
         raise NotFound(
             f"the session `{record.host}/{record.name}` does not run", hint=again(record)

@@ -53,15 +53,23 @@ def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> Session
         forward = status.forward(record.name) or bring_back(link, record)
     except JlrError as gone:
         return _lost(record, gone)
-    up = told(record, forward)
+    if forward.state != State.UP and status.state == State.UP:  # somebody may have mended it
+        forward = link.check(record.name) or forward
     if forward.state != State.UP:
-        return up
+        return told(record, forward)
+    try:
+        return _asked(record, forward)
+    except JlrError as silent:
+        return _explained(link, record, forward, silent)
+
+
+def _asked(record: SessionRecord, forward: ForwardStatus) -> SessionReport:
+    """Return the report of a session whose server is asked what its kernels do."""
+    up = told(record, forward)
     try:
         kernels = JupyterApi(forward.local_port, forward.endpoint.server, ANSWER_SECONDS).kernels()
     except AccessRefused:
         return with_access(up, Access.PASSWORD)
-    except JlrError as silent:
-        return _explained(link, record, silent)
     access = Access.TOKEN if forward.endpoint.server.token else Access.OPEN
     told_by_it = tuple(Kernel(k.notebook, k.state, k.last_activity) for k in kernels)
     return with_access(replace(up, kernels=told_by_it), access)
@@ -84,15 +92,17 @@ def told(record: SessionRecord, forward: ForwardStatus) -> SessionReport:
     return replace(report, url=url, idle_stop=server.idle_stop or None)
 
 
-def _explained(link: Link, record: SessionRecord, silent: JlrError) -> SessionReport:
-    """Return why a server behind a forward that should work does not answer."""
+def _explained(
+    link: Link, record: SessionRecord, forward: ForwardStatus, silent: JlrError
+) -> SessionReport:
+    """Return why a server behind a forward that should work does not answer, if it does not."""
     try:
-        forward = link.check(record.name)
+        now = link.check(record.name)
+        if now is None or (now.state == State.UP and now.endpoint == forward.endpoint):
+            return _lost(record, silent)
+        return _asked(record, now) if now.state == State.UP else told(record, now)
     except JlrError as gone:
         return _lost(record, gone)
-    if forward is None or forward.state == State.UP:
-        return _lost(record, silent)
-    return told(record, forward)
 
 
 def _lost(record: SessionRecord, error: JlrError) -> SessionReport:

@@ -28,6 +28,9 @@ class PlainConnection:
 
     transport: Any
 
+    def prepared(self, script: bytes) -> bytes:
+        return script
+
 
 class SwitchedGateway:
     """A gateway that is up or down as the test says."""

@@ -10,7 +10,7 @@ import pytest
 from jlremote.jupyter.address import address
 from jlremote.jupyter.server import Server
 
-SERVER = Server(7, "22", 8888, "/cont1/", "a&b=c", False, "", False, True, "python3")
+SERVER = Server(7, "22", 8888, "/cont1/", "a&b=c", False, "", False, "127.0.0.1", True, "python3")
 
 
 def test_the_url_holds_the_token_for_the_first_hop() -> None:

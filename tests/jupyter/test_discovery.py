@@ -57,7 +57,8 @@ def test_a_server_is_read_with_all_that_identifies_it() -> None:
         token="5ec2e7",
         password=False,
         root_directory="/work",
-        loopback_only=False,
+        beside_only=False,
+        near="127.0.0.1",
         ours=True,
         python="/usr/bin/python3.11",
         page="lab",
@@ -71,17 +72,27 @@ def test_our_own_server_comes_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "loopback"),
+    ("table", "beside_only", "near"),
     [
-        (listening("0100007F"), True),
-        (listening("00000000000000000000000001000000"), True),
-        (listening("0100007F") + "\n" + listening("020011AC"), False),
-        (listening(), False),
+        (listening("0100007F"), True, "127.0.0.1"),
+        (listening("0200007F"), True, "127.0.0.1"),
+        (listening("00000000000000000000000001000000"), True, "::1"),
+        (listening("0" * 32), True, "::1"),
+        (listening("0100007F") + "\n" + listening("020011AC"), False, "127.0.0.1"),
+        (listening() + "\n" + listening("0" * 32), False, "127.0.0.1"),
+        (listening(), False, "127.0.0.1"),
     ],
 )
-def test_a_server_on_loopback_alone_is_known(table: str, loopback: bool) -> None:
+def test_who_reaches_a_server_is_known(table: str, beside_only: bool, near: str) -> None:
     [found] = read_probe(probed(server(), table=table)).servers
-    assert found.loopback_only is loopback
+    assert (found.beside_only, found.near) == (beside_only, near)
+
+
+def test_a_server_on_a_unix_socket_is_none_and_known() -> None:
+    of_a_socket = server(FACTS | {"port": 0, "sock": "/tmp/\x1b[2Jone.sock"})
+    findings = read_probe(probed(of_a_socket, server("{"), server("[]"), server('{"sock": 1}')))
+    assert findings.servers == ()
+    assert findings.sockets == ("/tmp/one.sock",)
 
 
 @pytest.mark.parametrize(
@@ -145,19 +156,20 @@ def test_a_container_is_reached_at_its_own_address() -> None:
 
 def test_a_container_on_the_hosts_network_is_reached_at_the_hosts_loopback() -> None:
     here = replace(CONTAINER, addresses=("127.0.0.1",))
-    on_loopback = replace(SERVER, loopback_only=True)
-    assert endpoint(Containers(DOCKER), here, on_loopback).target == Target("127.0.0.1", 8888)
+    for near in ("127.0.0.1", "::1"):
+        on_loopback = replace(SERVER, beside_only=True, near=near)
+        assert endpoint(Containers(DOCKER), here, on_loopback).target == Target(near, 8888)
 
 
 @pytest.mark.parametrize(
     ("container", "found"),
     [
-        (CONTAINER, replace(SERVER, loopback_only=True)),
+        (CONTAINER, replace(SERVER, beside_only=True)),
         (replace(CONTAINER, addresses=()), SERVER),
     ],
 )
 def test_a_server_that_no_address_leads_to_is_reached_by_a_relay(
     container: Container, found: Server
 ) -> None:
-    relay = ("docker", "exec", "--interactive", "cont1", "/usr/bin/python3.11")
+    relay = ("docker", "exec", "--interactive", "f00", "/usr/bin/python3.11")
     assert endpoint(Containers(DOCKER), container, found).target == Target("127.0.0.1", 8888, relay)

@@ -1,0 +1,153 @@
+"""Jupyter that somebody runs by hand: on another port by now, with a password, where few look."""
+
+from __future__ import annotations
+
+import json
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+from tests.lab.sshd import free_port
+from tests.sessions.parts import SERVER, Session, failed, started
+
+IPV6 = ("--sysctl", "net.ipv6.conf.all.disable_ipv6=0")
+PASSWORD = "from jupyter_server.auth import passwd; print(passwd('secret'))"
+END = r"""
+for file in ~/.local/share/jupyter/runtime/jpserver-*.json; do
+  pid=${file##*-}; kill -9 ${pid%.json}
+done; :"""
+
+
+def run_by_hand(here: Container, port: int, *options: str) -> None:
+    """Start a server in a container, as a person does in a shell there, and wait until it is up."""
+    server = (*SERVER, f"--port={port}", *options)
+    here.engine.docker("exec", "--detach", here.name, *server)
+    answers = f"import urllib.request as u; u.urlopen('http://127.0.0.1:{port}/theirs/api')"
+    asked = ("exec", here.name, "python3", "-c", answers)
+    wait_until(lambda: here.engine.try_docker(*asked).status == 0, "its start", timeout=90)
+
+
+def end_by_hand(here: Container) -> None:
+    """End what was started by hand, the hard way."""
+    here.execute("sh", "-c", END)
+
+
+def leads_to(port: int, path: str) -> bool:
+    """Return whether somebody answers there who knows the path; asked without a token."""
+    try:
+        with urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
+            return bool(answer.status == 200)
+    except (URLError, OSError):
+        return False
+
+
+def told(laptop: Laptop, *words: str) -> Session:
+    """Return the only session, as a command tells it; it must be up."""
+    result = laptop.jlr(*words, "--json")
+    assert result.status == 0, result
+    report = json.loads(result.stdout)
+    [report] = report if isinstance(report, list) else [report]
+    assert report["state"] == "up", report
+    return Session(laptop, report)
+
+
+def test_a_server_that_was_started_again_on_another_port_is_followed(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    session = started(laptop, here, "--port", str(free_port()))
+    session.ask("api/shutdown", {})
+    wait_until(lambda: not leads_to(session.port, f"/{here.name}/api"), "the end of the first")
+    run_by_hand(here, 9999, "--ip=0.0.0.0")
+    # By the forward alone: a page that is still open finds it.
+    wait_until(lambda: leads_to(session.port, "/theirs/api"), "the second's answer", timeout=30)
+    second = told(laptop, "status", here.name)
+    assert (second.port, second.base.split("/")[1]) == (session.port, "theirs")
+    assert second.token != session.token
+    with second.notebook("again.ipynb") as kernel:
+        assert kernel.run("6 * 7") == "42"
+
+    end_by_hand(here)
+    run_by_hand(here, 9998, "--ip=0.0.0.0")
+    opened = laptop.jlr("open", here.name, "--no-browser")
+    assert opened.status == 0, opened
+    third = told(laptop, "list")
+    assert opened.stdout.strip() == third.url
+    assert third.ask("api/status")["kernels"] == 0
+    assert third.token != second.token
+
+    end_by_hand(here)
+    run_by_hand(here, 9998, "--ip=0.0.0.0")  # on the same port, with another token
+    assert told(laptop, "list").ask("api/status")["kernels"] == 0
+
+    end_by_hand(here)
+    run_by_hand(here, 9997, "--ip=0.0.0.0", "--IdentityProvider.token=")
+    failed(laptop.jlr("open", here.name, "--no-browser"), 1, "jupyter-dead", "jlr start lab")
+    assert not leads_to(session.port, "/theirs/api")
+    failed(laptop.jlr("start", "lab", here.name, "--no-browser"), 1, "open to all on `lab`")
+
+
+@pytest.mark.parametrize(
+    ("options", "ip"),
+    [((), "127.0.0.1"), (IPV6, "::1"), (IPV6, "::")],
+    ids=["loopback", "IPv6 loopback", "IPv6 only"],
+)
+def test_a_server_where_only_its_container_reaches_it_is_used_as_it_is(
+    laptop: Laptop, container: ContainerFactory, options: tuple[str, ...], ip: str
+) -> None:
+    here = container("lab/jupyter", *SERVER, f"--ip={ip}", options=options)
+    ready = ("logs", here.name)
+    wait_until(
+        lambda: "is running at" in here.engine.try_docker(*ready).stderr, "its start", timeout=90
+    )
+    session = started(laptop, here)
+    assert session.base.endswith("/theirs/")
+    with session.notebook("here.ipynb") as kernel:
+        assert kernel.run("6 * 7") == "42"
+    for words in (("status", here.name), ("list",)):
+        assert told(laptop, *words).url == session.url
+    for words in (("url",), ("open", "--no-browser")):
+        assert laptop.jlr(*words).stdout.strip() == session.url
+    assert "left Jupyter running" in laptop.jlr("stop").stdout
+
+
+def test_a_server_with_a_password_leaves_it_to_the_person(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    hashed = here.execute("python3", "-c", PASSWORD).strip()
+    run_by_hand(here, 8888, "--ip=0.0.0.0", f"--PasswordIdentityProvider.hashed_password={hashed}")
+    report = started(laptop, here).report
+    assert (report["access"], report["state"]) == ("password", "up")
+    assert "token" not in report["url"]
+    for words in (("url",), ("open", "--no-browser")):
+        assert laptop.jlr(*words).stdout.strip() == report["url"]
+    status = told(laptop, "status").report
+    assert (status["access"], status["kernels"]) == ("password", None)
+    assert "its password" in laptop.jlr("list").stdout
+    with urlopen(report["url"], timeout=30) as page:
+        assert "/login" in page.url
+    # What its kernels do is not known, so it takes a word to end the container under them.
+    failed(laptop.jlr("stop", "--container"), 7, "password", "--force")
+
+
+def test_a_server_on_a_unix_socket_is_told_and_another_launched(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container("lab/jupyter", *SERVER, "--sock=/tmp/one.sock")
+    wait_until(
+        lambda: (
+            here.engine.try_docker("exec", here.name, "test", "-S", "/tmp/one.sock").status == 0
+        ),
+        "its start",
+        timeout=90,
+    )
+    result = laptop.jlr("start", "lab", here.name, "--no-browser", timeout=120)
+    assert result.status == 0, result
+    assert "on the unix socket `/tmp/one.sock`, where no browser reaches it" in result.stderr
+    assert told(laptop, "list").ask("api/status")["kernels"] == 0
+    assert "unix socket" not in laptop.jlr("start", "lab", here.name, "--no-browser").stderr
