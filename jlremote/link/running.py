@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import partial
 from typing import Any
 
 from jlremote.errors import JlrError, LinkLost
@@ -60,17 +61,10 @@ def run(conversation: Conversation, connection: Connection) -> int:
     conversation.when_gone(cancelled.set, told)
     conversation.say({"connected": True})
 
-    def pass_on(stream: Stream, data: bytes) -> None:
-        try:
-            conversation.say({"stream": stream, "data": text_of(data)})
-        except OSError as gone:
-            # Raised, for as long as output floods nobody looks whether it was cancelled.
-            raise LinkLost("the command that ran it has gone") from gone
-
     try:
         return connection.execute(
             bytes_of(request["script"]),
-            pass_on,
+            partial(_pass_on, conversation),
             timeout=request.get("timeout"),
             cancelled=cancelled,
             given=given,
@@ -82,6 +76,14 @@ def run(conversation: Conversation, connection: Connection) -> int:
             f"the host did not finish within {request.get('timeout'):g} s",
             hint="it may be under load; look there with `ssh`",
         ) from late
+
+
+def _pass_on(conversation: Conversation, stream: Stream, data: bytes) -> None:
+    try:
+        conversation.say({"stream": stream, "data": text_of(data)})
+    except OSError as gone:
+        # Raised, for as long as output floods nobody looks whether it was cancelled.
+        raise LinkLost("the command that ran it has gone") from gone
 
 
 def _size(value: Any) -> os.terminal_size:
