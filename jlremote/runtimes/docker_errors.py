@@ -50,12 +50,22 @@ def ended_error(engine: Engine, name: str, image: str, said: str) -> JlrError:
 
 def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed) -> JlrError:
     """Return what kept a container from being created or started."""
-    complaint = failed.stderr.lower()
     general = engine_error(engine, failed)
     if isinstance(general, EngineUnusable):
         return general
     if refused := refusal(spec.options, failed.stderr, reason(failed)):
         return refused
+    if cause := _misuse(engine, spec, failed) or _lack(engine, spec, failed):
+        return cause
+    return JlrError(
+        f"the container `{spec.name}` was not created: {reason(failed)}",
+        hint="`--verbose` shows the command",
+    )
+
+
+def _misuse(engine: Engine, spec: ContainerSpec, failed: Completed) -> JlrError | None:
+    """Return what is wrong with what was asked for."""
+    complaint = failed.stderr.lower()
     if "invalid reference format" in complaint or "must be lowercase" in complaint:
         return Usage(
             f"`{printable(spec.image)}` cannot be an image's name",
@@ -67,6 +77,12 @@ def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed) -> Jl
             hint="options are passed on as they are; "
             f"`{engine.shown('create', '--help')}` there describes them",
         )
+    return None
+
+
+def _lack(engine: Engine, spec: ContainerSpec, failed: Completed) -> JlrError | None:
+    """Return what the host does not have for it."""
+    complaint = failed.stderr.lower()
     if "already in use by" in complaint:
         return Busy(
             f"a container `{spec.name}` was made by somebody else just now",
@@ -88,7 +104,4 @@ def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed) -> Jl
             f"no space is left on the host: {reason(failed)}",
             hint=f"`{engine.shown('system', 'df')}` there shows what takes it",
         )
-    return JlrError(
-        f"the container `{spec.name}` was not created: {reason(failed)}",
-        hint="`--verbose` shows the command",
-    )
+    return None

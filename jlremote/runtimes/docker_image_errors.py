@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 
 from jlremote.errors import Authentication, JlrError, NotFound, Usage
@@ -51,57 +52,76 @@ def reason(lines: Sequence[str]) -> str:
     return _PREFIXES.sub("", one_line(told[-1])) if told else "it does not say why"
 
 
-def transfer_error(
-    engine: Engine,
-    verb: str,
-    image: str,
-    name: ImageName | None,
-    host: str,
-    lines: Sequence[str],
-    status: int,
-) -> JlrError:
-    """Return why an image was not pulled or pushed.
+@dataclass(frozen=True)
+class Attempt:
+    """A pull or a push of an image that came to nothing.
 
-    Args:
+    Attributes:
         engine: which was to do it.
         verb: `pulled` or `pushed`.
         image: as it was typed.
         name: its parts; `None` if it may also be an id.
         host: as it was typed.
-        lines: what docker said.
-        status: its exit status.
     """
-    if general := _engine_fails(engine, lines, status):
+
+    engine: Engine
+    verb: str
+    image: str
+    name: ImageName | None
+    host: str
+
+    @property
+    def failed(self) -> str:
+        """How a message about its failure begins."""
+        return f"the image `{one_line(self.image)}` cannot be {self.verb}"
+
+    @property
+    def registry(self) -> str:
+        """Where from or where to, in words."""
+        return "the registry" if self.name is None else f"`{self.name.registry}`"
+
+
+def transfer_error(attempt: Attempt, lines: Sequence[str], status: int) -> JlrError:
+    """Return why an image was not pulled or pushed: docker's lines and its exit status tell."""
+    if general := _engine_fails(attempt.engine, lines, status):
         return general
     why, complaint = reason(lines), "\n".join(lines).lower()
-    registry = "the registry" if name is None else f"`{name.registry}`"
-    what = f"the image `{one_line(image)}` cannot be {verb}"
     if any(phrase in complaint for phrase in _MISSING) and _AMBIGUOUS not in complaint:
-        return NotFound(f"{what}: {why}", hint=_missing_hint(verb, host))
+        return NotFound(f"{attempt.failed}: {why}", hint=_missing_hint(attempt))
     if any(phrase in complaint for phrase in _REFUSED):
-        login = f"jlr login {host}" + ("" if name is None else f" {name.registry}")
-        cause = NotFound if _AMBIGUOUS in complaint else Authentication
-        return cause(
-            f"{what}: {registry} refuses it: {why}",
-            hint=f"check the name; if it is private, or the key has changed: `{login}`",
-        )
+        return _refused(attempt, why, ambiguous=_AMBIGUOUS in complaint)
     if "no space left" in complaint:
-        return no_space(engine, host, why)
+        return no_space(attempt.engine, attempt.host, why)
     if "toomanyrequests" in complaint:
-        return JlrError(f"{what}: {why}", hint=f"{registry} gives more to whoever logs in")
+        more = f"{attempt.registry} gives more to whoever logs in"
+        return JlrError(f"{attempt.failed}: {why}", hint=more)
     if any(phrase in complaint for phrase in _OUT_OF_REACH):
-        # Whether it is there cannot be known; for whoever wants to use it, it is not.
-        unreachable = NotFound if verb == "pulled" else JlrError
-        return unreachable(
-            f"{what}: `{host}` cannot reach {registry}: {why}",
-            hint="it is the host that needs a way there; a proxy is set in its docker's settings",
-        )
-    return JlrError(f"{what}: {why}")
+        return _out_of_reach(attempt, why)
+    return JlrError(f"{attempt.failed}: {why}")
 
 
-def _missing_hint(verb: str, host: str) -> str:
-    if verb == "pushed":
-        return f"`jlr images {host}` shows the names that there are"
+def _refused(attempt: Attempt, why: str, *, ambiguous: bool) -> JlrError:
+    name = attempt.name
+    login = f"jlr login {attempt.host}" + ("" if name is None else f" {name.registry}")
+    cause = NotFound if ambiguous else Authentication
+    return cause(
+        f"{attempt.failed}: {attempt.registry} refuses it: {why}",
+        hint=f"check the name; if it is private, or the key has changed: `{login}`",
+    )
+
+
+def _out_of_reach(attempt: Attempt, why: str) -> JlrError:
+    # Whether it is there cannot be known; for whoever wants to use it, it is not.
+    unreachable = NotFound if attempt.verb == "pulled" else JlrError
+    return unreachable(
+        f"{attempt.failed}: `{attempt.host}` cannot reach {attempt.registry}: {why}",
+        hint="it is the host that needs a way there; a proxy is set in its docker's settings",
+    )
+
+
+def _missing_hint(attempt: Attempt) -> str:
+    if attempt.verb == "pushed":
+        return f"`jlr images {attempt.host}` shows the names that there are"
     return "check its name, its tag and whether it is made for the host's kind of processor"
 
 
@@ -165,7 +185,7 @@ def _base_missing(engine: Engine, image: str, host: str, why: str) -> JlrError |
         name = image_names.parse(image)
     except Usage:
         return None
-    error = transfer_error(engine, "pulled", image, name, host, [why], 1)
+    error = transfer_error(Attempt(engine, "pulled", image, name, host), [why], 1)
     return error if isinstance(error, (NotFound, Authentication)) else None
 
 

@@ -10,7 +10,7 @@ from jlremote.host.shell import run_script
 from jlremote.link.client import Link
 from jlremote.runtimes import docker_images as docker
 from jlremote.runtimes import image_names
-from jlremote.runtimes.docker_image_errors import transfer_error
+from jlremote.runtimes.docker_image_errors import Attempt, transfer_error
 from jlremote.runtimes.docker_images import Image
 from jlremote.runtimes.docker_keys import outliving_us, with_keys
 from jlremote.runtimes.docker_transfers import Transfer, watched
@@ -129,7 +129,8 @@ def _transfer(
         raise
     if status != 0:
         said = transfer.complaint
-        raise transfer_error(engine, verb, image, name, host.name, said, status or 1)
+        attempt = Attempt(engine, verb, image, name, host.name)
+        raise transfer_error(attempt, said, status or 1)
 
 
 def _followed(

@@ -6,7 +6,7 @@ import pytest
 
 from jlremote.errors import Authentication, JlrError, NotFound
 from jlremote.runtimes.docker_builds import BuildLog
-from jlremote.runtimes.docker_image_errors import build_error, reason, transfer_error
+from jlremote.runtimes.docker_image_errors import Attempt, build_error, reason, transfer_error
 from jlremote.runtimes.engine import DOCKER
 from jlremote.runtimes.engine_errors import EngineMissing, EngineNotPermitted, EngineNotRunning
 from jlremote.runtimes.image_names import parse
@@ -63,7 +63,9 @@ DAEMON = "Error response from daemon: "
 )
 def test_a_refusal_is_told_by_its_cause(said: str, kind: type[JlrError], words: str) -> None:
     name = parse("nvcr.io/me/x:1")
-    error = transfer_error(DOCKER, "pulled", "nvcr.io/me/x:1", name, "dgx", said.splitlines(), 1)
+    error = transfer_error(
+        Attempt(DOCKER, "pulled", "nvcr.io/me/x:1", name, "dgx"), said.splitlines(), 1
+    )
     assert type(error) is kind
     assert words in error.message
     assert "Error response" not in error.message
@@ -71,7 +73,7 @@ def test_a_refusal_is_told_by_its_cause(said: str, kind: type[JlrError], words: 
 
 def test_whatever_the_shell_says_a_missing_engine_is_told_by_its_status() -> None:
     said = ["sh: line 1: docker: command not found"]
-    error = transfer_error(DOCKER, "pulled", "me/x", parse("me/x"), "dgx", said, 127)
+    error = transfer_error(Attempt(DOCKER, "pulled", "me/x", parse("me/x"), "dgx"), said, 127)
     assert "`docker` is not installed" in error.message
 
 
