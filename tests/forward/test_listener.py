@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from jlremote.errors import Busy, JlrError, NeedsAuthentication
+from jlremote.host.target import Target
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.forward.reception import Patience
 from tests.forward.parts import (
@@ -95,6 +96,20 @@ def test_a_page_load_gets_a_page_that_reloads_itself(forward: TunnelForward) -> 
     assert "`lab` is &lt;gone&gt; for now" in answer
     assert "wait a moment" in answer
     assert 'http-equiv="refresh"' in answer
+
+
+def test_a_page_is_given_where_nobody_listens_and_anybody_else_is_let_go(
+    gateway: SwitchedGateway, forward: TunnelForward, transport: Any
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    gateway.up(transport, Target("127.0.0.1", port))
+    with connect(forward.local_port) as sock:
+        sock.sendall(PAGE_LOAD)
+        page = read_all(sock)
+    assert page.startswith(b"HTTP/1.1 503 ")
+    assert b'http-equiv="refresh"' in page
+    assert is_turned_away(forward.local_port, b"POST /api HTTP/1.1\r\n\r\n")
 
 
 def test_a_page_promises_no_kernels_where_what_ran_there_may_have_ended(

@@ -110,10 +110,12 @@ class Reception:
         """See `Opening`."""
         self._arrivals.pop(splice, None)
 
-    def refused(self, _splice: Splice, reason: str) -> None:
-        """See `Opening`."""
+    def refused(self, splice: Splice, reason: str) -> None:
+        """See `Opening`; a browser gets a page, and when it comes again more is known."""
         self._last_failure = reason
         self._gateway.doubt()
+        if is_page_load(_said(splice.socket) or b""):
+            _answer(splice.socket, waiting_page(JlrError(f"nothing answers there: {reason}")))
 
     def failed(self, splice: Splice) -> None:
         """See `Opening`."""
