@@ -23,12 +23,16 @@ class NoLink(JlrError):
     """No link runs for this host."""
 
 
+class LinkStuck(JlrError):
+    """A link runs for this host, and does not answer."""
+
+
 def dial(files: LinkFiles) -> Socket:
     """Return a conversation with the link.
 
     Raises:
         NoLink: there is none.
-        JlrError: there is one, and it does not answer.
+        LinkStuck: there is one, and it does not answer.
     """
     try:
         secret = files.key.read_bytes()
@@ -51,7 +55,7 @@ def dial(files: LinkFiles) -> Socket:
 def _wait_for_challenge(socket: Socket, files: LinkFiles) -> None:
     """Wait for the link's first message: a stopped process takes connections and says nothing."""
     if not socket.poll(ANSWER_SECONDS):
-        raise JlrError(
+        raise LinkStuck(
             f"the link to `{files.host}` does not answer",
             hint="its process may be stopped: look for `jlremote.link` with `ps`",
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from jlremote.errors import Authentication, JlrError, NeedsAuthentication, Unreachable, Usage
 from jlremote.link.client import Link
+from jlremote.link.dial import LinkStuck
 from jlremote.link.states import State
 from jlremote.link.status import LinkStatus
 from jlremote.questions import Question
@@ -51,6 +52,8 @@ def status_of(link: Link, ask: Callable[[Link], LinkStatus] = connected) -> Link
         return ask(link)
     except Authentication as refused:
         return _unreached(link, State.NEEDS_AUTH, refused)
+    except LinkStuck as stuck:  # to ask it anything would only take as long again
+        return Unreached(State.DOWN, None, stuck.message)
     except (Unreachable, Usage) as gone:  # usage: the ssh config may be gone by now
         return _unreached(link, None, gone)
 

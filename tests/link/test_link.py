@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing.connection as sockets
 import os
 import re
@@ -27,6 +28,7 @@ from jlremote.workflow.requests import StartRequest
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
+from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer, free_port
 from tests.link.desk import Desk
 from tests.link.fakes import Call, FakePerson, until
@@ -267,6 +269,26 @@ def test_a_stopped_link_is_a_clear_error_in_time_and_works_when_it_goes_on(
     process.resume()
     assert desk.run("echo on") == "on\n"
     assert desk.process().pid == process.pid
+
+
+def test_a_link_that_is_stopped_hides_no_other_hosts_sessions(
+    desk: Desk, laptop: Laptop, servers: HostServers, sshd: SSHServer, account: Account, keys: Keys
+) -> None:
+    laptop.add_host("other", sshd, account, key=keys.private)
+    for name, host in (("one", "lab"), ("two", "other")):
+        servers.start(name)
+        Desk(laptop, host).start(name)
+    [link] = [process for process in desk.processes() if "lab" in process.cmdline()]
+    link.suspend()
+    try:
+        listed = laptop.jlr("list", "--json")
+    finally:
+        link.resume()
+    told = {report["name"]: report for report in json.loads(listed.stdout)}
+    assert listed.status == 0, listed
+    assert told["one"]["state"] == "down"
+    assert "does not answer" in told["one"]["detail"]
+    assert told["two"]["state"] == "up"
 
 
 def test_a_command_that_is_killed_ends_what_it_ran(desk: Desk) -> None:
