@@ -134,9 +134,12 @@ export JUPYTER_CONFIG_PATH="$directory/config${JUPYTER_CONFIG_PATH:+:$JUPYTER_CO
 FIND_JUPYTER
 # Not in the background: a shell makes background processes ignore SIGINT, and then Ctrl-C works
 # in none of JupyterLab's terminals.
-sh -c 'echo $$ >"$0/pid"; exec "$@"' "$directory" "$@" OPTIONS $root_allowed \\
+sh -c 'echo $$ >"$0/pid"; echo $$ >"$0/pid-$1"
+[ ! -e "$0/abandoned-$1" ] || exit  # see `abandon`, which looks the other way round
+shift; exec "$@"' "$directory" "$launch" "$@" OPTIONS $root_allowed \\
   >"$directory/jupyter.log" 2>&1 </dev/null
 status=$?
+rm -f "$directory/pid-$launch" "$directory/abandoned-$launch"
 # Jupyter's words when nothing has worked for as long as it was told.
 [ "$status" != 0 ] || ! grep -q 'No kernels .*; shutting down' "$directory/jupyter.log" ||
   echo idle >"$directory/ended"

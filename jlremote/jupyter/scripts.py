@@ -169,11 +169,18 @@ def end(name: str, pid: int, process_start: str, *, engine: bool, patience: int 
     )
 
 
-def abandon(name: str, *, engine: bool) -> str:
-    """Return the script that ends a server which was just launched and never answered."""
+def abandon(name: str, launch_id: str, *, engine: bool) -> str:
+    """Return the script that ends the server of one launch, which cannot be used.
+
+    A launch that has not come to its server yet never does; and another one's, which somebody else
+    may have begun meanwhile, is left alone.
+    """
     return session_directory(name, engine=engine) + (
-        'pid=$(cat "$directory/pid" 2>/dev/null) && [ ! -e "$directory/exit" ] && kill "$pid"\n'
-        'rm -rf "$directory/runtime" "$directory/config"\n'
+        f"launch={shlex.quote(launch_id)} launched=''\n"
+        'umask 077; mkdir -p "$directory" && : >"$directory/abandoned-$launch"\n'
+        'pid=$(cat "$directory/pid-$launch" 2>/dev/null) && kill "$pid"\n'
+        '{ read -r launched <"$directory/launch"; } 2>/dev/null\n'
+        '[ "$launched" != "$launch" ] || rm -rf "$directory/runtime" "$directory/config"\n'
     )
 
 

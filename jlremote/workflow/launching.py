@@ -148,7 +148,8 @@ def _launch(start: Undertaking, found: Survey) -> Server:
 def _abandon(start: Undertaking) -> None:
     """End a server that was launched by this call and cannot be used."""
     with suppress(JlrError):
-        ending = scripts.abandon(start.name, engine=start.runtime.engine is not None)
+        engine = start.runtime.engine is not None
+        ending = scripts.abandon(start.name, start.launch_id, engine=engine)
         run_script(start.host, start.runtime.inside(start.name, ending))
 
 

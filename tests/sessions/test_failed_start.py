@@ -24,6 +24,7 @@ from tests.link.desk import Desk
 from tests.ports.parts import PORT, only, serve_inside, word_at
 from tests.sessions.parts import failed, start, started
 from tests.sessions.test_bad_state import read_only, state
+from tests.sessions.test_ports import held
 from tests.sessions.test_stop import a_port, is_free
 
 ESTABLISHED = ":22B8 [0-9A-F]*:[0-9A-F]* 01 "  # to Jupyter's port, in /proc/net/tcp
@@ -208,6 +209,43 @@ def test_a_container_that_is_just_being_created_is_removed_by_ctrl_c(
         assert starting.wait(timeout=60) == 130
     wait_until(lambda: "create" not in words_of(account), "the end of what went on there")
     assert container.remove_all() == []
+
+
+def test_a_jupyter_that_is_just_being_launched_is_ended_by_ctrl_c(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    begun, slow = "/tmp/begun", "/usr/local/sbin/mkdir"
+    text = f'#!/bin/sh\n: >{begun}; sleep 1; exec /bin/mkdir "$@"\n'
+    here.execute("sh", "-c", 'printf %s "$1" >"$0"; chmod 755 "$0"', slow, text)
+    with laptop.spawn("start", "lab", here.name, "--no-browser") as starting:
+        wait_until(lambda: here.execute("sh", "-c", f"ls {begun}; :") != "", "the launch")
+        here.execute("rm", slow)
+        starting.send_signal(signal.SIGINT)
+        assert starting.wait(timeout=60) == 130
+    processes = ("top", here.name, "-eo", "pid,args")
+    wait_until(
+        lambda: all("sleep infinity" in p for p in here.engine.docker(*processes).split("\n")[1:]),
+        "the end of the launch",
+    )
+
+
+def test_a_launch_that_is_given_up_leaves_that_of_another_laptop_alone(
+    laptop: Laptop, other_laptop: Laptop, container: ContainerFactory
+) -> None:
+    """Both find no server, and the one that begins later has it first."""
+    here = container("lab/slow", options=("--env", "LAB_DELAY=600"))
+    program, launched = "/opt/slow/bin/jupyter-lab", f"/tmp/jlr-0/{here.name}/pid"
+    with held(taken := free_port()):
+        words = ("start", "lab", here.name, "--port", str(taken), "--no-browser")
+        with laptop.spawn(*words) as starting:
+            look = f"ls {launched}; :"
+            wait_until(lambda: here.execute("sh", "-c", look) != "", "the first launch")
+            here.execute("sed", "-i", "/sleep/d", program)
+            session = started(other_laptop, here, *a_port())
+            born = session.born()
+            assert starting.wait(timeout=60) == 7
+    assert session.born() == born
 
 
 def test_a_second_ctrl_c_does_not_keep_a_start_from_taking_back(
