@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from jlremote.errors import JlrError
+from jlremote.errors import Busy, JlrError
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi, NoAnswer
 from jlremote.link.client import Link
 from jlremote.link.status import ForwardStatus
@@ -19,6 +19,7 @@ def wait_for_answer(link: Link, forward: ForwardStatus) -> None:
 
     Raises:
         NoAnswer: it did not; with the reason, where the link knows one.
+        Busy: too many ways into containers are open.
         JlrError: the host's SSH server does not permit the way there, or Jupyter refused.
     """
     try:
@@ -71,5 +72,11 @@ def _explained(link: Link, forward: ForwardStatus, silent: NoAnswer) -> JlrError
             f"`{link.name}` does not permit connections through its SSH server: {failure}",
             hint="ask its administrator for `AllowTcpForwarding local`, and for `PermitOpen any`"
             " if that is set",
+        )
+    if "over this connection already" in failure:
+        return Busy(
+            f"`{link.name}` gives no further way into a container: {failure}",
+            hint="each takes one of the ten sessions that an SSH server gives; stop a session that "
+            "you do not need (`jlr list`, `jlr stop`), close a terminal or unmount a folder",
         )
     return NoAnswer(f"{silent.message} ({failure})", hint=silent.hint)

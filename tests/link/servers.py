@@ -83,9 +83,9 @@ class HostServers:
             self.kill(name)
 
 
-def start_inside(container: Container, port: int) -> None:
+def start_inside(container: Container, port: int, bind: str = "0.0.0.0") -> None:
     """Start a server in a container under the container's name."""
-    script = beginning(container.name, "0.0.0.0", port, engine=True)
+    script = beginning(container.name, bind, port, engine=True)
     container.engine.docker("exec", container.name, "rm", "-rf", f"/tmp/jlr-0/{container.name}")
     argv = ("exec", "--detach", container.name, "sh", "-c", script, "sh", PROGRAM)
     container.engine.docker(*argv)

@@ -1,0 +1,42 @@
+"""Each way to a container's own loopback takes a session of the SSH server, and it has only ten."""
+
+from __future__ import annotations
+
+from jlremote.ssh.channels.session_slots import KEPT
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.laptop import Laptop
+from tests.link.fakes import until
+from tests.link.servers import start_inside
+from tests.ports.parts import listens_inside, only, word_at
+from tests.sessions.parts import failed, start
+
+PORTS = range(7001, 7001 + KEPT)
+# A web server on many ports that says one word.
+SAYS = """
+import http.server, sys, threading
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"here")
+for port in map(int, sys.argv[1:]):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    threading.Thread(target=server.serve_forever).start()
+"""
+
+
+def test_one_way_too_many_is_refused_with_what_to_do_and_goes_once_there_is_room(
+    laptop: Laptop, inside: Container, container: ContainerFactory
+) -> None:
+    words = ("python3", "-c", SAYS, *map(str, PORTS))
+    inside.engine.docker("exec", "--detach", inside.name, *words)
+    until(lambda: listens_inside(inside, PORTS[-1]), "the servers")
+    for port in PORTS:
+        assert word_at(only(laptop, inside.name, str(port))["local_port"]) == "here"
+    other = container("lab/plain")
+    start_inside(other, 8888, bind="127.0.0.1")
+    words = ("no further way into a container", f"{KEPT} terminals, mounts", "`jlr stop`")
+    failed(start(laptop, "lab", other.name), 7, *words)
+    assert other.name not in laptop.jlr("list", "--json").stdout
+    assert laptop.jlr("forward", inside.name, "--remove", str(PORTS[0])).status == 0
+    assert start(laptop, "lab", other.name).status == 0
