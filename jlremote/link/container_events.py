@@ -22,8 +22,9 @@ log = logging.getLogger(__name__)
 
 # It begins so late that it takes nothing from a session's start; what was meanwhile is told then.
 PAUSE_SECONDS = 2
-# Behind `sudo` nothing but the engine itself can end the engine's client.
 LONGEST_SECONDS = 3600
+# Nobody but root can end the engine's client there, so that it may outlive its connection.
+LONGEST_SECONDS_BEHIND_SUDO = 600
 AGAIN = "observed again"
 
 Tell = Callable[[Connection, str, str | None], None]
@@ -97,7 +98,8 @@ def _script(engine: Engine, *, again: bool) -> str:
     since = f"since=$(($(date +%s) - {PAUSE_SECONDS}))\n"
     answers = command_line(engine("ps", "--quiet", "--last=1"))
     saying = f"{answers} >/dev/null 2>&1 || exit\necho '{AGAIN}'\n" if again else ""
-    span = f'--since="$since" --until="$((since + {LONGEST_SECONDS}))"'
+    longest = LONGEST_SECONDS_BEHIND_SUDO if engine.behind_sudo else LONGEST_SECONDS
+    span = f'--since="$since" --until="$((since + {longest}))"'
     listening = until_hang_up(f"{command_line(events_argv(engine))} {span} 2>/dev/null")
     # Read whole before it runs: what it runs reads stdin, too.
     return f"{{\n{since}{saying}{listening}}}\n"
