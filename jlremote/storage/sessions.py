@@ -92,7 +92,7 @@ def check_writable() -> None:
     """
     trial = _folder() / "trial"
     paths.write_whole(trial, "")
-    trial.unlink()
+    trial.unlink(missing_ok=True)  # another command may try at the same time
 
 
 def delete(record: SessionRecord) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,12 @@ def write(folder: Path, name: str, content: str | bytes) -> Path:
     path = folder / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
+
+
+def test_two_starts_at_once_find_out_that_records_can_be_written() -> None:
+    with ThreadPoolExecutor(4) as pool:
+        for attempt in [pool.submit(sessions.check_writable) for _ in range(200)]:
+            attempt.result()
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
