@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jlremote.cli import candidates
+from jlremote.cli.engine import runtime_options
 from jlremote.cli.invocation import Invocation, command
 from jlremote.cli.terminal import answer_json
 
@@ -27,11 +28,7 @@ if TYPE_CHECKING:
 )
 @click.argument("host", required=False, shell_complete=candidates.hosts)
 @click.option("--image", help="Try it in a new container of this image, and remove that again.")
-@click.option(
-    "--runtime",
-    type=click.Choice(["auto", "docker", "none"]),
-    help="How Jupyter runs there. Default: as in the latest session.",
-)
+@runtime_options
 @click.option(
     "--python", metavar="PATH", help="With --runtime none: a Python, or a virtual environment."
 )
@@ -43,6 +40,7 @@ def doctor(
     host: str | None,
     image: str | None,
     runtime: str | None,
+    sudo: bool | None,
     python: str | None,
     conda_env: str | None,
     as_json: bool,
@@ -59,7 +57,7 @@ def doctor(
     """
     from jlremote.workflow.doctor import DoctorRequest
 
-    request = DoctorRequest(host, image, runtime, python, conda_env)
+    request = DoctorRequest(host, image, runtime, sudo, python, conda_env)
     invocation = click_context.ensure_object(Invocation)
     verdict = (_as_json if as_json else _shown)(invocation, request)
     click_context.exit(verdict.exit_code)

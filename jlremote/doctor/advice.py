@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from jlremote.runtimes.engine import Engine
+
 _REPOSITORY = "https://nvidia.github.io/libnvidia-container"
 _KEYRING = "/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg"
 
+DESCRIBE_DEVICES = "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
 _DOCKER: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "debian": ("sudo apt-get update && sudo apt-get install docker.io",),
@@ -79,23 +82,22 @@ _FAMILIES: Mapping[str, str] = MappingProxyType(
 )
 
 
-def engine(name: str, distribution: tuple[str, ...]) -> tuple[str, ...]:
+def engine(wanted: Engine, distribution: tuple[str, ...]) -> tuple[str, ...]:
     """Return how to install a container engine.
 
     Args:
-        name: docker or podman.
+        wanted: which.
         distribution: the host's, and what it descends from, as `ID` and `ID_LIKE` tell.
     """
-    table = _PODMAN if name == "podman" else _DOCKER
-    page = "https://podman.io/docs/installation"
-    return _known(table, distribution) or (
-        page if name == "podman" else "https://docs.docker.com/engine/install/",
-    )
+    if wanted.kind.daemon is None:
+        return _known(_PODMAN, distribution) or ("https://podman.io/docs/installation",)
+    return _known(_DOCKER, distribution) or ("https://docs.docker.com/engine/install/",)
 
 
-def permission(name: str, user: str) -> tuple[str, ...]:
+def permission(wanted: Engine, user: str) -> tuple[str, ...]:
     """Return how to let a user use the engine; whoever may use docker is as good as root."""
-    return (f"sudo usermod -aG {name} {user}", "then `jlr disconnect HOST`: a login reads groups")
+    group = wanted.kind.daemon or wanted.kind.program
+    return (f"sudo usermod -aG {group} {user}", "then `jlr disconnect HOST`: a login reads groups")
 
 
 def driver(distribution: tuple[str, ...]) -> tuple[str, ...]:
@@ -105,7 +107,7 @@ def driver(distribution: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def toolkit(engine_name: str, distribution: tuple[str, ...]) -> tuple[str, ...]:
+def toolkit(wanted: Engine, distribution: tuple[str, ...]) -> tuple[str, ...]:
     """Return how to install NVIDIA's container toolkit, and make it known to the engine."""
     installed = _known(_TOOLKIT, distribution) or (
         (
@@ -113,12 +115,13 @@ def toolkit(engine_name: str, distribution: tuple[str, ...]) -> tuple[str, ...]:
             "install-guide.html"
         ),
     )
-    if engine_name == "podman":
-        return (*installed, "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml")
+    daemon = wanted.kind.daemon
+    if daemon is None:
+        return (*installed, DESCRIBE_DEVICES)
     return (
         *installed,
-        f"sudo nvidia-ctk runtime configure --runtime={engine_name}",
-        f"sudo systemctl restart {engine_name}   # ends the containers that run",
+        f"sudo nvidia-ctk runtime configure --runtime={daemon}",
+        f"sudo systemctl restart {daemon}   # ends the containers that run",
     )
 
 

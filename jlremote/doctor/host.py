@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jlremote.doctor import advice
 from jlremote.doctor.findings import Check, Opinion, fail, fine, of_error, skip, warn
@@ -11,6 +11,8 @@ from jlremote.errors import NotFound
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.reading import CannotAsk
 from jlremote.host.script import command_line
+from jlremote.runtimes.engine import DOCKER
+from jlremote.runtimes.engine_errors import EngineDisguised, EngineMissing, EngineUnusable
 from jlremote.text import size_in_words
 
 LITTLE_IN_HOME = 1 * 1000**3
@@ -96,14 +98,25 @@ def _logout(facts: HostFacts) -> Opinion:
 def _engine(facts: HostFacts) -> Opinion:
     if facts.engine is None:
         return skip("without containers (`--runtime none`)")
-    if facts.engine_version is not None:
-        return fine(facts.engine_version)
-    name = facts.engine.name
-    return fail(
-        f"`{name}` is not installed on the host",
-        *advice.engine(name, facts.distribution),
-        "or without containers: `--runtime none`",
-    )
+    if facts.engine_version is None:
+        both = any(isinstance(other, EngineMissing) for other in facts.others)
+        return fail(
+            "neither docker nor podman is installed on the host"
+            if both
+            else f"`{facts.engine.name}` is not installed on the host",
+            *advice.engine(facts.engine, facts.distribution),
+            "or without containers: `--runtime none`",
+        )
+    if "podman" in facts.engine_version and facts.engine.kind is DOCKER.kind:
+        return of_error(EngineDisguised())
+    return _with_others(facts.engine_version, facts.others)
+
+
+def _with_others(version: str, others: Sequence[EngineUnusable]) -> Opinion:
+    """Return that an engine is there, and what keeps those that were tried besides it."""
+    text = "; ".join((version, *(other.message for other in others)))
+    broken = [o for o in others if not isinstance(o, EngineMissing | EngineDisguised)]
+    return warn(text, *(o.hint for o in broken if o.hint)) if broken else fine(text)
 
 
 def _permission(facts: HostFacts) -> Opinion:
@@ -111,9 +124,10 @@ def _permission(facts: HostFacts) -> Opinion:
         return skip("without containers (`--runtime none`)")
     error = facts.engine_error
     if error is None:
-        return fine(f"{facts.user} may use {facts.engine.name}, and it runs")
+        runs = ", and it runs" if facts.engine.kind.daemon else ""
+        return fine(f"{facts.user} may use {facts.engine.name}{runs}")
     if "may not use" in error.message:
-        return of_error(error, *advice.permission(facts.engine.name, facts.user))
+        return of_error(error, *advice.permission(facts.engine, facts.user))
     return of_error(error)
 
 

@@ -8,6 +8,7 @@ from jlremote.errors import JlrError
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.reading import CannotAsk
 from jlremote.runtimes.engine import Engine
+from jlremote.runtimes.engine_errors import EngineUnusable
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,13 @@ class HostFacts:
         engine: the engine that is meant, `None` for none (runtime `none`).
         engine_version: what its command calls itself, `None` if there is no such command.
         engine_error: why it cannot be used.
+        others: why each that would have been taken before it cannot be used, or any at all.
         storage: where it keeps images, `None` where it does not tell.
         hardware: how many NVIDIA GPUs are on the bus.
         driver: what the loaded driver calls itself, empty for none.
         gpus: the GPUs as `nvidia-smi` tells them, or why it does not.
-        toolkit: what there is of NVIDIA's container toolkit.
+        toolkit: what there is of NVIDIA's container toolkit: its programs, and the files that
+            describe GPUs to podman.
         image: the image that a container would be created from, `None` for none.
         image_needed: whether one is to be created, as no session runs.
     """
@@ -81,6 +84,7 @@ class HostFacts:
     engine: Engine | None = None
     engine_version: str | None = None
     engine_error: JlrError | None = None
+    others: tuple[EngineUnusable, ...] = ()
     storage: Room | None = None
     hardware: int = 0
     driver: str = ""

@@ -53,7 +53,7 @@ _TOOLKIT = """\
 for program in nvidia-ctk nvidia-container-cli nvidia-container-runtime-hook; do
   PATH=$PATH:/usr/sbin:/sbin command -v $program
 done
-ls /etc/cdi/nvidia.y*ml /var/run/cdi/nvidia.y*ml 2>/dev/null
+grep -ls nvidia.com/gpu /etc/cdi/*.y*ml /etc/cdi/*.json /var/run/cdi/*.y*ml /var/run/cdi/*.json
 true
 """
 _ROOTS = {"podman": "{{.Store.GraphRoot}}"}
@@ -84,7 +84,7 @@ def steps(engine: Engine | None, image: str | None) -> Steps:
 
 
 def _storage(engine: Engine) -> str:
-    root = _ROOTS.get(engine.name, "{{.DockerRootDir}}")
+    root = _ROOTS.get(engine.kind.program, "{{.DockerRootDir}}")
     return (
         f"root=$({command_line(engine('info', '--format', root))} 2>/dev/null)\n"
         '[ -n "$root" ] || exit 1\n'

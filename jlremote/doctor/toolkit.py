@@ -14,6 +14,8 @@ from jlremote.text import one_line
 CHECK = "toolkit"
 # The toolkit brings `nvidia-smi` into a container along with the devices.
 PROOF = "nvidia-smi -L"
+# Where specifications of the Container Device Interface are.
+CDI_FOLDER = "/cdi/"
 
 
 def has_gpus(facts: HostFacts) -> bool:
@@ -27,13 +29,23 @@ def unproved(facts: HostFacts) -> Opinion:
         return skip("without containers (`--runtime none`)")
     if not has_gpus(facts):
         return skip("no GPUs to give to containers")
-    if not facts.toolkit:
+    programs = [path for path in facts.toolkit if CDI_FOLDER not in path]
+    described = [path for path in facts.toolkit if CDI_FOLDER in path]
+    by_description = facts.engine.kind.gpus == "devices"
+    if by_description and programs and not described:
+        return fail(
+            f"NVIDIA's container toolkit is installed ({programs[0]}), and no file of it describes "
+            f"the GPUs, by which {facts.engine.name} gives them to containers",
+            advice.DESCRIBE_DEVICES,
+        )
+    there = described if by_description else programs
+    if not there:
         return fail(
             "NVIDIA's container toolkit is not installed: containers get no GPUs",
-            *advice.toolkit(facts.engine.name, facts.distribution),
+            *advice.toolkit(facts.engine, facts.distribution),
         )
     return warn(
-        f"installed ({facts.toolkit[0]}), and not proved",
+        f"installed ({there[0]}), and not proved",
         f"`jlr doctor {facts.host} --image IMAGE` runs `nvidia-smi` in a container",
     )
 
@@ -52,14 +64,14 @@ def proved(facts: HostFacts, where: str, done: Completed) -> Opinion:
     said = one_line(done.stderr) or one_line(done.stdout) or f"exit status {done.status}"
     return fail(
         f"containers get no GPUs: `nvidia-smi` in {where} says {said}",
-        *advice.toolkit(facts.engine.name, facts.distribution),
+        *advice.toolkit(facts.engine, facts.distribution),
     )
 
 
 def refused(facts: HostFacts, reason: str) -> Opinion:
     """Return that the engine gives no GPUs at all."""
     assert facts.engine is not None
-    return fail(reason, *advice.toolkit(facts.engine.name, facts.distribution))
+    return fail(reason, *advice.toolkit(facts.engine, facts.distribution))
 
 
 def _counted(lines: Sequence[str]) -> str:

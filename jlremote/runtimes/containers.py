@@ -14,7 +14,7 @@ from jlremote.runtimes import existing_options
 from jlremote.runtimes.contract import Attachment, Container, Volume
 from jlremote.runtimes.docker_commands import inspect_argv
 from jlremote.runtimes.engine import Engine
-from jlremote.runtimes.engine_errors import EngineUnusable, engine_error, is_podman
+from jlremote.runtimes.engine_errors import EngineDisguised, engine_error, is_podman
 from jlremote.runtimes.engine_gpus import gpus_of
 
 # Where an engine that runs without root keeps its networks: the host is not in them.
@@ -55,10 +55,7 @@ class Containers:
         """Return the container that the survey found."""
         inspected = results["container"]
         if is_podman(self.engine, inspected):
-            raise EngineUnusable(
-                "`docker` on the host is podman in disguise",
-                hint="use it by its name: `--runtime podman`",
-            )
+            raise EngineDisguised
         if inspected.status == 0:
             found = read_container(json.loads(inspected.stdout)[0])
             # Docker also takes the beginning of an id, and `ada` or `beef` may be one by chance.

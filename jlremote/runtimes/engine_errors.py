@@ -37,6 +37,8 @@ _REFUSED_BY_SUDO = (
     "you must have a tty",
 )
 _EMULATED = "emulate docker cli using podman"
+# Docker writes it with a capital letter.
+_NONE_OF_PODMAN = "no such container"
 
 
 class EngineUnusable(JlrError):
@@ -59,6 +61,16 @@ class SudoPasswordNeeded(EngineNotPermitted):
     """`sudo` wants a password that nobody has given."""
 
 
+class EngineDisguised(EngineUnusable):
+    """It calls itself docker and is podman, which does some things otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "`docker` on the host is podman in disguise",
+            hint="use it by its name: `--runtime podman`",
+        )
+
+
 def reason(failed: Completed) -> str:
     """Return why an engine refused, on one line that is safe to show.
 
@@ -77,6 +89,8 @@ def engine_error(engine: Engine, failed: Completed) -> JlrError:
 
     It is an `EngineUnusable` where none would.
     """
+    if is_podman(engine, failed):
+        return EngineDisguised()
     complaint = failed.stderr.lower()
     if engine.behind_sudo and (refused := _sudo_error(engine, failed, complaint)):
         return refused
@@ -110,10 +124,14 @@ def is_podman(engine: Engine, answered: Completed) -> bool:
 
     It says so unless it was silenced; then its errors still are podman's.
     """
-    complaint = answered.stderr.lower()
-    tells = (_EMULATED, "error: inspecting object:", '"ociruntime"')
-    text = f"{complaint}{answered.stdout.lower()}"
-    return engine.kind.program == "docker" and any(phrase in text for phrase in tells)
+    if engine.kind.program != "docker":
+        return False
+    text = f"{answered.stderr}{answered.stdout}".lower()
+    tells = (
+        *(_EMULATED, "error: inspecting object:", "running container create option:"),
+        '"ociruntime"',
+    )
+    return any(phrase in text for phrase in tells) or _NONE_OF_PODMAN in answered.stderr
 
 
 def _missing(engine: Engine) -> EngineMissing:

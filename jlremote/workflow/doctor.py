@@ -16,12 +16,15 @@ from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.jupyter.launch import HOST_PORT
 from jlremote.link.client import Link
 from jlremote.questions import Asker, Question
-from jlremote.runtimes.table import runtime_named
+from jlremote.runtimes.containers import Containers
+from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.table import AUTO, runtime_named
 from jlremote.storage import sessions, settings
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow import laptop_facts
 from jlremote.workflow.context import Context
 from jlremote.workflow.doctor_subject import Subject, running
+from jlremote.workflow.engines import Search, searched
 from jlremote.workflow.far_end import PROOF, FarEnd
 from jlremote.workflow.interrupts import undisturbed
 from jlremote.workflow.links import link_on
@@ -42,6 +45,7 @@ class DoctorRequest:
         host: whatever `ssh HOST` takes; `None` for this machine alone.
         image: the image that a container is to be made of for the proof, though a session runs.
         runtime: as for `jlr start`; `None` for the session's or that of the settings.
+        sudo: whether the engine is to be driven by `sudo`; `None` for what the settings say.
         python: with runtime `none`: see `StartRequest`.
         conda_env: with runtime `none`: see `StartRequest`.
     """
@@ -49,6 +53,7 @@ class DoctorRequest:
     host: str | None = None
     image: str | None = None
     runtime: str | None = None
+    sudo: bool | None = None
     python: str | None = None
     conda_env: str | None = None
 
@@ -139,8 +144,7 @@ class _Examination:
         """Ask the host about itself, and choose what the end of the chain is tried on."""
         settled = self._settled(link.name)
         record = _session(link.name)
-        runtime = self.request.runtime or (record.runtime if record else settled.get("runtime"))
-        chosen = runtime_named(str(runtime or "auto"))
+        chosen, search = self._runtime(link, record, settled)
         if record is not None and (record.runtime != chosen.name or self.request.image):
             record = None
         image = self.request.image or (record.image if record else settled.get("image"))
@@ -152,7 +156,8 @@ class _Examination:
                 told = link.run(asked, timeout=ASK_SECONDS)
                 here = running(link, chosen, record) if record else None
             facts = host_script.read_facts(link.name, chosen.engine, named, told)
-            facts = replace(facts, image_needed=here is None)
+            others = {name: why for name, why in search.unusable.items() if name != chosen.name}
+            facts = replace(facts, image_needed=here is None, others=tuple(others.values()))
         start = StartRequest(
             host=link.name,
             runtime=chosen.name,
@@ -162,13 +167,32 @@ class _Examination:
         )
         return Subject(link, facts, chosen, here, start)
 
+    def _runtime(
+        self, link: Link, record: SessionRecord | None, settled: dict[str, Any]
+    ) -> tuple[Runtime, Search]:
+        """Return the runtime that `jlr start` would choose, and what keeps others from working."""
+        unnamed = self.request.runtime in (None, AUTO) and self.request.sudo is None
+        if record is not None and unnamed:
+            return runtime_named(record.runtime), Search()
+        named, sudo = str(settled.get("runtime", AUTO)), bool(settled.get("sudo", False))
+        if named != AUTO or not self.diagnosis.well(connection.LOGIN):
+            return runtime_named(named, sudo=sudo), Search()
+        with self.context.progress.step("Look for an engine"):
+            search = searched(link, sudo=sudo)
+        return Containers(search.likeliest), search
+
     def _settled(self, name: str) -> dict[str, Any]:
         """Return the options that hold; what is wrong with the settings has been told by now."""
         given = self.request
-        flags = {"python": given.python, "conda-env": given.conda_env}
+        flags = {
+            "runtime": given.runtime,
+            "sudo": given.sudo,
+            "python": given.python,
+            "conda-env": given.conda_env,
+        }
         with suppress(JlrError):
             return dict(settings.load().chosen(name, flags))
-        return dict(flags)
+        return {option: value for option, value in flags.items() if value is not None}
 
 
 def _session(name: str) -> SessionRecord | None:

@@ -20,17 +20,19 @@ from jlremote.runtimes import docker_commands as docker
 from jlremote.runtimes import docker_errors
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.container_options import NO_OPTIONS, ContainerOptions
+from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import START_LABEL, Attachment, ContainerSpec, Runtime
-from jlremote.runtimes.table import runtime_named
+from jlremote.runtimes.table import AUTO, runtime_named
 from jlremote.storage import jobs as records
 from jlremote.storage import sessions
 from jlremote.storage.jobs import JobRecord
 from jlremote.workflow import creating, gpu_taking, registry
 from jlremote.workflow.context import Context
+from jlremote.workflow.engines import engine_on
 from jlremote.workflow.gpu_taking import Taken
 from jlremote.workflow.jobs import Found, find
 from jlremote.workflow.links import connect, link_to
-from jlremote.workflow.requests import StartRequest
+from jlremote.workflow.requests import EngineChoice, StartRequest
 from jlremote.workflow.undertaking import Undertaking
 from jlremote.workflow.undoing import undone_on_failure
 from jlremote.workflow.ways import known_way
@@ -79,8 +81,8 @@ def run(request: RunRequest, context: Context) -> Found:
         JlrError: it could not begin, and nothing of it is left behind.
     """
     name = request.name or _name(request.command)
-    runtime, place = _where(request)
-    runtime.check_name(name)
+    known, place = _where(request)
+    (known or runtime_named(AUTO)).check_name(name)
     if sessions.find(request.host, name) is not None:
         raise Busy(f"there is a session `{name}` already", hint=ANOTHER_NAME)
     context = known_way(request.host, context)
@@ -95,8 +97,9 @@ def run(request: RunRequest, context: Context) -> Found:
             gpus=request.gpus,
             share_gpus=request.share_gpus,
         )
-        this = Undertaking(host, runtime, name, start, context, undo)
         connect(host, context)
+        runtime = known or Containers(engine_on(host, EngineChoice(AUTO, request.sudo)))
+        this = Undertaking(host, runtime, name, start, context, undo)
         if request.inside is None and runtime.engine:
             _in_container(this, request.command)
         else:
@@ -107,8 +110,8 @@ def run(request: RunRequest, context: Context) -> Found:
         return find(f"{record.host}/{record.name}", context)
 
 
-def _where(request: RunRequest) -> tuple[Runtime, str]:
-    """Return in what it is to run, and the name of that."""
+def _where(request: RunRequest) -> tuple[Runtime | None, str]:
+    """Return in what it is to run, `None` if only the host can tell, and the name of that."""
     if request.inside is not None:
         host, _, name = request.inside.rpartition("/")
         if host not in ("", request.host):
@@ -117,15 +120,20 @@ def _where(request: RunRequest) -> tuple[Runtime, str]:
                 hint=f"`jlr run {host} --in {name} -- …`",
             )
         known = sessions.find(request.host, name)
-        return runtime_named(known.runtime if known else request.runtime), name
-    runtime = runtime_named(request.runtime, sudo=request.sudo)
-    if runtime.engine and request.image is None:
+        return runtime_named(known.runtime) if known else _named(request), name
+    runtime = _named(request)
+    if (runtime is None or runtime.engine) and request.image is None:
         raise Usage(
             "nothing says where the command is to run",
             hint="in a new container: `--image IMAGE`; in a session's: `--in SESSION`; on the host "
             "itself: `--runtime none`",
         )
     return runtime, request.host
+
+
+def _named(request: RunRequest) -> Runtime | None:
+    """Return the runtime that was asked for, if one was."""
+    return runtime_named(request.runtime, sudo=request.sudo) if request.runtime != AUTO else None
 
 
 def _record(request: RunRequest, name: str, runtime: Runtime, context: Context) -> JobRecord:

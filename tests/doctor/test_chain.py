@@ -24,7 +24,7 @@ from tests.lab.programs import run, wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer, free_port
 from tests.sessions.parts import started
-from tests.sessions.test_bad_engine import without
+from tests.sessions.test_bad_engine import DOCKER, without
 
 THE_CHAIN = [
     *("ssh config", "name", "port", "ssh server", "host key", "login", "clock", "forwarding"),
@@ -213,7 +213,7 @@ def test_an_engine_that_is_not_installed(
 ) -> None:
     path = without(tmp_path, "docker")
     add(laptop, another_sshd(f'SetEnv "PATH={path}"'), account, keys)
-    report = examined(laptop, "odd", "--image", "lab/jupyter")
+    report = examined(laptop, "odd", "--image", "lab/jupyter", *DOCKER)
     report.failed("engine", 1, "not installed", "sudo apt-get install docker.io")
     assert report.of("kernel")["text"] == "needs `engine`"
 
@@ -222,7 +222,8 @@ def test_an_engine_that_does_not_run(
     laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys
 ) -> None:
     add(laptop, another_sshd('SetEnv "DOCKER_HOST=unix:///run/none.sock"'), account, keys)
-    examined(laptop, "odd").failed("permission", 1, "does not run", "sudo systemctl start docker")
+    report = examined(laptop, "odd", *DOCKER)
+    report.failed("permission", 1, "does not run", "sudo systemctl start docker")
 
 
 def test_an_engine_that_the_user_may_not_use(
@@ -234,7 +235,7 @@ def test_an_engine_that_the_user_may_not_use(
         engine.listen()
         path.chmod(0o600)
         add(laptop, another_sshd(f'SetEnv "DOCKER_HOST=unix://{path}"'), account, keys)
-        report = examined(laptop, "odd")
+        report = examined(laptop, "odd", *DOCKER)
     path.unlink()
     report.failed("permission", 1, "may not use", f"sudo usermod -aG docker {account.name}")
     assert report.of("engine")["mark"] == "ok"

@@ -26,7 +26,8 @@ from jlremote.errors import (
 from jlremote.gpus.inventory import Device, Gpu, Inventory
 from jlremote.gpus.reading import CannotAsk
 from jlremote.host.script import Completed
-from jlremote.runtimes.engine import DOCKER
+from jlremote.runtimes.engine import DOCKER, ENGINES, PODMAN
+from jlremote.runtimes.engine_errors import EngineMissing, EngineNotRunning
 
 UBUNTU = """\
 Linux
@@ -198,6 +199,39 @@ def test_the_toolkit_is_proved_by_a_container_and_else_only_seen() -> None:
     assert "sudo nvidia-ctk runtime configure --runtime=docker" in found.mend
     none = replace(facts(), gpus=CannotAsk("none"))
     assert toolkit.unproved(none).mark == "skipped"
+
+
+def test_podman_gets_gpus_by_a_description_and_docker_by_a_program() -> None:
+    program, description = "/usr/bin/nvidia-ctk\n", "/etc/cdi/nvidia.yaml\n"
+    for engine, there, mark in (
+        (DOCKER, program, "warning"),
+        (DOCKER, description, "failed"),
+        (PODMAN, program, "failed"),
+        (PODMAN, description, "warning"),
+        (PODMAN, program + description, "warning"),
+    ):
+        seen = replace(facts(toolkit=said(there)), engine=engine)
+        assert toolkit.unproved(seen).mark == mark, (engine.name, there)
+    only_program = replace(facts(toolkit=said(program)), engine=PODMAN)
+    found = toolkit.unproved(only_program)
+    assert found.mend == ("sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",)
+
+
+@pytest.mark.parametrize("name", ["sudo docker", "nvidia-docker"])
+def test_advice_names_the_daemon_and_not_how_it_is_driven(name: str) -> None:
+    found = toolkit.unproved(replace(facts(), engine=ENGINES[name]))
+    assert "sudo nvidia-ctk runtime configure --runtime=docker" in found.mend
+
+
+def test_engines_that_come_first_and_cannot_be_used_are_told() -> None:
+    stopped = EngineNotRunning("the `docker` daemon does not run", hint="start it")
+    missing = EngineMissing("`docker` is not installed on the host")
+    version = facts(engine=said("podman version 4.3.1\n"))
+    for other, mark, mend in ((stopped, "warning", ("start it",)), (missing, "ok", ())):
+        here = replace(version, engine=PODMAN, others=(other,))
+        found = finding("engine", host.CHECKS, here)
+        assert (found.mark, found.mend) == (mark, mend)
+        assert found.text == f"podman version 4.3.1; {other.message}"
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from tests.lab.remote_host import Keys, new_laptop, running_sshd
 from tests.lab.sshd import SSHServer
 
 IMAGE = "lab/jupyter"
+NOWHERE = "unix:///nonexistent/docker.sock"
 # The second version of the old tool, in short: a script in front of docker. It stands in for one
 # that is no longer to be had, and behind it is the real docker.
 NVIDIA_DOCKER = """\
@@ -84,6 +85,17 @@ def _programs(account: Account) -> Path:
 def engines_laptop(engines_host: EnginesHost, keys: Keys) -> Iterator[Laptop]:
     """A laptop that knows the host as `lab`."""
     with new_laptop(engines_host.server, engines_host.account, keys) as laptop:
+        yield laptop
+
+
+@pytest.fixture(scope="module")
+def without_docker(engines_host: EnginesHost, engine: Engine, keys: Keys) -> Iterator[Laptop]:
+    """A laptop that knows the host as `lab`, where docker's daemon does not run."""
+    variables = podman.environment() | {"DOCKER_HOST": NOWHERE}
+    with (
+        running_sshd(engine, keys, environment=variables) as server,
+        new_laptop(server, engines_host.account, keys) as laptop,
+    ):
         yield laptop
 
 

@@ -3,28 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from tests.engines.conftest import IMAGE, EnginesHost
-from tests.lab import podman
-from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
-from tests.lab.remote_host import Keys, new_laptop, running_sshd
-
-NOWHERE = "unix:///nonexistent/docker.sock"
-
-
-@pytest.fixture(scope="module")
-def without_docker(engines_host: EnginesHost, engine: Engine, keys: Keys) -> Iterator[Laptop]:
-    """A laptop that knows the host as `lab`, where docker's daemon does not run."""
-    variables = podman.environment() | {"DOCKER_HOST": NOWHERE}
-    with (
-        running_sshd(engine, keys, environment=variables) as server,
-        new_laptop(server, engines_host.account, keys) as laptop,
-    ):
-        yield laptop
 
 
 def test_podman_is_found_where_docker_does_not_run(

@@ -276,7 +276,7 @@ def test_where_nothing_else_works_it_is_found_and_asked_for(
     run("usermod", "--gid", "nogroup", "--append", "--groups", "sudo", host.account.name)
     path = host.account.home / "programs"
     path.mkdir()
-    link_all_but("podman", path)
+    link_all_but(["podman"], path)
     try:
         with (
             running_sshd(engine, keys, environment={"PATH": str(path)}) as server,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Collection
 from pathlib import Path
 
 from tests.conftest import SSHServerFactory
@@ -29,8 +30,8 @@ def test_an_engine_that_is_not_installed(
     failed(start(laptop, "odd", "cont1", *DOCKER), 1, "`docker` is not installed", "--runtime none")
 
 
-def without(folder: Path, missing: str) -> Path:
-    """Return a folder with every program of the machine but one, which all may read."""
+def without(folder: Path, *missing: str) -> Path:
+    """Return a folder with every program of the machine but some, which all may read."""
     link_all_but(missing, folder)
     for parent in (folder, *folder.parents):
         if parent.owner() == "root" and parent != Path("/tmp") and parent != Path("/"):
@@ -38,12 +39,12 @@ def without(folder: Path, missing: str) -> Path:
     return folder
 
 
-def link_all_but(missing: str, folder: Path) -> None:
-    """Fill a folder with every program of the machine but one."""
+def link_all_but(missing: Collection[str], folder: Path) -> None:
+    """Fill a folder with every program of the machine but some."""
     for path in SYSTEM_PATH.split(":"):
         for program in Path(path).glob("*"):
             link = folder / program.name
-            if program.name != missing and not link.is_symlink():
+            if program.name not in missing and not link.is_symlink():
                 link.symlink_to(program)
 
 

@@ -1,0 +1,98 @@
+"""A `docker` that is podman, as the package podman-docker brings it: it is used by its own name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.doctor.parts import examined
+from tests.engines.conftest import IMAGE, EnginesHost
+from tests.engines.parts import told
+from tests.lab import podman
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.place import private_folder
+from tests.lab.remote_host import Keys, new_laptop, running_sshd
+
+# The package's own script; the words are not said where `/etc/containers/nodocker` is.
+SCRIPTS = {
+    "loud": """\
+#!/bin/sh
+echo "Emulate Docker CLI using podman. Create /etc/containers/nodocker to quiet msg." >&2
+exec /usr/bin/podman "$@"
+""",
+    "silent": '#!/bin/sh\nexec /usr/bin/podman "$@"\n',
+}
+
+
+@pytest.fixture(scope="module", params=list(SCRIPTS))
+def disguised(
+    request: pytest.FixtureRequest, engines_host: EnginesHost, engine: Engine, keys: Keys
+) -> Iterator[Laptop]:
+    """A laptop whose host has podman alone, under both names."""
+    with private_folder("disguise") as folder:
+        program = folder / "docker"
+        program.write_text(SCRIPTS[request.param], encoding="utf-8")
+        program.chmod(0o755)
+        variables = podman.environment() | {"PATH": f"{folder}:/usr/bin:/bin"}
+        with (
+            running_sshd(engine, keys, environment=variables) as server,
+            new_laptop(server, engines_host.account, keys) as laptop,
+        ):
+            yield laptop
+
+
+def test_a_session_is_started_listed_and_removed_by_the_name_podman(
+    disguised: Laptop, engines_host: EnginesHost, name: str
+) -> None:
+    words = ("start", "lab", name, "--image", IMAGE, "--no-browser")
+    try:
+        begun = disguised.jlr(*words, timeout=120)
+        assert begun.status == 0, begun
+        assert "podman is used, as `docker` on the host is podman in disguise" in begun.stderr
+        again = disguised.jlr(*words, "--json", timeout=120)
+        assert json.loads(again.stdout)["runtime"] == "podman"
+        [listed] = [s for s in told(disguised, "list", "lab", "--json") if s["name"] == name]
+        assert (listed["runtime"], listed["state"]) == ("podman", "up")
+        assert disguised.jlr("shell", name, "--", "echo", "inside").stdout == "inside\n"
+        stopped = disguised.jlr("stop", name, "--remove", "--force", timeout=90)
+        assert stopped.status == 0, stopped
+    finally:
+        engines_host.remove("podman", name)
+
+
+def test_a_job_runs_and_images_are_listed(
+    disguised: Laptop, engines_host: EnginesHost, name: str
+) -> None:
+    words = ("run", "lab", "--name", name, "--image", IMAGE, "--rm", "--", "echo", "done")
+    try:
+        done = disguised.jlr(*words, timeout=120)
+        assert (done.status, done.stdout) == (0, "done\n"), done
+        assert any(
+            i["repository"].endswith(IMAGE) for i in told(disguised, "images", "lab", "--json")
+        )
+    finally:
+        engines_host.remove("podman", name)
+
+
+def test_named_docker_it_is_refused_with_its_real_name(disguised: Laptop, name: str) -> None:
+    docker = ("--image", IMAGE, "--runtime", "docker")
+    for words in (
+        ("start", "lab", name, "--no-browser", *docker),
+        ("run", "lab", *docker, "--", "true"),
+    ):
+        done = disguised.jlr(*words)
+        assert done.status != 0
+        assert "`docker` on the host is podman in disguise" in done.stderr, done
+        assert "`--runtime podman`" in done.stderr
+
+
+def test_the_doctor_says_what_it_is(disguised: Laptop) -> None:
+    found = examined(disguised, "lab").of("engine")
+    assert found["mark"] == "ok"
+    assert found["text"].startswith("podman version ")
+    assert "podman in disguise" in found["text"]
+    named = examined(disguised, "lab", "--runtime", "docker")
+    named.failed("engine", 1, "podman in disguise", "--runtime podman")

@@ -1,0 +1,71 @@
+"""`jlr run` takes the engine that `jlr start` would take, and its jobs are found again."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import pexpect
+import pytest
+
+from tests.engines.conftest import IMAGE, EnginesHost
+from tests.engines.parts import FLAGS
+from tests.lab.laptop import Laptop
+
+SCRIPT = "echo out; echo oops >&2; exit 7"
+
+
+@pytest.fixture
+def job(engines_host: EnginesHost, name: str) -> Iterator[str]:
+    """A name that no job has."""
+    yield name
+    for runtime in ("podman", "sudo podman"):
+        engines_host.remove(runtime, name)
+
+
+def run(laptop: Laptop, name: str, *words: str) -> None:
+    """Run a job, and look at all that is told of it."""
+    argv = ("run", "lab", "--name", name, *words, "--", "sh", "-c", SCRIPT)
+    done = laptop.jlr(*argv, timeout=120)
+    assert (done.status, done.stdout) == (7, "out\n"), done
+    assert done.stderr.endswith("oops\n")
+    [listed] = [
+        job for job in json.loads(laptop.jlr("runs", "lab", "--json").stdout) if job["name"] == name
+    ]
+    assert (listed["state"], listed["exit_code"]) == ("ended", 7)
+    again = laptop.jlr("logs", f"lab/{name}")
+    assert (again.stdout, again.stderr) == ("out\n", "oops\n")
+    assert laptop.jlr("stop", name, "--remove").status == 0
+
+
+def test_a_job_runs_in_podman_where_docker_does_not_run(without_docker: Laptop, job: str) -> None:
+    run(without_docker, job, "--image", IMAGE)
+
+
+def test_a_job_of_a_laptop_that_knows_no_session_is_behind_sudo_if_that_is_asked_for(
+    engines_laptop: Laptop, engines_host: EnginesHost, job: str
+) -> None:
+    run(engines_laptop, job, "--image", IMAGE, *FLAGS["sudo podman"])
+
+
+def test_ctrl_c_reaches_all_of_a_job_in_podman(without_docker: Laptop, job: str) -> None:
+    script = "echo begun; sleep 300; echo not this"
+    words = ("jlr", "run", "lab", "--name", job, "--image", IMAGE, "--", "sh", "-c", script)
+    with without_docker.terminal(*words, timeout=60) as terminal:
+        terminal.expect("begun")
+        terminal.sendintr()
+        terminal.expect(pexpect.EOF)
+        terminal.wait()
+    assert terminal.exitstatus == 130
+    shown = without_docker.jlr("logs", job)
+    assert shown.stdout == "begun\n"
+
+
+def test_without_an_engine_it_is_said_that_there_is_none(
+    without_docker: Laptop, job: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(without_docker.environment, "JLR_RUNTIME", "docker")
+    done = without_docker.jlr("run", "lab", "--name", job, "--image", IMAGE, "--", "true")
+    assert done.status == 1, done
+    assert re.search(r"error: .*the `docker` daemon does not run", done.stderr)
