@@ -18,12 +18,14 @@ class Chosen:
     """The devices that were chosen.
 
     Attributes:
-        names: as the engine is asked for them: indices, or UUIDs of MIG devices.
+        names: as a person and docker call them: indices, or UUIDs.
         uuids: as CUDA is asked for them, and as they are kept.
+        places: their indices, `GPU:MIG` of MIG devices.
     """
 
     names: tuple[str, ...]
     uuids: tuple[str, ...]
+    places: tuple[str, ...]
 
 
 def choose(wanted: Wanted, inventory: Inventory, host: str, *, share: bool) -> Chosen:
@@ -119,6 +121,7 @@ def _chosen(pairs: Collection[tuple[str, Device]]) -> Chosen:
     return Chosen(
         tuple(dict.fromkeys(name for name, _ in pairs)),
         tuple(dict.fromkeys(device.uuid for _, device in pairs)),
+        tuple(dict.fromkeys(device.place for _, device in pairs)),
     )
 
 

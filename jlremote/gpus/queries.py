@@ -7,8 +7,14 @@ somebody on the host may choose, such as the names of processes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from jlremote.gpus.leases import LIST
 from jlremote.host.script import command_line, until_hang_up
+
+# Commands of container engines, as their argvs begin.
+Engines = Iterable[tuple[str, ...]]
+EVERYBODYS: Engines = (("docker",), ("podman",))
 
 FIELD, RECORD, GROUP = "\037", "\036", "\035"
 
@@ -74,15 +80,14 @@ ask_owners() {{
     "$(grep -aH . $(printf '/proc/%s/stat ' $pids) | clean)" \\
     "$(grep -aH . $(printf '/proc/%s/cgroup ' $pids) | clean)"
 }}
+list_containers() {{
+  command -v "$1" >/dev/null || return
+  for format in '{_CONTAINER}|{_LABELS}' '{_CONTAINER}|{_TABLE}' '{_CONTAINER}||'; do
+    listed=$($limit "$@" ps --no-trunc --format "$format") && break
+  done && printf '%s\n' "$listed"
+}}
 ask_containers() {{
-  containers=
-  for engine in docker podman; do
-    command -v $engine >/dev/null || continue
-    containers="$containers
-$($limit $engine ps --no-trunc --format '{_CONTAINER}|{_LABELS}' ||
-  $limit $engine ps --no-trunc --format '{_CONTAINER}|{_TABLE}' ||
-  $limit $engine ps --no-trunc --format '{_CONTAINER}||')"
-  done
+  containers=$(engines)
 }}
 ask_all() {{
   say host "$(date +%s)" "$(cat /proc/uptime)" "$(cat /proc/sys/kernel/random/boot_id)" \\
@@ -95,12 +100,16 @@ ask_all() {{
 """
 
 
-def snapshot() -> str:
-    """Return the script that tells everything about the GPUs, once."""
-    return f"{_FUNCTIONS}ask_containers\nask_all\n"
+def snapshot(engines: Engines = EVERYBODYS) -> str:
+    """Return the script that tells everything about the GPUs, once.
+
+    Args:
+        engines: the engines that are asked for their containers, each by its command.
+    """
+    return f"{_functions(engines)}ask_containers\nask_all\n"
 
 
-def snapshots(seconds: float) -> str:
+def snapshots(seconds: float, engines: Engines = EVERYBODYS) -> str:
     """Return the script that tells everything, again and again, until nobody listens any more.
 
     Each time ends with a group separator. The engine is asked only now and then: it is the
@@ -108,9 +117,10 @@ def snapshots(seconds: float) -> str:
 
     Args:
         seconds: pause between two of them.
+        engines: see `snapshot`.
     """
     loop = f"""\
-{_FUNCTIONS}trap 'kill $!; exit' TERM
+{_functions(engines)}trap 'kill $!; exit' TERM
 turn=0
 while :; do
   [ $((turn % {_TURNS_PER_ENGINE})) != 0 ] || ask_containers
@@ -120,3 +130,8 @@ while :; do
 done
 """
     return until_hang_up(command_line(("sh", "-c", loop)))
+
+
+def _functions(engines: Engines) -> str:
+    asked = "; ".join(f"list_containers {command_line(engine)}" for engine in engines)
+    return f"{_FUNCTIONS}engines() {{ {asked}; }}\n"

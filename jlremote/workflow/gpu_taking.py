@@ -24,7 +24,7 @@ from jlremote.jupyter.server import Server
 from jlremote.runtimes import docker_commands as docker
 from jlremote.runtimes.contract import Container
 from jlremote.runtimes.engine import Engine
-from jlremote.workflow.gpus import ASK_SECONDS, ask
+from jlremote.workflow.gpus import ASK_SECONDS, ask, engines_asked
 from jlremote.workflow.requests import StartRequest
 from jlremote.workflow.undertaking import Undertaking
 
@@ -107,13 +107,13 @@ def take_again(start: Undertaking, container: Container) -> Taken:
         ) from busy
 
 
-def planned(request: StartRequest, host: Host, *, engine: bool) -> Taken:
+def planned(request: StartRequest, host: Host, engine: Engine | None) -> Taken:
     """Return what `take` would take, without taking it."""
     if request.gpus is None:
         return Taken()
     asked = wanted(request.gpus)
     if asked.kind not in ("free", "named"):
-        return _plain(asked, engine=engine)
+        return _plain(asked, engine=engine is not None)
     try:
         found = ask(host)
     except CannotAsk:
@@ -121,13 +121,13 @@ def planned(request: StartRequest, host: Host, *, engine: bool) -> Taken:
             raise
         return _unseen(asked)
     share = request.share_gpus
-    return _of(choose(asked, found, host.name, share=share), found, shared=share)
+    return _of(choose(asked, found, host.name, share=share), found, engine, shared=share)
 
 
-def explain_unchanged(start: Undertaking, have: str | None) -> None:
+def explain_unchanged(start: Undertaking, have: str | None, uuids: str | None = None) -> None:
     """Tell that what is there already keeps its GPUs, where others were asked for."""
     asked = start.request.gpus
-    if asked is not None and not met(asked, have):
+    if asked is not None and not (met(asked, have) or met(asked, uuids)):
         start.context.progress.note(
             f"`{start.name}` is there already, with GPUs `{have or 'none'}`, and keeps them: "
             "`--gpus` is for new ones"
@@ -187,12 +187,20 @@ def _unseen(asked: Wanted) -> Taken:
 
 
 def _of(
-    chosen: Chosen, found: Inventory, *, lease: Lease | None = None, shared: bool = False
+    chosen: Chosen,
+    found: Inventory,
+    engine: Engine | None,
+    *,
+    lease: Lease | None = None,
+    shared: bool = False,
 ) -> Taken:
     names, uuids = ",".join(chosen.names), ",".join(chosen.uuids)
+    # What describes devices to podman names all of them by index, and only of late by UUID too.
+    by_index = engine is not None and engine.kind.gpus == "devices"
+    devices = ",".join(chosen.places) if by_index else names
     kept = {} if shared else {USER_LABEL: found.user, GPUS_LABEL: uuids}
     return Taken(
-        engine=f"device={names}",
+        engine=f"device={devices}",
         shown=names,
         environment={"CUDA_VISIBLE_DEVICES": uuids},
         labels=kept,
@@ -211,7 +219,9 @@ def _take(start: Undertaking, asked: Wanted) -> Taken:
             if not left or not _somebody_starts(found):
                 raise
         else:
-            taken = _of(chosen, found, shared=True) if share else _leased(start, chosen, found)
+            if share:
+                return _of(chosen, found, start.runtime.engine, shared=True)
+            taken = _leased(start, chosen, found)
             if taken is not None:
                 return taken
         time.sleep(random.uniform(*PAUSE_SECONDS))  # noqa: S311  # so that two do not meet again
@@ -228,19 +238,20 @@ def _leased(start: Undertaking, chosen: Chosen, found: Inventory) -> Taken | Non
     """Lease what was chosen; `None` if somebody else got hold of it meanwhile."""
     lease = Lease(start.name, chosen.uuids, secrets.token_hex(4), found.boot)
     start.undo.callback(_release, start, lease)
-    steps = {"lease": leases.make(lease, found.dead_leases), "gpus": snapshot()}
+    again = snapshot(engines_asked(start.request.host))
+    steps = {"lease": leases.make(lease, found.dead_leases), "gpus": again}
     done = start.host.run(steps, timeout=ASK_SECONDS)
     if done["lease"].status != 0:
         start.context.progress.note(
             f"nobody else is kept from these GPUs: leases in `{leases.FOLDER}` on "
             f"`{start.request.host}` cannot be made"
         )
-        return _of(chosen, found)
+        return _of(chosen, found, start.runtime.engine)
     others = read(done["gpus"].stdout, start.request.host).without(lease.names)
     if any(device.in_use for device in others.devices if device.uuid in chosen.uuids):
         _release(start, lease)
         return None
-    return _of(chosen, found, lease=lease)
+    return _of(chosen, found, start.runtime.engine, lease=lease)
 
 
 def _release(start: Undertaking, lease: Lease) -> None:

@@ -11,9 +11,11 @@ from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.reading import CannotAsk, read
 from jlremote.host.shell import Host, run_script
 from jlremote.link.client import Link
+from jlremote.runtimes.engine import Argv
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.context import Context
+from jlremote.workflow.engines import used_on
 from jlremote.workflow.links import link_on
 
 # A driver that wakes for every question takes seconds for each GPU.
@@ -40,7 +42,8 @@ def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory]:
     Raises:
         CannotAsk: nothing on the host can tell.
     """
-    with link_on(host, context).stream(queries.snapshots(seconds)) as output:
+    asked = queries.snapshots(seconds, engines_asked(host))
+    with link_on(host, context).stream(asked) as output:
         text = ""
         for piece in output:
             *whole, text = (text + piece).split(queries.GROUP)
@@ -50,8 +53,18 @@ def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory]:
 
 def ask(host: Host) -> Inventory:
     """Return the GPUs of a host and who is on them, in one round trip."""
-    answer = run_script(host, queries.snapshot(), timeout=ASK_SECONDS)
-    return read(answer.stdout, host.name)
+    asked = queries.snapshot(engines_asked(host.name))
+    return read(run_script(host, asked, timeout=ASK_SECONDS).stdout, host.name)
+
+
+def engines_asked(host: str) -> tuple[Argv, ...]:
+    """Return the commands of the engines that tell of a host's containers.
+
+    One behind `sudo` is asked where it was used from here: whoever may not use it is reported to
+    the administrator for trying. To look is no reason to ask for its password.
+    """
+    behind_sudo = (engine.unasked()() for engine in used_on(host) if engine.behind_sudo)
+    return tuple(dict.fromkeys((*queries.EVERYBODYS, *behind_sudo)))
 
 
 def fault(link: Link, record: SessionRecord) -> lost.Fault | None:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.gpus.queries import GPUS_LABEL
 from jlremote.host.script import Completed, command_line
 from jlremote.host.shell import Host, run_script
 from jlremote.jupyter.locate import Survey, survey
@@ -69,7 +70,8 @@ def _explain_kept(start: Undertaking, container: Container) -> None:
             f"`{container.name}` exists already, of the image {container.image}: kept as it is"
         )
     if start.runtime.engine:
-        gpu_taking.explain_unchanged(start, container.gpus)
+        uuids = container.labels.get(GPUS_LABEL)
+        gpu_taking.explain_unchanged(start, container.gpus, uuids)
         _explain_other_settings(start, container)
 
 

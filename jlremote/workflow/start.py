@@ -62,7 +62,7 @@ def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
     host = link_on(request.host, context, without=known)
     runtime, name, found = _look(request, runtime, known, host, context)
     new = found.container is None or not (runtime.engine or _runs(found))
-    gpus = gpu_taking.planned(request, host, engine=runtime.engine is not None) if new else Taken()
+    gpus = gpu_taking.planned(request, host, runtime.engine) if new else Taken()
     commands = placing.plan(request, runtime, host, name, found, gpus)
     if not _runs(found) and (found.container is not None or request.options.packages):
         environment = "" if runtime.engine else gpu_taking.exports(gpus)

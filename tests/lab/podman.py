@@ -5,6 +5,7 @@ Their images are docker's own, brought over once and kept below the lab's folder
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,16 @@ log_driver = "k8s-file"
 cgroup_manager = "cgroupfs"
 events_logger = "file"
 """
+# The lab's registries are on the loopback and have no TLS; docker takes that as it is.
+REGISTRIES_CONF = """\
+[[registry]]
+location = "127.0.0.1"
+insecure = true
+"""
+TRUSTED = Path("/etc/containers/registries.conf.d/jlr-lab.conf")
+# What NVIDIA's toolkit writes down about two GPUs, which are stood in for.
+CDI = Path("/var/run/cdi/jlr-lab.json")
+DEVICES = {"0": ("/dev/fuse",), "1": ("/dev/net/tun",), "all": ("/dev/fuse", "/dev/net/tun")}
 # One group may use `sudo` without a password and one with it.
 FREELY, WITH_PASSWORD = "jlrlab-free", "jlrlab-asked"
 SUDOERS = f"""\
@@ -143,9 +154,30 @@ def _write_settings(account: Account) -> None:
     storage += f'runroot = "/run/jlr-lab-podman"\nrootless_storage_path = "{folder()}/$UID"\n'
     for name, text in (("containers.conf", CONTAINERS_CONF), ("storage.conf", storage)):
         (folder() / name).write_text(text, encoding="utf-8")
+    TRUSTED.write_text(REGISTRIES_CONF, encoding="utf-8")
     run("install", "-d", "-m", "700", "-o", account.name, str(folder() / str(account.uid)))
     shutil.rmtree(f"/tmp/podman-run-{account.uid}", ignore_errors=True)
     Path("/dev/net/tun").chmod(0o666)  # as udev would have it
+
+
+@contextmanager
+def described_gpus(say: Say) -> Iterator[None]:
+    """Describe two GPUs to podman, for one run at a time, since it is the machine's own place.
+
+    Each brings a device into a container that would not be there otherwise.
+    """
+    with exclusive(folder() / "cdi.lock", say, "another run that describes GPUs"):
+        devices = [
+            {"name": name, "containerEdits": {"deviceNodes": [{"path": path} for path in paths]}}
+            for name, paths in DEVICES.items()
+        ]
+        CDI.parent.mkdir(mode=0o755, exist_ok=True)
+        described = {"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": devices}
+        CDI.write_text(json.dumps(described), encoding="utf-8")
+        try:
+            yield
+        finally:
+            CDI.unlink()
 
 
 def _allow_sudo() -> None:
