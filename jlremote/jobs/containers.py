@@ -20,6 +20,13 @@ JOB_LABEL = "org.jlremote.job"
 GPUS_LABEL = "org.jlremote.job-gpus"
 # On a host that many share, a person's own jobs are meant.
 MINE = f'--filter="label={USER_LABEL}=$(id -un)"'
+# What podman's `--init` is called in a container, which tells the job's first process alone.
+_PODMANS_INIT = "podman-init"
+_TELL_ALL = f"""\
+kill -s "$1" -- -1 2>/dev/null
+read -r first </proc/1/comm
+[ "$first" = {_PODMANS_INIT} ] || kill -s "$1" 1
+"""
 _RUNNING = ("running", "paused", "restarting")
 
 
@@ -54,8 +61,15 @@ class ContainerJobs:
         return until_hang_up(show) if follow else show
 
     def signal(self, name: str, signal: str) -> str:
-        """Send it to the container's init, which passes it on to the whole group."""
-        return command_line(self.engine("kill", f"--signal={signal}", name))
+        """Send it to the container's init, which passes it on to the whole group.
+
+        Podman's does not; there a shell in the container sends it to all, if the image has one.
+        """
+        by_init = command_line(self.engine("kill", f"--signal={signal}", name))
+        if self.engine.kind.init_tells_all or signal == "KILL":
+            return by_init
+        to_all = self.engine("exec", name, "sh", "-c", _TELL_ALL, "sh", signal)
+        return f"{command_line(to_all)} 2>/dev/null || {by_init}"
 
     def stop(self, name: str, *, force: bool) -> str:
         """Let the engine stop it."""
