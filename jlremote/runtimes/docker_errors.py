@@ -13,6 +13,8 @@ from jlremote.text import one_line, printable
 # Docker's words, and podman's.
 _NO_IMAGE = ("no such image", "image not known")
 _PORT_TAKEN = ("port is already allocated", "address already in use")
+# Of docker 19.03 and 20.10.
+_NEW_FLAGS = ("unknown flag: --gpus", "unknown flag: --pull")
 _NO_GPUS = ("could not select device driver", "nvidia-container-cli", "unresolvable cdi devices")
 
 
@@ -53,6 +55,12 @@ def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed) -> Jl
     general = engine_error(engine, failed)
     if isinstance(general, EngineUnusable):
         return general
+    if failed.stderr.lower().startswith(_NEW_FLAGS):
+        return JlrError(
+            f"{engine.name} on the host is older than 20.10: {reason(failed)}",
+            hint="update it there; where NVIDIA's old tool is installed, `--runtime nvidia-docker` "
+            "does without",
+        )
     if refused := refusal(spec.options, failed.stderr, reason(failed)):
         return refused
     if cause := _misuse(engine, spec, failed) or _lack(engine, spec, failed):
