@@ -50,6 +50,8 @@ def run(conversation: Conversation, connection: Connection) -> int:
     def told(message: Message) -> None:
         if "end" in message:
             cancelled.set()
+            if given is not None:
+                given.wake()  # a person waits for a log to end that is followed
         elif given is None:
             raise ValueError(f"the script is given nothing, and {message.keys()} was said")
         elif terminal is not None and "size" in message:
