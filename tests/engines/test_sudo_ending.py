@@ -1,0 +1,180 @@
+"""What a person ends or leaves behind `sudo` ends on the host too, whose processes are root's."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.conftest import refuse
+from tests.engines.conftest import EnginesHost
+from tests.images.conftest import forget_images
+from tests.images.parts import SlowLine, missing_programs, running_registry, unlocked_keychain
+from tests.images.test_pull import log_in
+from tests.jobs.parts import Jobs
+from tests.lab import podman
+from tests.lab.accounts import claimed_account
+from tests.lab.containers import ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.place import Say
+from tests.lab.programs import run, wait_until
+from tests.lab.remote_host import Keys, new_laptop, running_sshd
+from tests.login.parts import at_terminal
+from tests.mounts.parts import remember_session
+
+PASSWORD = "correct horse"
+BY_SUDO = ("--runtime", "docker", "--sudo")
+LASTING = "echo begun; sleep 600"
+
+
+@pytest.fixture(scope="module", params=[podman.FREELY, podman.WITH_PASSWORD])
+def host(
+    request: pytest.FixtureRequest, engine: Engine, keys: Keys, say: Say
+) -> Iterator[EnginesHost]:
+    """A host with a `sudo` that wants no password, and one with a `sudo` that does."""
+    if reasons := podman.missing():
+        refuse(reasons)
+    with (
+        claimed_account() as account,
+        podman.prepared(account, engine, [], say),
+        running_sshd(engine, keys) as server,
+    ):
+        account.set_password(PASSWORD)
+        podman.may_sudo(account, request.param)
+        yield EnginesHost(engine, account, server)
+
+
+@pytest.fixture(scope="module")
+def owner(host: EnginesHost, keys: Keys) -> Iterator[Laptop]:
+    """A laptop whose link knows the password, if there is one."""
+    with new_laptop(host.server, host.account, keys) as laptop:
+        words = ("--no-remember", "images", "lab", *BY_SUDO)
+        with at_terminal(laptop, *words) as terminal:
+            if podman.WITH_PASSWORD in run("id", "-Gn", host.account.name).split():
+                terminal.answers("for `sudo docker`: ", PASSWORD)
+            assert terminal.ends() == 0, terminal.text
+        yield laptop
+
+
+@pytest.fixture
+def name() -> str:
+    return f"lab-{secrets.token_hex(4)}"
+
+
+@pytest.fixture
+def jobs(owner: Laptop, host: EnginesHost) -> Iterator[Jobs]:
+    """Jobs in containers of their own."""
+    containers = ContainerFactory(host.engine, f"lab-{secrets.token_hex(4)}-")
+    yield Jobs(owner, ("--image", "lab/plain", "--gpus", "none", *BY_SUDO), containers)
+    containers.remove_all()
+
+
+def left(host: EnginesHost, word: str) -> list[str]:
+    """Return what on the host has a word among its arguments: clients of the engine, shells."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            line = " ".join(process.cmdline())
+            if process.name() in ("sudo", "docker", "script", "sh") and word in line:
+                found.append(line)
+    return found
+
+
+def test_a_pull(owner: Laptop, host: EnginesHost, name: str, tmp_path: Path) -> None:
+    if reasons := missing_programs():
+        refuse(reasons)
+    (tmp_path / "layer").write_bytes(os.urandom(60_000_000))
+    (tmp_path / "Dockerfile").write_text("FROM scratch\nCOPY layer /\n")
+    host.engine.docker("build", "--quiet", "--tag", name, str(tmp_path))
+    with running_registry(host.engine) as registry, unlocked_keychain(owner):
+        registry.push(name, f"me/{name}:1")
+        host.engine.docker("rmi", name)
+        line = SlowLine(registry.port, 4e6)
+        try:
+            place = f"127.0.0.1:{line.port}"
+            log_in(owner, registry, place)
+            with at_terminal(owner, "pull", "lab", f"{place}/me/{name}:1", *BY_SUDO) as pull:
+                pull.sees("0 of 1 layers")
+                assert left(host, f"me/{name}")
+                pull.interrupts()
+                assert pull.ends() == 130
+            wait_until(lambda: not left(host, f"me/{name}"), "the end of docker's client")
+        finally:
+            line.close()
+            forget_images(host.engine, f"127.0.0.1:{line.port}/")
+
+
+def test_a_build(owner: Laptop, host: EnginesHost, name: str) -> None:
+    folder = owner.folder / "home" / name
+    folder.mkdir()
+    (folder / "Dockerfile").write_text("FROM lab/plain\nRUN echo begun; sleep 300\n")
+    with at_terminal(owner, "build", "lab", str(folder), "-t", name, *BY_SUDO) as build:
+        build.sees("\nbegun\r")
+        assert left(host, name)
+        build.interrupts()
+        assert build.ends() == 130
+    wait_until(lambda: not left(host, name), "the end of docker's client")
+    assert host.engine.docker("images", "--quiet", name) == ""
+
+
+def test_ctrl_c_asks_a_job_to_stop(jobs: Jobs, host: EnginesHost) -> None:
+    name = jobs.name()
+    with jobs.watched(name, LASTING) as watching:
+        assert watching.line() == "begun\n"
+        watching.process.send_signal(signal.SIGINT)
+        assert watching.end()[:2] == (130, "")
+    wait_until(lambda: not left(host, name), "the end of what showed it")
+
+
+def test_who_watches_a_job_may_go_and_it_is_stopped_by_its_name(
+    jobs: Jobs, host: EnginesHost
+) -> None:
+    name = jobs.name()
+    jobs.begin(name, LASTING)
+    attached = jobs.laptop.spawn("attach", f"lab/{name}")
+    assert attached.stdout is not None
+    assert attached.stdout.readline() == "begun\n"
+    assert left(host, name)
+    attached.kill()
+    attached.communicate()
+    wait_until(lambda: not left(host, name), "the end of what showed it")
+    assert jobs.state(name)["state"] == "running"
+    assert jobs.laptop.jlr("stop", f"lab/{name}").status == 0
+    assert jobs.state(name)["state"] == "ended"
+
+
+def test_a_followed_log(jobs: Jobs, host: EnginesHost) -> None:
+    name = jobs.name()
+    jobs.begin(name, LASTING)
+    with at_terminal(jobs.laptop, "logs", "--follow", f"lab/{name}") as log:
+        log.sees("begun")
+        assert left(host, name)
+        log.interrupts()
+        log.ends()
+    wait_until(lambda: not left(host, name), "the end of what showed it")
+    assert jobs.laptop.jlr("stop", f"lab/{name}", "--force").status == 0
+
+
+def test_a_command_without_a_terminal(owner: Laptop, host: EnginesHost) -> None:
+    containers = ContainerFactory(host.engine, f"lab-{secrets.token_hex(4)}-")
+    try:
+        inside = containers("lab/plain")
+        remember_session(owner, inside.name, "sudo docker")
+        shell = owner.spawn("shell", inside.name, "--", "sh", "-c", "echo begun; exec sleep 611")
+        assert shell.stdout is not None
+        assert shell.stdout.readline() == "begun\n"
+        shell.send_signal(signal.SIGINT)
+        shell.communicate(timeout=30)
+        top = partial(host.engine.docker, "top", inside.name)
+        wait_until(lambda: "sleep 611" not in top(), "the end of what it began")
+        wait_until(lambda: not left(host, inside.name), "the end of docker's client")
+    finally:
+        containers.remove_all()
