@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 import shlex
 
+from jlremote.host.script import command_line
+
 # `-A` never asks by itself: without a program that was named it fails.
 SUDO = ("sudo", "-A", "-k")
 # The same, but for trying what happens without a password.
@@ -41,6 +43,25 @@ _FORGET = "unset jlr_typed\n"
 
 # For a shell that goes on when the one that was given the password has ended.
 KEEP = 'case ${SUDO_PROMPT-} in /proc/*) SUDO_PROMPT="/proc/$$/fd/9";; esac\n'
+
+
+def endable(argv: tuple[str, ...]) -> str:
+    """Return shell text that runs a command which its user may end, behind `sudo` too.
+
+    What is root's takes signals from nobody else, and an older sudo (1.9.5, of Debian 11) passes
+    none on that come from its own process group. But a terminal that goes away ends whatever runs
+    on it. So the command gets one, beside streams that stay its own; it goes with `script`, which
+    is the user's. Hosts without that are left as they are.
+    """
+    plain = command_line(argv)
+    if argv[:1] != SUDO[:1]:
+        return plain
+    kept = f"{plain} <&6 >&7 2>&8 6<&- 7>&- 8>&-"
+    on_terminal = command_line(("env", "SHELL=/bin/sh", "script", "-qec", kept, "/dev/null"))
+    return (
+        "( if script --version 2>/dev/null | grep -q util-linux; then exec 6<&0 7>&1 8>&2; "
+        f"exec {on_terminal} </dev/null >/dev/null 2>&1; else exec {plain}; fi )"
+    )
 
 
 def programs(script: str) -> frozenset[str]:

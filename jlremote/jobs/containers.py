@@ -12,6 +12,7 @@ from typing import Any
 
 from jlremote.gpus.queries import USER_LABEL
 from jlremote.host.script import command_line, until_hang_up
+from jlremote.host.sudo import endable
 from jlremote.jobs.contract import Job
 from jlremote.runtimes.docker_commands import logs_argv, remove_argv, stop_argv
 from jlremote.runtimes.engine import Engine
@@ -45,7 +46,7 @@ class ContainerJobs:
 
     def follow(self, name: str, stdout: int, stderr: int) -> str:
         """Print the log from where it is known, byte for byte; the engine knows only lines."""
-        show = command_line(self.engine("logs", "--follow", name))
+        show = endable(self.engine("logs", "--follow", name))
         if not stdout and not stderr:
             return until_hang_up(show)
         return _beyond(until_hang_up(f"{show} 2>&1 1>&5 5>&-"), stdout, stderr)
@@ -57,8 +58,8 @@ class ContainerJobs:
 
     def log(self, name: str, lines: int, *, follow: bool) -> str:
         """Print the engine's log."""
-        show = command_line(logs_argv(self.engine, name, lines, follow=follow))
-        return until_hang_up(show) if follow else show
+        show = logs_argv(self.engine, name, lines, follow=follow)
+        return until_hang_up(endable(show)) if follow else command_line(show)
 
     def signal(self, name: str, signal: str) -> str:
         """Send it to the container's init, which passes it on to the whole group.

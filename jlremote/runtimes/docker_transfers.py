@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from jlremote.host.script import command_line
+from jlremote.host.sudo import endable
 from jlremote.runtimes.engine import Engine
 from jlremote.text import printable, size_in_words
 
@@ -31,9 +32,8 @@ def watched(engine: Engine, argv: tuple[str, ...]) -> str:
     the command by the user's own shell, where our quoting may not hold.
     """
     plain = command_line(argv)
-    # On another terminal `sudo` would want its password again.
-    if engine.behind_sudo or not engine.kind.shows_bytes:
-        return plain
+    if not engine.kind.shows_bytes:
+        return endable(argv)
     on_terminal = command_line(("script", "-qec", plain, "/dev/null"))
     return (
         "if script --version 2>/dev/null | grep -q util-linux; "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 from jlremote.host.script import command_line
+from jlremote.host.sudo import endable
 from jlremote.runtimes.contract import Attachment, Runtime
 
 # What a container's terminal can do is described there, if at all: fewer keys and colours are
@@ -63,4 +64,5 @@ def script(
     ending = Attachment(user=attached.user)
     end = runtime.attached(name, ("sh", "-c", _HANG_UP.replace("WORD", word)), ending, {})
     hang_up = f'trap "" HUP TERM; {command_line(end)} </dev/null >/dev/null 2>&1; exit 129'
-    return f"trap {shlex.quote(hang_up)} HUP TERM\n{command_line(begin)}\n"
+    here = command_line(begin) if size else endable(begin)
+    return f"trap {shlex.quote(hang_up)} HUP TERM\n{here}\n"

@@ -11,6 +11,7 @@ from typing import Any
 from jlremote.errors import LinkLost, Usage
 from jlremote.host.script import command_line
 from jlremote.host.shell import run_script
+from jlremote.host.sudo import endable
 from jlremote.link.client import Link
 from jlremote.runtimes import docker_images as docker
 from jlremote.runtimes import image_names
@@ -112,7 +113,7 @@ def _build(
 
     def script(engine: Engine) -> str:
         argv = docker.build_argv(engine, request.tags, folder.dockerfile, request.arguments)
-        return outliving_us(command_line(argv))
+        return outliving_us(endable(argv))
 
     command = with_keys(engine, script) if keys else script(engine)
     config = [registry_keys.docker_config(keys)] if keys else []

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from jlremote.errors import NotFound
 from jlremote.host.script import command_line, until_hang_up
+from jlremote.host.sudo import endable
 from jlremote.jupyter import scripts
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.docker_commands import logs_argv
@@ -49,6 +50,6 @@ def _script(runtime: Runtime, name: str, tail: int, *, follow: bool) -> str:
     own = command_line((*runtime.relay_prefix(name), "sh", "-c", show))
     if runtime.engine is None:
         return own
-    others = f"{command_line(logs_argv(runtime.engine, name, tail, follow=follow))} 2>&1"
+    others = f"{endable(logs_argv(runtime.engine, name, tail, follow=follow))} 2>&1"
     # 6 is what the first one says when there is no such file.
     return f"{own}\nstatus=$?\n[ $status = 6 ] || exit $status\n{until_hang_up(others)}"

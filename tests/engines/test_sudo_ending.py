@@ -178,3 +178,15 @@ def test_a_command_without_a_terminal(owner: Laptop, host: EnginesHost) -> None:
         wait_until(lambda: not left(host, inside.name), "the end of docker's client")
     finally:
         containers.remove_all()
+
+
+# The last one: a link that has nothing to keep leaves with its connection, and with the password.
+def test_a_followed_log_whose_connection_breaks(jobs: Jobs, host: EnginesHost) -> None:
+    name = jobs.name()
+    jobs.begin(name, LASTING)
+    with at_terminal(jobs.laptop, "logs", "--follow", f"lab/{name}") as log:
+        log.sees("begun")
+        assert left(host, name)
+        host.server.drop_connections()
+        log.ends()
+    wait_until(lambda: not left(host, name), "the end of what showed it")

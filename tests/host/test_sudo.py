@@ -1,0 +1,55 @@
+"""Commands behind `sudo`, which a user cannot always send a signal to."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import psutil
+
+from jlremote.host.script import until_hang_up
+from jlremote.host.sudo import SUDO, endable, given, programs
+from tests.lab.programs import SYSTEM_PATH, lives, wait_until
+
+# Like 1.9.5, it passes no signal on that comes from its own process group.
+OLD_SUDO = """\
+#!/bin/sh
+trap '' TERM INT
+shift 2
+"$@" & child=$!
+trap 'kill -KILL $child; exit 129' HUP
+wait
+"""
+
+
+def test_what_sudo_passes_no_signals_on_to_ends_nevertheless(tmp_path: Path) -> None:
+    sudo = tmp_path / "sudo"
+    sudo.write_text(OLD_SUDO)
+    sudo.chmod(0o755)
+    text = until_hang_up(endable((*SUDO, "sh", "-c", "echo $$; sleep 600")))
+    with subprocess.Popen(
+        ("sh", "-c", text),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={"PATH": f"{tmp_path}:{SYSTEM_PATH}"},
+    ) as shell:
+        assert shell.stdin is not None
+        assert shell.stdout is not None
+        process = psutil.Process(int(shell.stdout.readline()))
+        shell.stdin.close()
+        wait_until(lambda: not lives(process), "the end of what `sudo` runs")
+        for sleeping in psutil.process_iter(["ppid"]):
+            assert sleeping.info["ppid"] != process.pid
+
+
+def test_without_sudo_a_command_stays_as_it_is() -> None:
+    assert endable(("docker", "pull", "a b")) == "docker pull 'a b'"
+
+
+def test_a_script_needs_a_password_only_for_what_sudo_runs() -> None:
+    assert programs("sudo -A -k docker ps; timeout 5 sudo -A -k A=b podman ps") == {
+        "docker",
+        "podman",
+    }
+    assert programs("sudo -n -k docker ps; docker run sudo") == set()
+    assert given("true\n", "it's").endswith("true\n")
