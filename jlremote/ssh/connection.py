@@ -19,7 +19,7 @@ from jlremote.ssh.login.identities import agent_of
 from jlremote.ssh.login.user_authentication import UserAuthentication
 from jlremote.ssh.reach import ProxyProcess, Way, patience, refusal, straight, through_jump
 from jlremote.ssh.sudo_password import with_password
-from jlremote.ssh.transport import Transport
+from jlremote.ssh.transport import GREETING, Transport
 from jlremote.ssh.trust.host_keys import look_up, verify
 from jlremote.text import printable
 
@@ -141,7 +141,7 @@ def _connect(
     known = look_up(destination)
     offered = offer(destination.algorithms, known.algorithms(), compression=destination.compression)
     sock = _reach(destination, credentials, agent_socket, ways)
-    transport = Transport(sock, offered)
+    transport = Transport(sock, offered, has_greeted=_is_straight(destination))
     ways.insert(0, transport)
     _shake_hands(destination, transport, ways)
     verify(destination, transport.host_key_blob, credentials.asker)
@@ -149,6 +149,10 @@ def _connect(
         wire = UserAuthentication(transport, destination.user, _ANSWER_SECONDS)
         log_in(wire, destination, credentials, agent_of(destination.login, agent_socket))
     return SSHConnection(transport, ways[1:], printable("".join(wire.banners)), sudo)
+
+
+def _is_straight(destination: Destination) -> bool:
+    return destination.jump is None and destination.proxy_command is None
 
 
 def _shake_hands(destination: Destination, transport: Transport, ways: Sequence[Way]) -> None:
@@ -175,7 +179,7 @@ def _reach(
             return through_jump(jump.transport, destination.jump, destination)
     with translated(destination):
         if destination.proxy_command is None:
-            return straight(destination)
+            return straight(destination, GREETING)
         proxy = ProxyProcess(destination.proxy_command)
         ways.insert(0, proxy)
         if destination.proxy_passes_descriptor:

@@ -71,6 +71,7 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
     """paramiko's packetizer with a way of its own for AES-GCM.
 
     Attributes:
+        already_sent: what is to be left out when it is written first: a greeting that went ahead.
         sinks: by a channel's number, who takes the data that comes on it; whoever is not here
             gets messages from the transport. Called from the transport's thread.
     """
@@ -81,6 +82,7 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
 
     def __init__(self, sock: Any) -> None:
         super().__init__(sock)
+        self.already_sent = b""
         self.sinks: dict[int, Sink] = {}
         self._socket = sock
         self._is_socket = isinstance(sock, socket.socket)
@@ -100,6 +102,12 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         return self._number_in()
 
     # What paramiko's transport calls.
+
+    def write_all(self, out: bytes) -> None:
+        """Write bytes as they are."""
+        if out != self.already_sent:
+            super().write_all(out)
+        self.already_sent = b""
 
     def close(self) -> None:
         """Close the socket, and wake whoever waits for it."""

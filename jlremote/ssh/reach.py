@@ -11,7 +11,8 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 import paramiko
@@ -24,6 +25,10 @@ from jlremote.text import one_line
 # ssh waits as long as the system does, two minutes; nobody waits that long for a command.
 DEFAULT_SECONDS = 30.0
 ASK_AGAIN_SECONDS = 1.0
+# Where there is a connection and no greeting.
+SILENT_PAUSES = (1.5, 1.5, 1.5, 2.0, 2.0)
+LONGEST_SILENT_PAUSE = 3.0
+READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 _FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
 _END_SECONDS = 2.0
 _KEPT = 4096  # bytes of what a proxy command says
@@ -42,8 +47,12 @@ def patience(destination: Destination) -> float:
     return destination.connect_timeout or DEFAULT_SECONDS
 
 
-def straight(destination: Destination) -> socket.socket:
-    """Return a socket connected to the first address that answers.
+def straight(destination: Destination, greeting: bytes) -> socket.socket:
+    """Return a socket connected to the first address that answers, where the server has greeted.
+
+    Args:
+        destination: where to.
+        greeting: our own, which is sent first; some servers wait for it.
 
     Raises:
         OSError: none did; the error is the last address's.
@@ -52,7 +61,8 @@ def straight(destination: Destination) -> socket.socket:
     last: OSError | None = None
     for family, address in _addresses(destination):
         try:
-            return _persistent(destination, family, address)
+            with selectors.DefaultSelector() as calls:
+                return _Caller(destination, family, address, greeting, calls).call()
         except OSError as error:
             last = error
     raise last or NameNotResolved(
@@ -61,60 +71,75 @@ def straight(destination: Destination) -> socket.socket:
     )
 
 
-def _persistent(
-    destination: Destination, family: socket.AddressFamily, address: Any
-) -> socket.socket:
-    """Return a connected socket; ask anew every second where nothing answers.
+@dataclass(frozen=True)
+class _Caller:
+    """Calls one address again and again, until one of the calls is answered.
 
     The kernel repeats a lost SYN after 1, 3, 7 and 15 s, so on a network that has just come back a
-    first attempt may go on waiting for long, while another one is answered at once. The first waits
-    all the same, for a line may be slower than a second.
+    first call may go on waiting for long, while another one is answered at once; and what a NAT box
+    or a proxy has swallowed is never answered. The first waits all the same: a line may be slow.
+    A server that is slow to greet is called ever more rarely.
     """
-    seconds = patience(destination)
-    limit = time.monotonic() + seconds
-    asking = [_asking(destination, family, address)]
-    try:
-        while (left := limit - time.monotonic()) > 0:
-            answered = _first_answered(asking, min(left, ASK_AGAIN_SECONDS))
-            if answered is not None:
-                asking.remove(answered)
-                answered.settimeout(seconds)
-                return answered
-            for late in asking[1:]:
-                late.close()
-            asking[1:] = [_asking(destination, family, address)]
-    finally:
-        for sock in asking:
+
+    destination: Destination
+    family: socket.AddressFamily
+    address: Any
+    greeting: bytes
+    calls: selectors.BaseSelector
+
+    def call(self) -> socket.socket:
+        """Return the socket that was answered; the others are closed."""
+        seconds = patience(self.destination)
+        limit = time.monotonic() + seconds
+        pauses = iter(SILENT_PAUSES)
+        first = self._dial()
+        try:
+            while (left := limit - time.monotonic()) > 0:
+                silent = any(call.events == READ for call in self.calls.get_map().values())
+                pause = next(pauses, LONGEST_SILENT_PAUSE) if silent else ASK_AGAIN_SECONDS
+                answered = self._answered(min(left, pause))
+                if answered is not None:
+                    self.calls.unregister(answered)
+                    answered.settimeout(seconds)
+                    return answered
+                self._hang_up(but=first)
+                self._dial()
+        finally:
+            self._hang_up()
+        raise TimeoutError
+
+    def _dial(self) -> socket.socket:
+        sock = socket.socket(self.family, socket.SOCK_STREAM)
+        try:
+            sock.setblocking(False)
+            _bind(sock, self.destination, self.family)
+            _raise(sock.connect_ex(self.address))
+        except BaseException:
             sock.close()
-    raise TimeoutError
+            raise
+        self.calls.register(sock, WRITE)
+        return sock
 
+    def _answered(self, seconds: float) -> socket.socket | None:
+        """Return the first socket on which something comes within so many seconds."""
+        limit = time.monotonic() + seconds
+        while (left := limit - time.monotonic()) > 0:
+            for call, _ in self.calls.select(left):
+                sock = cast("socket.socket", call.fileobj)
+                if call.events == READ:
+                    return sock
+                _raise(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
+                sock.send(self.greeting)  # nothing was sent before, so there is room
+                self.calls.modify(sock, READ)
+        return None
 
-def _asking(destination: Destination, family: socket.AddressFamily, address: Any) -> socket.socket:
-    """Return a socket that is being connected."""
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        sock.setblocking(False)
-        _bind(sock, destination, family)
-        _raise(sock.connect_ex(address))
-    except BaseException:
-        sock.close()
-        raise
-    return sock
-
-
-def _first_answered(asking: Sequence[socket.socket], seconds: float) -> socket.socket | None:
-    """Return the first socket that is connected within so many seconds.
-
-    Raises:
-        OSError: one of them cannot be.
-    """
-    with selectors.DefaultSelector() as selector:
-        for sock in asking:
-            selector.register(sock, selectors.EVENT_WRITE, sock)
-        for key, _ in selector.select(seconds):
-            _raise(key.data.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
-            return cast("socket.socket", key.data)
-    return None
+    def _hang_up(self, but: socket.socket | None = None) -> None:
+        """Give up all calls; with `but` only those that are not connected, and not that one."""
+        for call in list(self.calls.get_map().values()):
+            sock = cast("socket.socket", call.fileobj)
+            if but is None or (sock is not but and call.events == WRITE):
+                self.calls.unregister(sock)
+                sock.close()
 
 
 def _raise(code: int) -> None:

@@ -37,6 +37,10 @@ _WINDOW = 4 << 20
 _IDLE_SECONDS = 5.0
 
 
+# What a client says first, RFC 4253 section 4.2; as paramiko says it.
+GREETING = f"SSH-{paramiko.Transport._PROTO_ID}-{paramiko.Transport._CLIENT_ID}\r\n".encode()
+
+
 class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no types
     """One SSH connection, from the first byte on a connected socket.
 
@@ -52,11 +56,14 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
     # The same exchange under the name that RFC 8731 gave it; some servers know only that.
     _kex_info = paramiko.Transport._kex_info | {"curve25519-sha256": KexCurve25519}
 
-    def __init__(self, sock: Any, offer: Offer, *, window: int = _WINDOW) -> None:
+    def __init__(
+        self, sock: Any, offer: Offer, *, window: int = _WINDOW, has_greeted: bool = False
+    ) -> None:
         _send_at_once(sock)
         super().__init__(
             sock, default_window_size=window, strict_kex=True, packetizer_class=Packetizer
         )
+        self.packetizer.already_sent = GREETING if has_greeted else b""
         self._preferred_ciphers = offer.ciphers
         self._preferred_macs = offer.macs
         self._preferred_kex = tuple(name for name in offer.key_exchange if name in self._kex_info)

@@ -220,10 +220,47 @@ def test_a_network_that_is_back_is_found_within_a_second(seconds: float) -> None
             threading.Event().wait(seconds)
             moments.append(time.monotonic())
             for _ in range(3):
-                full.enter_context(listener.accept()[0])
+                full.enter_context(listener.accept()[0]).sendall(b"SSH-2.0-back\r\n")
 
         back = threading.Thread(target=come_back)
         back.start()
-        straight(Destination("lab", "127.0.0.1", port, "me")).close()
+        straight(Destination("lab", "127.0.0.1", port, "me"), b"hello").close()
         assert 0 < time.monotonic() - moments[0] < 1.5
         back.join()
+
+
+def test_a_call_that_was_swallowed_is_not_waited_for() -> None:
+    """What took the first one never answers it, and the next one gets through."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as accepted:
+        heard = []
+
+        def answer_the_second() -> None:
+            for greeting in (b"", b"SSH-2.0-back\r\n"):
+                call = accepted.enter_context(listener.accept()[0])
+                heard.append(call.recv(100))
+                call.sendall(greeting)
+
+        thread = threading.Thread(target=answer_the_second)
+        thread.start()
+        began = time.monotonic()
+        destination = Destination("lab", "127.0.0.1", listener.getsockname()[1], "me")
+        with straight(destination, b"hello") as sock:
+            assert sock.recv(100) == b"SSH-2.0-back\r\n"
+        assert time.monotonic() - began < 3
+        thread.join()
+        assert heard == [b"hello", b"hello"]
+
+
+def test_a_server_that_is_slow_to_greet_is_waited_for() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as accepted:
+
+        def greet_late() -> None:
+            calls = [accepted.enter_context(listener.accept()[0]) for _ in range(3)]
+            calls[0].sendall(b"SSH-2.0-slow\r\n")
+
+        thread = threading.Thread(target=greet_late)
+        thread.start()
+        destination = Destination("lab", "127.0.0.1", listener.getsockname()[1], "me")
+        with straight(destination, b"hello") as sock:
+            assert sock.recv(100) == b"SSH-2.0-slow\r\n"
+        thread.join()
