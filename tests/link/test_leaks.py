@@ -14,10 +14,11 @@ import psutil
 import pytest
 
 from jlremote.errors import JlrError
+from tests.lab.accounts import Account
 from tests.lab.sshd import SSHServer
 from tests.link.desk import Desk
 from tests.link.fakes import until
-from tests.link.servers import HostServers
+from tests.link.servers import HostServers, lives, name_of
 
 BRISK_LINK = Path(__file__).parent / "brisk_link.py"
 DROPS = 200
@@ -75,6 +76,11 @@ def size(link: psutil.Process) -> tuple[int, int, int, float]:
     return link.num_threads(), link.num_fds(), children, link.memory_info().rss / 2**20
 
 
+def at_the_host(account: Account) -> list[str | None]:
+    """Return the names of what runs at the host for the user: the server, and one connection."""
+    return [name_of(process) for process in account.processes() if lives(process.pid)]
+
+
 def drop(sshd: SSHServer, chance: random.Random) -> None:
     """Break every connection in one of the ways that a connection breaks."""
     sessions = sshd.sessions()
@@ -87,12 +93,13 @@ def drop(sshd: SSHServer, chance: random.Random) -> None:
 
 @pytest.mark.timeout(240)
 def test_two_hundred_drops_under_traffic_leave_nothing_behind(
-    desk: Desk, servers: HostServers, sshd: SSHServer
+    desk: Desk, servers: HostServers, sshd: SSHServer, account: Account
 ) -> None:
     chance = random.Random(4)
     pid = servers.start("one")
     with brisk_link(desk) as link:
         desk.start("one")
+        there = len(at_the_host(account))
         with Traffic(desk, "one") as traffic:
             before = size(link)
             for number in range(DROPS):
@@ -109,6 +116,11 @@ def test_two_hundred_drops_under_traffic_leave_nothing_behind(
         until(
             lambda: size(link)[:2] <= before[:2],
             "threads and descriptors to be back",
+            SETTLE_SECONDS,
+        )
+        until(
+            lambda: len(at_the_host(account)) <= there,
+            f"the end of what is left at the host: {at_the_host(account)}",
             SETTLE_SECONDS,
         )
         threads, descriptors, children, megabytes = size(link)
