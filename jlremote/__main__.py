@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 
+from jlremote.errors import EXIT_INTERRUPTED
+
 
 def main() -> int:
     """Run the command line and return its exit code."""
-    from jlremote.cli.boundary import run
-
+    try:
+        from jlremote.cli.boundary import run
+    except KeyboardInterrupt:  # to load what would answer it takes a tenth of a second
+        return EXIT_INTERRUPTED
     return run()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from jlremote import errors
+from jlremote.__main__ import main
 from jlremote.cli.bug_report import redacted
 from tests.cli.conftest import REPORT, Jlr, Workflows
 
@@ -123,6 +124,20 @@ def test_without_a_command_the_help_is_shown_and_it_is_usage(process: Jlr) -> No
     outcome = process()
     assert (outcome.code, outcome.stdout) == (2, "")
     assert "Examples:" in outcome.stderr
+
+
+def test_an_interrupt_before_anything_is_loaded_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Pressed:
+        """Stands in the way of one module, as Ctrl-C while it loads."""
+
+        @staticmethod
+        def find_spec(name: str, *_rest: object) -> None:
+            if name == "jlremote.cli.boundary":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "jlremote.cli.boundary", raising=False)
+    monkeypatch.setattr("sys.meta_path", [Pressed, *sys.meta_path])
+    assert main() == 130
 
 
 def test_an_interrupt_is_130(jlr: Jlr, workflows: Workflows) -> None:
