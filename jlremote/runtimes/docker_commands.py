@@ -156,6 +156,11 @@ def running_argv(engine: Engine, name: str) -> Argv:
     return engine("container", "inspect", "--format={{.State.Running}}", name)
 
 
+def paused_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that prints whether a container stands still, `true` or `false`."""
+    return engine("container", "inspect", "--format={{.State.Paused}}", name)
+
+
 def pid_argv(engine: Engine, name: str) -> Argv:
     """Return the command that prints the pid on the host of a container's first process."""
     return engine("container", "inspect", "--format={{.State.Pid}}", name)

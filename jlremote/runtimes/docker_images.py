@@ -161,6 +161,16 @@ def commit_argv(
     return engine("commit", *(f"--change={change}" for change in changes), container, image)
 
 
+def tag_argv(engine: Engine, image: str, name: str) -> Argv:
+    """Return the command that gives an image one more name."""
+    return engine("tag", image, name)
+
+
+def untag_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that takes a name away, and the image if it has no other."""
+    return engine("rmi", name)
+
+
 def _entrypoint(engine: Engine, config: Mapping[str, Any]) -> str:
     """Return an image's entrypoint; to docker `[]` means: as in the container."""
     own = config.get("Entrypoint")

@@ -14,7 +14,7 @@ from jlremote.jupyter.scripts import session_directory
 from jlremote.runtimes import docker_images as docker
 from jlremote.runtimes import image_names
 from jlremote.runtimes.contract import Runtime
-from jlremote.runtimes.docker_commands import inspect_argv
+from jlremote.runtimes.docker_commands import inspect_argv, paused_argv
 from jlremote.runtimes.docker_image_errors import commit_error, listing_error
 from jlremote.runtimes.docker_images import Image
 from jlremote.runtimes.engine import Engine
@@ -98,16 +98,25 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
     with context.progress.step(f"Look at {record.name}"):
         inspected, base = _inspected(host, runtime.engine, record)
     with context.progress.step(f"Save {record.name} as {image}"):
-        argv = docker.commit_argv(runtime.engine, record.name, image, inspected, base)
-        script = _with_secrets_aside(runtime, record.name, command_line(argv))
+        # By a name of its own at first: whoever calls it off has nothing of it, and keeps what had
+        # the image's name before.
+        made = f"jlr-saving-{secrets.token_hex(8)}"
+        steps = (
+            docker.commit_argv(runtime.engine, record.name, made, inspected, base),
+            docker.tag_argv(runtime.engine, made, image),
+        )
+        untag = docker.untag_argv(runtime.engine, made)
+        script = _with_secrets_aside(
+            runtime, record.name, " && ".join(map(command_line, steps)), command_line(untag)
+        )
         done = run_script(host, script, timeout=SAVE_SECONDS)
         if done.status != 0:
             raise commit_error(runtime.engine, record.name, image, record.host, done)
         saved = run_script(host, command_line(docker.inspect_image_argv(runtime.engine, image)))
-    made = docker.read_image(saved.stdout)
+    found = docker.read_image(saved.stdout)
     outside = docker.outside_image(inspected)
     variables = docker.added_variables(inspected, base)
-    return SaveReport(record.host, image, made.id, made.size, outside, variables)
+    return SaveReport(record.host, image, found.id, found.size, outside, variables)
 
 
 def _inspected(
@@ -147,12 +156,26 @@ _BACK = """\
 """
 
 
-def _with_secrets_aside(runtime: Runtime, name: str, command: str) -> str:
+def _with_secrets_aside(runtime: Runtime, name: str, command: str, afterwards: str) -> str:
+    """Return a script that runs a command while a container's secrets are in its memory.
+
+    Docker ends what it has begun though nobody waits any more, and until then the container stands
+    still and nothing can be run in it. So whoever calls it off is answered, and the rest waits.
+    """
+    assert runtime.engine is not None
     # Containers may share that memory, with each other and with the host.
     names = f"{session_directory(name, engine=True)}aside=/dev/shm/jlr-{secrets.token_hex(8)}\n"
     aside, back = (runtime.inside(name, names + text) for text in (_ASIDE, _BACK))
+    paused = command_line(paused_argv(runtime.engine, name))
     return f"""\
-back() {{ {back}; }} </dev/null >/dev/null 2>&1
+back() {{
+  trap "" HUP INT TERM PIPE; turns=0
+  until {back}; do
+    [ "$({paused})" = true ] && [ "$turns" -lt {SAVE_SECONDS:.0f} ] || break
+    turns=$((turns + 1)); sleep 1
+  done
+  {afterwards}
+}} </dev/null >/dev/null 2>&1
 trap back EXIT; trap : PIPE; trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
 {aside} </dev/null >/dev/null 2>&1
 {command}

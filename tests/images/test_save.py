@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.images.test_pull import log_in
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
-from tests.lab.programs import run
+from tests.lab.programs import run, wait_until
 from tests.sessions.conftest import other_laptop as other_laptop
 
 
@@ -103,6 +104,29 @@ def test_a_session_goes_on_while_and_after_it_is_saved_and_its_token_is_not_in_t
         engine.docker("rm", made)
     assert found.strip() == "0"
     assert "jlr-" not in engine.docker("exec", session, "ls", "/dev/shm")
+
+
+def test_a_save_that_is_called_off_leaves_the_session_as_it_was_and_no_image(
+    laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
+) -> None:
+    session = container.name()
+    start(laptop, session)
+    engine.docker("exec", session, "sh", "-c", "head -c 200000000 /dev/urandom >/big")
+    engine.docker("tag", "lab/plain", name)
+    saving = laptop.spawn("save", session, name)
+    paused = ("inspect", "--format", "{{.State.Paused}}", session)
+    wait_until(lambda: engine.docker(*paused) == "true", "the container's standing still")
+    saving.send_signal(signal.SIGINT)
+    saving.communicate(timeout=60)
+    assert saving.returncode == 130
+    # Nothing can be run in it as long as it stands still.
+    aside = ("exec", session, "sh", "-c", "ls /dev/shm; echo seen")
+    wait_until(lambda: engine.try_docker(*aside).stdout == "seen\n", "the secrets' way back")
+    runtime = engine.docker("exec", session, "ls", f"/tmp/jlr-0/{session}/runtime")
+    assert "jpserver-" in runtime
+    ids = (engine.docker("images", "--quiet", image) for image in (name, "lab/plain"))
+    assert len(set(ids)) == 1, "it had another image's name"
+    wait_until(lambda: "jlr-saving" not in engine.docker("images"), "the end of what was made")
 
 
 def test_a_saved_image_starts_a_session_of_its_own(
