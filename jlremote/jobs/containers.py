@@ -14,7 +14,7 @@ from jlremote.gpus.queries import USER_LABEL
 from jlremote.host.script import command_line, until_hang_up
 from jlremote.host.sudo import endable
 from jlremote.jobs.contract import Job
-from jlremote.runtimes.docker_commands import logs_argv, remove_argv, stop_argv
+from jlremote.runtimes.docker_commands import ended_script, logs_argv, remove_argv, stop_argv
 from jlremote.runtimes.engine import Engine
 
 JOB_LABEL = "org.jlremote.job"
@@ -74,11 +74,13 @@ class ContainerJobs:
 
     def stop(self, name: str, *, force: bool) -> str:
         """Let the engine stop it."""
-        return self.signal(name, "KILL") if force else command_line(stop_argv(self.engine, name))
+        if force:
+            return self.signal(name, "KILL")
+        return ended_script(self.engine, stop_argv(self.engine, name), name)
 
     def remove(self, name: str) -> str:
         """Remove its container."""
-        return command_line(remove_argv(self.engine, name))
+        return ended_script(self.engine, remove_argv(self.engine, name), name)
 
 
 def _beyond(show: str, stdout: int, stderr: int) -> str:

@@ -15,6 +15,7 @@ from jlremote.runtimes.engine_gpus import gpu_flags, with_gpus
 from jlremote.runtimes.existing_options import ARGUMENTS_LABEL, PACKAGES_LABEL
 from jlremote.storage.options import LOG_LIMIT, key
 
+GONE_SECONDS = 30
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -182,6 +183,34 @@ def remove_argv(engine: Engine, name: str) -> Argv:
     Those without a name, as an image's `VOLUME` makes them, nobody would find again.
     """
     return engine("rm", "--force", "--volumes", name)
+
+
+# Said of a container that goes by itself when it stops (`--rm`), or that somebody else removes.
+_GOING = "*[Nn]'o such container'*|*'no container with name'*|*'already in progress'*"
+
+
+def ended_script(engine: Engine, ending: Argv, name: str, *, goes: bool = False) -> str:
+    """Return the script that stops or removes a container, and takes one that goes as done.
+
+    Args:
+        engine: whose it is.
+        ending: the command that does it.
+        name: the container's name.
+        goes: whether the engine removes it as soon as it has stopped; that is waited for.
+    """
+    return f"""\
+said=$({command_line(ending)} 2>&1 >/dev/null)
+case $?,$said in
+0,*) {":" if goes else "exit"};;
+{_GOING}) ;;
+*) printf '%s\\n' "$said" >&2; exit 1;;
+esac
+turns=0
+while {command_line(inspect_argv(engine, name))} >/dev/null 2>&1; do
+  [ "$turns" -lt {GONE_SECONDS * 10} ] || {{ printf '%s\\n' "$said" >&2; exit 1; }}
+  turns=$((turns + 1)); sleep 0.1 2>/dev/null || sleep 1
+done
+"""
 
 
 def usable_argv(engine: Engine) -> Argv:

@@ -16,7 +16,7 @@ from jlremote.jupyter.server import Endpoint, Server
 from jlremote.link.client import Link
 from jlremote.link.status import ForwardStatus
 from jlremote.runtimes import docker_commands as docker
-from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.engine_errors import reason
 from jlremote.runtimes.table import runtime_named
@@ -91,7 +91,7 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
         if host.unforward_port(record.name, port.port):
             done.append(f"released port {port.local_port}")
     if found.container is not None and runtime.engine is not None:
-        done += _end_container(host, runtime.engine, record, request, context)
+        done += _end_container(host, runtime.engine, found.container, request, context)
     browser.forget_redirect(record.local_port)
     _note(record, request)
     return StopReport(record.name, record.host, tuple(done) or ("it was stopped before",))
@@ -190,19 +190,20 @@ def _runs(host: Host, runtime: Runtime, name: str) -> bool:
 
 
 def _end_container(
-    host: Host, engine: Engine, record: SessionRecord, request: StopRequest, context: Context
+    host: Host, engine: Engine, container: Container, request: StopRequest, context: Context
 ) -> list[str]:
+    name, goes = container.name, bool(container.options.remove)
     if request.remove:
-        argv, verb, did = docker.remove_argv(engine, record.name), "rm", "removed the container"
+        argv, verb, did = docker.remove_argv(engine, name), "rm", "removed the container"
     elif request.container:
-        argv, verb, did = docker.stop_argv(engine, record.name), "stop", "stopped the container"
+        argv, verb, did = docker.stop_argv(engine, name), "stop", "stopped the container"
     else:
         return []
-    with context.progress.step(f"{' '.join(engine.command)} {verb} {record.name}"):
-        ended = run_script(host, command_line(argv))
+    with context.progress.step(f"{' '.join(engine.command)} {verb} {name}"):
+        ended = run_script(host, docker.ended_script(engine, argv, name, goes=goes))
     if ended.status != 0:
         raise JlrError(f"`{command_line(argv)}` failed: {reason(ended)}")
-    return [did]
+    return [f"{did}, and it is gone (`--rm`)" if goes and not request.remove else did]
 
 
 def _note(record: SessionRecord, request: StopRequest) -> None:

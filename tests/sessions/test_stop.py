@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import socket
 
+import pytest
+
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
 from tests.lab.sshd import free_port
-from tests.sessions.parts import failed, start, started, with_a_server
+from tests.sessions.parts import SERVER, failed, start, started, with_a_server
 
 
 def a_port() -> tuple[str, str]:
@@ -48,6 +51,26 @@ def test_stopping_twice_is_fine(laptop: Laptop, container: ContainerFactory) -> 
     again = laptop.jlr("stop")
     assert again.status == 0, again
     assert "stopped before" in again.stdout
+
+
+@pytest.mark.parametrize("how", ["--remove", "--container"])
+def test_a_container_that_goes_by_itself_meanwhile_is_stopped_and_no_failure(
+    laptop: Laptop, container: ContainerFactory, how: str
+) -> None:
+    """Its own process is the server, so that `--rm` removes it as soon as that has ended."""
+    here = container("lab/jupyter", *SERVER, options=("--rm",))
+    # So that the removal takes longer than we do.
+    here.execute("sh", "-c", "mkdir /many; cd /many; seq 40000 | xargs touch")
+    wait_until(
+        lambda: "is running at" in here.engine.try_docker("logs", here.name).stderr,
+        "the start of the container's own server",
+        timeout=90,
+    )
+    started(laptop, here, *a_port())
+    stopped = laptop.jlr("stop", how, "--force")
+    assert stopped.status == 0, stopped
+    assert "the container" in stopped.stdout
+    assert here.engine.try_docker("container", "inspect", here.name).status != 0
 
 
 def test_a_session_that_was_stopped_is_told_as_such_and_starts_anew(
