@@ -16,6 +16,7 @@ from jlremote.errors import EXIT_INTERRUPTED, Bug, JlrError, Usage
 
 def run() -> int:
     """Run `jlr` with the process's own arguments and return its exit code."""
+    _fill_standard_streams()
     _end_cleanly_on_signals()
     try:
         return _run()
@@ -82,6 +83,19 @@ def _forget_output() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.dup2(nowhere, sys.stderr.fileno())
+
+
+def _fill_standard_streams() -> None:
+    """Have something in the place of a stream that was closed, as by `>&-`.
+
+    Else the next file or socket would get its number, and a job's output would go there.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _end_cleanly_on_signals() -> None:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
 from jlremote.cli.escapes import Escapes
+from jlremote.cli.terminal import not_written
+from jlremote.errors import JlrError
 from jlremote.workflow.shell import HungUp
 
 if sys.platform == "win32":
@@ -53,15 +55,24 @@ class LocalScreen:
         return self._piped() if self.kind is None else self._keys()
 
     def show(self, stream: str, data: bytes) -> None:
-        """Write what came."""
+        """Write what came.
+
+        Raises:
+            JlrError: it cannot be written, as on a full disk.
+        """
         rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(_STDOUT if stream == "stdout" else _STDERR, rest) :]
+        try:
+            while rest:
+                rest = rest[os.write(_STDOUT if stream == "stdout" else _STDERR, rest) :]
+        except BrokenPipeError:
+            raise
+        except OSError as failure:
+            raise not_written(failure) from failure
 
     def recover(self) -> None:
         """Mend what a program may have left, and begin a new line."""
         if self.kind is not None:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, JlrError):
                 self.show("stdout", _AS_BEFORE + b"\r\n")
 
     def _keys(self) -> Iterator[bytes | os.terminal_size]:

@@ -24,8 +24,13 @@ def answer(text: str, *, newline: bool = True) -> None:
     except BrokenPipeError:
         raise
     except OSError as failure:
-        reason = (failure.strerror or str(failure)).lower()
-        raise JlrError(f"cannot write the output: {reason}") from failure
+        raise not_written(failure) from failure
+
+
+def not_written(failure: OSError) -> JlrError:
+    """Return the error that says why stdout takes nothing."""
+    reason = (failure.strerror or str(failure)).lower()
+    return JlrError(f"cannot write the output: {reason}")
 
 
 def answer_json(value: Any) -> None:

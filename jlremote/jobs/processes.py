@@ -40,15 +40,16 @@ alive() {
 """
 
 # The traps keep this shell alive when its job is sent a signal, without keeping the job from it.
-# The job has a group of its own, so that not even SIGKILL hits this one.
+# The job has a group of its own, so that not even SIGKILL hits this one. Its output is redirected
+# in a subshell, as dash would else write there how it ended: `Killed`.
 _RUN = f"""\
 {KEEP}trap : INT TERM HUP QUIT
 date +%s >"$directory/began"
 if command -v setsid >/dev/null; then set -- setsid; else
   set -- python3 -c 'import os, sys; os.setsid(); os.execvp(sys.argv[1], sys.argv[1:])'
 fi
-"$@" sh -c RECORD sh "$directory" COMMAND \
-  >"$directory/stdout" 2>"$directory/stderr" </dev/null
+(exec "$@" sh -c RECORD sh "$directory" COMMAND \
+  >"$directory/stdout" 2>"$directory/stderr" </dev/null)
 status=$?
 printf '%s %s\\n' "$status" "$(date +%s)" >"$directory/.exit"
 mv -f "$directory/.exit" "$directory/exit"

@@ -83,11 +83,13 @@ class Bare:
         environment: Mapping[str, str],
     ) -> tuple[str, ...]:
         """Run it as it is; who logged in is who it runs as, and nobody is there to detach from."""
-        for option, value in (("--user", how.user), ("--detach-keys", how.detach_keys)):
+        for option, value, instead in (
+            ("--user", how.user, "you are who logged in: `jlr … USER@HOST` is somebody else"),
+            ("--detach-keys", how.detach_keys, "`~.` at the beginning of a line ends the shell"),
+        ):
             if value is not None:
                 raise Usage(
-                    f"`{option}` is for a container, and `{name}` runs without one",
-                    hint="`~.` at the beginning of a line ends the shell",
+                    f"`{option}` is for a container, and `{name}` runs without one", hint=instead
                 )
         variables = tuple(f"{variable}={value}" for variable, value in environment.items())
         began = ("env", *variables, *argv) if variables else argv
