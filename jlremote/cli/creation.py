@@ -11,10 +11,12 @@ from jlremote.cli import candidates
 from jlremote.errors import Usage
 
 # GPUs are for whatever runs there.
-_CONTAINER_ONLY = (
+_NEW_CONTAINER = (
     *("image", "volume", "workspace", "env", "workdir", "user", "shm_size", "ulimit", "ipc"),
     *("network", "init", "rm", "log_opt", "packages", "engine_arguments"),
 )
+
+_SHOWN = {"engine_arguments": "-- …", "packages": "--install"}
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -137,17 +139,22 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
     return dict(settings.load().chosen(host, flags))
 
 
-def refuse_creation(options: dict[str, Any]) -> None:
-    """Refuse options of a container, given as flags where there is to be none.
+def refuse_creation(options: dict[str, Any], without: str, *but: str) -> None:
+    """Refuse options of a new container, given as flags where there is to be none.
+
+    Args:
+        options: by the names of click's parameters.
+        without: the option by which there is none.
+        but: options that mean something there all the same.
 
     Raises:
         Usage: there are some; names one. What settings say is for the hosts that have containers.
     """
-    for name in _CONTAINER_ONLY:
-        if options.get(name) not in (None, ()):
-            shown = "-- …" if name == "engine_arguments" else f"--{name.replace('_', '-')}"
+    for name in _NEW_CONTAINER:
+        if name not in but and options.get(name) not in (None, ()):
+            shown = _SHOWN.get(name, f"--{name.replace('_', '-')}")
             raise Usage(
-                f"`{shown}` is for a container, and with `--runtime none` there is none",
+                f"`{shown}` is for a new container, and with `{without}` there is none",
                 hint="leave one of the two out",
             )
 

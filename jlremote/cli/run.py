@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from jlremote.cli import candidates
-from jlremote.cli.creation import creation_options, settled
+from jlremote.cli.creation import creation_options, refuse_creation, settled
 from jlremote.cli.engine import runtime_options
 from jlremote.cli.invocation import Invocation, command
 from jlremote.cli.terminal import answer, answer_json
@@ -64,7 +64,7 @@ def run(
     A job that has ended is kept, with its output, until `jlr stop JOB --remove` or
     `jlr runs --clean`; with --rm it is deleted once its exit code is here.
     """
-    _check(host, command, inside, detach=detach, as_json=as_json, options=options)
+    _check(host, command, detach=detach, as_json=as_json)
     from jlremote.workflow import run as workflow
 
     request, remove = _request(host, command, name, inside, detach, options)
@@ -83,15 +83,7 @@ def run(
     return code
 
 
-def _check(
-    host: str,
-    command: tuple[str, ...],
-    inside: str | None,
-    *,
-    detach: bool,
-    as_json: bool,
-    options: dict[str, Any],
-) -> None:
+def _check(host: str, command: tuple[str, ...], *, detach: bool, as_json: bool) -> None:
     """See that what was given goes together.
 
     Raises:
@@ -101,13 +93,6 @@ def _check(
         raise Usage("no command was given", hint=f"`jlr run {host} … -- COMMAND`")
     if as_json and not detach:
         raise Usage("`--json` goes with `--detach`", hint="`jlr runs --json` lists the jobs")
-    if options["packages"]:
-        raise Usage(
-            "`--install` is for sessions",
-            hint="start one with it, and run the command there: `--in SESSION`",
-        )
-    if inside is not None and options["image"] is not None:
-        raise Usage("`--image` and `--in` exclude each other", hint="give one of the two")
 
 
 def _request(
@@ -121,11 +106,11 @@ def _request(
     """Return the request, and whether the job is deleted when it has been seen to its end."""
     from dataclasses import replace
 
-    from jlremote.workflow.requests import container_options
-    from jlremote.workflow.run import RunRequest
+    from jlremote.workflow.requests import RunRequest, container_options
 
     chosen = settled(host, options)
-    chosen.pop("packages", None)  # a job's command runs at once, and nothing before it
+    if elsewhere := _elsewhere(inside, chosen):
+        refuse_creation(options, elsewhere, "env", "workdir", "user", "rm")
     wanted = container_options(chosen)
     # The engine would delete it before anybody has asked how it ended.
     remove = bool(wanted.remove) and not detach
@@ -135,6 +120,7 @@ def _request(
         host,
         command,
         name=name,
+        name_rule=chosen.get("name", "{name}"),
         inside=inside,
         runtime=chosen.get("runtime", "auto"),
         sudo=chosen.get("sudo", False),
@@ -145,3 +131,10 @@ def _request(
         share_gpus=chosen.get("share-gpus", False),
     )
     return request, remove
+
+
+def _elsewhere(inside: str | None, chosen: dict[str, Any]) -> str | None:
+    """Return the option by which a job has no container of its own, `None` if it has one."""
+    if inside is not None:
+        return "--in"
+    return "--runtime none" if chosen.get("runtime") == "none" else None

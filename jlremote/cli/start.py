@@ -110,7 +110,7 @@ def start(
     host = options.pop("host")
     chosen = settled(host, options)
     if chosen.get("runtime") == "none":
-        refuse_creation(options)
+        refuse_creation(options, "--runtime none")
     request = replace(_request(host, chosen, forwarded), allow_open=allow_open)
     context = invocation.context(silent=as_json)
     if dry_run:

@@ -37,6 +37,8 @@ ANSWER_SECONDS = 10
 _TURNS_PER_ENGINE = 10
 GPUS_LABEL = "org.jlremote.gpus"
 USER_LABEL = "org.jlremote.user"
+# The engine's option by which only a person's own containers are meant, on a host that many share.
+MINE = f'--filter="label={USER_LABEL}=$(id -un || id -u)"'
 _CONTAINER = "{{.ID}}|{{.Names}}|{{.Status}}"
 # Docker has a function for one of the labels, podman has them as a table.
 _LABELS = f'{{{{.Label "{USER_LABEL}"}}}}|{{{{.Label "{GPUS_LABEL}"}}}}'

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from jlremote.gpus.queries import USER_LABEL
+from jlremote.gpus.queries import MINE
 from jlremote.host.script import command_line, until_hang_up
 from jlremote.host.sudo import endable
 from jlremote.jobs.contract import Job
+from jlremote.runtimes.contract import TYPED_LABEL
 from jlremote.runtimes.docker_commands import ended_script, logs_argv, remove_argv, stop_argv
 from jlremote.runtimes.engine import Engine
 
 JOB_LABEL = "org.jlremote.job"
+COMMAND_LABEL = "org.jlremote.job-command"
 GPUS_LABEL = "org.jlremote.job-gpus"
-# On a host that many share, a person's own jobs are meant.
-MINE = f'--filter="label={USER_LABEL}=$(id -un)"'
 # What podman's `--init` is called in a container, which tells the job's first process alone.
 _PODMANS_INIT = "podman-init"
 _TELL_ALL = f"""\
@@ -38,11 +37,17 @@ class ContainerJobs:
     engine: Engine
 
     def tell(self, name: str | None = None) -> str:
-        """Return the script that tells of a job of that name, or of all."""
-        label = JOB_LABEL if name is None else f"{JOB_LABEL}={name}"
-        find = command_line(self.engine("ps", "--all", "--quiet", f"--filter=label={label}"))
+        """Return the script that tells of the jobs of that name, in full or not, or of all."""
+        find = self._find(JOB_LABEL)
+        if name is not None:
+            short = self._find(JOB_LABEL, f"{TYPED_LABEL}={name}")
+            find = f"{self._find(f'{JOB_LABEL}={name}')} && {short}"
         inspect = command_line(self.engine("container", "inspect"))
-        return f'ids=$({find} {MINE}) || exit\n[ -z "$ids" ] || {inspect} $ids'
+        return f'ids=$({find}) || exit\n[ -z "$ids" ] || {inspect} $ids'
+
+    def _find(self, *labels: str) -> str:
+        filters = (f"--filter=label={label}" for label in labels)
+        return f"{command_line(self.engine('ps', '--all', '--quiet', *filters))} {MINE}"
 
     def follow(self, name: str, stdout: int, stderr: int) -> str:
         """Print the log from where it is known, byte for byte; the engine knows only lines."""
@@ -106,7 +111,7 @@ def _job(inspected: Mapping[str, Any]) -> Job:
     return Job(
         name=labels.get(JOB_LABEL, ""),
         state="running" if running else "created" if created else "ended",
-        command=shlex.join(config.get("Cmd") or ()),
+        command=labels.get(COMMAND_LABEL, ""),
         exit_code=state.get("ExitCode") if over else None,
         since=_seconds(state.get("StartedAt")),
         ended=_seconds(state.get("FinishedAt")) if over else None,

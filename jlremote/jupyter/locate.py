@@ -12,11 +12,14 @@ from dataclasses import dataclass
 
 from jlremote.errors import JlrError
 from jlremote.gpus import lost
+from jlremote.gpus.queries import MINE
+from jlremote.host.script import command_line
 from jlremote.host.shell import Host
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, endpoint, read_probe
 from jlremote.jupyter.server import Endpoint, Place, Server
-from jlremote.runtimes.contract import Container, Runtime
+from jlremote.runtimes.contract import TYPED_LABEL, Container, Runtime
+from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.table import runtime_named
 
 # A server that ends lets go of its port first.
@@ -48,27 +51,42 @@ class Survey:
         container: the container, `None` if there is none of that name.
         findings: what runs in it, `None` if nothing could be run in it.
         gpu_fault: what keeps it from its GPUs, where that was to be checked.
+        called: the names of the containers that their owner calls so, where there is none.
     """
 
     container: Container | None
     findings: Findings | None
     gpu_fault: lost.Fault | None = None
+    called: tuple[str, ...] = ()
 
 
-def survey(host: Host, runtime: Runtime, name: str, *, check_gpus: bool = False) -> Survey:
+def survey(
+    host: Host,
+    runtime: Runtime,
+    name: str,
+    *,
+    typed: str | None = None,
+    check_gpus: bool = False,
+) -> Survey:
     """Ask the host all about `name`, in one round trip.
 
     Args:
         host: where.
         runtime: in what.
         name: the session's name.
+        typed: what a person calls it, and perhaps another container if there is none of that name.
         check_gpus: whether a container that was given GPUs is asked for them.
     """
     inside = scripts.probe(name, engine=runtime.engine is not None)
     if check_gpus and runtime.engine is not None:
         inside += lost.CHECK
-    results = host.run(runtime.survey(name, inside))
+    steps = dict(runtime.survey(name, inside))
+    if typed is not None and runtime.engine is not None:
+        steps["called"] = _called(runtime.engine, typed)
+    results = host.run(steps)
     container = runtime.read(name, results)
+    if container is None and "called" in results:
+        return Survey(None, None, called=tuple(results["called"].stdout.split()))
     probed = results["inside"]
     reachable = container is not None and container.running and probed.status == 0
     if not reachable:
@@ -76,6 +94,15 @@ def survey(host: Host, runtime: Runtime, name: str, *, check_gpus: bool = False)
     restart = "" if runtime.engine is None else runtime.engine.shown("restart", name)
     fault = lost.read(probed.stdout, name, restart)
     return Survey(container, read_probe(probed.stdout), fault)
+
+
+def _called(engine: Engine, typed: str) -> str:
+    """Return the step that prints the person's containers of that short name.
+
+    Nothing can have been run in a container that is not there; else the question is idle.
+    """
+    names = engine("ps", "--all", "--format={{.Names}}", f"--filter=label={TYPED_LABEL}={typed}")
+    return f'[ "$status" = 0 ] || {command_line(names)} {MINE}'
 
 
 def locate(host: Host, known: Endpoint) -> Endpoint:

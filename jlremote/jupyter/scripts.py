@@ -17,6 +17,7 @@ import shlex
 from collections.abc import Iterable
 
 from jlremote.host.script import until_hang_up
+from jlremote.runtimes import homes
 
 GROUP_END = "\035"  # ASCII's group separator
 # What the shell that waits for a server's end has among its arguments, and no probe.
@@ -39,7 +40,7 @@ def session_directory(name: str, *, engine: bool) -> str:
     to everybody, so without an engine it is the XDG state folder. Machines may share that one,
     and a process id of one means nothing on another, so each has a folder of its own in it.
     """
-    root = "/tmp/jlr-$(id -u)" if engine else _STATE  # noqa: S108
+    root = homes.ROOT if engine else _STATE
     return f'directory="{root}"/{shlex.quote(name)}\n'
 
 

@@ -13,6 +13,9 @@ from jlremote.runtimes.engine import Engine
 
 SESSION_LABEL = "org.jlremote.session"
 CREATOR_LABEL = "org.jlremote.created-by"
+TYPED_LABEL = (
+    "org.jlremote.typed"  # what its owner calls it, where a rule made another name of that
+)
 START_LABEL = "org.jlremote.start"  # which start made it, to be taken back by that one alone
 
 
@@ -77,7 +80,7 @@ class ContainerSpec:
         image: the image as the engine takes it.
         options: what a person asked for.
         gpus: as the engine's `--gpus` takes them.
-        script: what it runs; then it waits.
+        script: what it runs; then it waits, or begins a job's command.
         own_entrypoint: whether the image's entrypoint runs; else nothing of the image does.
     """
 

@@ -56,8 +56,10 @@ def _create(engine: Engine, spec: ContainerSpec) -> Argv:
 def job_argv(engine: Engine, spec: ContainerSpec, command: Argv, labels: Mapping[str, str]) -> Argv:
     """Return the command that creates (and does not start) a container that runs `command`.
 
-    The image's own entrypoint has its say, as with the engine's `run`.
+    The image's own entrypoint has its say, as with the engine's `run`. Where something is to run
+    before that, a shell has its place, and `command` begins with it.
     """
+    begin = ("-c", f'{spec.script}exec "$@"', "sh") if spec.script else ()
     told = {CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
     return (
         *_create(engine, spec),
@@ -68,8 +70,9 @@ def job_argv(engine: Engine, spec: ContainerSpec, command: Argv, labels: Mapping
         *_flags(spec.options),
         *_job_log_flags(engine, spec.options),
         *gpu_flags(engine, spec.gpus),
+        *(("--entrypoint=sh",) if spec.script else ()),
         *spec.options.engine_arguments,
-        *("--", spec.image, *command),
+        *("--", spec.image, *begin, *command),
     )
 
 

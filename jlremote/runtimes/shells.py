@@ -6,6 +6,7 @@ import shlex
 
 from jlremote.host.script import command_line
 from jlremote.host.sudo import endable
+from jlremote.runtimes import homes, packages
 from jlremote.runtimes.contract import Attachment, Runtime
 
 # What a container's terminal can do is described there, if at all: fewer keys and colours are
@@ -56,7 +57,9 @@ def script(
     login = "" if runtime.engine else "-l"
     size = attached.terminal
     inside = _TERMINAL + _SIZE.format(size) if size else ""
-    inside += (_MARK if runtime.engine else "") + _SHELL.replace("LOGIN", login)
+    if runtime.engine:
+        inside += homes.writable_home(name) + packages.USE + _MARK
+    inside += _SHELL.replace("LOGIN", login)
     marked = {"JLR_SHELL": word} if runtime.engine else {}
     begin = runtime.attached(name, ("sh", "-c", inside, "sh", *argv), attached, marked)
     if not runtime.engine:

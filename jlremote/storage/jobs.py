@@ -18,6 +18,7 @@ class JobRecord:
         name: the job's.
         runtime: name of the runtime.
         ssh_config: ssh's `-F`.
+        typed: what a person calls it, where a house's rule made another name of that.
         began: seconds since the epoch.
     """
 
@@ -25,6 +26,7 @@ class JobRecord:
     name: str
     runtime: str
     ssh_config: str | None
+    typed: str | None = None
     began: float = field(default_factory=time.time)
 
 

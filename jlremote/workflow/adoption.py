@@ -19,6 +19,7 @@ from jlremote.workflow import forwarding
 from jlremote.workflow.answering import refuse_open, wait_for_answer
 from jlremote.workflow.context import Context
 from jlremote.workflow.engines import engine_if_any
+from jlremote.workflow.finding import candidates
 from jlremote.workflow.links import connect, link_of, link_to
 from jlremote.workflow.undoing import undone_on_failure
 from jlremote.workflow.ways import known_way
@@ -60,17 +61,24 @@ def running(selector: str | None, context: Context) -> SessionRecord:
     return again
 
 
-def _adopted(host: str, name: str, context: Context) -> SessionRecord:
+def _adopted(host: str, typed: str, context: Context) -> SessionRecord:
     sessions.check_writable()
     context = known_way(host, context)
-    link = link_to(host, context, without=name)
+    link = link_to(host, context, without=typed)
     connect(link, context)
-    with context.progress.step(f"Look for {name}"):
-        runtime, container, found = _found(link, name)
+    with context.progress.step(f"Look for {typed}"):
+        runtime, container, found = _found(link, typed)
+    name = container.name
+    short = None if name == typed else typed
+    if (known := sessions.find(host, name)) is not None:  # by its name in full
+        record = replace(known, typed=short)
+        sessions.save(record)
+        return record
     config = None if context.ssh_config is None else str(context.ssh_config.resolve())
     record = SessionRecord(
         host=host,
         name=name,
+        typed=short,
         runtime=runtime.name,
         local_port=forwarding.first_candidate(host, name),
         ssh_config=config,
@@ -103,8 +111,8 @@ def _forwarded(
     return replace(record, local_port=forward.local_port, forwarded=True)
 
 
-def _found(link: Link, name: str) -> tuple[Runtime, Container, Survey]:
-    """Return where a session is: in a container of that name, or on the host itself.
+def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey]:
+    """Return where a session is: in a container that is called so, or on the host itself.
 
     Raises:
         NotFound: in neither.
@@ -113,20 +121,19 @@ def _found(link: Link, name: str) -> tuple[Runtime, Container, Survey]:
     unknown: JlrError | None = None
     for runtime in (Containers(engine_if_any(link)), Bare()):
         try:
-            runtime.check_name(name)
-            found = survey(link, runtime, name)
+            runtime.check_name(typed)
+            for _, found in candidates(link, runtime, typed):
+                if found.container is not None and _is_session(found, found.container):
+                    return runtime, found.container, found
         except Usage:
             continue
         except (Authentication, Unreachable):
             raise
         except JlrError as failure:  # no engine, or it does not let us
             unknown = unknown or failure
-            continue
-        if found.container is not None and _is_session(found, found.container):
-            return runtime, found.container, found
     raise unknown or NotFound(
-        f"there is no session `{name}` on `{link.name}`",
-        hint=f"`jlr list {link.name}` shows all; `jlr start {link.name} {name}` starts it",
+        f"there is no session `{typed}` on `{link.name}`",
+        hint=f"`jlr list {link.name}` shows all; `jlr start {link.name} {typed}` starts it",
     )
 
 

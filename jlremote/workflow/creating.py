@@ -16,6 +16,7 @@ from jlremote.runtimes import docker_errors, docker_images, engine_errors, waiti
 from jlremote.runtimes.contract import START_LABEL, Container, ContainerSpec
 from jlremote.runtimes.engine import Argv, Engine
 from jlremote.text import one_line
+from jlremote.workflow import naming
 from jlremote.workflow.gpu_taking import Taken
 from jlremote.workflow.host_folders import prepared
 from jlremote.workflow.undertaking import Undertaking
@@ -90,7 +91,8 @@ def create(start: Undertaking, spec: ContainerSpec, gpus: Taken) -> Created | No
 
 
 def _attempt(start: Undertaking, spec: ContainerSpec, gpus: Taken, mark: str) -> Completed:
-    create = docker.create_argv(start.engine, spec, {**gpus.labels, START_LABEL: mark})
+    labels = {**gpus.labels, **naming.label(start.request.container, start.name), START_LABEL: mark}
+    create = docker.create_argv(start.engine, spec, labels)
     script = _script(start, spec, with_owner(start.engine, create))
     if not start.engine.kind.pulls_never:
         there = command_line(docker_images.inspect_image_argv(start.engine, spec.image))

@@ -65,14 +65,15 @@ def surveyed(
     Raises:
         EngineUnusable: none can be used, or not the one that was named.
     """
+    typed = request.container
     try:
-        return runtime, survey(host, runtime, name, check_gpus=True)
+        return runtime, survey(host, runtime, name, typed=typed, check_gpus=True)
     except EngineUnusable as unusable:
         if request.runtime != AUTO:
             raise
         found = Containers(usable(host, sudo=request.sudo, reason=unusable))
         context.progress.note(f"{found.name} is used, as {unusable.message}")
-    return found, survey(host, found, name, check_gpus=True)
+    return found, survey(host, found, name, typed=typed, check_gpus=True)
 
 
 def engine_on(host: Link, wanted: EngineChoice) -> Engine:

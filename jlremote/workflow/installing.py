@@ -1,30 +1,39 @@
-"""The Python packages of a new container."""
+"""The Python packages of a container."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from jlremote.errors import JlrError
+from jlremote.host.shell import run_script
 from jlremote.runtimes import packages
+from jlremote.runtimes.contract import Container
 from jlremote.text import one_line, printable
 from jlremote.workflow.undertaking import Undertaking
 
 _LAST_LINES = 6
 
 
-def install(start: Undertaking) -> None:
-    """Install what was asked for, as a step that shows pip's latest words.
+def install(
+    start: Undertaking, wanted: tuple[str, ...], script: Callable[[tuple[str, ...]], str]
+) -> None:
+    """Install packages, as a step that shows pip's latest words.
+
+    Args:
+        start: the start.
+        wanted: the packages, as pip takes them.
+        script: makes the script that installs them.
 
     Raises:
-        JlrError: pip did not, with its last lines; the container is taken back with the start.
+        JlrError: pip did not, with its last lines.
     """
-    wanted = start.request.options.packages
     if not wanted:
         return
-    script = start.runtime.inside(start.name, packages.install(wanted))
+    doing = start.runtime.inside(start.name, script(wanted))
     said, begun = list[str](), ""
     with start.context.progress.step(one_line(f"Install {', '.join(wanted)}")):
-        with start.host.stream(script) as output:
+        with start.host.stream(doing) as output:
             for text in output:
                 *lines, begun = re.split(r"[\r\n]+", begun + text)
                 said += [line for line in lines if line.strip()]
@@ -32,6 +41,25 @@ def install(start: Undertaking) -> None:
                     start.context.progress.advance(one_line(said[-1]))
         if output.status != 0:
             raise _failed(start, [*said, begun])
+
+
+def restore(start: Undertaking, container: Container) -> bool:
+    """Install again what a container was created with, if it is gone; tell whether it was.
+
+    It goes with a `/tmp` in memory when the container stops, or somebody has taken it away. Where
+    it cannot be had any more the session may still be of use.
+    """
+    wanted = container.options.packages
+    if not wanted:
+        return False
+    looked = run_script(start.host, start.runtime.inside(start.name, packages.are_there(wanted)))
+    if looked.status != packages.GONE:
+        return False
+    try:
+        install(start, wanted, packages.install)
+    except JlrError as failure:
+        start.context.progress.note(f"packages of `{start.name}` are gone, and {failure.message}")
+    return True
 
 
 def _failed(start: Undertaking, said: list[str]) -> JlrError:

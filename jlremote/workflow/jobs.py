@@ -92,9 +92,24 @@ def meant(selector: str | None, context: Context) -> Found | None:
         return None
     link = link_on(host, context)
     try:
-        return next(iter(_all(link, _engine(link), name)), None)
+        return _one_of(_all(link, _engine(link), name), name)
     except EngineRefused:  # a session may be there all the same
         return None
+
+
+def is_taken(host: Link, engine: Engine | None, name: str) -> bool:
+    """Return whether a job of that name is there, whoever keeps it; who cannot be asked has none.
+
+    Args:
+        host: where.
+        engine: that of a job that is about to begin, if it has one.
+        name: in full.
+    """
+    try:
+        found = _all(host, engine or _of_jobs(host), name)
+    except EngineRefused:
+        return False
+    return any(each.job.name == name for each in found)
 
 
 def log(found: Found, show: Show, *, follow: bool, tail: int) -> None:
@@ -171,7 +186,8 @@ def remove(found: Found) -> None:
 
 
 def _names(known: Sequence[JobRecord | SessionRecord]) -> set[str]:
-    return {name for r in known for name in (r.name, f"{r.host}/{r.name}")}
+    called = ((r.host, name) for r in known for name in (r.name, r.typed) if name)
+    return {shown for host, name in called for shown in (name, f"{host}/{name}")}
 
 
 def _record(selector: str | None) -> JobRecord | None:
@@ -181,6 +197,10 @@ def _record(selector: str | None) -> JobRecord | None:
             raise NotFound("no job was started here", hint="`jlr runs HOST` shows all of a host's")
         return known_here[0]
     matches = [r for r in known_here if selector in (r.name, f"{r.host}/{r.name}")]
+    if not matches:
+        matches = [
+            r for r in known_here if r.typed and selector in (r.typed, f"{r.host}/{r.typed}")
+        ]
     if len({record.host for record in matches}) > 1:
         places = ", ".join(f"`{record.host}/{record.name}`" for record in matches)
         raise Usage(f"`{selector}` is the name of several jobs", hint=f"say which: {places}")
@@ -202,19 +222,28 @@ def _links(host: str | None, context: Context) -> list[Link]:
 
 def _engine(host: Link) -> Engine:
     """Return the engine of a host's latest job that had one, or else of its latest session."""
+    return _of_jobs(host) or engine_if_any(host)
+
+
+def _of_jobs(host: Link) -> Engine | None:
     runtimes = (runtime_named(r.runtime) for r in records.load_all() if r.host == host.name)
-    return next((r.engine for r in runtimes if r.engine), None) or engine_if_any(host)
+    return next((r.engine for r in runtimes if r.engine), None)
 
 
 def _one(host: Link, engine: Engine | None, name: str) -> Found:
-    found = _all(host, engine, name)
-    if not found:
+    found = _one_of(_all(host, engine, name), name)
+    if found is None:
         records.delete(host.name, name)
         raise NotFound(
             f"there is no job `{name}` on `{host.name}`",
             hint=f"`jlr runs {host.name}` shows those that there are",
         )
-    return found[0]
+    return found
+
+
+def _one_of(found: Sequence[Found], name: str) -> Found | None:
+    """Return the job of that name; one in full comes before a short one."""
+    return min(found, key=lambda each: each.job.name != name, default=None)
 
 
 def _all(host: Link, engine: Engine | None, name: str | None = None) -> list[Found]:

@@ -75,7 +75,7 @@ def script(
 
     With `loopback` it listens there only: all other addresses are the host's, for all to reach.
     """
-    jupyter = packages.USE + ON_PATH
+    jupyter = (packages.USE if runtime.engine else "") + ON_PATH
     if request.python is not None:
         jupyter = with_python(request.python)
     elif request.conda_env is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from jlremote.host.shell import Host, run_script
-from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.contract import TYPED_LABEL, Runtime
 from jlremote.runtimes.engine import ENGINES
 from jlremote.runtimes.table import AUTO, runtime_named
 from jlremote.storage import sessions
@@ -21,12 +21,12 @@ def session_of(request: StartRequest) -> tuple[str | None, Runtime]:
     Raises:
         Usage: no engine would take that name.
     """
-    known = _remembered(request)
+    known = remembered(request)
     runtime = _runtime_of(request, known)
-    typed = _typed(request)
-    runtime.check_name(typed)
+    name = _typed(request)
+    runtime.check_name(name)
     ruled = runtime.engine is not None and request.name_rule != NAME
-    return known or (None if ruled else typed), runtime
+    return known or (None if ruled else name), runtime
 
 
 def _typed(request: StartRequest) -> str:
@@ -43,14 +43,14 @@ def _runtime_of(request: StartRequest, name: str | None) -> Runtime:
     return runtime_named(request.runtime, sudo=request.sudo)
 
 
-def _remembered(request: StartRequest) -> str | None:
+def remembered(request: StartRequest) -> str | None:
     """Return the name of the session that is meant, as far as this machine knows it."""
     records = [record for record in sessions.load_all() if record.host == request.host]
     if request.container is None:
         return records[0].name if records else None
     exact = (record.name for record in records if record.name == request.container)
-    typed = (record.name for record in records if record.typed == request.container)
-    return next(exact, None) or next(typed, None)
+    short = (record.name for record in records if record.typed == request.container)
+    return next(exact, None) or next(short, None)
 
 
 def names(request: StartRequest, host: Host) -> tuple[str, ...]:
@@ -59,12 +59,17 @@ def names(request: StartRequest, host: Host) -> tuple[str, ...]:
     The rule is for new containers: without an image to create one from, one that is there under
     the very name that was typed is meant.
     """
-    typed = _typed(request)
+    name = _typed(request)
     user = _user(host) if USER in request.name_rule else ""
-    made = _made(request.name_rule, typed, user)
-    if made == typed or request.container is None or request.image is not None:
+    made = _made(request.name_rule, name, user)
+    if made == name or request.container is None or request.image is not None:
         return (made,)
-    return (made, typed)
+    return (made, name)
+
+
+def label(typed: str | None, name: str) -> dict[str, str]:
+    """Return the label of a container that a person calls otherwise, for other laptops to read."""
+    return {} if typed in (None, name) else {TYPED_LABEL: str(typed)}
 
 
 def _made(rule: str, typed: str, user: str) -> str:

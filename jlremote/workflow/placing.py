@@ -22,7 +22,7 @@ from jlremote.runtimes.contract import Container, ContainerSpec, Runtime
 from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.existing_options import Difference, differences
 from jlremote.text import printable
-from jlremote.workflow import creating, gpu_taking, installing, launching, registry
+from jlremote.workflow import creating, gpu_taking, installing, launching, naming, registry
 from jlremote.workflow.creating import Created
 from jlremote.workflow.gpu_taking import Taken
 from jlremote.workflow.host_folders import prepared, with_workspace
@@ -45,10 +45,14 @@ def ensure(start: Undertaking, found: Survey) -> tuple[Container, Survey]:
     container = found.container
     if container is None:
         made = _create(start)
-        installing.install(start)
+        installing.install(start, start.request.options.packages, packages.install)
         return made.container, found if made.launches else _own_doing(start)
     _explain_kept(start, container)
-    return container if container.running else _start(start, container), found
+    container = container if container.running else _start(start, container)
+    runs = found.findings is not None and bool(found.findings.servers)
+    if not runs and installing.restore(start, container):
+        found = survey(start.host, start.runtime, start.name)
+    return container, found
 
 
 def _own_doing(start: Undertaking) -> Survey:
@@ -111,7 +115,8 @@ def plan(
     spec = _spec(request, name, image, gpus, launch)
     wanted = request.options.packages
     install = [runtime.inside(name, packages.install(wanted))] if wanted else []
-    return [*bring, command_line(docker.create_argv(engine, spec, gpus.labels)), *begin, *install]
+    labels = {**gpus.labels, **naming.label(request.container, name)}
+    return [*bring, command_line(docker.create_argv(engine, spec, labels)), *begin, *install]
 
 
 def _bring(host: Host, engine: Engine, image: str) -> list[str]:

@@ -74,6 +74,39 @@ class StartRequest:
 
 
 @dataclass(frozen=True)
+class RunRequest:
+    """`jlr run HOST -- COMMAND`.
+
+    Attributes:
+        host: whatever `ssh HOST` takes.
+        command: what is to run.
+        name: what the job is to be called; `None` lets us choose.
+        name_rule: what its container is called, see `StartRequest`.
+        inside: the session, or any container of the host, that it is to run in.
+        runtime: `auto`, an engine, or `none`.
+        sudo: whether the engine is to be driven by `sudo`.
+        image: of the container that is made for it.
+        workspace: see `StartRequest`.
+        options: what else that is to be; of these, any job takes environment, folder and user.
+        gpus: see `StartRequest`.
+        share_gpus: whether others may be on them.
+    """
+
+    host: str
+    command: tuple[str, ...]
+    name: str | None = None
+    name_rule: str = "{name}"
+    inside: str | None = None
+    runtime: str = "auto"
+    sudo: bool = False
+    image: str | None = None
+    workspace: str | None = None
+    options: ContainerOptions = NO_OPTIONS
+    gpus: str | None = None
+    share_gpus: bool = False
+
+
+@dataclass(frozen=True)
 class StopRequest:
     """`jlr stop [SESSION]`: how far to go.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from jlremote.jupyter.api import Access
 from jlremote.jupyter.discovery import endpoint
@@ -15,6 +16,7 @@ from jlremote.workflow import gpu_taking, launching, naming, placing
 from jlremote.workflow.answering import refuse_open, wait_for_answer
 from jlremote.workflow.context import Context
 from jlremote.workflow.engines import surveyed
+from jlremote.workflow.finding import with_others
 from jlremote.workflow.forwarding import forwarded
 from jlremote.workflow.gpu_taking import Taken
 from jlremote.workflow.links import connect, link_on, link_to
@@ -82,14 +84,9 @@ def _look(
     runtime.check_name(names[0])
     with context.progress.step(f"Look for {names[0]}"):
         runtime, first = surveyed(host, runtime, names[0], request, context)
-        looks = [first]
-        if looks[0].container is None:
-            looks += [survey(host, runtime, name, check_gpus=True) for name in names[1:]]
-    name, found = next(
-        (pair for pair in zip(names, looks, strict=False) if pair[1].container),
-        (names[0], looks[0]),
-    )
-    return runtime, name, found
+        looks = with_others(names, first, partial(survey, host, runtime, check_gpus=True))
+        there = next((look for look in looks if look[1].container), (names[0], first))
+    return runtime, *there
 
 
 def _explain_lost_gpus(this: Undertaking, found: Survey) -> None:

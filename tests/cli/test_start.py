@@ -255,10 +255,14 @@ def test_a_containers_options_are_refused_where_there_is_none(
         assert "with `--runtime none` there is none" in outcome.stderr
 
 
-def test_packages_are_for_sessions_and_not_for_jobs(jlr: Jlr, workflows: Workflows) -> None:
-    outcome = jlr("run", "dgx", "--image", "torch", "--install", "keras", "--", "train")
-    assert outcome.code == 2
-    assert "`--install` is for sessions" in outcome.stderr
+def test_a_job_that_has_no_container_of_its_own_takes_no_options_of_one(
+    jlr: Jlr, workflows: Workflows
+) -> None:
+    for where in (("--runtime", "none"), ("--in", "cont1")):
+        for words in (("--install", "keras"), ("-v", "/a:/b"), ("--workspace",), ("--ipc", "host")):
+            outcome = jlr("run", "dgx", *where, *words, "--", "train")
+            assert outcome.code == 2
+            assert f"is for a new container, and with `{where[0]}" in outcome.stderr
     assert not workflows.calls
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -12,27 +11,16 @@ from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
-from tests.sessions.parts import START_SECONDS, failed, start, started
+from tests.lab.wheels import OFFLINE, write_wheel
+from tests.sessions.parts import START_SECONDS, Session, failed, start, started
 
-# Nothing is asked of an index.
-OFFLINE = ("-e", "PIP_NO_INDEX=1", "-e", "PIP_FIND_LINKS=/wheels")
 IMPORTED = "import tiny, jupyterlab; tiny.VALUE"
 
 
 @pytest.fixture
 def wheels(account: Account) -> Path:
     """A folder of the host with the package `tiny`, to be mounted at /wheels."""
-    folder = account.home / "wheels"
-    folder.mkdir(exist_ok=True)
-    about = "tiny-1.0.dist-info"
-    with zipfile.ZipFile(folder / "tiny-1.0-py3-none-any.whl", "w") as wheel:
-        wheel.writestr("tiny.py", "VALUE = 42\n")
-        wheel.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
-        kind = "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        wheel.writestr(f"{about}/WHEEL", kind)
-        record = ("tiny.py", f"{about}/METADATA", f"{about}/WHEEL", f"{about}/RECORD")
-        wheel.writestr(f"{about}/RECORD", "".join(f"{name},,\n" for name in record))
-    return folder
+    return write_wheel(account.home / "wheels")
 
 
 @pytest.mark.parametrize("user", ["root", "12345:12345"])
@@ -51,6 +39,30 @@ def test_a_package_is_there_for_notebooks_after_a_restart_too(
     assert labels["org.jlremote.packages"] == "tiny"
     assert laptop.jlr("stop", "--container", name).status == 0
     with started(laptop, name).notebook("a.ipynb") as kernel:
+        assert kernel.run(IMPORTED) == "42"
+
+
+@pytest.mark.parametrize("lost", ["with /tmp", "by hand"])
+def test_a_package_that_is_gone_is_installed_again(
+    laptop: Laptop, container: ContainerFactory, engine: Engine, wheels: Path, lost: str
+) -> None:
+    name, user = container.name(), "root"
+    if lost == "with /tmp":
+        user = "12345:12345"
+        # `exec`, or no library in it could be loaded.
+        laptop.environment["JLR_ENGINE_ARGUMENTS"] = "--tmpfs /tmp:exec"
+    words = ("--image", "lab/jupyter", "-v", f"{wheels}:/wheels:ro", *OFFLINE, "--user", user)
+    started(laptop, name, *words, "--install", "tiny")
+    assert laptop.jlr("stop", name).status == 0
+    unchanged = start(laptop, "lab", name)
+    assert "Install tiny" not in unchanged.stderr, unchanged
+    assert laptop.jlr("stop", "--container", name).status == 0
+    if lost == "by hand":
+        engine.docker("start", name)
+        engine.docker("exec", name, "python3", "-m", "pip", "uninstall", "--yes", "tiny")
+    again = start(laptop, "lab", name, "--json")
+    assert again.status == 0, again
+    with Session(laptop, json.loads(again.stdout)).notebook("a.ipynb") as kernel:
         assert kernel.run(IMPORTED) == "42"
 
 

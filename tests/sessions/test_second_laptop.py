@@ -88,6 +88,45 @@ def test_every_command_takes_a_session_that_only_its_host_knows(
     assert session.port == told["local_port"]
 
 
+def settle(laptop: Laptop, rule: str) -> None:
+    folder = laptop.folder / "config" / "jlr"
+    folder.mkdir()
+    (folder / "config.toml").write_text(f'[defaults]\nname = "{rule}"\n', encoding="utf-8")
+
+
+def test_a_short_name_says_the_same_to_a_laptop_without_the_rule(
+    laptop: Laptop, other_laptop: Laptop, container: ContainerFactory, account: Account
+) -> None:
+    settle(laptop, f"{container.prefix}{{user}}_{{name}}")
+    full = f"{container.prefix}{account.name}_tf"
+    session = started(laptop, "tf", "--image", "lab/jupyter")
+    assert session.name == full
+    shown = json.loads(other_laptop.jlr("status", "lab/tf", "--json").stdout)
+    assert (shown["name"], shown["state"]) == (full, "up")
+    for name in ("lab/tf", "tf", f"lab/{full}"):
+        assert other_laptop.jlr("url", name).stdout.strip() == shown["url"], name
+    again = started(other_laptop, "tf", "--image", "lab/jupyter")
+    assert (again.name, again.born()) == (full, session.born())
+    assert other_laptop.jlr("stop", "lab/tf", "--remove").status == 0
+    assert container.remove_all() == []
+    started(laptop, "tf", "--image", "lab/jupyter")
+    assert started(other_laptop, "tf").name == full
+
+
+def test_the_rule_finds_what_was_made_without_it(
+    laptop: Laptop, other_laptop: Laptop, container: ContainerFactory, account: Account
+) -> None:
+    settle(other_laptop, f"{container.prefix}{{user}}_{{name}}")
+    here = container(name=f"{container.prefix}{account.name}_own")
+    session = started(laptop, here)
+    assert other_laptop.jlr("run", "lab", "--in", "own", "--rm", "--", "true").status == 0
+    assert other_laptop.jlr("url", f"lab/{here.name}").status == 0
+    shown = json.loads(other_laptop.jlr("status", "lab/own", "--json").stdout)
+    assert (shown["name"], shown["state"]) == (here.name, "up")
+    assert other_laptop.jlr("stop", "lab/own").status == 0
+    assert state(laptop, session.name) == "stopped"
+
+
 def test_list_all_shows_every_container_of_the_host(
     laptop: Laptop, account: Account, container: ContainerFactory
 ) -> None:

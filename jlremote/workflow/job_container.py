@@ -1,0 +1,97 @@
+"""The container of a job: made and started, with what its command needs to find there."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shlex
+from dataclasses import replace
+from functools import partial
+
+from jlremote.errors import Busy, NotFound
+from jlremote.host.script import command_line
+from jlremote.host.shell import run_script
+from jlremote.jobs.containers import COMMAND_LABEL, GPUS_LABEL, JOB_LABEL
+from jlremote.runtimes import docker_commands as docker
+from jlremote.runtimes import docker_errors, homes, packages
+from jlremote.runtimes.contract import START_LABEL, ContainerSpec
+from jlremote.runtimes.docker_images import inspect_image_argv
+from jlremote.runtimes.engine import Argv
+from jlremote.workflow import creating, gpu_taking, installing, naming, registry
+from jlremote.workflow.job_process import ANOTHER_NAME
+from jlremote.workflow.undertaking import Undertaking
+
+
+def begin(this: Undertaking, command: Argv) -> None:
+    """Run a command as the main process of a container of its own.
+
+    Raises:
+        Busy: there is a container of that name.
+        JlrError: it could not begin; whoever called takes back what there is of it.
+    """
+    image, this = this.request.image or "", creating.prepare(this)
+    with this.context.progress.step(f"Run {this.name} from {image}"):
+        made = _begun(this, image, command)
+    if not made:
+        registry.fetch(this.host, this.engine, image, this.context)
+        with this.context.progress.step(f"Run {this.name}"):
+            made = _begun(this, image, command)
+    if not made:
+        raise NotFound(f"the image `{image}` is not there, though it was pulled")
+    wanted = this.request.options.packages
+    installing.install(this, wanted, partial(packages.install_for_job, this.name))
+
+
+def _begun(this: Undertaking, image: str, command: Argv) -> bool:
+    """Create and start its container; tell whether the image is on the host."""
+    engine, before = this.engine, _before(this)
+    entrypoint = _entrypoint(this, image) if before else ()
+    if entrypoint is None:
+        return False
+    gpus = gpu_taking.take(this)
+    options = this.request.options
+    options = replace(options, environment=(*gpus.in_container, *options.environment))
+    spec = ContainerSpec(this.name, image, options=options, gpus=gpus.engine, script=before)
+    mark = secrets.token_hex(8)
+    this.undo.callback(creating.remove_marked, this, mark)
+    labels = {
+        **gpus.labels,
+        **naming.label(this.request.container, this.name),
+        START_LABEL: mark,
+        JOB_LABEL: this.name,
+        COMMAND_LABEL: shlex.join(command),
+        GPUS_LABEL: gpus.shown or "",
+    }
+    job = docker.job_argv(engine, spec, (*entrypoint, *command), labels)
+    start, remove = docker.start_argv(engine, spec.name), docker.remove_argv(engine, spec.name)
+    script = (
+        f"{creating.with_owner(engine, job)} >/dev/null || exit 125\n"
+        f"{command_line(start)} >/dev/null || {{ {command_line(remove)} >/dev/null; exit 126; }}"
+    )
+    done = this.host.run({"create": script} | gpus.keep_for(engine, spec.name))["create"]
+    if done.status == 0:
+        return True
+    if docker_errors.image_missing(done):
+        return False
+    if "already in use by container" in done.stderr:
+        raise Busy(f"there is a container `{spec.name}` already", hint=ANOTHER_NAME)
+    raise docker_errors.creation_error(engine, spec, done)
+
+
+def _before(this: Undertaking) -> str:
+    """Return what runs in front of the image's entrypoint, if anything is to."""
+    options = this.request.options
+    as_somebody = options.user is not None
+    own_home = any(item.startswith("HOME=") for item in options.environment)
+    home = homes.writable_home(this.name) if as_somebody and not own_home else ""
+    wait = packages.until_installed(this.name) if options.packages else ""
+    return home + wait
+
+
+def _entrypoint(this: Undertaking, image: str) -> Argv | None:
+    """Return an image's own entrypoint, `None` if it is not on the host."""
+    done = run_script(this.host, command_line(inspect_image_argv(this.engine, image)))
+    if done.status != 0:
+        return None
+    config = json.loads(done.stdout)[0].get("Config") or {}
+    return tuple(config.get("Entrypoint") or ())

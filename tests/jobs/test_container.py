@@ -1,0 +1,122 @@
+"""A job in a container of its own finds there what a session would find."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.jobs.parts import whole
+from tests.lab.accounts import Account
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.remote_host import Keys, new_laptop
+from tests.lab.sshd import SSHServer
+from tests.lab.wheels import OFFLINE, write_wheel
+
+PRINTS = 'FROM lab/plain\nENTRYPOINT ["printf", "[%s]"]\n'
+WRITES_HOME = ("sh", "-c", 'cd && touch x && echo "$(id -u) $PWD"')
+
+
+@pytest.fixture
+def wheels(account: Account) -> Path:
+    """A folder of the host with the package `tiny`, to be mounted at /wheels."""
+    return write_wheel(account.home / "wheels")
+
+
+def test_who_runs_as_oneself_has_a_home_that_can_be_written(
+    owner: Laptop, containers: ContainerFactory, account: Account, engine: Engine
+) -> None:
+    owner.ssh("lab", "mkdir -p proj")
+    name = containers.name()
+    where = ("--name", name, "--image", "lab/plain", "--workspace=proj")
+    done = owner.jlr("run", "lab", *where, "--", *WRITES_HOME)
+    uid, home = done.stdout.split()
+    assert (done.status, int(uid)) == (0, account.uid), done
+    assert home.endswith(f"/{name}/home")
+    assert WRITES_HOME[2] in owner.jlr("runs", "lab").stdout, "and nothing that jlr put around it"
+    given = ("--name", containers.name(), "--image", "lab/plain", "-u", "1234", "-e", "HOME=/tmp")
+    assert owner.jlr("run", "lab", *given, "--", *WRITES_HOME).stdout == "1234 /tmp\n"
+
+
+def test_in_a_session_too_and_in_its_shell(owner: Laptop, inside: Container) -> None:
+    asked = ("-u", "1234:99")
+    job = owner.jlr("run", "lab", "--in", inside.name, "--rm", *asked, "--", *WRITES_HOME)
+    uid, home = job.stdout.split()
+    assert uid == "1234"
+    assert home.endswith(f"/{inside.name}/home")
+    shell = owner.jlr("shell", f"lab/{inside.name}", *asked, "--", *WRITES_HOME, stdin="")
+    assert shell.stdout == job.stdout
+
+
+@pytest.mark.parametrize("user", ["root", "1234"])
+def test_an_entrypoint_is_given_the_command_whoever_runs_it(
+    owner: Laptop, containers: ContainerFactory, engine: Engine, user: str
+) -> None:
+    image = f"lab/{containers.name()}"
+    engine.docker(
+        "build", "-t", image, "-", stdin='FROM lab/plain\nENTRYPOINT ["printf", "[%s]"]\n'
+    )
+    try:
+        where = ("--name", containers.name(), "--image", image, "--rm", "-u", user)
+        done = owner.jlr("run", "lab", *where, "--", "two  words", "$HOME")
+        assert done.stdout == "[two  words][$HOME]", done
+    finally:
+        engine.docker("image", "rm", "--force", image)
+
+
+@pytest.mark.parametrize("user", ["root", "12345"])
+def test_packages_are_there_when_the_command_begins(
+    owner: Laptop, containers: ContainerFactory, wheels: Path, user: str
+) -> None:
+    name = containers.name()
+    where = ("--name", name, "--image", "lab/jupyter", "-v", f"{wheels}:/wheels:ro", *OFFLINE)
+    command = ("python3", "-c", "import tiny; print(tiny.VALUE)")
+    asked = ("-u", user, "--install", "tiny")
+    done = owner.jlr("run", "lab", *where, *asked, "--", *command)
+    assert (done.status, done.stdout) == (0, "42\n"), done
+    assert "Install tiny" in done.stderr
+    assert owner.jlr("logs", name).stdout == "42\n", "pip's words are none of the job's"
+
+
+def test_packages_that_cannot_be_had_are_told_and_the_job_never_begins(
+    owner: Laptop, containers: ContainerFactory, engine: Engine
+) -> None:
+    name = containers.name()
+    where = ("--name", name, "--image", "lab/jupyter", "-e", "PIP_NO_INDEX=1")
+    done = owner.jlr("run", "lab", *where, "--install", "no-such-thing", "--", "echo", "begun")
+    assert (done.status, done.stdout) == (1, ""), done
+    assert "No matching distribution found" in done.stderr
+    assert engine.try_docker("container", "inspect", name).status != 0
+    inside = owner.jlr("run", "lab", "--runtime", "none", "--install", "tiny", "--", "true")
+    assert inside.status == 2, inside
+
+
+def test_a_rule_for_names_holds_for_jobs_and_either_name_finds_them(
+    sshd: SSHServer, account: Account, keys: Keys, containers: ContainerFactory
+) -> None:
+    short = containers.name().removeprefix(containers.prefix)
+    full = f"{containers.prefix}{account.name}_j{short}"
+    with (
+        new_laptop(sshd, account, keys) as laptop,
+        new_laptop(sshd, account, keys) as other,
+    ):
+        folder = laptop.folder / "config" / "jlr"
+        folder.mkdir()
+        rule = f'[defaults]\nname = "{containers.prefix}{{user}}_{{name}}"\n'
+        (folder / "config.toml").write_text(rule, encoding="utf-8")
+        where = ("--name", f"j{short}", "--image", "lab/plain", "--detach")
+        begun = laptop.jlr("run", "lab", *where, "--", "sh", "-c", "echo here; exit 3")
+        assert (begun.status, begun.stdout) == (0, f"{full}\n"), begun
+        for name in (f"j{short}", full, f"lab/j{short}", f"lab/{full}"):
+            shown = whole(laptop, "attach", name)
+            assert (shown.returncode, shown.stdout) == (3, b"here\n"), (name, shown)
+            if "/" in name:
+                assert whole(other, "logs", name).stdout == b"here\n"
+        again = laptop.jlr("run", "lab", *where, "--", "true")
+        assert again.status == 7, again
+        assert other.jlr("stop", f"lab/j{short}", "--remove").status == 0
+        assert laptop.jlr("attach", f"j{short}").status == 6
+        elsewhere = ("--name", f"j{short}", "--runtime", "none", "--rm")
+        assert laptop.jlr("run", "lab", *elsewhere, "--", "true").status == 0

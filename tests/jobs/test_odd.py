@@ -1,0 +1,90 @@
+"""What people do with jobs that nobody would do on purpose."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from tests.jobs.parts import Jobs, whole
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.laptop import PROGRAMS, Laptop
+
+
+def test_a_job_that_was_killed_says_so_by_its_exit_code_alone(jobs: Jobs) -> None:
+    for number in (9, 15):
+        name = jobs.name()
+        assert jobs.run(name, "sh", "-c", f"kill -{number} $$").returncode == 128 + number
+        assert whole(jobs.laptop, "logs", name).stderr == b""
+
+
+def test_a_command_that_is_not_there_ends_as_in_any_shell(jobs: Jobs) -> None:
+    name = jobs.name()
+    assert jobs.run(name, "no-such-command", "a").returncode == 127
+    assert b"no-such-command" in whole(jobs.laptop, "logs", name).stderr
+    assert jobs.run(jobs.name(), "/etc/passwd").returncode == 126
+
+
+def test_a_line_without_an_end_comes_whole(jobs: Jobs) -> None:
+    long = "yes 123456789 | tr -d '\\n' | head -c 5000000"
+    shown = jobs.run(jobs.name(), "sh", "-c", long, options=("--rm",))
+    assert shown.stdout == b"123456789" * 555555 + b"12345"
+
+
+def test_output_that_cannot_be_written_is_told_and_the_job_goes_on(jobs: Jobs) -> None:
+    name = jobs.name()
+    words = ("run", "lab", *jobs.where, "--name", name, "--", "sh", "-c", "echo begun; sleep 1")
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            (str(PROGRAMS / "jlr"), *words),
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=jobs.laptop.environment,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert b"error: cannot write the output: no space left on device" in done.stderr
+    assert f"jlr attach lab/{name}".encode() in done.stderr
+    assert jobs.wait_over(name) == 0
+
+
+def test_streams_that_were_closed_are_no_failure(owner: Laptop) -> None:
+    def close() -> None:
+        for number in (0, 1):
+            os.close(number)
+
+    command = ("run", "lab", "--runtime", "none", "--rm", "--", "sh", "-c", "echo gone; exit 5")
+    done = subprocess.run(
+        (str(PROGRAMS / "jlr"), *command),
+        stderr=subprocess.PIPE,
+        env=owner.environment,
+        preexec_fn=close,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 5, done
+    assert b"error" not in done.stderr
+
+
+def test_two_jobs_never_have_one_name_wherever_they_run(
+    owner: Laptop, containers: ContainerFactory, inside: Container
+) -> None:
+    places = (("--image", "lab/plain"), ("--in", inside.name), ("--runtime", "none"))
+    for first in places:
+        name = containers.name()
+        assert owner.jlr("run", "lab", *first, "--name", name, "--", "true").status == 0
+        for second in places:
+            again = owner.jlr("run", "lab", *second, "--name", name, "--", "true")
+            assert again.status == 7, (first, second, again)
+            assert "choose another name" in again.stderr
+
+
+def test_a_session_to_run_in_and_no_container_at_all_exclude_each_other(owner: Laptop) -> None:
+    asked = owner.jlr("run", "lab", "--runtime", "none", "--in", "nobodys", "--", "true")
+    assert asked.status == 2, asked
+    assert "`--in nobodys` is a container" in asked.stderr
+    user = owner.jlr("run", "lab", "--runtime", "none", "-u", "root", "--", "true")
+    assert user.status == 2, user
+    assert "USER@HOST" in user.stderr
