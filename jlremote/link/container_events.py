@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from jlremote.errors import JlrError
 from jlremote.host.script import command_line, until_hang_up
+from jlremote.host.sudo import endable
 from jlremote.link.protocol import bytes_of, text_of
 from jlremote.runtimes.docker_commands import events_argv
 from jlremote.runtimes.engine import Engine
@@ -22,9 +23,6 @@ log = logging.getLogger(__name__)
 
 # It begins so late that it takes nothing from a session's start; what was meanwhile is told then.
 PAUSE_SECONDS = 2
-LONGEST_SECONDS = 3600
-# Nobody but root can end the engine's client there, so that it may outlive its connection.
-LONGEST_SECONDS_BEHIND_SUDO = 600
 AGAIN = "observed again"
 
 Tell = Callable[[Connection, str, str | None], None]
@@ -95,11 +93,8 @@ def _script(engine: Engine, *, again: bool) -> str:
 
     With `again` it first says so, as soon as the engine answers: it may have been restarted.
     """
-    since = f"since=$(($(date +%s) - {PAUSE_SECONDS}))\n"
     answers = command_line(engine("ps", "--quiet", "--last=1"))
     saying = f"{answers} >/dev/null 2>&1 || exit\necho '{AGAIN}'\n" if again else ""
-    longest = LONGEST_SECONDS_BEHIND_SUDO if engine.behind_sudo else LONGEST_SECONDS
-    span = f'--since="$since" --until="$((since + {longest}))"'
-    listening = until_hang_up(f"{command_line(events_argv(engine))} {span} 2>/dev/null")
+    events = endable(events_argv(engine, since=f"{PAUSE_SECONDS}s"))
     # Read whole before it runs: what it runs reads stdin, too.
-    return f"{{\n{since}{saying}{listening}}}\n"
+    return f"{{\n{saying}{until_hang_up(f'{events} 2>/dev/null')}}}\n"

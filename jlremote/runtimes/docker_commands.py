@@ -146,13 +146,14 @@ def inspect_argv(engine: Engine, name: str) -> Argv:
     return engine("container", "inspect", name)
 
 
-def events_argv(engine: Engine) -> Argv:
+def events_argv(engine: Engine, since: str) -> Argv:
     """Return the command that prints what ends containers or changes how they are reached.
 
-    A line each, with the container's id in it. `died` is podman's word.
+    A line each, with the container's id in it, from as long ago as `2s` on. `died` is podman's.
     """
     names = ("die", "died", "connect", "disconnect")
-    return engine("events", *(f"--filter=event={name}" for name in names))
+    filters = (f"--filter=event={name}" for name in names)
+    return engine("events", f"--since={since}", *filters)
 
 
 def running_argv(engine: Engine, name: str) -> Argv:
