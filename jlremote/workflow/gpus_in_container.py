@@ -53,7 +53,8 @@ def _in_session(subject: Subject, record: SessionRecord) -> Opinion:
 def _in_new_container(subject: Subject, image: str, name: str, context: Context) -> Opinion:
     engine = subject.facts.engine
     assert engine is not None
-    spec = ContainerSpec(name, image, gpus="all")
+    # What is to be proved is the engine's part; an entrypoint may end the container at once.
+    spec = ContainerSpec(name, image, gpus="all", own_entrypoint=False)
     script = (
         f"{command_line(docker.create_argv(engine, spec))} >/dev/null &&"
         f" {command_line(docker.start_argv(engine, name))} >/dev/null || exit {NOT_CREATED}\n"

@@ -39,6 +39,19 @@ def test_gpus_are_proved_in_a_container_that_is_removed_again(
     assert [line for line in listed.splitlines() if line.endswith(f" {with_gpus}")] == []
 
 
+def test_gpus_are_proved_whatever_the_images_entrypoint_does(
+    ada: Laptop, gpu_host: GpuHost, with_gpus: str, container: ContainerFactory
+) -> None:
+    name = f"{with_gpus}-shell"
+    recipe = f'FROM {with_gpus}\nENTRYPOINT ["/bin/bash"]\n'
+    container.engine.docker("build", "--tag", name, "-", stdin=recipe)
+    try:
+        toolkit = examined(ada, "lab", "--image", name).of("toolkit")
+    finally:
+        container.engine.docker("image", "rm", name)
+    assert (toolkit["mark"], "2 GPUs" in toolkit["text"]) == ("ok", True), toolkit
+
+
 def test_containers_without_gpus_are_told_with_how_to_install_the_toolkit(
     ada: Laptop, gpu_host: GpuHost
 ) -> None:
