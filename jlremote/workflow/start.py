@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
@@ -13,6 +14,7 @@ from jlremote.link.status import ForwardStatus
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.storage import sessions
 from jlremote.workflow import gpu_taking, launching, naming, placing
+from jlremote.workflow.alone import alone
 from jlremote.workflow.answering import refuse_open, wait_for_answer
 from jlremote.workflow.context import Context
 from jlremote.workflow.engines import surveyed
@@ -40,9 +42,11 @@ def start(request: StartRequest, context: Context) -> SessionReport:
     sessions.check_writable()
     context = known_way(request.host, context)
     host = link_to(request.host, context, without=known)
-    with undone_on_failure() as undo:
+    with ExitStack() as turn, undone_on_failure() as undo:
         connect(host, context)
         runtime, name, found = _look(request, runtime, known, host, context)
+        if not _runs(found) and turn.enter_context(alone(request.host, name, context)):
+            runtime, name, found = _look(request, runtime, known, host, context)
         this = Undertaking(host, runtime, name, request, context, undo)
         _explain_lost_gpus(this, found)
         container, found = placing.ensure(this, found)

@@ -34,6 +34,18 @@ def test_a_running_container_is_used_as_it_is(
     assert session.report["state"] == "up"
 
 
+def test_two_starts_at_once_end_up_with_one_server(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    both = [laptop.spawn("start", "lab", here.name, "--json", "--no-browser") for _ in range(2)]
+    said = [process.communicate(timeout=60)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    first, second = (json.loads(text[text.index("{") :]) for text in said)
+    assert (first["url"], first["local_port"]) == (second["url"], second["local_port"])
+    assert servers_in(here) == 1
+
+
 def test_a_server_that_is_the_containers_own_process_is_reused_and_left_running(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
