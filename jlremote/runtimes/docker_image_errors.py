@@ -16,7 +16,13 @@ from jlremote.runtimes.engine_errors import EngineUnusable, engine_error
 from jlremote.runtimes.image_names import ImageName
 from jlremote.text import one_line
 
-_REFUSED = ("unauthorized", "no basic auth credentials", "forbidden", "denied")
+_REFUSED = (
+    "invalid username/password",
+    "unauthorized",
+    "no basic auth credentials",
+    "forbidden",
+    "denied",
+)
 # Docker Hub says `denied` of what does not exist, too.
 _AMBIGUOUS = "repository does not exist or may require"
 _MISSING = (

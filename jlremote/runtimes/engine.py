@@ -29,6 +29,7 @@ class Kind:
         no_entrypoint: what an image's `ENTRYPOINT` is set to so that it has none.
         short_names: whether a name without a registry means Docker Hub; podman goes by its settings
             and asks, where nobody is to be asked.
+        keeps_layers: whether a pull that is broken off leaves the layers that have come whole.
         init_tells_all: whether its `--init` can pass a signal on to all that a command began.
         daemon: the service that must run, `None` where there is none.
         install: what a person types to have it on Debian or Ubuntu.
@@ -40,6 +41,7 @@ class Kind:
     shows_bytes: bool = True
     no_entrypoint: str = '[""]'
     short_names: bool = True
+    keeps_layers: bool = False
     init_tells_all: bool = True
     daemon: str | None = "docker"
     install: str = "sudo apt install docker.io"
@@ -53,6 +55,7 @@ KINDS = (
         shows_bytes=False,
         no_entrypoint="[]",
         short_names=False,
+        keeps_layers=True,
         init_tells_all=False,
         daemon=None,
         install="sudo apt install podman uidmap slirp4netns",

@@ -24,11 +24,6 @@ from jlremote.workflow.requests import ANY_ENGINE, EngineChoice
 
 # So many digits of an id are shown; that a name has as many of them and nothing else is no chance.
 SHORT_ID = 12
-# Of an interrupted transfer, as seen with docker 20.10; its newer image store keeps whole layers.
-_KEPT = {
-    "pulled": "docker keeps no part of it, unless it has containerd's image store",
-    "pushed": "the layers that have arrived stay in the registry",
-}
 
 
 def pull(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENGINE) -> Image:
@@ -125,7 +120,7 @@ def _transfer(
     try:
         transfer, status = _followed(host, text, given, context)
     except KeyboardInterrupt:
-        context.progress.note(f"`{image}` is not {verb}; {_KEPT[verb]}")
+        context.progress.note(f"`{image}` is not {verb}; {_kept(engine, verb)}")
         raise
     if status != 0:
         said = transfer.complaint
@@ -159,3 +154,12 @@ def _once(
             context.progress.advance(transfer.in_words())
     transfer.finish()
     return output.status
+
+
+def _kept(engine: Engine, verb: str) -> str:
+    """Return what is left of a transfer that was interrupted, as docker 20.10 and podman 4.3 do."""
+    if verb == "pushed":
+        return "the layers that have arrived stay in the registry"
+    if engine.kind.keeps_layers:
+        return f"{engine.kind.program} keeps the layers that have come whole"
+    return "docker keeps no part of it, unless it has containerd's image store"

@@ -1,0 +1,279 @@
+"""Images by podman, with root and without: a private registry, builds, and what breaks off."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pexpect
+import psutil
+import pytest
+
+from tests.engines.conftest import IMAGE, EnginesHost, podman_of
+from tests.engines.parts import FLAGS, told
+from tests.images.conftest import registry as registry
+from tests.images.parts import USER, Registry, SlowLine, unlocked_keychain
+from tests.lab.laptop import Laptop
+from tests.lab.podman import Podman
+from tests.lab.programs import Result, wait_until
+
+SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A person who uses one kind of podman on a host.
+
+    Attributes:
+        laptop: theirs, with a keychain.
+        host: the host.
+        registry: which only its key opens.
+        runtime: `podman` or `sudo podman`.
+        podman: the same, asked by the lab itself.
+    """
+
+    laptop: Laptop
+    host: EnginesHost
+    registry: Registry
+    runtime: str
+    podman: Podman
+
+    def jlr(self, verb: str, *words: str, stdin: str | None = None) -> Result:
+        """Run one of the commands that speak of a host's images."""
+        argv = (verb, "lab", *words, *FLAGS[self.runtime])
+        return self.laptop.jlr(*argv, timeout=SECONDS, stdin=stdin)
+
+    def log_in(self, registry: str, key: str, *words: str) -> Result:
+        argv = (registry, "--username", USER, "--password-stdin", *words)
+        return self.jlr("login", *argv, stdin=key)
+
+    def has(self, image: str) -> bool:
+        return self.podman.attempt("image", "exists", image).status == 0
+
+    def keys_there(self) -> list[str]:
+        """Return the files of the host that hold the registry's key now."""
+        home = self.host.account.home
+        places = [*home.rglob("*auth*.json"), *home.rglob("config.json")]
+        for folder in (Path("/tmp"), Path("/run/containers"), Path("/root")):
+            places += [*folder.glob("*/*.json"), *folder.glob("*/*/*.json")]
+        found = []
+        for path in places:
+            with suppress(OSError):
+                found += [str(path)] * (self.registry.name in path.read_text(errors="replace"))
+        return found
+
+    def processes(self) -> list[str]:
+        """Return what of podman runs for the person with the registry's images."""
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                words = " ".join(process.cmdline())
+                if re.match(r"(sudo -n .*|\S*)podman (pull|build|push)", words) and (
+                    "127.0.0.1" in words or "build" in words
+                ):
+                    found.append(words)
+        return found
+
+
+@pytest.fixture(scope="module", params=["podman", "sudo podman"])
+def desk(
+    request: pytest.FixtureRequest,
+    engines_laptop: Laptop,
+    engines_host: EnginesHost,
+    registry: Registry,
+) -> Iterator[Desk]:
+    podman = podman_of(request.param, engines_host.account)
+    with unlocked_keychain(engines_laptop):
+        yield Desk(engines_laptop, engines_host, registry, request.param, podman)
+
+
+@pytest.fixture
+def image(desk: Desk) -> Iterator[str]:
+    """A name below the registry's that no image has; it is removed afterwards."""
+    name = f"{desk.registry.name}/lab-{secrets.token_hex(4)}/made:1"
+    yield name
+    desk.podman.attempt("rmi", "--force", name)
+    desk.jlr("login", desk.registry.name, "--forget")
+
+
+@pytest.fixture
+def folder(engines_laptop: Laptop) -> Path:
+    """A folder of the laptop's person, to build from."""
+    made = engines_laptop.folder / "home" / f"project-{secrets.token_hex(4)}"
+    made.mkdir()
+    return made
+
+
+def test_a_key_is_tried_and_is_not_left_on_the_host(desk: Desk, image: str) -> None:
+    wrong = desk.log_in(desk.registry.name, "wrong")
+    assert wrong.status == 4, wrong
+    assert f"`{desk.registry.name}` refuses this key of `{USER}`" in wrong.stderr
+    right = desk.log_in(desk.registry.name, desk.registry.key)
+    assert right.status == 0, right
+    wait_until(lambda: desk.keys_there() == [], "the end of the key on the host")
+
+
+def test_a_key_that_is_to_stay_on_the_host_is_used_and_forgotten(desk: Desk, image: str) -> None:
+    kept = desk.log_in(desk.registry.name, desk.registry.key, "--keep")
+    assert kept.status == 0, kept
+    assert desk.keys_there()
+    pushed = desk.registry.push("lab/plain", image.partition("/")[2])
+    assert desk.jlr("pull", pushed).status == 0
+    assert desk.jlr("login", desk.registry.name, "--forget").status == 0
+    assert desk.keys_there() == []
+
+
+def test_an_image_is_built_pushed_and_pulled_again_with_the_key(
+    desk: Desk, image: str, folder: Path
+) -> None:
+    (folder / "Dockerfile").write_text(f"FROM {IMAGE}\nCOPY . /srv\nRUN echo made here\n")
+    (folder / ".dockerignore").write_text("*.bin\n!kept.bin\n")
+    for name in ("left.bin", "kept.bin", "data.txt"):
+        (folder / name).write_text(name)
+    built = desk.jlr("build", str(folder), "-t", image, "--json")
+    assert built.status == 0, built
+    identity = json.loads(built.stdout)["id"].removeprefix("sha256:")
+    assert desk.podman("image", "inspect", "--format", "{{.Id}}", image) == identity
+    listed = desk.podman("run", "--rm", "--network=none", image, "ls", "/srv").split()
+    assert {"kept.bin", "data.txt", "left.bin"} & set(listed) == {"kept.bin", "data.txt"}
+
+    refused = desk.jlr("push", image)
+    assert refused.status == 4, refused
+    assert f"`jlr login lab {desk.registry.name}`" in refused.stderr
+    assert desk.log_in(desk.registry.name, desk.registry.key).status == 0
+    pushed = desk.jlr("push", image)
+    assert pushed.status == 0, pushed
+    desk.podman("rmi", image)
+    pulled = desk.jlr("pull", image, "--json")
+    assert pulled.status == 0, pulled
+    assert json.loads(pulled.stdout)["id"].removeprefix("sha256:") == identity
+    wait_until(lambda: desk.keys_there() == [], "the end of the key on the host")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        (f"FROM {IMAGE}\nRUN exit 7\n", "line 2 of `Dockerfile` fails: `RUN exit 7`"),
+        (f"FROM {IMAGE}\n\nRUNN true\n", "line 3 of `Dockerfile` fails: `RUNN true`"),
+        (f"FROM {IMAGE}\nCOPY nothing /\n", "line 2 of `Dockerfile` fails: `COPY nothing /`"),
+    ],
+)
+def test_a_wrong_dockerfile_is_told_by_its_line_and_leaves_nothing(
+    recipe: str, message: str, desk: Desk, image: str, folder: Path
+) -> None:
+    (folder / "Dockerfile").write_text(recipe)
+    before = desk.podman("ps", "--all", "--external", "--quiet", "--no-trunc").split()
+    built = desk.jlr("build", str(folder), "-t", image)
+    assert built.status == 1, built
+    assert message in built.stderr
+    assert not desk.has(image)
+    after = desk.podman("ps", "--all", "--external", "--quiet", "--no-trunc").split()
+    assert desk.runtime != "podman" or set(after) <= set(before)
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "message"),
+    [
+        ("{registry}/me/nothing:1", 6, "manifest unknown"),
+        ("registry.invalid/me/x:1", 6, "`lab` cannot reach `registry.invalid`"),
+        ("127.0.0.1:1/me/x:1", 6, "connection refused"),
+    ],
+)
+def test_what_cannot_be_pulled_is_one_clear_message(
+    name: str, status: int, message: str, desk: Desk, image: str
+) -> None:
+    assert desk.log_in(desk.registry.name, desk.registry.key).status == 0
+    done = desk.jlr("pull", name.replace("{registry}", desk.registry.name))
+    assert done.status == status, done
+    assert message in done.stderr
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error:")]
+    assert len(errors) == 1
+
+
+def test_what_was_installed_is_saved_and_pushed(desk: Desk, image: str) -> None:
+    session = f"lab-{secrets.token_hex(4)}"
+    words = ("start", "lab", session, "--image", IMAGE, "--no-browser", *FLAGS[desk.runtime])
+    try:
+        begun = desk.laptop.jlr(*words, timeout=SECONDS)
+        assert begun.status == 0, begun
+        desk.podman("exec", session, "sh", "-c", "echo installed >/opt/new")
+        told(desk.laptop, "save", session, image, "--json")
+        assert desk.log_in(desk.registry.name, desk.registry.key).status == 0
+        pushed = desk.jlr("push", image)
+        assert pushed.status == 0, pushed
+    finally:
+        desk.laptop.jlr("stop", session, "--remove", "--force", timeout=90)
+        desk.host.remove(desk.runtime, session)
+    desk.podman("rmi", image)
+    assert desk.jlr("pull", image).status == 0
+    run = ("run", "--rm", "--network=none", image, "cat", "/opt/new")
+    assert desk.podman(*run) == "installed"
+
+
+@pytest.fixture
+def long(desk: Desk, image: str, tmp_path: Path) -> Iterator[tuple[SlowLine, str]]:
+    """An image of two layers, of which one takes ten seconds to come, and the way that it comes."""
+    recipe = "FROM scratch\n"
+    for number, size in enumerate((10_000_000, 40_000_000)):
+        (tmp_path / f"layer{number}").write_bytes(os.urandom(size))
+        recipe += f"COPY layer{number} /\n"
+    (tmp_path / "Dockerfile").write_text(recipe)
+    local, name = f"lab-{secrets.token_hex(4)}", image.partition("/")[2]
+    desk.host.engine.docker("build", "--quiet", "--tag", local, str(tmp_path))
+    desk.registry.push(local, name)
+    desk.host.engine.docker("rmi", local)
+    line = SlowLine(desk.registry.port, 4e6)
+    yield line, f"127.0.0.1:{line.port}/{name}"
+    line.close()
+    desk.podman.attempt("rmi", "--force", f"127.0.0.1:{line.port}/{name}")
+
+
+def test_ctrl_c_ends_a_pull_on_the_host_too_and_says_what_stays(
+    desk: Desk, long: tuple[SlowLine, str]
+) -> None:
+    line, image = long
+    assert desk.log_in(image.partition("/")[0], desk.registry.key).status == 0
+    words = ("jlr", "pull", "lab", image, *FLAGS[desk.runtime])
+    with desk.laptop.terminal(*words, timeout=60) as terminal:
+        terminal.expect(r" of 2 layers")
+        wait_until(lambda: line.carried > 26_000_000, "some of the pull", timeout=60)
+        terminal.sendintr()
+        terminal.expect("is not pulled; podman keeps the layers that have come whole")
+        terminal.expect(pexpect.EOF)
+        terminal.wait()
+    assert terminal.exitstatus == 130
+    wait_until(lambda: desk.processes() == [], "the end of podman")
+    wait_until(lambda: desk.keys_there() == [], "the end of the key")
+    assert not desk.has(image)
+    before = line.carried
+    again = desk.jlr("pull", image)
+    assert again.status == 0, again
+    assert line.carried - before < 45_000_000, "the layer that had come whole came again"
+    assert desk.has(image)
+
+
+def test_the_key_is_in_no_argument_environment_or_log(
+    desk: Desk, long: tuple[SlowLine, str]
+) -> None:
+    line, image = long
+    assert desk.log_in(image.partition("/")[0], desk.registry.key).status == 0
+    seen = []
+    with desk.laptop.spawn("-v", "pull", "lab", image, *FLAGS[desk.runtime]) as process:
+        try:
+            wait_until(lambda: line.carried > 3_000_000, "the pull", timeout=60)
+            for found in psutil.process_iter():
+                with suppress(psutil.Error):
+                    seen += [*found.cmdline(), *found.environ().values()]
+        finally:
+            process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=30)
+    logs = (path.read_text(errors="replace") for path in desk.laptop.folder.rglob("*.log"))
+    assert not [text for text in (*seen, output, *logs) if desk.registry.key in text]
+    wait_until(lambda: desk.processes() == [], "the end of podman")
