@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from jlremote.errors import JlrError
@@ -23,6 +24,9 @@ log = logging.getLogger(__name__)
 
 # It begins so late that it takes nothing from a session's start; what was meanwhile is told then.
 PAUSE_SECONDS = 2
+# An engine whose reading ends and ends again is asked less and less often.
+LONGEST_PAUSE_SECONDS = 60
+LASTING_SECONDS = 60.0
 AGAIN = "observed again"
 
 Tell = Callable[[Connection, str, str | None], None]
@@ -60,15 +64,20 @@ class ContainerEvents:
     def _follow(self, connection: Connection, engine: Engine) -> None:
         """Read events until the connection is gone or somebody needs the session."""
         reader = _Lines(lambda line: self._heard(connection, engine, line))
-        again = False
-        while not connection.wait_closed(PAUSE_SECONDS):
+        pause, again = PAUSE_SECONDS, False
+        while not connection.wait_closed(pause):
+            began = time.monotonic()
+            script = _script(engine, since=pause, again=again)
             try:
-                if not connection.attend(bytes_of(_script(engine, again=again)), reader):
+                if not connection.attend(bytes_of(script), reader):
                     return
             except JlrError as refused:
                 log.info("containers of %s are not observed: %s", engine.name, refused)
                 return
-            again = True
+            lasted, again = time.monotonic() - began, True
+            pause = (
+                PAUSE_SECONDS if lasted > LASTING_SECONDS else min(2 * pause, LONGEST_PAUSE_SECONDS)
+            )
 
     def _heard(self, connection: Connection, engine: Engine, line: str) -> None:
         self._tell(connection, engine.name, None if line == AGAIN else line)
@@ -88,13 +97,13 @@ class _Lines:
                 self._call(line)
 
 
-def _script(engine: Engine, *, again: bool) -> str:
-    """Return the script that prints events, from the beginning of the pause on.
+def _script(engine: Engine, *, since: int, again: bool) -> str:
+    """Return the script that prints events, from the beginning of a pause of `since` seconds on.
 
     With `again` it first says so, as soon as the engine answers: it may have been restarted.
     """
     answers = command_line(engine("ps", "--quiet", "--last=1"))
     saying = f"{answers} >/dev/null 2>&1 || exit\necho '{AGAIN}'\n" if again else ""
-    events = endable(events_argv(engine, since=f"{PAUSE_SECONDS}s"))
+    events = endable(events_argv(engine, since=f"{since}s"))
     # Read whole before it runs: what it runs reads stdin, too.
     return f"{{\n{saying}{until_hang_up(f'{events} 2>/dev/null')}}}\n"
