@@ -127,7 +127,7 @@ def planned(request: StartRequest, host: Host, engine: Engine | None) -> Taken:
 def explain_unchanged(start: Undertaking, have: str | None, uuids: str | None = None) -> None:
     """Tell that what is there already keeps its GPUs, where others were asked for."""
     asked = start.request.gpus
-    if asked is not None and not (met(asked, have) or met(asked, uuids)):
+    if asked is not None and not (met(asked, have) or (uuids and met(asked, uuids))):
         start.context.progress.note(
             f"`{start.name}` is there already, with GPUs `{have or 'none'}`, and keeps them: "
             "`--gpus` is for new ones"
