@@ -50,6 +50,14 @@ def ended_error(engine: Engine, name: str, image: str, said: str) -> JlrError:
     )
 
 
+def start_error(engine: Engine, name: str, why: str = "it ends at once") -> JlrError:
+    """Return that a container which was there does not go on."""
+    hint = f"`{engine.shown('logs', name)}` on the host may say why"
+    if "paused" in why:
+        hint = f"let it go on: `{engine.shown('unpause', name)}` on the host"
+    return JlrError(f"the container `{name}` does not start: {why}", hint=hint)
+
+
 def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed) -> JlrError:
     """Return what kept a container from being created or started."""
     general = engine_error(engine, failed)

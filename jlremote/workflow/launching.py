@@ -15,7 +15,7 @@ from jlremote.jupyter.server import Server
 from jlremote.runtimes import packages, waiting
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.docker_commands import logs_argv
-from jlremote.runtimes.docker_errors import ended_error
+from jlremote.runtimes.docker_errors import ended_error, start_error
 from jlremote.text import printable
 from jlremote.workflow.requests import StartRequest
 from jlremote.workflow.undertaking import Undertaking
@@ -137,7 +137,7 @@ def _launch(start: Undertaking, found: Survey) -> Server:
     if launched.status == scripts.NOT_LAUNCHED:
         raise JlrError(f"JupyterLab could not be launched: {launched.complaint}")
     if launched.status != 0:
-        raise _nobody_waits(start, launched)
+        raise _nobody_waits(start, found, launched)
     findings = read_probe(launched.stdout)
     for server in findings.servers:
         if server.ours:
@@ -153,11 +153,13 @@ def _abandon(start: Undertaking) -> None:
         run_script(start.host, start.runtime.inside(start.name, ending))
 
 
-def _nobody_waits(start: Undertaking, failed: Completed) -> JlrError:
+def _nobody_waits(start: Undertaking, found: Survey, failed: Completed) -> JlrError:
     """Return why nothing can be run beside Jupyter: mostly the container has ended."""
     engine = start.runtime.engine
     if engine is None or not any(words in failed.complaint.lower() for words in NOT_RUNNING):
         return JlrError(f"nobody could wait for JupyterLab's start: {failed.complaint}")
+    if found.container is not None:
+        return start_error(engine, start.name)
     said = run_script(start.host, command_line(logs_argv(engine, start.name, 1, follow=False)))
     return ended_error(engine, start.name, str(start.request.image), said.stderr or said.stdout)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.gpus.queries import GPUS_LABEL
-from jlremote.host.script import Completed, command_line
+from jlremote.host.script import command_line
 from jlremote.host.shell import Host, run_script
 from jlremote.jupyter.locate import Survey, survey
 from jlremote.runtimes import docker_commands as docker
@@ -172,16 +172,9 @@ def _start(start: Undertaking, container: Container) -> Container:
         done = start.host.run({"start": script} | gpus.keep_for(start.engine, start.name))["start"]
     started = start.runtime.read(name, {"container": done}) if done.status == 0 else None
     if started is None or not started.running:
-        raise _does_not_start(start.engine, name, done)
+        why = (engine_errors.reason(done),) if done.status != 0 else ()
+        raise docker_errors.start_error(start.engine, name, *why)
     return started
-
-
-def _does_not_start(engine: Engine, name: str, done: Completed) -> JlrError:
-    reason = engine_errors.reason(done) if done.status != 0 else "it ends at once"
-    hint = f"`{engine.shown('logs', name)}` on the host may say why"
-    if "paused" in reason:
-        hint = f"let it go on: `{engine.shown('unpause', name)}` on the host"
-    return JlrError(f"the container `{name}` does not start: {reason}", hint=hint)
 
 
 def _stop_again(start: Undertaking, before: Container) -> None:

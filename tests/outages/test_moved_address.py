@@ -18,6 +18,7 @@ from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
+from tests.lab.place import LabError
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer, free_port
@@ -25,6 +26,7 @@ from tests.outages.parts import Work, work_in
 from tests.sessions.parts import started
 
 PORT = 8888
+TRIES = 8
 # What the host needs to find out that nobody has an address, and then one look.
 UNANSWERED = 5.0
 BACK = 2.0
@@ -41,15 +43,28 @@ socketserver.ThreadingTCPServer(("0.0.0.0", {PORT}), Handler).serve_forever()
 SAY = "import socket, sys; socket.create_connection((sys.argv[1], 8888), 10).sendall(b'hello')"
 
 
+def _prefix() -> str:
+    """Return how addresses of a random network begin; 198.18.0.0/15 is for tests (RFC 2544)."""
+    return f"198.18.{secrets.randbelow(256)}"
+
+
 class Bridge:
     """A network of containers on which a test chooses the addresses."""
 
     def __init__(self, engine: Engine, factory: ContainerFactory) -> None:
         self.name = f"{factory.prefix}net"
-        # 198.18.0.0/15 is for tests of networks (RFC 2544).
-        self._prefix = f"198.18.{secrets.randbelow(256)}"
         self._engine, self._factory = engine, factory
-        engine.docker("network", "create", f"--subnet={self._prefix}.0/24", self.name)
+        self._prefix = next(filter(self._made, (_prefix() for _ in range(TRIES))))
+
+    def _made(self, prefix: str) -> bool:
+        """Make it with these addresses, unless others have some of them."""
+        try:
+            self._engine.docker("network", "create", f"--subnet={prefix}.0/24", self.name)
+        except LabError as taken:
+            if "overlaps" not in str(taken):
+                raise
+            return False
+        return True
 
     def remove(self) -> None:
         """Remove it with its containers."""
