@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.request import urlopen
 
@@ -14,11 +15,13 @@ from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
+from tests.lab.place import LabError
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
-from tests.sessions.parts import Session, failed, start, started
+from tests.sessions.parts import Kernel, Session, failed, start, started
 
+TRIES = 5
 DEBIAN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -107,11 +110,29 @@ def kernels(session: Session) -> dict[str, str]:
     return {kernel["notebook"]: kernel["state"] for kernel in told["kernels"]}
 
 
+@contextmanager
+def heard_of(session: Session, path: str) -> Iterator[Kernel]:
+    """Give a kernel whose state the server knows; JupyterLab 3 takes some for starting for ever."""
+    for _ in range(TRIES):
+        with session.notebook(path) as kernel:
+            kernel.await_start()
+            if is_heard_of(kernel):
+                yield kernel
+                return
+    raise LabError(f"the server hears of no kernel of {path}")
+
+
+def is_heard_of(kernel: Kernel) -> bool:
+    try:
+        wait_until(lambda: kernel.state() == "idle", "its state", timeout=5)
+    except LabError:
+        return False
+    return True
+
+
 def tells_kernels(session: Session) -> None:
     """Check that kernels are listed, busy and idle, and that a busy one is not stopped."""
-    with session.notebook("idle.ipynb") as idle, session.notebook("busy.ipynb") as busy:
-        # Before that, an old server on a busy machine may lose what it is asked.
-        wait_until(lambda: idle.state() == "idle", "the kernel's start", timeout=60)
+    with heard_of(session, "idle.ipynb") as idle, heard_of(session, "busy.ipynb") as busy:
         assert idle.run("6 * 7") == "42"
         busy.keep_busy()
         wait_until(lambda: idle.state() == "idle", "the kernel's being idle")

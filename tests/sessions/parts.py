@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 from urllib.request import Request, urlopen
 from uuid import uuid4
 
-from websocket import WebSocket, create_connection
+from websocket import WebSocket, WebSocketTimeoutException, create_connection
 
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
@@ -140,11 +140,30 @@ class Kernel:
 
     def send(self, code: str) -> str:
         """Have code run, without waiting, and return the request's id."""
-        header = {"msg_id": uuid4().hex, "msg_type": "execute_request", "version": "5.3"}
         content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
+        return self._request("execute_request", content)
+
+    def _request(self, kind: str, content: dict[str, Any]) -> str:
+        header = {"msg_id": uuid4().hex, "msg_type": kind, "version": "5.3"}
         message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
         self.socket.send(json.dumps(message | {"channel": "shell"}))
         return header["msg_id"]
+
+    def await_start(self) -> None:
+        """Wait for its first answer; old servers lose what they are asked before."""
+        wait_until(self._is_known, "the kernel's first answer", timeout=60)
+
+    def _is_known(self) -> bool:
+        self._request("kernel_info_request", {})
+        self.socket.settimeout(1)
+        try:
+            while json.loads(self.socket.recv())["msg_type"] != "kernel_info_reply":
+                pass
+        except WebSocketTimeoutException:
+            return False
+        finally:
+            self.socket.settimeout(60)
+        return True
 
     def run(self, code: str) -> str:
         """Return what code evaluates to, or prints."""
