@@ -24,7 +24,7 @@ from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.transport import Transport
 
 BLOCK = bytes(1 << 20)
-# A line passes packets on. What it took whole in pieces of 256 KiB, say, would wait 2 ms for its end.
+# A line passes packets on. Of what it took in pieces of 256 KiB each would wait 2 ms for its end.
 _CHUNK = 16 * 1024
 _ROUTER_BUFFER = 16 << 20
 
