@@ -60,13 +60,11 @@ class Desk:
     def keys_there(self) -> list[str]:
         """Return the files of the host that hold the registry's key now."""
         home = self.host.account.home
-        places = [*home.rglob("*auth*.json"), *home.rglob("config.json")]
-        for folder in (Path("/tmp"), Path("/run/containers"), Path("/root")):
-            places += [*folder.glob("*/*.json"), *folder.glob("*/*/*.json")]
         found = []
-        for path in places:
-            with suppress(OSError):
-                found += [str(path)] * (self.registry.name in path.read_text(errors="replace"))
+        for folder in (home, Path("/tmp"), Path("/run/containers"), Path("/root")):
+            for path in json_files(folder, deep=folder == home):
+                with suppress(OSError):
+                    found += [str(path)] * (self.registry.name in path.read_text(errors="replace"))
         return found
 
     def processes(self) -> list[str]:
@@ -101,6 +99,14 @@ def image(desk: Desk) -> Iterator[str]:
     yield name
     desk.podman.attempt("rmi", "--force", name)
     desk.jlr("login", desk.registry.name, "--forget")
+
+
+def json_files(folder: Path, *, deep: bool) -> Iterator[Path]:
+    """Give the JSON files below a folder, two levels down or all; they may come and go."""
+    for parent, folders, files in os.walk(folder):
+        yield from [Path(parent, name) for name in files if name.endswith(".json")]
+        if not deep and len(Path(parent).relative_to(folder).parts) == 2:
+            folders.clear()
 
 
 @pytest.fixture

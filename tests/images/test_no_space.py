@@ -13,13 +13,12 @@ from tests.images.conftest import Layers
 from tests.images.parts import Registry
 from tests.images.test_pull import log_in
 from tests.lab.accounts import Account
+from tests.lab.bridge import new_bridge
 from tests.lab.engine import GROUP, Engine
 from tests.lab.laptop import Laptop
 from tests.lab.place import private_folder
 from tests.lab.programs import run, wait_until
 from tests.lab.remote_host import Keys, running_sshd
-
-BRIDGE = "jlrsmall0"
 
 
 @pytest.fixture
@@ -33,12 +32,10 @@ def small_engine() -> Iterator[Engine]:
         (folder / "data").mkdir()
         run("mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(folder / "data"))
         stack.callback(run, "umount", "--lazy", str(folder / "data"))
-        run("ip", "link", "add", "name", BRIDGE, "type", "bridge")
-        stack.callback(run, "ip", "link", "delete", BRIDGE)
-        run("ip", "address", "add", "198.18.77.1/24", "dev", BRIDGE)
+        bridge = stack.enter_context(new_bridge())
         argv = (
             *("setpriv", "--pdeathsig", "TERM", "dockerd", "--iptables=false"),
-            f"--bridge={BRIDGE}",
+            f"--bridge={bridge}",
             *("--data-root", str(folder / "data"), "--exec-root", str(folder / "exec")),
             *("--pidfile", str(folder / "dockerd.pid"), "--host", small.url, "--group", GROUP),
         )

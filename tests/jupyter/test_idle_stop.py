@@ -32,9 +32,9 @@ def test_idle_kernels_end_and_then_jupyter_but_never_a_busy_one(
     old = started(laptop, container("lab/ages", options=NOTEBOOK_6), "--idle-stop", "4s")
     assert (new.report["idle_stop"], old.report["idle_stop"]) == (4, 4)
     for session in (new, old):
-        with session.notebook("idle.ipynb") as idle, session.notebook("busy.ipynb") as busy:
-            assert idle.run("6 * 7") == "42"
+        with session.notebook("busy.ipynb") as busy, session.notebook("idle.ipynb") as idle:
             busy.keep_busy()
+            assert idle.run("6 * 7") == "42"
             wait_until(
                 lambda here=session: notebooks(here) == ["busy.ipynb"],  # type: ignore[misc]
                 "the end of the idle kernel, though somebody is connected to it",

@@ -6,16 +6,16 @@ images are copied from the shared one and kept; one run at a time uses it.
 
 from __future__ import annotations
 
-import secrets
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
 from tests.lab import images
+from tests.lab.bridge import new_bridge
 from tests.lab.engine import Engine, spawn, stop
 from tests.lab.place import LabError, Say, exclusive, root
-from tests.lab.programs import attempt, run, wait_ended, wait_until
+from tests.lab.programs import wait_ended, wait_until
 
 PATIENCE = 900.0
 
@@ -27,24 +27,10 @@ class LoneEngine:
         engine: what runs `docker` against it.
     """
 
-    def __init__(self, lock: IO[str]) -> None:
+    def __init__(self, lock: IO[str], bridge: str) -> None:
         self.engine = Engine(root() / "lone")
         self._lock = lock
-        token = secrets.token_hex(3)
-        self._bridge = f"jlr{token}"
-        # 198.18.0.0/15 is for tests of networks (RFC 2544).
-        self._address = f"198.19.{secrets.randbelow(256)}.1/24"
-
-    def make_bridge(self) -> None:
-        """Make the network of its containers."""
-        run("ip", "link", "add", self._bridge, "type", "bridge")
-        run("ip", "address", "add", self._address, "dev", self._bridge)
-        run("ip", "link", "set", self._bridge, "up")
-
-    def remove(self) -> None:
-        """End it with its containers, and take away their network."""
-        stop(self.engine)
-        attempt("ip", "link", "delete", self._bridge)
+        self._bridge = bridge
 
     def start(self, *, live_restore: bool) -> None:
         """Start dockerd and wait until it answers.
@@ -84,13 +70,13 @@ def lone_engine(shared: Engine, image: str, say: Say = print) -> Iterator[LoneEn
     """Give a dockerd that runs with live restore and has one of the shared engine's images."""
     folder = root() / "lone"
     with exclusive(folder / "user.lock", say, "another run's lone dockerd", PATIENCE) as lock:
-        lone = LoneEngine(lock)
-        stop(lone.engine)  # what a killed run left behind
-        lone.make_bridge()
-        try:
-            lone.start(live_restore=True)
-            lone.engine.remove_containers()
-            lone.copy_image(shared, image)
-            yield lone
-        finally:
-            lone.remove()
+        stop(Engine(folder))  # what a killed run left behind
+        with new_bridge() as bridge:
+            lone = LoneEngine(lock, bridge)
+            try:
+                lone.start(live_restore=True)
+                lone.engine.remove_containers()
+                lone.copy_image(shared, image)
+                yield lone
+            finally:
+                stop(lone.engine)

@@ -56,7 +56,7 @@ def sit_down(laptop: Laptop, account: Account, host: str) -> Iterator[Desk]:
     shutil.rmtree(project, ignore_errors=True)
     project.mkdir()
     own(account, project)
-    desk = Desk(laptop, account, project, laptop.folder / "home" / "proj")
+    desk = Desk(laptop, account, project, laptop.folder / "home" / "place")
     try:
         yield desk
     finally:

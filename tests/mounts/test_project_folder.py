@@ -102,7 +102,7 @@ def test_a_container_without_volumes_leaves_the_folder_of_the_same_name(
     made = container("lab/plain")
     remember_session(desk.laptop, made.name, "docker")
     refusal = desk.jlr("mount", str(desk.local), made.name, code=6).stderr
-    assert "no folder `~/proj`" in refusal
+    assert "no folder `~/place`" in refusal
     local = desk.local.with_name("project")
     desk.jlr("mount", str(local), made.name)
     (local / "x").write_bytes(b"x")

@@ -45,7 +45,7 @@ def test_an_open_file_and_a_running_program_are_users_too(desk: Desk) -> None:
         subprocess.Popen(tail, stdout=subprocess.DEVNULL) as reader,
         subprocess.Popen((str(desk.local / "sleep"), "300")) as runner,
     ):
-        until(lambda: "proj/log" in _files(reader.pid), "its reading")
+        until(lambda: "place/log" in _files(reader.pid), "its reading")
         refusal = desk.unmount(code=7).stderr
         assert f"tail (process {reader.pid}) has a file open in it" in refusal
         assert f"sleep (process {runner.pid}) runs from it" in refusal
