@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from jlremote.runtimes.container_options import FIELDS, ContainerOptions
@@ -44,14 +45,14 @@ def read(inspected: Mapping[str, Any]) -> ContainerOptions:
         volumes=tuple(_volume(mount) for mount in inspected.get("Mounts") or ()),
         environment=tuple(config.get("Env") or ()),
         workdir=config.get("WorkingDir") or "/",
-        user=config.get("User") or None,
+        user=config.get("User") or "root",
         shm_size=_size_in_words(host.get("ShmSize")),
         ulimits=tuple(_ulimit(limit) for limit in host.get("Ulimits") or ()),
         ipc=host.get("IpcMode") or None,
         network=host.get("NetworkMode") or None,
         init=bool(host.get("Init")),
         remove=bool(host.get("AutoRemove")),
-        log_options=_pairs((host.get("LogConfig") or {}).get("Config") or {}),
+        log_options=_log_options(config, (host.get("LogConfig") or {}).get("Config") or {}),
         packages=tuple(shlex.split(labels.get(PACKAGES_LABEL, ""))),
         engine_arguments=tuple(shlex.split(labels.get(ARGUMENTS_LABEL, ""))),
     )
@@ -116,6 +117,11 @@ def _plain_limit(text: str) -> str:
     return f"{name}={soft}:{hard or soft}"
 
 
+def _plain_user(text: str) -> str:
+    user, _, group = text.partition(":")
+    return "root" if {user, group} <= {"root", "0", ""} else text
+
+
 def _plain_volume(text: str) -> tuple[str, str, bool]:
     source, _, rest = text.partition(":")
     target, _, options = rest.partition(":")
@@ -125,6 +131,7 @@ def _plain_volume(text: str) -> tuple[str, str, bool]:
 _PLAIN: Mapping[str, Callable[[str], Any]] = {
     "shm-size": _plain_size,
     "ulimit": _plain_limit,
+    "user": _plain_user,
     "volume": _plain_volume,
     "workdir": posixpath.normpath,
 }
@@ -142,8 +149,12 @@ def _ulimit(limit: Mapping[str, Any]) -> str:
     return f"{name}={soft}" if soft == hard else f"{name}={soft}:{hard}"
 
 
-def _pairs(table: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(f"{name}={value}" for name, value in table.items())
+def _log_options(config: Mapping[str, Any], told: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the log's options; podman has them only in its own note of how it was called."""
+    words: list[str] = config.get("CreateCommand") or []
+    noted = [value for word, value in pairwise(words) if word == "--log-opt"]
+    noted += [word.partition("=")[2] for word in words if word.startswith("--log-opt=")]
+    return (*(f"{name}={value}" for name, value in told.items()), *noted)
 
 
 def _size_in_words(size: int | None) -> str | None:

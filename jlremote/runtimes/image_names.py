@@ -9,6 +9,7 @@ from jlremote.errors import Usage
 from jlremote.text import printable
 
 DOCKER_HUB = "docker.io"
+LOCAL = "localhost"
 
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
 _REGISTRY = re.compile(rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[0-9a-fA-F:]+\])(?::[0-9]+)?")
@@ -95,15 +96,19 @@ def same(one: str, other: str) -> bool:
         return False
 
 
-def surely_differ(one: str, other: str) -> bool:
-    """Return whether two images differ; an id and a name are not compared."""
-    return not (may_be_id(one) or may_be_id(other) or same(one, other))
+def surely_differ(asked: str, there: str) -> bool:
+    """Return whether two images differ; an id and a name are not compared.
+
+    Podman finds what was built on the host, as `localhost/NAME`, by its name alone.
+    """
+    compared = same(asked, there) or same(f"{LOCAL}/{asked}", there)
+    return not (may_be_id(asked) or may_be_id(there) or compared)
 
 
 def _split_registry(text: str) -> tuple[str, str]:
     """Docker's rule: what has no dot and no colon before the first slash is no registry."""
     first, slash, rest = text.partition("/")
-    if slash and (first == "localhost" or "." in first or ":" in first):
+    if slash and (first == LOCAL or "." in first or ":" in first):
         return first, rest
     return DOCKER_HUB, text
 

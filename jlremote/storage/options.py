@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import shlex
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -133,4 +134,4 @@ def key(option: str, item: str) -> str:
     if option != "volume":
         return item.partition("=")[0]
     source, _, rest = item.partition(":")
-    return rest.partition(":")[0] or source
+    return posixpath.normpath(rest.partition(":")[0] or source)

@@ -100,3 +100,6 @@ def test_ways_to_write_one_name_are_the_same_and_an_id_is_compared_with_none() -
     assert surely_differ("me/torch", "me/torch:2")
     assert not surely_differ("me/torch", "me/torch:latest")
     assert not surely_differ("8de7a0", "me/torch")
+    # Podman's name for what was built there, which it finds without the registry.
+    assert not surely_differ("me/torch", "localhost/me/torch:latest")
+    assert surely_differ("docker.io/me/torch", "localhost/me/torch:latest")

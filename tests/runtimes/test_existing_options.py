@@ -49,7 +49,9 @@ PODMAN: dict[str, Any] = DOCKER | {
         "Ulimits": [{"Name": "RLIMIT_MEMLOCK", "Soft": -1, "Hard": -1}],
         "NetworkMode": "bridge",
         "LogConfig": {"Type": "k8s-file", "Config": None, "Size": "50MB"},
-    }
+    },
+    "Config": DOCKER["Config"]
+    | {"CreateCommand": ["podman", "create", "--log-opt=max-size=50m", "--log-opt", "tag=x"]},
 }
 
 
@@ -63,6 +65,7 @@ PODMAN: dict[str, Any] = DOCKER | {
         ContainerOptions(shm_size="1024M", ulimits=("memlock=-1:-1", "stack=")),
         ContainerOptions(ipc="", network="bridge", init=True, remove=False),
         ContainerOptions(engine_arguments=("--cap-add", "SYS PTRACE")),
+        ContainerOptions(volumes=("cache:/cache/", "/scratch/"), log_options=("max-size=50m",)),
     ],
 )
 def test_the_same_in_other_words_is_no_difference(
@@ -100,6 +103,17 @@ def test_the_same_in_other_words_is_no_difference(
 )
 def test_a_difference_has_both_values(asked: ContainerOptions, difference: Difference) -> None:
     assert differences(asked, read(DOCKER)) == [difference]
+
+
+@pytest.mark.parametrize("asked", ["root", "0", "0:0", "root:root", "root:0"])
+def test_whoever_is_nobody_in_particular_is_root(asked: str) -> None:
+    there = read(DOCKER | {"Config": DOCKER["Config"] | {"User": ""}})
+    assert differences(ContainerOptions(user=asked), there) == []
+    assert differences(ContainerOptions(user="1000"), there) == [Difference("user", "1000", "root")]
+
+
+def test_what_podman_was_told_of_its_log_is_in_its_own_note() -> None:
+    assert set(read(PODMAN).log_options) == {"max-size=50m", "tag=x"}
 
 
 def test_a_folder_below_the_home_is_known_by_its_end() -> None:
