@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from jlremote.errors import JlrError
 from jlremote.host.script import Completed
 from jlremote.runtimes.engine import Engine
@@ -9,6 +11,8 @@ from jlremote.text import printable
 
 COMMAND_NOT_FOUND = 127
 _PREFIXES = ("docker: ", "Error response from daemon: ", "Error: ")
+# Podman's, of one that nobody knows by that.
+_WHICH = re.compile(r'^unable to start container "?[0-9a-f]{64}"?: ')
 # Followed, by version, by "the Docker daemon socket" or "the docker API". Alone, `permission
 # denied` may also come from a file in a container.
 _NOT_PERMITTED = ("permission denied while trying to connect",)
@@ -81,7 +85,7 @@ def reason(failed: Completed) -> str:
     text = told[0] if told else failed.complaint
     for prefix in _PREFIXES:
         text = text.removeprefix(prefix)
-    return text
+    return _WHICH.sub("", text)
 
 
 def engine_error(engine: Engine, failed: Completed) -> JlrError:

@@ -32,11 +32,19 @@ _LIMITS = {
 _LIMIT = re.compile(r"rlimit type (\d+)|RLIMIT_([A-Z]+)")
 _LOG_OPTION = re.compile(r"unknown log opt '([^']+)'")
 _UNKNOWN = re.compile(r"unknown (?:shorthand )?flag: ('\w' in )?(-\S+)")
+_NO_VOLUME = (
+    "invalid (volume )?spec",
+    "invalid mode: ",
+    "invalid mount",
+    "invalid (container|host) path",
+    "incorrect volume format",
+    "(container|host) directory cannot be empty",
+)
 # What docker and podman say of a value that cannot be, by the option that it comes from.
 _CANNOT_BE: tuple[tuple[str, str, type[JlrError], str], ...] = (
     (
         "workdir",
-        r"working directory '.*' is invalid|workdir .* (does not exist|must be)",
+        r"directory '.*' is invalid|workdir .* (does not exist|must be|exists on)|cannot mkdir: ",
         Usage,
         "write a folder of the container, from `/` on",
     ),
@@ -52,20 +60,34 @@ _CANNOT_BE: tuple[tuple[str, str, type[JlrError], str], ...] = (
         NotFound,
         "write `bridge`, `host`, `none` or the name of a network that is there",
     ),
-    ("ipc", r"invalid ipc mode", Usage, "write `private`, `host` or `container:NAME`"),
+    (
+        "ipc",
+        r"invalid ipc mode|unrecognized namespace mode",
+        Usage,
+        "write `private`, `host` or `container:NAME`",
+    ),
+    ("env", r"invalid environment variable", Usage, "write `NAME=VALUE`, or `NAME`"),
+    ("shm-size", r"--shm-size\b.*: invalid size", Usage, "write `64m`, `1g` and the like"),
+    (
+        "ulimit",
+        r"ulimit\b.*: (invalid|strconv|ulimit) ",
+        Usage,
+        "write `memlock=-1`, `nofile=1024:4096`",
+    ),
     (
         "volume",
-        r"invalid (volume )?spec|invalid mode: |invalid mount|invalid (container|host) path",
+        "|".join(_NO_VOLUME),
         Usage,
         "write `SOURCE:TARGET[:OPTIONS]`, both folders from `/` on, and `ro` to only read",
     ),
     (
         "log-opt",
-        r"failed to initialize logging driver",
+        r"failed to initialize logging driver|^(Error: )?invalid size: ",
         Usage,
         "write as the engine does: `max-size=50m`, `max-file=3`",
     ),
 )
+_SHORT = {"env": ("-e",), "user": ("-u",), "volume": ("-v",), "workdir": ("-w",)}
 _OF_ANOTHER = re.compile(r"no such container: |no container with name or id \"")
 _SETTINGS = "and in `engine-arguments` of the settings, if it came from there: `jlr config` tells"
 
@@ -84,7 +106,8 @@ def refusal(options: ContainerOptions, complaint: str, reason: str) -> JlrError 
             hint=f"leave it out behind `--`, {_SETTINGS}",
         )
     for option, words, kind, hint in _CANNOT_BE:
-        if re.search(words, complaint, re.IGNORECASE):
+        found = re.search(words, complaint, re.IGNORECASE | re.MULTILINE)
+        if found and _asked_for(options, option):
             return kind(f"{_shown(options, option)} cannot be had: {reason}", hint=hint)
     if _OF_ANOTHER.search(complaint.lower()):
         asked = (f"--network {options.network}", f"--ipc {options.ipc}")
@@ -105,6 +128,13 @@ def refusal(options: ContainerOptions, complaint: str, reason: str) -> JlrError 
                 hint=f"leave it out, {_SETTINGS}",
             )
     return None
+
+
+def _asked_for(options: ContainerOptions, option: str) -> bool:
+    """Return whether the option was given at all, be it behind `--`."""
+    ways = (f"--{option}", *_SHORT.get(option, ()))
+    behind = any(word.startswith(ways) for word in options.engine_arguments)
+    return behind or bool(getattr(options, FIELDS[option]))
 
 
 def _shown(options: ContainerOptions, option: str) -> str:

@@ -13,6 +13,7 @@ from jlremote.runtimes.engine_errors import (
     EngineUnusable,
     SudoPasswordNeeded,
     engine_error,
+    reason,
 )
 
 
@@ -82,3 +83,9 @@ def test_who_may_not_use_docker_is_told_of_sudo_unless_that_was_tried() -> None:
     refused = Completed(1, "", "permission denied while trying to connect to the docker API\n")
     assert "--sudo" in (engine_error(ENGINES["docker"], refused).hint or "")
     assert "--sudo" not in (engine_error(ENGINES["sudo docker"], refused).hint or "")
+
+
+def test_a_container_that_nobody_knows_by_its_id_is_not_called_by_it() -> None:
+    said = f'Error: unable to start container "{"5f" * 32}": unable to find user me'
+    failed = Completed(125, "", said)
+    assert reason(failed) == "unable to find user me"

@@ -57,13 +57,44 @@ def test_an_option_that_the_engine_does_not_have() -> None:
         ("invalid spec: :/x: empty section between colons", "volume"),
         ("invalid mode: bogus", "volume"),
         ("failed to initialize logging driver: invalid size: 'many'", "log-opt"),
+        # Podman's words for the same, where docker has none.
+        ('workdir "rel" exists on container 5ff1, but is not a directory', "workdir rel"),
+        ("Cannot mkdir: rel is not a directory", "workdir rel"),
+        ("unrecognized namespace mode odd passed", "ipc odd"),
+        ("unable to translate --shm-size: invalid size: 'lots'", "shm-size lots"),
+        ('invalid argument "-1" for "--shm-size" flag: invalid size: \'-1\'', "shm-size lots"),
+        ('ulimit option "a=1" requires name=SOFT:HARD, …: invalid ulimit type: a', "ulimit"),
+        ('invalid argument "a=1" for "--ulimit" flag: invalid ulimit type: a', "ulimit"),
+        ('invalid environment variable: "=x"', "env"),
+        ("a:b:c:d: incorrect volume format, should be [host-dir:]ctr-dir[:option]", "volume"),
+        ("container directory cannot be empty", "volume"),
+        ("invalid size: 'many'", "log-opt"),
     ],
 )
 def test_a_value_that_no_engine_takes_is_the_persons_mistake(complaint: str, told: str) -> None:
-    options = ContainerOptions(workdir="rel", user="me", ipc="odd")
+    options = ContainerOptions(
+        workdir="rel",
+        user="me",
+        ipc="odd",
+        shm_size="lots",
+        volumes=("/a:b",),
+        environment=("=x",),
+        ulimits=("a=1",),
+        log_options=("max-size=many",),
+    )
     error = refusal(options, f"Error: {complaint}", complaint)
     assert type(error) is Usage
     assert error.message == f"`--{told}` cannot be had: {complaint}"
+
+
+def test_an_option_that_nobody_gave_is_not_blamed() -> None:
+    mount = ContainerOptions(engine_arguments=("--mount", "type=bind,src=/nope,dst=/y"))
+    complaint = 'invalid mount config for type "bind": bind source path does not exist: /nope'
+    assert refusal(mount, complaint, complaint) is None
+    short = ContainerOptions(engine_arguments=("-v=/a:b",))
+    told = refusal(short, "invalid spec: /a:b", "invalid spec: /a:b")
+    assert told is not None
+    assert "`--volume`" in told.message
 
 
 @pytest.mark.parametrize(
