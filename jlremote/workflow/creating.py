@@ -14,7 +14,7 @@ from jlremote.jupyter import scripts
 from jlremote.runtimes import docker_commands as docker
 from jlremote.runtimes import docker_errors, docker_images, engine_errors, waiting
 from jlremote.runtimes.contract import START_LABEL, Container, ContainerSpec
-from jlremote.runtimes.engine import Argv, Engine
+from jlremote.runtimes.engine import Argv
 from jlremote.text import one_line
 from jlremote.workflow import naming
 from jlremote.workflow.gpu_taking import Taken
@@ -93,7 +93,7 @@ def create(start: Undertaking, spec: ContainerSpec, gpus: Taken) -> Created | No
 def _attempt(start: Undertaking, spec: ContainerSpec, gpus: Taken, mark: str) -> Completed:
     labels = {**gpus.labels, **naming.label(start.request.container, start.name), START_LABEL: mark}
     create = docker.create_argv(start.engine, spec, labels)
-    script = _script(start, spec, with_owner(start.engine, create))
+    script = _script(start, spec, with_owner(create))
     if not start.engine.kind.pulls_never:
         there = command_line(docker_images.inspect_image_argv(start.engine, spec.image))
         script = f"{there} >/dev/null || exit {_NOT_CREATED}\n{script}"
@@ -142,12 +142,12 @@ printf '%s\\n' "$how" "$facts"
 """
 
 
-def with_owner(engine: Engine, create: Argv) -> str:
+def with_owner(create: Argv) -> str:
     """Return a command that creates a container with a label that says whose it is.
 
-    The host knows that, so it is shell text.
+    The host knows that, so it is shell text. Variables may stand before the engine's name.
     """
-    head = len(engine("create"))
+    head = create.index("create") + 1
     label = f'"--label={USER_LABEL}=$(id -un || id -u)"'
     return f"{command_line(create[:head])} {label} {command_line(create[head:])}"
 

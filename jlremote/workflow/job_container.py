@@ -65,7 +65,7 @@ def _begun(this: Undertaking, image: str, command: Argv) -> bool:
     job = docker.job_argv(engine, spec, (*entrypoint, *command), labels)
     start, remove = docker.start_argv(engine, spec.name), docker.remove_argv(engine, spec.name)
     script = (
-        f"{creating.with_owner(engine, job)} >/dev/null || exit 125\n"
+        f"{creating.with_owner(job)} >/dev/null || exit 125\n"
         f"{command_line(start)} >/dev/null || {{ {command_line(remove)} >/dev/null; exit 126; }}"
     )
     done = this.host.run({"create": script} | gpus.keep_for(engine, spec.name))["create"]

@@ -60,6 +60,10 @@ def test_the_old_tool_is_told_the_gpus_by_its_variable(
         [created] = [line for line in log.splitlines() if " create " in line and name in line]
         assert created.startswith("NV_GPU=0,3 create ")
         assert "--env=NVIDIA_VISIBLE_DEVICES=0,3" in created
+        owner = engines_host.engine.docker(
+            "inspect", "--format", '{{index .Config.Labels "org.jlremote.user"}}', name
+        )
+        assert owner == engines_host.account.name
     finally:
         engines_laptop.jlr("stop", name, "--remove")
         engines_host.remove("nvidia-docker", name)
