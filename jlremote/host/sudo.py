@@ -69,6 +69,11 @@ def programs(script: str) -> frozenset[str]:
     return frozenset(_PROGRAM.findall(script))
 
 
+def by_hand(script: str) -> str:
+    """Return a script as a person would type it, whom `sudo` asks at the terminal."""
+    return script.replace(f"{' '.join(SUDO)} ", "sudo ")
+
+
 def given(script: str, password: str) -> str:
     """Return a script for `sh -s` in which `sudo` is given its password."""
     return _HAND_OVER.replace("WRITE", f"printf '%s\\n' {shlex.quote(password)}") + script

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from jlremote.errors import JlrError, Unreachable
+from jlremote.host.sudo import by_hand
 from jlremote.link.client import Link
 from jlremote.link.status import LinkStatus
 from jlremote.storage import sessions
@@ -49,7 +50,7 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
         config,
         context.asker,
         agent_socket=os.environ.get("SSH_AUTH_SOCK"),
-        on_command=context.progress.command,
+        on_command=lambda script: context.progress.command(by_hand(script)),
         on_start=restore,
     )
 

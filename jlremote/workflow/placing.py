@@ -116,7 +116,8 @@ def plan(
     wanted = request.options.packages
     install = [runtime.inside(name, packages.install(wanted))] if wanted else []
     labels = {**gpus.labels, **naming.label(request.container, name)}
-    return [*bring, command_line(docker.create_argv(engine, spec, labels)), *begin, *install]
+    create = creating.with_owner(docker.create_argv(engine, spec, labels))
+    return [*bring, create, *begin, *install]
 
 
 def _bring(host: Host, engine: Engine, image: str) -> list[str]:

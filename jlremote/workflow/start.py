@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
+from jlremote.host.sudo import by_hand
 from jlremote.jupyter.api import Access
 from jlremote.jupyter.discovery import endpoint
 from jlremote.jupyter.locate import Survey, survey
@@ -77,7 +78,7 @@ def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
             request, runtime, name, launching.BY_HAND, environment, loopback=loopback
         )
         commands.append(runtime.detached(name, launch))
-    return tuple(commands)
+    return tuple(map(by_hand, commands))
 
 
 def _look(

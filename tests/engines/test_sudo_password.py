@@ -91,6 +91,16 @@ def test_a_session_is_started_and_its_page_is_reached(owner: Laptop, session: st
         assert b"JupyterLab" in page.read()
 
 
+def test_commands_are_shown_as_a_person_can_type_them(owner: Laptop, session: str) -> None:
+    words = ("start", "lab", f"{session}-2", "--image", IMAGE, "--dry-run", *BY_SUDO)
+    plan = without_terminal(owner, *words).stdout
+    assert plan.startswith("sudo docker create ")
+    assert plan.endswith(f"\nsudo docker start {session}-2\n")
+    seen = without_terminal(owner, "-v", "images", "lab", *BY_SUDO)
+    assert "(sudo docker image ls " in seen.stderr, seen
+    assert "sudo -A" not in seen.stderr
+
+
 def test_a_script_and_a_command_with_an_input_of_its_own(owner: Laptop, session: str) -> None:
     done = owner.jlr("shell", session, "--", "cat", stdin="what was typed\n")
     assert (done.status, done.stdout) == (0, "what was typed\n"), done

@@ -109,7 +109,7 @@ def _other_settings(laptop: Laptop, session: Session) -> None:
 
 
 def test_the_command_can_be_pasted_into_a_shell(
-    laptop: Laptop, container: ContainerFactory, engine: Engine
+    laptop: Laptop, container: ContainerFactory, engine: Engine, account: Account
 ) -> None:
     name, greeting = container.name(), 'it\'s a "good" day; $HOME'
     words = ("--image", "lab/plain", "-e", f"A={greeting}", "-v", "~/:/home/me", "--dry-run")
@@ -121,6 +121,8 @@ def test_the_command_can_be_pasted_into_a_shell(
     here = Container(engine, name)
     assert here.running
     assert here.execute("sh", "-c", 'echo "$A"; hostname') == f"{greeting}\na.b"
+    owner = engine.docker("inspect", "-f", '{{index .Config.Labels "org.jlremote.user"}}', name)
+    assert owner == account.name
 
 
 @pytest.mark.parametrize(
