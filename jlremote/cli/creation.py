@@ -16,6 +16,7 @@ _NEW_CONTAINER = (
     *("network", "init", "rm", "log_opt", "packages", "engine_arguments"),
 )
 
+_OPTIONAL = ("image", "workspace", "workdir", "user", "shm-size", "ipc", "network")
 _SHOWN = {"engine_arguments": "-- …", "packages": "--install"}
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -126,8 +127,9 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
     flags = {name.replace("_", "-"): value for name, value in options.items()}
     for name, value in flags.items():
         if isinstance(value, tuple) and "" in value:
+            shown = _SHOWN.get(name, f"--{name}")
             raise Usage(
-                f"`--{name}` has no value",
+                f"`{shown}` has no value",
                 hint="leave it out; a variable of your shell in it may be empty",
             )
     for volume in flags["volume"]:
@@ -136,7 +138,9 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
                 f"`{volume}` is no volume",
                 hint="`-v` is --volume here, as with docker; for more output: `jlr -v start …`",
             )
-    return dict(settings.load().chosen(host, flags))
+    chosen = settings.load().chosen(host, flags)
+    # What settings say is taken away by an empty value.
+    return {name: value for name, value in chosen.items() if value != "" or name not in _OPTIONAL}
 
 
 def refuse_creation(options: dict[str, Any], without: str, *but: str) -> None:

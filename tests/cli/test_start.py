@@ -7,6 +7,7 @@ import pytest
 
 from jlremote.errors import Busy, NotFound, Unreachable
 from jlremote.runtimes.container_options import ContainerOptions
+from jlremote.storage.options import variable
 from jlremote.workflow.requests import StartRequest
 from tests.cli.conftest import REPORT, URL, Jlr, Workflows
 
@@ -179,7 +180,16 @@ def test_a_notebook_is_opened_in_the_session_that_was_started(
 def test_an_option_of_many_that_is_empty_is_a_mistake(jlr: Jlr, option: str) -> None:
     outcome = jlr("start", "dgx", "cont1", option, "")
     assert outcome.code == 2
-    assert "has no value" in outcome.stderr
+    assert f"`{option}` has no value" in outcome.stderr
+
+
+@pytest.mark.parametrize("option", ["--image", "--workspace", "--user", "--shm-size"])
+def test_an_empty_value_takes_away_what_settings_say(
+    jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    monkeypatch.setenv(variable(option.removeprefix("--")), "x")
+    assert jlr("start", "dgx", "cont1", option, "", "--no-browser").code == 0
+    assert workflows.arguments("start.start")[0] == StartRequest(host="dgx", container="cont1")
 
 
 def test_dry_run_shows_the_plan_and_starts_nothing(jlr: Jlr, workflows: Workflows) -> None:
