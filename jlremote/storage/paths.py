@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shlex
 import stat
 import sys
 import warnings
@@ -131,7 +132,9 @@ def _verify(path: Path) -> None:
     if facts.st_mode & 0o077:
         mode = stat.S_IMODE(facts.st_mode)
         raise _untrusted(
-            path, f"others have access to it (mode {mode:o})", hint=f"chmod 700 {path}"
+            path,
+            f"others have access to it (mode {mode:o})",
+            hint=f"chmod 700 {shlex.quote(str(path))}",
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -89,9 +90,9 @@ def _stays(request: MountRequest, local: str, known: MountRecord | None, system:
     if not any(point.path == local for point in system.mounted()):
         return False
     if known is None:
+        mend = f"`fusermount3 -u {shlex.quote(str(local))}` unmounts it"
         raise Usage(
-            f"something else is mounted at `{local}`",
-            hint=f"`fusermount3 -u {local}` unmounts it, or choose another folder",
+            f"something else is mounted at `{local}`", hint=f"{mend}, or choose another folder"
         )
     if not mounted.is_served(known):
         return False
@@ -102,7 +103,7 @@ def _stays(request: MountRequest, local: str, known: MountRecord | None, system:
     if other or (request.read_only and not known.read_only):
         raise Usage(
             f"`{local}` shows `{known.host}:{known.remote}` already",
-            hint=f"`jlr unmount {local}` first",
+            hint=f"`jlr unmount {shlex.quote(str(local))}` first",
         )
     return True
 

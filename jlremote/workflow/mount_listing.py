@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -60,7 +61,7 @@ def _report(record: MountRecord, system: System, link: LinkStatus | None) -> Mou
 
 
 def _state(record: MountRecord, system: System, link: LinkStatus | None) -> tuple[str, str | None]:
-    again = f"`jlr mount {record.local}` mounts it again"
+    again = f"`jlr mount {shlex.quote(str(record.local))}` mounts it again"
     if not mounted.is_mounted(record, system):
         return "unmounted", f"somebody else unmounted it, or the machine started anew; {again}"
     if not mounted.is_served(record):

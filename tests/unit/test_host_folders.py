@@ -74,6 +74,9 @@ def test_a_folder_that_is_missing_is_named_with_the_command_that_makes_it() -> N
     with pytest.raises(NotFound, match=r"missing on `dgx`.*: `~/x`$") as refusal:
         on_host(volumes("/raid/me", "~/x"), FakeHost(missing="1\n"), INFO)
     assert "`mkdir -p ~/x`" in (refusal.value.hint or "")
+    with pytest.raises(NotFound) as refusal:
+        on_host(volumes("~/my data", "/raid/my data"), FakeHost(missing="0\n1\n"), INFO)
+    assert "`mkdir -p ~/'my data' '/raid/my data'`" in (refusal.value.hint or "")
 
 
 def test_a_home_of_this_machine_is_recognized() -> None:

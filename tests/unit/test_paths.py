@@ -66,12 +66,12 @@ def test_without_a_home_there_is_one_clear_error(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:
-    loose = tmp_path / "loose"
+    loose = tmp_path / "loose end"
     loose.mkdir()
     loose.chmod(0o755)
     with pytest.raises(JlrError, match="others have access") as refusal:
         paths.private_directory(loose)
-    assert refusal.value.hint == f"`chmod 700 {loose}`"
+    assert refusal.value.hint == f"`chmod 700 '{loose}'`"
 
 
 @needs_root

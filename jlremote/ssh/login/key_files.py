@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+import shlex
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -139,7 +140,8 @@ def _check_private(path: Path) -> None:
         raise UnusableKey(f"`{path}` cannot be read: {error.strerror}") from error
     if os.name == "posix" and found.st_uid == os.getuid() and found.st_mode & 0o077:
         mode = stat.S_IMODE(found.st_mode)
-        raise UnusableKey(f"others may read `{path}` (mode {mode:04o}): `chmod 600 {path}`")
+        mend = f"chmod 600 {shlex.quote(str(path))}"
+        raise UnusableKey(f"others may read `{path}` (mode {mode:04o}): `{mend}`")
 
 
 def _attempt(read: Callable[[Path], bytes | None], path: Path) -> bytes | None:
