@@ -28,7 +28,8 @@ def runtime_options(function: Function) -> Function:
         "--runtime",
         type=click.Choice(RUNTIMES),
         help="What runs it there; `none` is without a container. Default: auto, the session's own, "
-        "or else the first that works of docker and podman.",
+        "or else the first that works of docker and podman; where GPUs are wanted of a docker that "
+        "has no `--gpus`, nvidia-docker.",
     )
     return option(_SUDO(function))
 

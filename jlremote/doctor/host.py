@@ -109,12 +109,14 @@ def _engine(facts: HostFacts) -> Opinion:
         )
     if "podman" in facts.engine_version and facts.engine.kind is DOCKER.kind:
         return of_error(EngineDisguised())
-    return _with_others(facts.engine_version, facts.others)
+    by = facts.gpus_by
+    besides = (f"{by.engine.name} gives GPUs, as {by.why}",) if by and by.why else ()
+    return _with_others((facts.engine_version, *besides), facts.others)
 
 
-def _with_others(version: str, others: Sequence[EngineUnusable]) -> Opinion:
+def _with_others(told: Sequence[str], others: Sequence[EngineUnusable]) -> Opinion:
     """Return that an engine is there, and what keeps those that were tried besides it."""
-    text = "; ".join((version, *(other.message for other in others)))
+    text = "; ".join((*told, *(other.message for other in others)))
     broken = [o for o in others if not isinstance(o, EngineMissing | EngineDisguised)]
     return warn(text, *(o.hint for o in broken if o.hint)) if broken else fine(text)
 

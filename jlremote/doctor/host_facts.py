@@ -9,6 +9,7 @@ from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.reading import CannotAsk
 from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.engine_errors import EngineUnusable
+from jlremote.runtimes.old_docker import Other
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class HostFacts:
         engine: the engine that is meant, `None` for none (runtime `none`).
         engine_version: what its command calls itself, `None` if there is no such command.
         engine_error: why it cannot be used.
+        gpus_by: by which engine a new container is given GPUs, and why, where that is another.
         others: why each that would have been taken before it cannot be used, or any at all.
         storage: where it keeps images, `None` where it does not tell.
         hardware: how many NVIDIA GPUs are on the bus.
@@ -84,6 +86,7 @@ class HostFacts:
     engine: Engine | None = None
     engine_version: str | None = None
     engine_error: JlrError | None = None
+    gpus_by: Other | None = None
     others: tuple[EngineUnusable, ...] = ()
     storage: Room | None = None
     hardware: int = 0

@@ -11,8 +11,9 @@ from jlremote.gpus import queries
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.reading import CannotAsk, read
 from jlremote.host.script import Completed, Steps, command_line
+from jlremote.runtimes import old_docker
 from jlremote.runtimes.docker_images import inspect_image_argv
-from jlremote.runtimes.engine import Engine
+from jlremote.runtimes.engine import DOCKER, Engine
 from jlremote.runtimes.engine_errors import engine_error
 from jlremote.text import one_line
 
@@ -50,7 +51,7 @@ done
 """
 _DRIVER = "head -n 1 /proc/driver/nvidia/version 2>/dev/null"
 _TOOLKIT = """\
-for program in nvidia-ctk nvidia-container-cli nvidia-container-runtime-hook; do
+for program in nvidia-ctk nvidia-container-cli nvidia-container-runtime-hook OLD_TOOL; do
   PATH=$PATH:/usr/sbin:/sbin command -v $program
 done
 grep -ls nvidia.com/gpu /etc/cdi/*.y*ml /etc/cdi/*.json /var/run/cdi/*.y*ml /var/run/cdi/*.json
@@ -70,10 +71,10 @@ def steps(engine: Engine | None, image: str | None) -> Steps:
         "hardware": _HARDWARE,
         "driver": _DRIVER,
         "gpus": queries.snapshot(),
-        "toolkit": _TOOLKIT,
+        "toolkit": _TOOLKIT.replace("OLD_TOOL", _old_tool(engine)),
     }
     if engine is not None:
-        asked |= {
+        asked |= dict(old_docker.steps(engine)) | {
             "engine": command_line(engine("--version")),
             "daemon": command_line(engine("ps", "--quiet", "--last=1")),
             "storage": _storage(engine),
@@ -81,6 +82,11 @@ def steps(engine: Engine | None, image: str | None) -> Steps:
     if engine is not None and image is not None:
         asked["image"] = command_line(inspect_image_argv(engine, image))
     return asked
+
+
+def _old_tool(engine: Engine | None) -> str:
+    of_docker = engine is not None and engine.everyday.kind is DOCKER.kind
+    return "nvidia-docker" if of_docker else ""
 
 
 def _storage(engine: Engine) -> str:
@@ -112,6 +118,7 @@ def read_facts(
         engine=engine,
         engine_version=_version(told.get("engine")),
         engine_error=_engine_error(engine, told.get("daemon")),
+        gpus_by=None if engine is None else old_docker.foreseen(engine, told, gpus=True),
         storage=_storage_room(told.get("storage")),
         hardware=len(told["hardware"].stdout.split()),
         driver=_driver_version(told["driver"].stdout),

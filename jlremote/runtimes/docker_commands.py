@@ -42,7 +42,7 @@ def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] =
         *gpu_flags(engine, spec.gpus),
         *(() if spec.own_entrypoint else (f"--entrypoint={shell}",)),
         *words,
-        *("--", spec.image),
+        *_image(engine, spec),
         *((shell,) if spec.own_entrypoint else ()),
         *command,
     )
@@ -51,6 +51,10 @@ def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] =
 def _create(engine: Engine, spec: ContainerSpec) -> Argv:
     never = ("--pull=never",) if engine.kind.pulls_never else ()
     return with_gpus(engine, spec.gpus)("create", *never, f"--name={spec.name}")
+
+
+def _image(engine: Engine, spec: ContainerSpec) -> Argv:
+    return ("--", spec.image) if engine.kind.ends_options else (spec.image,)
 
 
 def job_argv(engine: Engine, spec: ContainerSpec, command: Argv, labels: Mapping[str, str]) -> Argv:
@@ -72,7 +76,8 @@ def job_argv(engine: Engine, spec: ContainerSpec, command: Argv, labels: Mapping
         *gpu_flags(engine, spec.gpus),
         *(("--entrypoint=sh",) if spec.script else ()),
         *spec.options.engine_arguments,
-        *("--", spec.image, *begin, *command),
+        *_image(engine, spec),
+        *(*begin, *command),
     )
 
 

@@ -7,15 +7,20 @@ from jlremote.host.script import Completed
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.engine_errors import EngineUnusable, engine_error, reason
+from jlremote.runtimes.old_docker import KNOWS_NO_GPUS
 from jlremote.runtimes.refused_options import refusal
 from jlremote.text import one_line, printable
 
 # Docker's words, and podman's.
 _NO_IMAGE = ("no such image", "image not known")
 _PORT_TAKEN = ("port is already allocated", "address already in use")
-# Of docker 19.03 and 20.10.
-_NEW_FLAGS = ("unknown flag: --gpus", "unknown flag: --pull")
-_NO_GPUS = ("could not select device driver", "nvidia-container-cli", "unresolvable cdi devices")
+_NO_GPUS = (
+    "could not select device driver",
+    "nvidia-container-cli",
+    "unresolvable cdi devices",
+    "unknown runtime specified nvidia",
+    "invalid runtime name: nvidia",
+)
 
 
 def image_missing(failed: Completed) -> bool:
@@ -63,9 +68,9 @@ def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed) -> Jl
     general = engine_error(engine, failed)
     if isinstance(general, EngineUnusable):
         return general
-    if failed.stderr.lower().startswith(_NEW_FLAGS):
+    if failed.stderr.lower().startswith(KNOWS_NO_GPUS):
         return JlrError(
-            f"{engine.name} on the host is older than 20.10: {reason(failed)}",
+            f"{engine.name} on the host is older than 19.03: {reason(failed)}",
             hint="update it there; where NVIDIA's old tool is installed, `--runtime nvidia-docker` "
             "does without",
         )

@@ -31,6 +31,9 @@ class Kind:
             and asks, where nobody is to be asked.
         keeps_layers: whether a pull that is broken off leaves the layers that have come whole.
         init_tells_all: whether its `--init` can pass a signal on to all that a command began.
+        ends_options: whether `--` may stand before an image; NVIDIA's first tool takes the image
+            for its value.
+        everyday: the engine whose own command does all but to make containers, `None` for itself.
         daemon: the service that must run, `None` where there is none.
         install: what a person types to have it on Debian or Ubuntu.
     """
@@ -43,6 +46,8 @@ class Kind:
     short_names: bool = True
     keeps_layers: bool = False
     init_tells_all: bool = True
+    ends_options: bool = True
+    everyday: str | None = None
     daemon: str | None = "docker"
     install: str = "sudo apt install docker.io"
 
@@ -60,9 +65,20 @@ KINDS = (
         daemon=None,
         install="sudo apt install podman uidmap slirp4netns",
     ),
-    # Docker before 20.10, which it may be in front of, knows no `create --pull`.
-    Kind("nvidia-docker", pulls_never=False, gpus="variables"),
+    # It only changes what `create` and `run` do. Its second version is a script that takes the
+    # arguments of all else apart at blanks, so `exec … sh -c 'a b'` would run `a`. Docker before
+    # 20.10, which it may be in front of, knows no `create --pull`.
+    Kind(
+        "nvidia-docker",
+        pulls_never=False,
+        gpus="variables",
+        ends_options=False,
+        everyday="docker",
+        install="sudo apt install nvidia-docker2",
+    ),
 )
+# What is said to the program itself where another one does the rest.
+_ITS_OWN = (("create",), ("run",), ("--version",))
 
 
 @dataclass(frozen=True)
@@ -89,11 +105,22 @@ class Engine:
 
     def __call__(self, *words: str) -> Argv:
         """Return the argv of one of its commands: `engine("start", "cont1")`."""
-        return (*self.command, *words)
+        return (*self.command[:-1], self._program(words), *words)
 
     def shown(self, *words: str) -> str:
         """Return such a command as a person would type it."""
-        return command_line((*self.name.split(), *words))
+        sudo = SUDO[:1] if self.behind_sudo else ()
+        return command_line((*sudo, self._program(words), *words))
+
+    def _program(self, words: Argv) -> str:
+        everyday = None if words[:1] in _ITS_OWN else self.kind.everyday
+        return everyday or self.kind.program
+
+    @property
+    def everyday(self) -> Engine:
+        """The engine that it stands in front of, or itself."""
+        program = self.kind.everyday or self.kind.program
+        return ENGINES[f"sudo {program}" if self.behind_sudo else program]
 
     def unasked(self) -> Engine:
         """Return the engine as it works where `sudo` is given no password."""

@@ -98,8 +98,8 @@ def engine_error(engine: Engine, failed: Completed) -> JlrError:
     complaint = failed.stderr.lower()
     if engine.behind_sudo and (refused := _sudo_error(engine, failed, complaint)):
         return refused
-    if failed.status == COMMAND_NOT_FOUND or f"{engine.kind.program}: not found" in complaint:
-        return _missing(engine)
+    if (absent := _absent(engine, failed, complaint)) is not None:
+        return _missing(absent)
     if any(phrase in complaint for phrase in _NO_IDS):
         return EngineNotPermitted(
             f"podman cannot work for this user on the host: {reason(failed)}",
@@ -136,6 +136,16 @@ def is_podman(engine: Engine, answered: Completed) -> bool:
         '"ociruntime"',
     )
     return any(phrase in text for phrase in tells) or _NONE_OF_PODMAN in answered.stderr
+
+
+def _absent(engine: Engine, failed: Completed, complaint: str) -> Engine | None:
+    """Return which program is not there, the engine's or the one that it stands in front of."""
+    for tried in (engine, engine.everyday):
+        # The words of `sh`, of bash, and of `env`.
+        words = rf"\b{tried.kind.program}\W?: (command )?(not found|no such file or directory)"
+        if re.search(words, complaint):
+            return tried
+    return engine.everyday if failed.status == COMMAND_NOT_FOUND else None
 
 
 def _missing(engine: Engine) -> EngineMissing:

@@ -14,6 +14,7 @@ from jlremote.runtimes.engine import Engine
 
 # The Container Device Interface, by which podman is told since NVIDIA's toolkit 1.12.
 _CDI = "nvidia.com/gpu="
+_DEVICE = re.compile(r"/dev/nvidia(\d+)")
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
 
@@ -52,7 +53,11 @@ def gpus_of(inspected: Mapping[str, Any]) -> str | None:
     devices = [word.partition(_CDI)[2] for word in words if _CDI in word]
     if devices:
         return ",".join(devices)
-    return _visible(config) if host.get("Runtime") == "nvidia" else None
+    if host.get("Runtime") == "nvidia":
+        return _visible(config)
+    # As the first nvidia-docker asks for them.
+    paths = (device.get("PathInContainer", "") for device in host.get("Devices") or [])
+    return ",".join(found[1] for path in paths if (found := _DEVICE.fullmatch(path))) or None
 
 
 def _visible(config: Mapping[str, Any]) -> str | None:

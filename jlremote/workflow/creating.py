@@ -13,10 +13,11 @@ from jlremote.host.shell import run_script
 from jlremote.jupyter import scripts
 from jlremote.runtimes import docker_commands as docker
 from jlremote.runtimes import docker_errors, docker_images, engine_errors, waiting
-from jlremote.runtimes.contract import START_LABEL, Container, ContainerSpec
-from jlremote.runtimes.engine import Argv
+from jlremote.runtimes.containers import Containers
+from jlremote.runtimes.contract import START_LABEL, Container, ContainerSpec, Runtime
+from jlremote.runtimes.engine import Argv, Engine
 from jlremote.text import one_line
-from jlremote.workflow import naming
+from jlremote.workflow import naming, old_docker
 from jlremote.workflow.gpu_taking import Taken
 from jlremote.workflow.host_folders import prepared
 from jlremote.workflow.undertaking import Undertaking
@@ -32,10 +33,12 @@ class Created:
     """A new container.
 
     Attributes:
+        runtime: what made it.
         container: it runs.
         launches: whether it does what it was told; else its entrypoint does something of its own.
     """
 
+    runtime: Runtime
     container: Container
     launches: bool
 
@@ -69,7 +72,13 @@ def create(start: Undertaking, spec: ContainerSpec, gpus: Taken) -> Created | No
     # Known before there is an answer: the person may press Ctrl-C in between.
     mark = secrets.token_hex(8)
     start.undo.callback(remove_marked, start, mark)
-    done = _attempt(start, spec, gpus, mark)
+    engine, done = old_docker.attempted(
+        start.engine,
+        start.request,
+        start.context,
+        lambda engine: _attempt(by(engine, start), spec, gpus, mark),
+    )
+    start = by(engine, start)
     if docker_errors.init_missing(done):
         start.context.progress.note(
             f"without `--init`, as podman on `{start.request.host}` has none: a package "
@@ -90,13 +99,16 @@ def create(start: Undertaking, spec: ContainerSpec, gpus: Taken) -> Created | No
     raise docker_errors.creation_error(start.engine, spec, done)
 
 
+def by(engine: Engine, start: Undertaking) -> Undertaking:
+    """Return the start as it goes on with an engine."""
+    return start if engine == start.engine else replace(start, runtime=Containers(engine))
+
+
 def _attempt(start: Undertaking, spec: ContainerSpec, gpus: Taken, mark: str) -> Completed:
     labels = {**gpus.labels, **naming.label(start.request.container, start.name), START_LABEL: mark}
     create = docker.create_argv(start.engine, spec, labels)
     script = _script(start, spec, with_owner(create))
-    if not start.engine.kind.pulls_never:
-        there = command_line(docker_images.inspect_image_argv(start.engine, spec.image))
-        script = f"{there} >/dev/null || exit {_NOT_CREATED}\n{script}"
+    script = f"{unless_missing(start.engine, spec.image)}{script}"
     steps = {"create": script} | gpus.keep_for(start.engine, spec.name)
     return start.host.run(steps, timeout=_TIMEOUT_SECONDS)["create"]
 
@@ -142,6 +154,17 @@ printf '%s\\n' "$how" "$facts"
 """
 
 
+def unless_missing(engine: Engine, image: str) -> str:
+    """Return the beginning of a script that ends where an image is not there.
+
+    For an engine that would pull it by itself.
+    """
+    if engine.kind.pulls_never:
+        return ""
+    there = command_line(docker_images.inspect_image_argv(engine, image))
+    return f"{there} >/dev/null || exit {_NOT_CREATED}\n"
+
+
 def with_owner(create: Argv) -> str:
     """Return a command that creates a container with a label that says whose it is.
 
@@ -167,7 +190,7 @@ def _does_not_stay(done: Completed) -> str | None:
 def _read(start: Undertaking, spec: ContainerSpec, done: Completed) -> Created | None:
     how, _, facts = done.stdout.partition("\n")
     found = start.runtime.read(spec.name, {"container": replace(done, stdout=facts)})
-    return None if found is None else Created(found, how == "launches")
+    return None if found is None else Created(start.runtime, found, how == "launches")
 
 
 def remove_marked(start: Undertaking, mark: str) -> None:

@@ -158,9 +158,12 @@ class _Examination:
             facts = host_script.read_facts(link.name, chosen.engine, named, told)
             others = {name: why for name, why in search.unusable.items() if name != chosen.name}
             facts = replace(facts, image_needed=here is None, others=tuple(others.values()))
+        asked_for = str(settled.get("runtime", AUTO))
+        if asked_for != AUTO:
+            facts = replace(facts, gpus_by=None)
         start = StartRequest(
             host=link.name,
-            runtime=chosen.name,
+            runtime=asked_for,
             image=named,
             python=_text(settled.get("python")),
             conda_env=_text(settled.get("conda-env")),

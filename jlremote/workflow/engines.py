@@ -97,8 +97,11 @@ def engine_on(host: Link, wanted: EngineChoice) -> Engine:
 
 
 def _known(host: Link, *, sudo: bool) -> Engine | None:
-    """Return the engine of the host's latest session or job."""
-    used = used_on(host.name)
+    """Return the engine of the host's latest session or job.
+
+    By NVIDIA's old tool one container was made, and another may do without.
+    """
+    used = (engine.everyday for engine in used_on(host.name))
     return next((engine for engine in used if engine.behind_sudo or not sudo), None)
 
 

@@ -104,7 +104,7 @@ class FarEnd:
                 "no session runs there, and no image is named",
                 f"`jlr doctor {host} --image IMAGE` tries it in a container of its own",
             )
-        self._container, self._found = placing.ensure(self._start, NOTHING)
+        self._start, self._container, self._found = placing.ensure(self._start, NOTHING)
         tried = run_script(subject.link, subject.runtime.inside(self._name, "true"))
         if tried.status != 0:
             raise JlrError(

@@ -7,17 +7,16 @@ from contextlib import ExitStack, suppress
 from jlremote.doctor import toolkit
 from jlremote.doctor.findings import Diagnosis, Opinion, of_error
 from jlremote.errors import JlrError
-from jlremote.host.script import command_line
+from jlremote.host.script import Completed, command_line
 from jlremote.host.shell import run_script
 from jlremote.runtimes import docker_commands as docker
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.docker_errors import creation_error
+from jlremote.runtimes.engine import Engine
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow import gpus
+from jlremote.workflow import gpus, old_docker
 from jlremote.workflow.context import Context
 from jlremote.workflow.doctor_subject import Subject
-
-NOT_CREATED = 81
 
 
 def judge(subject: Subject, diagnosis: Diagnosis, name: str, context: Context) -> Opinion:
@@ -55,20 +54,33 @@ def _in_new_container(subject: Subject, image: str, name: str, context: Context)
     assert engine is not None
     # What is to be proved is the engine's part; an entrypoint may end the container at once.
     spec = ContainerSpec(name, image, gpus="all", own_entrypoint=False)
-    script = (
-        f"{command_line(docker.create_argv(engine, spec))} >/dev/null &&"
-        f" {command_line(docker.start_argv(engine, name))} >/dev/null || exit {NOT_CREATED}\n"
-        f"{subject.runtime.inside(name, toolkit.PROOF)}"
-    )
     with ExitStack() as undo:
         undo.callback(_remove, subject, name, context)
-        done = run_script(subject.link, script)
-    if done.status != NOT_CREATED:
-        return toolkit.proved(subject.facts, f"a new container of {image}", done)
-    error = creation_error(engine, spec, done)
+        by, done = old_docker.attempted(
+            engine, subject.request, context, lambda by: _begun(subject, by, spec)
+        )
+        if done.status == 0:
+            another = f" by {by.name}" if by.name != engine.name else ""
+            where = f"a new container of {image}{another}"
+            done = run_script(subject.link, subject.runtime.inside(name, toolkit.PROOF))
+            return toolkit.proved(subject.facts, where, done)
+    error = creation_error(by, spec, done)
     if "no GPUs" in error.message:
         return toolkit.refused(subject.facts, error.message)
     return of_error(error)
+
+
+def _begun(subject: Subject, by: Engine, spec: ContainerSpec) -> Completed:
+    create, start, remove = (
+        command_line(argv)
+        for argv in (
+            docker.create_argv(by, spec),
+            docker.start_argv(by, spec.name),
+            docker.remove_argv(by, spec.name),
+        )
+    )
+    begin = f"{start} >/dev/null || {{ {remove} >/dev/null; exit 1; }}"
+    return run_script(subject.link, f"{create} >/dev/null || exit\n{begin}")
 
 
 def _remove(subject: Subject, name: str, context: Context) -> None:

@@ -5,25 +5,27 @@ from __future__ import annotations
 import json
 import secrets
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 from jlremote.errors import Busy, NotFound
-from jlremote.host.script import command_line
+from jlremote.host.script import Steps, command_line
 from jlremote.host.shell import run_script
 from jlremote.jobs.containers import COMMAND_LABEL, GPUS_LABEL, JOB_LABEL
 from jlremote.runtimes import docker_commands as docker
 from jlremote.runtimes import docker_errors, homes, packages
 from jlremote.runtimes.contract import START_LABEL, ContainerSpec
 from jlremote.runtimes.docker_images import inspect_image_argv
-from jlremote.runtimes.engine import Argv
-from jlremote.workflow import creating, gpu_taking, installing, naming, registry
+from jlremote.runtimes.engine import Argv, Engine
+from jlremote.workflow import creating, gpu_taking, installing, naming, old_docker, registry
+from jlremote.workflow.gpu_taking import Taken
 from jlremote.workflow.job_process import ANOTHER_NAME
 from jlremote.workflow.undertaking import Undertaking
 
 
-def begin(this: Undertaking, command: Argv) -> None:
-    """Run a command as the main process of a container of its own.
+def begin(this: Undertaking, command: Argv) -> Undertaking:
+    """Run a command as the main process of a container of its own; return what has made that.
 
     Raises:
         Busy: there is a container of that name.
@@ -32,22 +34,23 @@ def begin(this: Undertaking, command: Argv) -> None:
     image, this = this.request.image or "", creating.prepare(this)
     with this.context.progress.step(f"Run {this.name} from {image}"):
         made = _begun(this, image, command)
-    if not made:
+    if made is None:
         registry.fetch(this.host, this.engine, image, this.context)
         with this.context.progress.step(f"Run {this.name}"):
             made = _begun(this, image, command)
-    if not made:
+    if made is None:
         raise NotFound(f"the image `{image}` is not there, though it was pulled")
     wanted = this.request.options.packages
-    installing.install(this, wanted, partial(packages.install_for_job, this.name))
+    installing.install(made, wanted, partial(packages.install_for_job, this.name))
+    return made
 
 
-def _begun(this: Undertaking, image: str, command: Argv) -> bool:
-    """Create and start its container; tell whether the image is on the host."""
-    engine, before = this.engine, _before(this)
+def _begun(this: Undertaking, image: str, command: Argv) -> Undertaking | None:
+    """Create and start its container; `None` if the image is not on the host."""
+    before = _before(this)
     entrypoint = _entrypoint(this, image) if before else ()
     if entrypoint is None:
-        return False
+        return None
     gpus = gpu_taking.take(this)
     options = this.request.options
     options = replace(options, environment=(*gpus.in_container, *options.environment))
@@ -62,20 +65,33 @@ def _begun(this: Undertaking, image: str, command: Argv) -> bool:
         COMMAND_LABEL: shlex.join(command),
         GPUS_LABEL: gpus.shown or "",
     }
-    job = docker.job_argv(engine, spec, (*entrypoint, *command), labels)
-    start, remove = docker.start_argv(engine, spec.name), docker.remove_argv(engine, spec.name)
-    script = (
-        f"{creating.with_owner(job)} >/dev/null || exit 125\n"
-        f"{command_line(start)} >/dev/null || {{ {command_line(remove)} >/dev/null; exit 126; }}"
+    argv = (*entrypoint, *command)
+    engine, done = old_docker.attempted(
+        this.engine,
+        this.request,
+        this.context,
+        lambda engine: this.host.run(_steps(engine, spec, argv, labels, gpus))["create"],
     )
-    done = this.host.run({"create": script} | gpus.keep_for(engine, spec.name))["create"]
     if done.status == 0:
-        return True
+        return creating.by(engine, this)
     if docker_errors.image_missing(done):
-        return False
+        return None
     if "already in use by container" in done.stderr:
         raise Busy(f"there is a container `{spec.name}` already", hint=ANOTHER_NAME)
     raise docker_errors.creation_error(engine, spec, done)
+
+
+def _steps(
+    engine: Engine, spec: ContainerSpec, argv: Argv, labels: Mapping[str, str], gpus: Taken
+) -> Steps:
+    """Return the steps that create and start it, and let it hold its GPUs."""
+    job = creating.with_owner(docker.job_argv(engine, spec, argv, labels))
+    start, remove = docker.start_argv(engine, spec.name), docker.remove_argv(engine, spec.name)
+    script = (
+        f"{creating.unless_missing(engine, spec.image)}{job} >/dev/null || exit 125\n"
+        f"{command_line(start)} >/dev/null || {{ {command_line(remove)} >/dev/null; exit 126; }}"
+    )
+    return {"create": script} | gpus.keep_for(engine, spec.name)
 
 
 def _before(this: Undertaking) -> str:

@@ -22,7 +22,16 @@ from jlremote.runtimes.contract import Container, ContainerSpec, Runtime
 from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.existing_options import Difference, differences
 from jlremote.text import printable
-from jlremote.workflow import creating, gpu_taking, installing, launching, naming, registry
+from jlremote.workflow import (
+    creating,
+    gpu_taking,
+    installing,
+    launching,
+    naming,
+    old_docker,
+    registry,
+)
+from jlremote.workflow.context import Context
 from jlremote.workflow.creating import Created
 from jlremote.workflow.gpu_taking import Taken
 from jlremote.workflow.host_folders import prepared, with_workspace
@@ -32,11 +41,11 @@ from jlremote.workflow.undertaking import Undertaking
 LISTED = 8
 
 
-def ensure(start: Undertaking, found: Survey) -> tuple[Container, Survey]:
+def ensure(start: Undertaking, found: Survey) -> tuple[Undertaking, Container, Survey]:
     """Return a container that runs, the one there is or a new one, and what is known of it.
 
-    What was found stays what is known, and says `None` of a new one, unless that does something
-    else than to launch JupyterLab.
+    The start goes on by the engine that made it. What was found stays what is known, and says
+    `None` of a new one, unless that does something else than to launch JupyterLab.
 
     Raises:
         NotFound: there is no such container, and no image to create it from.
@@ -45,14 +54,15 @@ def ensure(start: Undertaking, found: Survey) -> tuple[Container, Survey]:
     container = found.container
     if container is None:
         made = _create(start)
+        start = replace(start, runtime=made.runtime)
         installing.install(start, start.request.options.packages, packages.install)
-        return made.container, found if made.launches else _own_doing(start)
+        return start, made.container, found if made.launches else _own_doing(start)
     _explain_kept(start, container)
     container = container if container.running else _start(start, container)
     runs = found.findings is not None and bool(found.findings.servers)
     if not runs and installing.restore(start, container):
         found = survey(start.host, start.runtime, start.name)
-    return container, found
+    return start, container, found
 
 
 def _own_doing(start: Undertaking) -> Survey:
@@ -98,7 +108,13 @@ def _in_words(found: Difference) -> str:
 
 
 def plan(
-    request: StartRequest, runtime: Runtime, host: Host, name: str, found: Survey, gpus: Taken
+    request: StartRequest,
+    runtime: Runtime,
+    host: Host,
+    name: str,
+    found: Survey,
+    gpus: Taken,
+    context: Context,
 ) -> list[str]:
     """Return the commands that `ensure` would run on the host."""
     engine = runtime.engine
@@ -110,6 +126,7 @@ def plan(
     image = request.image
     if image is None:
         raise _nothing_to_create_from(host, engine, name)
+    engine = old_docker.foreseen(engine, request, host, context)
     request, bring = prepared(request, host, engine), _bring(host, engine, image)
     launch = launching.first_script(request, runtime, name, launching.BY_HAND)
     spec = _spec(request, name, image, gpus, launch)

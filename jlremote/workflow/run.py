@@ -45,7 +45,7 @@ def run(request: RunRequest, context: Context) -> Found:
     with undone_on_failure() as undo:
         this = _undertaking(host, runtime, request, typed, context, undo)
         if request.inside is None and runtime.engine:
-            job_container.begin(this, request.command)
+            this = job_container.begin(this, request.command)
         else:
             job_process.begin(this, request)
         record = _record(this)
@@ -109,6 +109,8 @@ def _undertaking(
         request.host,
         typed,
         name_rule=request.name_rule,
+        runtime=request.runtime,
+        sudo=request.sudo,
         image=request.image,
         options=request.options,
         workspace=request.workspace,

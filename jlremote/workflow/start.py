@@ -50,7 +50,7 @@ def start(request: StartRequest, context: Context) -> SessionReport:
             runtime, name, found = _look(request, runtime, known, host, context)
         this = Undertaking(host, runtime, name, request, context, undo)
         _explain_lost_gpus(this, found)
-        container, found = placing.ensure(this, found)
+        this, container, found = placing.ensure(this, found)
         this, gpus = _settled(this, container, found)
         server, launched = launching.ensure(this, found)
         gpu_taking.keep(this, gpus, server)
@@ -70,7 +70,7 @@ def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
     runtime, name, found = _look(request, runtime, known, host, context)
     new = found.container is None or not (runtime.engine or _runs(found))
     gpus = gpu_taking.planned(request, host, runtime.engine) if new else Taken()
-    commands = placing.plan(request, runtime, host, name, found, gpus)
+    commands = placing.plan(request, runtime, host, name, found, gpus, context)
     if not _runs(found) and (found.container is not None or request.options.packages):
         environment = "" if runtime.engine else gpu_taking.exports(gpus)
         loopback = (found.container or request.options).on_host_network

@@ -199,7 +199,7 @@ def _end_container(
         argv, verb, did = docker.stop_argv(engine, name), "stop", "stopped the container"
     else:
         return []
-    with context.progress.step(f"{' '.join(engine.command)} {verb} {name}"):
+    with context.progress.step(engine.shown(verb, name)):
         ended = run_script(host, docker.ended_script(engine, argv, name, goes=goes))
     if ended.status != 0:
         raise JlrError(f"`{command_line(argv)}` failed: {reason(ended)}")

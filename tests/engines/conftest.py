@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import refuse
-from tests.lab import podman
+from tests.lab import nvidia_docker, podman
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
@@ -21,13 +21,6 @@ from tests.lab.sshd import SSHServer
 
 IMAGE = "lab/jupyter"
 NOWHERE = "unix:///nonexistent/docker.sock"
-# The second version of the old tool, in short: a script in front of docker. It stands in for one
-# that is no longer to be had, and behind it is the real docker.
-NVIDIA_DOCKER = """\
-#!/bin/sh
-echo "NV_GPU=${NV_GPU-} $*" >>"$HOME/nvidia-docker.log"
-exec docker "$@"
-"""
 
 
 @dataclass(frozen=True)
@@ -74,9 +67,7 @@ def engines_host(engine: Engine, keys: Keys, say: Say) -> Iterator[EnginesHost]:
 def _programs(account: Account) -> Path:
     folder = account.home / "bin"
     folder.mkdir()
-    program = folder / "nvidia-docker"
-    program.write_text(NVIDIA_DOCKER, encoding="utf-8")
-    program.chmod(0o755)
+    nvidia_docker.install(folder, nvidia_docker.SECOND)
     folder.chmod(0o755)
     return folder
 

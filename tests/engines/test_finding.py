@@ -47,23 +47,3 @@ def test_podman_without_an_init_creates_a_container_all_the_same(
     finally:
         without_docker.jlr("stop", name, "--remove")
         engines_host.remove("podman", name)
-
-
-def test_the_old_tool_is_told_the_gpus_by_its_variable(
-    engines_laptop: Laptop, engines_host: EnginesHost, name: str
-) -> None:
-    words = ("start", "lab", name, "--image", IMAGE, "--no-browser", "--runtime", "nvidia-docker")
-    try:
-        result = engines_laptop.jlr(*words, "--gpus", "0,3", timeout=120)
-        assert result.status == 0, result
-        log = (engines_host.account.home / "nvidia-docker.log").read_text(encoding="utf-8")
-        [created] = [line for line in log.splitlines() if " create " in line and name in line]
-        assert created.startswith("NV_GPU=0,3 create ")
-        assert "--env=NVIDIA_VISIBLE_DEVICES=0,3" in created
-        owner = engines_host.engine.docker(
-            "inspect", "--format", '{{index .Config.Labels "org.jlremote.user"}}', name
-        )
-        assert owner == engines_host.account.name
-    finally:
-        engines_laptop.jlr("stop", name, "--remove")
-        engines_host.remove("nvidia-docker", name)

@@ -120,13 +120,19 @@ def lock_is_free() -> bool:
         return try_lock(machine)
 
 
-def spawn(engine: Engine, lock: IO[str], *options: str) -> None:
-    """Start dockerd as nobody's child; it inherits the lock and so holds it."""
+def spawn(engine: Engine, lock: IO[str], *options: str, toolkit: bool = True) -> None:
+    """Start dockerd as nobody's child; it inherits the lock and so holds it.
+
+    Without a toolkit it has `--gpus` in vain.
+    """
     folder = engine.folder
+    path = f"{gpu_hook(folder)}:{SYSTEM_PATH}" if toolkit else SYSTEM_PATH
     argv = (
         *("setsid", "--fork", "dockerd", "--shutdown-timeout", "5"),
         *("--data-root", str(folder / "data"), "--exec-root", str(folder / "exec")),
         *("--pidfile", str(folder / "dockerd.pid"), "--host", engine.url, "--group", GROUP),
+        # NVIDIA's runtime, as far as it does not take hardware.
+        *("--add-runtime", "nvidia=runc"),
         *options,
     )
     with engine.log.open("wb") as log:
@@ -135,7 +141,7 @@ def spawn(engine: Engine, lock: IO[str], *options: str) -> None:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env={"PATH": f"{gpu_hook(folder)}:{SYSTEM_PATH}"},
+            env={"PATH": path},
             pass_fds=(lock.fileno(),),
             check=True,
         )

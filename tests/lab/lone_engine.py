@@ -32,7 +32,7 @@ class LoneEngine:
         self._lock = lock
         self._bridge = bridge
 
-    def start(self, *, live_restore: bool) -> None:
+    def start(self, *, live_restore: bool, toolkit: bool = True) -> None:
         """Start dockerd and wait until it answers.
 
         Raises:
@@ -40,7 +40,7 @@ class LoneEngine:
         """
         network = (f"--bridge={self._bridge}", "--iptables=false", "--ip-masq=false")
         keep = ("--live-restore",) if live_restore else ()
-        spawn(self.engine, self._lock, *network, *keep)
+        spawn(self.engine, self._lock, *network, *keep, toolkit=toolkit)
         try:
             wait_until(self.engine.answers, "the start of the lone dockerd", timeout=60)
         except LabError as late:

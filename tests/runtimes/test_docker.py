@@ -102,7 +102,8 @@ def test_what_keeps_every_command_from_working(line: str, status: int, words: st
         (("write /x: no space left on device",), JlrError, "no space is left"),
         (("exec: sleep: permission denied",), JlrError, "was not created"),
         (("Cannot connect to the Docker daemon",), EngineNotRunning, "does not run"),
-        (("unknown flag: --pull", "See 'docker create --help'."), JlrError, "older than 20.10"),
+        (("unknown flag: --gpus", "See 'docker create --help'."), JlrError, "older than 19.03"),
+        (("Unknown runtime specified nvidia.",), JlrError, "no GPUs"),
         (("Error: unknown flag: --gpus", "See 'podman create --help'"), Usage, "--gpus"),
     ],
 )

@@ -5,7 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jlremote.runtimes.engine import DOCKER
+import pytest
+
+from jlremote.host.script import Completed
+from jlremote.runtimes.engine import DOCKER, ENGINES
+from jlremote.runtimes.engine_errors import EngineMissing, engine_error
 from tests.test_ladder import MODULES
 
 PROGRAMS = ("docker", "podman", "nvidia-docker")
@@ -16,6 +20,34 @@ MAY_SPELL_IT = {"jlremote.runtimes.engine", "jlremote.demo.engine"}
 def test_an_engine_begins_every_argv_with_its_command() -> None:
     assert DOCKER("start", "cont1") == ("docker", "start", "cont1")
     assert DOCKER.shown("rm", "a b") == "docker rm 'a b'"
+
+
+def test_the_old_tool_only_creates_and_docker_does_the_rest() -> None:
+    for sudo, words in (("", ()), ("sudo ", ("sudo", "-A", "-k"))):
+        engine = ENGINES[f"{sudo}nvidia-docker"]
+        assert engine("create", "x") == (*words, "nvidia-docker", "create", "x")
+        assert engine("exec", "x", "a b") == (*words, "docker", "exec", "x", "a b")
+        assert engine() == (*words, "docker")
+        assert engine.shown("rm", "x") == f"{sudo}docker rm x"
+        assert engine.everyday == ENGINES[f"{sudo}docker"]
+    told = ENGINES["nvidia-docker"].told(NV_GPU="0")
+    assert told("create") == ("env", "NV_GPU=0", "nvidia-docker", "create")
+    assert all(e.everyday == e for name, e in ENGINES.items() if "nvidia" not in name)
+
+
+@pytest.mark.parametrize(
+    ("said", "missing"),
+    [
+        ("sh: 1: nvidia-docker: not found", "nvidia-docker"),
+        ("env: 'nvidia-docker': No such file or directory", "nvidia-docker"),
+        ("env: \u2018nvidia-docker\u2019: No such file or directory", "nvidia-docker"),
+        ("bash: docker: command not found", "docker"),
+    ],
+)
+def test_it_is_told_which_of_the_two_is_not_there(said: str, missing: str) -> None:
+    error = engine_error(ENGINES["nvidia-docker"], Completed(127, "", said))
+    assert isinstance(error, EngineMissing)
+    assert error.message == f"`{missing}` is not installed on the host"
 
 
 def beginnings(tree: ast.Module) -> Iterator[str]:
