@@ -26,6 +26,7 @@ FIELD, RECORD = "\\037", "\\036"  # ASCII's unit and record separators; JSON can
 WAIT_SECONDS = 120
 LAUNCH_SECONDS = 20
 POLLS_A_SECOND = 40
+ROOM_BYTES = 1 << 16  # what Jupyter and its launch write before it listens, several times over
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 NOT_LAUNCHED = 75  # sysexits.h: EX_TEMPFAIL
 
@@ -116,14 +117,17 @@ printf 'listening{FIELD}%s{RECORD}' "$(grep -h ' 0A ' /proc/net/tcp /proc/net/tc
 def wait_and_probe(name: str, launch_id: str, *, engine: bool) -> str:
     """Return the script that waits until the server listens or has ended, then probes.
 
-    It ends at once with what `mkdir` says where the session's folder cannot be made, and before
-    long where the launch has not even begun: in the background it has nobody to tell.
+    It ends at once with what `mkdir` or `cat` says where the session's folder cannot be made or has
+    no room, and before long where the launch has not even begun: in the background it has nobody to
+    tell.
     """
     return (
         session_directory(name, engine=engine)
         + f"""\
 umask 077
-mkdir -p "$directory/runtime" || exit {NO_FOLDER}
+mkdir -p "$directory/runtime" && printf '%0{ROOM_BYTES}d' 0 | cat >"$directory/room" ||
+  {{ rm -f "$directory/room"; exit {NO_FOLDER}; }}
+rm -f "$directory/room"
 listens() {{
   port=$(printf ':%04X ' "${{1%%[!0-9]*}}")
   grep -q "$port.* 0A " /proc/net/tcp /proc/net/tcp6 2>/dev/null

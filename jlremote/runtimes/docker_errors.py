@@ -123,6 +123,12 @@ def _lack(engine: Engine, spec: ContainerSpec, failed: Completed) -> JlrError | 
     if "no space left" in complaint:
         return JlrError(
             f"no space is left on the host: {reason(failed)}",
-            hint=f"`{engine.shown('system', 'df')}` there shows what takes it",
+            hint=space_hint(engine),
         )
     return None
+
+
+def space_hint(engine: Engine) -> str:
+    """Return where to look when a container's disk is full."""
+    shown = engine.shown("system", "df")
+    return f"`{shown}` on the host shows what takes it; a folder in memory has a size of its own"

@@ -34,12 +34,13 @@ python=$(command -v python3 || command -v python) ||
   {{ echo 'there is no Python in the image'; exit {_NO_PYTHON}; }}
 if ! "$python" -m pip --version >/dev/null 2>&1 || ! "$python" -c {shlex.quote(_IS_OPEN)}; then
   folder={_FOLDER}
-  "$python" -m venv --system-site-packages "$folder" >"$folder.log" 2>&1 ||
+  said=$("$python" -m venv --system-site-packages "$folder" 2>&1) ||
     "$python" -m venv --system-site-packages --without-pip --clear "$folder" || exit
   for site in "$folder"/lib/python*/site-packages; do
     "$python" -c {shlex.quote(_WHERE_ITS_OWN_ARE)} >"$site/image.pth"
   done
   python=$folder/bin/python
+  "$python" -m pip --version >/dev/null 2>&1 || {{ printf '%s\\n' "$said"; exit {_NO_PYTHON}; }}
 fi
 exec "$python" -m pip install --no-input --no-cache-dir --disable-pip-version-check \\
   --progress-bar off -- """

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from jlremote.errors import JlrError
 from jlremote.host.shell import run_script
-from jlremote.runtimes import packages
+from jlremote.runtimes import docker_errors, packages
 from jlremote.runtimes.contract import Container
 from jlremote.text import one_line, printable
 from jlremote.workflow.undertaking import Undertaking
@@ -65,8 +65,13 @@ def restore(start: Undertaking, container: Container) -> bool:
 def _failed(start: Undertaking, said: list[str]) -> JlrError:
     lines = [printable(line).rstrip() for line in said if line.strip()]
     last = "\n".join(lines[-_LAST_LINES:]) or "it says nothing"
+    hint = (
+        "the container needs a way to the index, such as `-e PIP_INDEX_URL=…`, and names that it "
+        "knows"
+    )
+    if "no space left" in last.lower():
+        hint = docker_errors.space_hint(start.engine)
     return JlrError(
         f"the packages could not be installed in `{start.name}`; pip's last words:\n{last}",
-        hint="the container needs a way to the index, such as `-e PIP_INDEX_URL=…`, and names that "
-        "it knows",
+        hint=hint,
     )

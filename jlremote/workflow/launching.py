@@ -12,10 +12,9 @@ from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.jupyter.launch import ON_PATH, launch, launch_once, with_conda, with_python
 from jlremote.jupyter.locate import Survey
 from jlremote.jupyter.server import Server
-from jlremote.runtimes import packages, waiting
+from jlremote.runtimes import docker_errors, packages, waiting
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.docker_commands import logs_argv
-from jlremote.runtimes.docker_errors import ended_error, start_error
 from jlremote.text import printable
 from jlremote.workflow.requests import StartRequest
 from jlremote.workflow.undertaking import Undertaking
@@ -159,17 +158,28 @@ def _nobody_waits(start: Undertaking, found: Survey, failed: Completed) -> JlrEr
     if engine is None or not any(words in failed.complaint.lower() for words in NOT_RUNNING):
         return JlrError(f"nobody could wait for JupyterLab's start: {failed.complaint}")
     if found.container is not None:
-        return start_error(engine, start.name)
+        return docker_errors.start_error(engine, start.name)
     said = run_script(start.host, command_line(logs_argv(engine, start.name, 1, follow=False)))
-    return ended_error(engine, start.name, str(start.request.image), said.stderr or said.stdout)
+    return docker_errors.ended_error(
+        engine, start.name, str(start.request.image), said.stderr or said.stdout
+    )
 
 
 def _no_folder(start: Undertaking, failed: Completed) -> JlrError:
     where = f"the container `{start.name}`" if start.runtime.engine else f"`{start.request.host}`"
     return JlrError(
-        f"no file can be written in {where}: {failed.complaint}",
-        hint="it may be read-only or full; Jupyter needs a place for its own files",
+        f"no file can be written in {where}: {failed.complaint}", hint=_place(start, failed)
     )
+
+
+def _place(start: Undertaking, failed: Completed) -> str:
+    """Return how Jupyter comes to a place for its own files."""
+    engine, complaint = start.runtime.engine, failed.complaint.lower()
+    if engine and "read-only" in complaint:
+        return "Jupyter needs a place for its own files: a new one has it by `-- --tmpfs /tmp`"
+    if engine and "no space left" in complaint:
+        return docker_errors.space_hint(engine)
+    return "it may be read-only or full; Jupyter needs a place for its own files"
 
 
 def _failed(start: Undertaking, found: Survey, findings: Findings) -> JlrError:

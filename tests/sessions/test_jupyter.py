@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.sessions.parts import failed, start, started
@@ -51,7 +53,25 @@ def test_a_container_where_nothing_can_be_written_says_so_at_once(
     lasting_laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container(options=("--read-only",))
-    failed(start(lasting_laptop, "lab", here.name), 1, "no file can be written", "Read-only")
+    words = ("no file can be written", "Read-only", "`-- --tmpfs /tmp`")
+    failed(start(lasting_laptop, "lab", here.name), 1, *words)
+
+
+# The whole disk, and one with room for less than Jupyter needs.
+@pytest.mark.parametrize("size", ["4k", "16k"])
+@pytest.mark.parametrize("new", [True, False], ids=["new", "there"])
+def test_a_container_whose_disk_is_full_says_so_at_once(
+    lasting_laptop: Laptop, container: ContainerFactory, size: str, new: bool
+) -> None:
+    place = f"/tmp:size={size}"
+    if new:
+        name = container.name()
+        words = (name, "--image", "lab/jupyter", "--", "--tmpfs", place)
+        answer = lasting_laptop.jlr("start", "lab", "--no-browser", *words)
+    else:
+        answer = start(lasting_laptop, "lab", container(options=("--tmpfs", place)).name)
+    failed(answer, 1, "no file can be written", "No space left on device", "docker system df")
+    assert not new or container.remove_all() == []
 
 
 def test_a_server_that_was_killed_is_replaced_on_the_same_port(

@@ -85,6 +85,15 @@ def test_what_pip_cannot_install_is_told_in_its_words_and_leaves_nothing(
     assert container.remove_all() == []
 
 
+def test_packages_for_which_there_is_no_room_are_told_as_that(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    words = ("--image", "lab/plain", "--install", "tiny", "--", "--tmpfs", "/tmp:size=16k")
+    answer = laptop.jlr("start", "lab", container.name(), "--no-browser", *words)
+    failed(answer, 1, "could not be installed", "No space left on device", "docker system df")
+    assert container.remove_all() == []
+
+
 def test_jupyterlab_is_installed_where_the_image_has_none(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
