@@ -14,6 +14,7 @@ from jlremote.runtimes.docker_builds import BuildLog
 from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.engine_errors import EngineUnusable, engine_error
 from jlremote.runtimes.image_names import ImageName
+from jlremote.runtimes.registry_reach import way_there
 from jlremote.text import one_line
 
 _REFUSED = (
@@ -102,7 +103,7 @@ def transfer_error(attempt: Attempt, lines: Sequence[str], status: int) -> JlrEr
         more = f"{attempt.registry} gives more to whoever logs in"
         return JlrError(f"{attempt.failed}: {why}", hint=more)
     if any(phrase in complaint for phrase in _OUT_OF_REACH):
-        return _out_of_reach(attempt, why)
+        return _out_of_reach(attempt, why, complaint)
     return JlrError(f"{attempt.failed}: {why}")
 
 
@@ -116,12 +117,15 @@ def _refused(attempt: Attempt, why: str, *, ambiguous: bool) -> JlrError:
     )
 
 
-def _out_of_reach(attempt: Attempt, why: str) -> JlrError:
+def _out_of_reach(attempt: Attempt, why: str, complaint: str) -> JlrError:
+    name = attempt.name.registry if attempt.name else ""
+    mend = way_there(attempt.engine, name, complaint)
     # Whether it is there cannot be known; for whoever wants to use it, it is not.
     unreachable = NotFound if attempt.verb == "pulled" else JlrError
     return unreachable(
         f"{attempt.failed}: `{attempt.host}` cannot reach {attempt.registry}: {why}",
-        hint="it is the host that needs a way there; a proxy is set in its docker's settings",
+        hint=mend
+        or "it is the host that needs a way there; a proxy is set in its docker's settings",
     )
 
 
@@ -143,7 +147,8 @@ def login_error(engine: Engine, registry: str, user: str, host: str, failed: Com
             hint="check the key and `--username`; of nvcr.io that is `$oauthtoken`, literally",
         )
     if any(phrase in complaint for phrase in _OUT_OF_REACH):
-        return JlrError(f"`{host}` cannot reach `{registry}`: {why}", hint="check its name")
+        mend = way_there(engine, registry, complaint) or "check its name"
+        return JlrError(f"`{host}` cannot reach `{registry}`: {why}", hint=mend)
     return JlrError(f"`{registry}` was not asked: {why}")
 
 

@@ -26,24 +26,28 @@ USER = "$oauthtoken"
 
 @dataclass
 class Registry:
-    """Debian's docker-registry on 127.0.0.1, where one user with one key gets in.
+    """Debian's docker-registry, where one user with one key gets in.
 
     Attributes:
         engine: the lab's, which reaches it without TLS, as it is on the loopback.
         folder: where its settings and its images are.
+        address: where it listens.
+        certificate: if there is one, with its key beside it, it speaks TLS.
         port: its port.
         key: what it takes.
     """
 
     engine: Engine
     folder: Path
+    address: str = "127.0.0.1"
+    certificate: Path | None = None
     port: int = field(default_factory=free_port)
     key: str = field(default_factory=lambda: f"key-{secrets.token_hex(8)}")
 
     @property
     def name(self) -> str:
         """What images' names begin with."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self.address}:{self.port}"
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start it, and return its process once it answers."""
@@ -53,7 +57,7 @@ class Registry:
             "version": 0.1,
             "log": {"level": "warn"},
             "storage": {"filesystem": {"rootdirectory": str(self.folder / "images")}},
-            "http": {"addr": self.name},
+            "http": {"addr": self.name} | self._encryption(),
             "auth": {"htpasswd": {"realm": "lab", "path": str(self.folder / "htpasswd")}},
         }
         config = self.folder / "config.yml"
@@ -66,6 +70,12 @@ class Registry:
             )
         wait_until(lambda: listens(self.port), "the start of docker-registry")
         return process
+
+    def _encryption(self) -> dict[str, dict[str, str]]:
+        if self.certificate is None:
+            return {}
+        key = self.certificate.with_suffix(".key")
+        return {"tls": {"certificate": str(self.certificate), "key": str(key)}}
 
     def docker_config(self, *names: str) -> Path:
         """Return a folder of docker's settings that are logged in, for the lab's own use."""
@@ -92,10 +102,12 @@ def listens(port: int) -> bool:
 
 
 @contextmanager
-def running_registry(engine: Engine) -> Iterator[Registry]:
+def running_registry(
+    engine: Engine, address: str = "127.0.0.1", certificate: Path | None = None
+) -> Iterator[Registry]:
     """Give a registry of this run alone."""
     with private_folder("registry") as folder:
-        registry = Registry(engine, folder)
+        registry = Registry(engine, folder, address, certificate)
         process = registry.start()
         try:
             yield registry

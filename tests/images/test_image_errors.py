@@ -5,9 +5,16 @@ from __future__ import annotations
 import pytest
 
 from jlremote.errors import Authentication, JlrError, NotFound
+from jlremote.host.script import Completed
 from jlremote.runtimes.docker_builds import BuildLog
-from jlremote.runtimes.docker_image_errors import Attempt, build_error, reason, transfer_error
-from jlremote.runtimes.engine import DOCKER
+from jlremote.runtimes.docker_image_errors import (
+    Attempt,
+    build_error,
+    login_error,
+    reason,
+    transfer_error,
+)
+from jlremote.runtimes.engine import DOCKER, PODMAN, Engine
 from jlremote.runtimes.engine_errors import EngineMissing, EngineNotPermitted, EngineNotRunning
 from jlremote.runtimes.image_names import parse
 
@@ -69,6 +76,27 @@ def test_a_refusal_is_told_by_its_cause(said: str, kind: type[JlrError], words: 
     assert type(error) is kind
     assert words in error.message
     assert "Error response" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("engine", "said", "mend"),
+    [
+        (DOCKER, "server gave HTTP response to HTTPS client", '["lab:5000"]` in `/etc/docker/d'),
+        (PODMAN, "server gave HTTP response to HTTPS client", 'location = "lab:5000"'),
+        (DOCKER, "x509: certificate signed by unknown authority", "/etc/docker/certs.d/lab:5000/"),
+        (PODMAN, "x509: certificate signed by unknown authority", "~/.config/containers/certs.d/"),
+        (DOCKER, "x509: certificate has expired", "whoever keeps the registry"),
+        (DOCKER, "dial tcp: i/o timeout", "a proxy is set"),
+    ],
+)
+def test_a_registry_out_of_reach_is_told_with_what_keeps_it_there(
+    engine: Engine, said: str, mend: str
+) -> None:
+    image, words = "lab:5000/me/x:1", [f'Get "https://lab:5000/v2/": {said}']
+    error = transfer_error(Attempt(engine, "pulled", image, parse(image), "dgx"), words, 1)
+    assert mend in (error.hint or "")
+    login = login_error(engine, "lab:5000", "me", "dgx", Completed(1, "", words[0]))
+    assert mend in (login.hint or "") or "proxy" in mend
 
 
 def test_whatever_the_shell_says_a_missing_engine_is_told_by_its_status() -> None:

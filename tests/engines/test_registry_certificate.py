@@ -1,0 +1,58 @@
+"""A registry whose certificate the host does not trust, and the mend that is told."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import refuse
+from tests.engines.conftest import EnginesHost
+from tests.engines.parts import FLAGS
+from tests.images.parts import Registry, missing_programs, running_registry
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.programs import run
+
+
+@pytest.fixture
+def registry(engine: Engine, tmp_path: Path) -> Iterator[Registry]:
+    """A registry with TLS, and not on the loopback, where docker wants none."""
+    if reasons := missing_programs():
+        refuse(reasons)
+    gateway = "{{(index .IPAM.Config 0).Gateway}}"
+    address = engine.docker("network", "inspect", "bridge", "--format", gateway)
+    certificate = tmp_path / "registry.crt"
+    key = str(certificate.with_suffix(".key"))
+    make = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=registry")
+    names = ("-addext", f"subjectAltName=IP:{address}")
+    run(*make, *names, "-keyout", key, "-out", str(certificate))
+    with running_registry(engine, address, certificate) as running:
+        yield running
+
+
+@pytest.mark.parametrize("runtime", ["docker", "podman", "sudo podman"])
+def test_who_does_as_he_is_told_is_asked_for_the_key_next(
+    engines_laptop: Laptop, engines_host: EnginesHost, registry: Registry, runtime: str
+) -> None:
+    pull = ("pull", "lab", f"{registry.name}/me/x:1", *FLAGS[runtime])
+    refused = engines_laptop.jlr(*pull)
+    assert refused.status == 6, refused
+    told = re.search(r"authority's own there as `(\S+)`", refused.stderr)
+    assert told, refused
+    path = Path(told[1].replace("~", str(engines_host.account.home)))
+    try:
+        path.parent.mkdir(parents=True)
+        assert registry.certificate is not None
+        shutil.copy(registry.certificate, path)
+        if told[1].startswith("~"):
+            config = engines_host.account.home / ".config"
+            run("chown", "-R", engines_host.account.name, str(config))
+        known = engines_laptop.jlr(*pull)
+        assert known.status == 4, known
+        assert f"jlr login lab {registry.name}" in known.stderr
+    finally:
+        shutil.rmtree(path.parent)
