@@ -20,6 +20,7 @@ from jlremote.storage import jobs as records
 from jlremote.storage import sessions
 from jlremote.storage.jobs import JobRecord
 from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow import adoption
 from jlremote.workflow.context import Context
 from jlremote.workflow.engines import engine_if_any
 from jlremote.workflow.links import link_on, link_to
@@ -95,6 +96,26 @@ def meant(selector: str | None, context: Context) -> Found | None:
         return _one_of(_all(link, _engine(link), name), name)
     except EngineRefused:  # a session may be there all the same
         return None
+
+
+def session_instead(selector: str | None, context: Context) -> SessionRecord:
+    """Return the session that is meant, where no job was.
+
+    Raises:
+        NotFound: there is neither.
+        Usage: the name stands for sessions on several hosts.
+    """
+    try:
+        return adoption.chosen(selector, context)
+    except NotFound:
+        if selector is None:
+            raise
+        host = selector.rpartition("/")[0]
+        lists = (f"`{f'jlr {listing} {host}'.strip()}`" for listing in ("list", "runs"))
+        raise NotFound(
+            f"there is neither a session nor a job `{selector}`",
+            hint=f"{' and '.join(lists)} show what there is; what was removed is gone",
+        ) from None
 
 
 def is_taken(host: Link, engine: Engine | None, name: str) -> bool:

@@ -12,8 +12,8 @@ from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.docker_commands import logs_argv
 from jlremote.runtimes.table import runtime_named
 from jlremote.text import printable
-from jlremote.workflow import adoption
 from jlremote.workflow.context import Context
+from jlremote.workflow.jobs import session_instead
 from jlremote.workflow.links import link_of
 
 
@@ -29,9 +29,9 @@ def log(selector: str | None, context: Context, *, follow: bool, tail: int) -> I
         tail: how many lines of what is there to begin with.
 
     Raises:
-        NotFound: there is no such session, or no log.
+        NotFound: there is no such session and no job, or no log.
     """
-    record = adoption.chosen(selector, context)
+    record = session_instead(selector, context)
     runtime = runtime_named(record.runtime)
     host = link_of(record, context)
     with host.stream(_script(runtime, record.name, tail, follow=follow)) as output:

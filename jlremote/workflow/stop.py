@@ -22,8 +22,9 @@ from jlremote.runtimes.engine_errors import reason
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow import adoption, browser, forwarding, unmount
+from jlremote.workflow import browser, forwarding, unmount
 from jlremote.workflow.context import Context
+from jlremote.workflow.jobs import session_instead
 from jlremote.workflow.links import link_of
 from jlremote.workflow.requests import StopRequest
 from jlremote.workflow.undoing import undone_on_failure
@@ -45,10 +46,10 @@ def stop(selector: str | None, request: StopRequest, context: Context) -> StopRe
     """Stop a session: Jupyter and the forward, and the container if that is asked for.
 
     Raises:
-        NotFound: there never was such a session.
+        NotFound: there is no such session, and no job.
         Busy: kernels run, and it is not forced.
     """
-    return _stop(adoption.chosen(selector, context), request, context)
+    return _stop(session_instead(selector, context), request, context)
 
 
 def stop_all(request: StopRequest, context: Context) -> list[StopReport]:

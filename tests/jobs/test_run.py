@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.jobs.parts import Jobs, whole
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
@@ -84,6 +86,21 @@ def test_what_cannot_begin_leaves_nothing_behind(
     assert name not in owner.jlr("runs", "lab").stdout
     assert name not in containers.engine.docker("ps", "--all", "--format", "{{.Names}}")
     assert owner.jlr("attach", name).status == 6
+
+
+@pytest.mark.parametrize("command", [("stop", "--remove"), ("logs",)])
+def test_of_a_job_that_is_gone_it_is_not_said_that_it_is_no_session(
+    owner: Laptop, containers: ContainerFactory, command: tuple[str, ...]
+) -> None:
+    name = containers.name()
+    begun = owner.jlr("run", "lab", "--runtime", "none", "--name", name, "--", "true")
+    assert begun.status == 0, begun
+    assert owner.jlr("stop", name, "--remove").status == 0
+    for selector, host in ((name, ""), (f"lab/{name}", " lab")):
+        again = owner.jlr(*command, selector)
+        assert again.status == 6, again
+        assert f"there is neither a session nor a job `{selector}`" in again.stderr
+        assert f"`jlr list{host}` and `jlr runs{host}` show what there is" in again.stderr
 
 
 def test_stop_ends_a_job_and_what_it_began(jobs: Jobs) -> None:
