@@ -108,15 +108,16 @@ def keep(lease: Lease, pid: int, process_start: str) -> str:
 def keep_for(lease: Lease, pid_argv: Iterable[str]) -> str:
     """Return the step that lets a lease last as long as a container, if the step before made one.
 
-    The container's label says the same, but only to those who may ask its engine. Where its
-    process cannot be seen the label has to do.
+    If not, the start still has it, for it may try again. The container's label says the same, but
+    only to those who may ask its engine. Where its process cannot be seen the label has to do.
 
     Args:
         lease: on its devices.
         pid_argv: the command that prints the pid of its first process.
     """
     return f"""\
-{_ENTER}[ "$status" = 0 ] && pid=$({shlex.join(pid_argv)}) && process=$(cat "/proc/$pid/stat") || {{
+{_ENTER}[ "$status" = 0 ] || exit
+pid=$({shlex.join(pid_argv)}) && process=$(cat "/proc/$pid/stat") || {{
 {_delete(lease.names)}exit; }}
 set -- ${{process##*) }}; shift 19
 target={shlex.quote(lease.target().removesuffix("0:0"))}$pid:$1

@@ -254,6 +254,12 @@ def _leased(start: Undertaking, chosen: Chosen, found: Inventory) -> Taken | Non
     return _of(chosen, found, start.runtime.engine, lease=lease)
 
 
+def give_back(start: Undertaking, taken: Taken) -> None:
+    """Let others have them while something takes its time; they are taken anew later."""
+    if taken.lease is not None:
+        _release(start, taken.lease)
+
+
 def _release(start: Undertaking, lease: Lease) -> None:
     with suppress(JlrError):
         run_script(start.host, leases.release(lease))

@@ -75,6 +75,7 @@ def _begun(this: Undertaking, image: str, command: Argv) -> Undertaking | None:
     if done.status == 0:
         return creating.by(engine, this)
     if docker_errors.image_missing(done):
+        gpu_taking.give_back(this, gpus)
         return None
     if "already in use by container" in done.stderr:
         raise Busy(f"there is a container `{spec.name}` already", hint=ANOTHER_NAME)

@@ -177,7 +177,10 @@ def _created(start: Undertaking, image: str) -> Created | None:
     gpus = gpu_taking.take(start)
     launch = launching.first_script(start.request, start.runtime, start.name, start.launch_id)
     spec = _spec(start.request, start.name, image, gpus, launch)
-    return creating.create(start, spec, gpus)
+    made = creating.create(start, spec, gpus)
+    if made is None:
+        gpu_taking.give_back(start, gpus)
+    return made
 
 
 def _start(start: Undertaking, container: Container) -> Container:

@@ -124,6 +124,18 @@ def test_the_tool_is_told_the_gpus_and_called_for_nothing_else(old: OldHost, ses
     )
 
 
+def test_nobody_else_gets_the_gpus_while_docker_refuses(old: OldHost, name: str) -> None:
+    try:
+        begun = old.start(name, "--gpus", "auto")
+        assert begun.status == 0, begun
+        chosen = old.inspect(name, '{{index .Config.Labels "org.jlremote.gpus"}}')
+        lines = (old.folder / nvidia_docker.LOG).read_text(encoding="utf-8").splitlines()
+        [kept, *_] = [line for line in reversed(lines) if line.startswith("kept: ")]
+        assert f" {chosen}+" in kept
+    finally:
+        old.engines.remove("docker", name)
+
+
 def test_the_container_tells_whose_it_is(old: OldHost, session: str) -> None:
     label = '{{index .Config.Labels "org.jlremote.user"}}'
     assert old.inspect(session, label) == old.engines.account.name

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.conftest import refuse
 from tests.gpus.conftest import GpuHost
+from tests.images.parts import USER, missing_programs, running_registry, unlocked_keychain
 from tests.lab.containers import ContainerFactory
+from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 
 PLACES = (("--image", "lab/plain"), ("--runtime", "none"))
@@ -30,6 +33,23 @@ def test_a_job_keeps_its_gpu_until_it_ends(
     assert bert.jlr(*wanting, "--gpus", "1", "--", "true").status == 0
     assert ada.jlr("stop", name, "--force", "--remove").status == 0
     assert '"reserved"' not in ada.jlr("gpus", "lab", "--json").stdout
+
+
+def test_a_pull_keeps_no_gpu_from_the_job_that_waits_for_it(
+    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
+) -> None:
+    if reasons := missing_programs():
+        refuse(reasons)
+    gpu_host.gpus.install(1)
+    with running_registry(engine) as registry, unlocked_keychain(ada):
+        image = registry.push("lab/plain", "me/with-gpu:1")
+        login = ("login", "lab", registry.name, "--username", USER, "--password-stdin")
+        assert ada.jlr(*login, stdin=registry.key).status == 0
+        name = container.name()
+        asked = ("--image", image, "--name", name, "--gpus", "auto")
+        done = ada.jlr("run", "lab", *asked, "--", "echo", "done", timeout=120)
+        engine.try_docker("rmi", "--force", image)
+    assert (done.status, done.stdout) == (0, "done\n"), done
 
 
 def test_a_job_in_a_session_may_be_kept_from_gpus_or_to_some(

@@ -91,16 +91,22 @@ def test_a_lease_goes_over_to_the_container_that_the_step_before_has_started(sha
     assert not found(shared).devices[0].in_use
 
 
-@pytest.mark.parametrize(
-    ("status", "pid"), [("126", ("echo", "1")), ("0", ("false",)), ("0", ("echo", "0"))]
-)
-def test_a_lease_ends_when_no_container_was_started(
-    shared: Path, status: str, pid: tuple[str, ...]
+@pytest.mark.parametrize("pid", [("false",), ("echo", "0")])
+def test_a_lease_ends_where_the_container_tells_of_no_process(
+    shared: Path, pid: tuple[str, ...]
 ) -> None:
     lease = here("cont1", UUID)
     run(leases.make(lease, ()), shared)
-    run(f"status={status}\n{leases.keep_for(lease, pid)}", shared)
+    run(f"status=0\n{leases.keep_for(lease, pid)}", shared)
     assert listed(shared) == []
+
+
+def test_a_lease_stays_the_starts_when_no_container_was_started(shared: Path) -> None:
+    lease = here("cont1", UUID)
+    run(leases.make(lease, ()), shared)
+    run(f"status=126\n{leases.keep_for(lease, ('echo', '1'))}", shared)
+    [claim] = found(shared).devices[0].claims
+    assert (claim.kind, claim.name) == ("start", "cont1")
 
 
 def test_a_folder_that_is_called_like_a_lease_is_not_moved_into(shared: Path) -> None:

@@ -11,13 +11,15 @@ from pathlib import Path
 
 from tests.lab.place import LabError
 
-LOG = "nvidia-docker.log"  # beside the tool, with a line for each call
+# Beside the tool, with a line for each call, and one of all GPUs that are leased then.
+LOG = "nvidia-docker.log"
 
 # Version 2, a script: up to `run`, `create` or `version` it strings all words together, and the
 # shell takes them apart again at blanks. It relies on a runtime `nvidia` that dockerd knows.
 SECOND = """\
 #!/bin/bash
 echo "NV_GPU=${NV_GPU-} $*" >>"$(dirname "$0")/LOG"
+case "$*" in create*) echo kept: $(ls /tmp/jlr-gpus) >>"$(dirname "$0")/LOG";; esac
 strung= added=
 while [ $# -gt 0 ]; do
   strung="$strung $1"
@@ -42,6 +44,8 @@ FIRST = """\
 import os, subprocess, sys
 with open(os.path.join(os.path.dirname(__file__), "LOG"), "a") as log:
     print("NV_GPU=" + os.environ.get("NV_GPU", ""), *sys.argv[1:], file=log)
+    if sys.argv[1:2] == ["create"]:
+        print("kept:", *os.listdir("/tmp/jlr-gpus"), file=log)
 words = sys.argv[1:]
 FLAGS = {"disable-content-trust", "help", "interactive", "oom-kill-disable", "privileged",
          "publish-all", "read-only", "tty"}
