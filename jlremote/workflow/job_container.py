@@ -34,9 +34,8 @@ def begin(this: Undertaking, command: Argv) -> Undertaking:
     image, this = this.request.image or "", creating.prepare(this)
     with this.context.progress.step(f"Run {this.name} from {image}"):
         made = _begun(this, image, command)
-    if made is None:
-        registry.fetch(this.host, this.engine, image, this.context)
-        with this.context.progress.step(f"Run {this.name}"):
+        if made is None:
+            registry.fetch(this.host, this.engine, image, this.context)
             made = _begun(this, image, command)
     if made is None:
         raise NotFound(f"the image `{image}` is not there, though it was pulled")

@@ -164,9 +164,8 @@ def _create(start: Undertaking) -> Created:
     start = creating.prepare(start)
     with step(f"Create {start.name} from {image}"):
         made = _created(start, image)
-    if made is None:
-        registry.fetch(start.host, start.engine, image, start.context)
-        with step(f"Create {start.name}"):
+        if made is None:
+            registry.fetch(start.host, start.engine, image, start.context)
             made = _created(start, image)
     if made is None:
         raise NotFound(f"the image `{image}` is not there, though it was pulled")

@@ -50,6 +50,11 @@ def test_a_pull_keeps_no_gpu_from_the_job_that_waits_for_it(
         done = ada.jlr("run", "lab", *asked, "--", "echo", "done", timeout=120)
         engine.try_docker("rmi", "--force", image)
     assert (done.status, done.stdout) == (0, "done\n"), done
+    steps = [line for line in done.stderr.splitlines() if line.startswith(("Pull", "Run"))]
+    assert [line.partition(":")[0] for line in steps] == [
+        f"Pull {registry.name.partition(':')[0]}",
+        f"Run {name} from {registry.name.partition(':')[0]}",
+    ]
 
 
 def test_a_job_in_a_session_may_be_kept_from_gpus_or_to_some(

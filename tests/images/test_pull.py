@@ -245,10 +245,14 @@ def test_start_pulls_an_image_that_is_missing_and_shows_it(
 ) -> None:
     image = registry.push("lab/jupyter", "me/jupyter:1")
     log_in(laptop, registry)
-    words = ("start", "lab", container.name(), "--image", image, "--no-browser")
-    done = laptop.jlr(*words, timeout=120)
+    name = container.name()
+    done = laptop.jlr("start", "lab", name, "--image", image, "--no-browser", timeout=120)
     assert done.status == 0, done
-    assert f"Pull {image}: done" in done.stderr
+    steps = [line.partition(": done")[0] for line in done.stderr.splitlines() if ": done" in line]
+    assert [step for step in steps if step.startswith(("Pull", "Create"))] == [
+        f"Pull {image}",
+        f"Create {name} from {image}",
+    ]
 
 
 def test_start_takes_an_image_by_the_beginning_of_its_id_and_without_its_tag(
