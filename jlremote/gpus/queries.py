@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from jlremote.gpus.leases import LIST
 from jlremote.host.script import command_line, until_hang_up
+from jlremote.host.sudo import ALONE_UNLESS_KNOWN
 
 # Commands of container engines, as their argvs begin.
 Engines = Iterable[tuple[str, ...]]
@@ -84,6 +85,7 @@ ask_owners() {{
 }}
 list_containers() {{
   command -v "$1" >/dev/null || return
+  {ALONE_UNLESS_KNOWN}
   for format in '{_CONTAINER}|{_LABELS}' '{_CONTAINER}|{_TABLE}' '{_CONTAINER}||'; do
     listed=$($limit "$@" ps --no-trunc --format "$format") && break
   done && printf '%s\n' "$listed"

@@ -17,10 +17,17 @@ from jlremote.host.script import command_line
 
 # `-A` never asks by itself: without a program that was named it fails.
 SUDO = ("sudo", "-A", "-k")
+# The same, for what is no reason to ask a person: it is given the password where that is known.
+SUDO_IF_KNOWN = ("sudo", "-k", "-A")
 # The same, but for trying what happens without a password.
 SUDO_ALONE = ("sudo", "-n", "-k")
-
-_PROGRAM = re.compile(rf"\b{' '.join(SUDO)} (?:[A-Z_]+=\S+ )*([\w.-]+)")
+# For a shell that is about to run `"$@"`: where no password was given it is the latter, for the
+# host may have a program of its own that would ask, and an attempt that fails counts.
+ALONE_UNLESS_KNOWN = (
+    "case ${SUDO_PROMPT-} in /proc/*) ;; *) case $* in "
+    f"'{' '.join(SUDO_IF_KNOWN)} '*) shift {len(SUDO_IF_KNOWN)}; "
+    f'set -- {" ".join(SUDO_ALONE)} "$@";; esac;; esac'
+)
 
 # `printf` must be the shell's own, or the password would be an argument.
 _HAND_OVER = """\
@@ -64,14 +71,16 @@ def endable(argv: tuple[str, ...]) -> str:
     )
 
 
-def programs(script: str) -> frozenset[str]:
+def programs(script: str, by: tuple[str, ...] = SUDO) -> frozenset[str]:
     """Return what a script runs by `sudo`."""
-    return frozenset(_PROGRAM.findall(script))
+    return frozenset(re.findall(rf"\b{' '.join(by)} (?:[A-Z_]+=\S+ )*([\w.-]+)", script))
 
 
 def by_hand(script: str) -> str:
     """Return a script as a person would type it, whom `sudo` asks at the terminal."""
-    return script.replace(f"{' '.join(SUDO)} ", "sudo ")
+    for words in (SUDO, SUDO_IF_KNOWN):
+        script = script.replace(f"{' '.join(words)} ", "sudo ")
+    return script
 
 
 def given(script: str, password: str) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from jlremote.errors import Authentication, JlrError, NeedsAuthentication
 from jlremote.host import sudo
 from jlremote.host.script import Completed
 from jlremote.host.shell import Host, run_script
+from jlremote.host.sudo import SUDO_IF_KNOWN
 from jlremote.link.supervisor import Nobody
 from jlremote.questions import Asker
 from jlremote.runtimes.engine import ENGINES, Engine
@@ -37,6 +39,7 @@ class Elevation:
         self._keychain = keychain
         self._password: str | None = None
         self._settled: frozenset[str] = frozenset()
+        self._looked_up: frozenset[str] = frozenset()
         self._asking = threading.Lock()
 
     def prepare(self, host: Host, script: str, asker: Asker) -> None:
@@ -47,24 +50,34 @@ class Elevation:
             Authentication: none that was typed is right.
             EngineNotPermitted: the user may not use `sudo`.
         """
-        for engine in _engines(script):
+        for engine in _engines(sudo.programs(script)):
             if engine.name not in self._settled:
                 with self._asking:
                     self._settle(host, engine, asker)
+        for engine in _engines(sudo.programs(script, SUDO_IF_KNOWN)):
+            if engine.name not in self._settled | self._looked_up:
+                with self._asking, suppress(Authentication, EngineNotPermitted):
+                    self._look_up(host, engine)
 
     def password_for(self, script: bytes) -> str | None:
         """Return the password that a script needs, `None` for none."""
         password = self._password
-        if password is None or not _engines(script.decode("utf-8", "replace")):
-            return None
-        return password
+        text = script.decode("utf-8", "replace")
+        takes = _engines(sudo.programs(text) | sudo.programs(text, SUDO_IF_KNOWN))
+        return password if takes else None
 
     def refused(self) -> None:
         """Learn that the password is right no more: the next command is asked for another."""
         password, self._password, self._settled = self._password, None, frozenset()
+        self._looked_up = frozenset()
         if password is not None:
             account = sudo_account(self._destination())
             Credentials(Nobody(), self._keychain).was_wrong(account, password)
+
+    def _look_up(self, host: Host, engine: Engine) -> None:
+        """Have what is in the keychain, once: nobody is asked."""
+        self._looked_up |= {engine.name}
+        self._settle(host, engine, Nobody())
 
     def _settle(self, host: Host, engine: Engine, asker: Asker) -> None:
         if engine.name in self._settled:
@@ -105,9 +118,9 @@ class Elevation:
             raise NeedsAuthentication(nobody.message, hint=hint) from nobody
 
 
-def _engines(script: str) -> list[Engine]:
-    """Return the engines that a script drives by `sudo`."""
-    named = (ENGINES.get(f"sudo {program}") for program in sorted(sudo.programs(script)))
+def _engines(programs: frozenset[str]) -> list[Engine]:
+    """Return the engines among what a script runs by `sudo`."""
+    named = (ENGINES.get(f"sudo {program}") for program in sorted(programs))
     return [engine for engine in named if engine is not None]
 
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from jlremote.host.script import command_line
-from jlremote.host.sudo import SUDO, SUDO_ALONE
+from jlremote.host.sudo import SUDO, SUDO_ALONE, SUDO_IF_KNOWN
 
 Argv = tuple[str, ...]
 
@@ -124,9 +124,15 @@ class Engine:
 
     def unasked(self) -> Engine:
         """Return the engine as it works where `sudo` is given no password."""
-        if not self.behind_sudo:
-            return self
-        return replace(self, command=(*SUDO_ALONE, *self.command[len(SUDO) :]))
+        return self._by(SUDO_ALONE)
+
+    def if_known(self) -> Engine:
+        """Return the engine as it works where nobody is to be asked for the password of `sudo`."""
+        return self._by(SUDO_IF_KNOWN)
+
+    def _by(self, sudo: Argv) -> Engine:
+        rest = self.command[len(SUDO) :]
+        return replace(self, command=(*sudo, *rest)) if self.behind_sudo else self
 
     def told(self, **variables: str) -> Engine:
         """Return the engine with variables in its environment; `sudo` lets no others through."""

@@ -61,9 +61,10 @@ def engines_asked(host: str) -> tuple[Argv, ...]:
     """Return the commands of the engines that tell of a host's containers.
 
     One behind `sudo` is asked where it was used from here: whoever may not use it is reported to
-    the administrator for trying. To look is no reason to ask for its password.
+    the administrator for trying. To look is no reason to ask for its password, which the link may
+    know.
     """
-    behind_sudo = (engine.unasked()() for engine in used_on(host) if engine.behind_sudo)
+    behind_sudo = (engine.if_known()() for engine in used_on(host) if engine.behind_sudo)
     return tuple(dict.fromkeys((*queries.EVERYBODYS, *behind_sudo)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from collections.abc import Iterator
@@ -13,16 +14,19 @@ import pytest
 from tests.conftest import refuse
 from tests.engines.conftest import IMAGE, EnginesHost
 from tests.engines.parts import told
+from tests.gpus.stand_in import Gpus
 from tests.images.parts import USER, missing_programs, running_registry, unlocked_keychain
 from tests.lab import podman
 from tests.lab.accounts import claimed_account
+from tests.lab.containers import ContainerFactory
 from tests.lab.engine import GROUP, Engine
 from tests.lab.laptop import Laptop
-from tests.lab.place import Say
-from tests.lab.programs import Result, run, wait_until
+from tests.lab.place import Say, private_folder
+from tests.lab.programs import SYSTEM_PATH, Result, run, wait_until
 from tests.lab.remote_host import Keys, new_laptop, running_sshd
 from tests.login.keychain import SecretService
 from tests.login.parts import Terminal, at_terminal, disconnect, without_terminal
+from tests.mounts.parts import remember_session
 from tests.sessions.test_bad_engine import link_all_but
 
 # What a shell, a terminal or `printf` could take for something else.
@@ -301,6 +305,58 @@ def test_where_nothing_else_works_it_is_found_and_asked_for(
     finally:
         run("gpasswd", "--delete", host.account.name, "sudo")
         run("usermod", "--gid", GROUP, host.account.name)
+
+
+def test_containers_on_gpus_are_named_where_it_is_known_and_nobody_is_asked(
+    host: EnginesHost, engine: Engine, keys: Keys
+) -> None:
+    run("usermod", "--gid", "nogroup", host.account.name)
+    containers = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
+    try:
+        with private_folder("gpus") as folder:
+            variables = {"PATH": f"{folder}:{SYSTEM_PATH}"}
+            gpus = Gpus(folder)
+            gpus.install(1)
+            inside = containers("lab/plain")
+            gpus.occupy(0, int(inside.inspect("{{.State.Pid}}")))
+            with (
+                running_sshd(engine, keys, environment=variables) as server,
+                new_laptop(server, host.account, keys) as laptop,
+                SecretService(laptop),
+            ):
+                remember_session(laptop, inside.name, "sudo docker")
+                assert on_gpus(laptop) == [inside.inspect("{{.Id}}")[:12]]
+                with at_terminal(laptop, "images", "lab", *BY_SUDO) as terminal:
+                    terminal.answers(ASKED, PASSWORD)
+                    terminal.answers(KEEP, "y")
+                    assert terminal.ends() == 0, terminal.text
+                assert on_gpus(laptop) == [inside.name]
+                assert watched_gpus(laptop) == [inside.name]
+                disconnect(laptop, "lab")  # the next link finds it in the keychain
+                assert on_gpus(laptop) == [inside.name]
+    finally:
+        containers.remove_all()
+        run("usermod", "--gid", GROUP, host.account.name)
+
+
+def on_gpus(laptop: Laptop) -> list[str | None]:
+    """Return the containers of what computes on the first GPU."""
+    looked = without_terminal(laptop, "gpus", "lab", "--json")
+    assert (looked.status, looked.stderr) == (0, ""), looked
+    return containers_in(looked.stdout)
+
+
+def watched_gpus(laptop: Laptop) -> list[str | None]:
+    """Return the same, as it is told again and again."""
+    with laptop.spawn("gpus", "lab", "--watch", "--json") as watching:
+        assert watching.stdout is not None
+        line = watching.stdout.readline()
+        watching.terminate()
+    return containers_in(line)
+
+
+def containers_in(told: str) -> list[str | None]:
+    return [process["container"] for process in json.loads(told)["gpus"][0]["processes"]]
 
 
 def asked(laptop: Laptop, password: str) -> Terminal:

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 
 from jlremote.host.script import until_hang_up
-from jlremote.host.sudo import SUDO, endable, given, programs
+from jlremote.host.sudo import SUDO, SUDO_IF_KNOWN, endable, given, programs
 from tests.lab.programs import SYSTEM_PATH, lives, wait_until
 
 # Like 1.9.5, it passes no signal on that comes from its own process group.
@@ -51,5 +51,6 @@ def test_a_script_needs_a_password_only_for_what_sudo_runs() -> None:
         "docker",
         "podman",
     }
-    assert programs("sudo -n -k docker ps; docker run sudo") == set()
+    assert programs("sudo -n -k docker ps; sudo -k -A docker; docker run sudo") == set()
+    assert programs("sudo -n -k podman; sudo -k -A docker ps", SUDO_IF_KNOWN) == {"docker"}
     assert given("true\n", "it's").endswith("true\n")
