@@ -20,6 +20,7 @@
     │   ├── TooMany                        the server takes no more connections for now
     │   ├── NoCommonAlgorithm
     │   └── LinkLost                       the connection broke while it was needed
+    ├── NoShell                            who logs in there is given no shell that runs scripts
     ├── NotFound                 exit 6    no such session, container, image or file
     └── Busy                     exit 7    kernels, a GPU or a port in use
 
@@ -124,6 +125,10 @@ class NoCommonAlgorithm(Unreachable):
 
 class LinkLost(Unreachable):
     """The connection broke while something was going on."""
+
+
+class NoShell(JlrError):
+    """The host let us in, and its login shell ran nothing of what it was given."""
 
 
 class NotFound(JlrError):

@@ -1,4 +1,4 @@
-"""The way to the host: name, port, host key, login, and whether connections may go on from there.
+"""The way to the host: name, port, host key, login, shell, and whether connections may go on.
 
 The link makes all of it in one go and tells of the first thing that fails; what lies before that
 has worked.
@@ -17,6 +17,7 @@ from jlremote.errors import (
     LinkLost,
     NameNotResolved,
     NoCommonAlgorithm,
+    NoShell,
     NotSSH,
     Unreachable,
 )
@@ -24,13 +25,14 @@ from jlremote.errors import (
 # Codes of two factors change every 30 s, and certificates begin and end at moments.
 SKEW_SECONDS = 30.0
 
-CONFIG, NAME, PORT, SSH, KEY, LOGIN = (
+CONFIG, NAME, PORT, SSH, KEY, LOGIN, SHELL = (
     "ssh config",
     "name",
     "port",
     "ssh server",
     "host key",
     "login",
+    "shell",
 )
 
 
@@ -67,6 +69,7 @@ def failed_at(facts: ConnectionFacts) -> str | None:
     if isinstance(error, HostKey) or facts.asked_for_key:
         return KEY
     stages: tuple[tuple[str, tuple[type[JlrError], ...]], ...] = (
+        (SHELL, (NoShell,)),
         (LOGIN, (Authentication,)),
         (NAME, (NameNotResolved,)),
         (SSH, (NotSSH, NoCommonAlgorithm, LinkLost)),
@@ -124,7 +127,12 @@ CHECKS: tuple[Check[ConnectionFacts], ...] = (
     ),
     Check(SSH, _stage(SSH, lambda _: "speaks SSH"), needs=(PORT,)),
     Check(KEY, _stage(KEY, lambda _: "is the known one"), needs=(SSH,)),
-    Check(LOGIN, _stage(LOGIN, lambda facts: f"as {facts.user}"), needs=(KEY,)),
-    Check("clock", _clock, needs=(LOGIN,)),
-    Check("forwarding", _forwarding, needs=(LOGIN,)),
+    Check(
+        LOGIN,
+        _stage(LOGIN, lambda f: f"as {f.user}" if f.user else "is accepted"),
+        needs=(KEY,),
+    ),
+    Check(SHELL, _stage(SHELL, lambda _: "runs scripts"), needs=(LOGIN,)),
+    Check("clock", _clock, needs=(SHELL,)),
+    Check("forwarding", _forwarding, needs=(SHELL,)),
 )

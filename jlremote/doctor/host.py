@@ -192,12 +192,12 @@ def _engine_name(facts: HostFacts) -> str:
 
 
 CHECKS: tuple[Check[HostFacts], ...] = (
-    Check("system", _system, needs=("login",)),
-    Check("disk", _disk, needs=("login",)),
-    Check("logout", _logout, needs=("login",)),
-    Check("engine", _engine, needs=("login",)),
+    Check("system", _system, needs=("shell",)),
+    Check("disk", _disk, needs=("shell",)),
+    Check("logout", _logout, needs=("shell",)),
+    Check("engine", _engine, needs=("shell",)),
     Check("permission", _permission, needs=("engine",)),
-    Check("driver", _driver, needs=("login",)),
+    Check("driver", _driver, needs=("shell",)),
     Check("image", _image, needs=("permission",)),
     Check("architecture", _architecture, needs=("image",)),
 )

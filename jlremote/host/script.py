@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from jlremote.errors import JlrError
+from jlremote.errors import NoShell
 from jlremote.text import printable
 
 Steps = Mapping[str, str]
@@ -119,11 +119,13 @@ def _between(text: str, name: str, marker: str) -> tuple[str, str] | None:
     return body, tail.partition("\n")[0].strip()
 
 
-def ended_early(stdout: str, stderr: str) -> JlrError:
+def ended_early(stdout: str, stderr: str) -> NoShell:
     """Return why a script was not run: the shell's last words."""
     last_words = printable((stderr.strip() or stdout.strip())[-200:].strip())
     said = f"; it said: {last_words}" if last_words else ""
-    return JlrError(
-        f"the remote shell ended before the script was done{said}",
-        hint="look for an `exit` or an error in the shell startup files on the host",
-    )
+    hint = "look for an `exit` or an error in the shell startup files on the host"
+    if "restricted" in last_words or "not available" in last_words:
+        hint = "the account needs another login shell there: `sudo chsh -s /bin/bash USER`"
+    elif not last_words:
+        hint += "; or the account has no shell (`/bin/false`)"
+    return NoShell(f"the remote shell ended before the script was done{said}", hint=hint)

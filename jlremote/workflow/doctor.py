@@ -150,7 +150,7 @@ class _Examination:
         image = self.request.image or (record.image if record else settled.get("image"))
         named = None if image is None or chosen.engine is None else str(image)
         facts, here = HostFacts(link.name, engine=chosen.engine), None
-        if self.diagnosis.well(connection.LOGIN):
+        if self.diagnosis.well(connection.SHELL):
             with self.context.progress.step("Look at the host"):
                 asked = host_script.steps(chosen.engine, named)
                 told = link.run(asked, timeout=ASK_SECONDS)
@@ -178,7 +178,7 @@ class _Examination:
         if record is not None and unnamed:
             return runtime_named(record.runtime), Search()
         named, sudo = str(settled.get("runtime", AUTO)), bool(settled.get("sudo", False))
-        if named != AUTO or not self.diagnosis.well(connection.LOGIN):
+        if named != AUTO or not self.diagnosis.well(connection.SHELL):
             return runtime_named(named, sudo=sudo), Search()
         with self.context.progress.step("Look for an engine"):
             search = searched(link, sudo=sudo)

@@ -56,7 +56,7 @@ class Subject:
     def ready(self) -> tuple[str, ...]:
         """The checks that must be well before a container can be had."""
         if self.runtime.engine is None:
-            return ("login",)
+            return ("shell",)
         if self.running is not None or self.request.image is None:
             return ("permission",)
         return ("permission", "disk", "image", "architecture")

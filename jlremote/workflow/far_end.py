@@ -74,7 +74,7 @@ class FarEnd:
         self._check("container", "Look for a container", self._subject.ready, self._judge_container)
         gpus = ("permission", "driver")
         self._check("toolkit", "Look for GPUs in a container", gpus, self._judge_toolkit)
-        where = "login" if self._subject.runtime.engine is None else "container"
+        where = "shell" if self._subject.runtime.engine is None else "container"
         self._check("jupyter", "Launch Jupyter", (where,), self._judge_jupyter)
         self._check("http", "Ask Jupyter", ("forwarding", "jupyter"), self._judge_http)
         self._check("websocket", "Start a kernel", ("http",), self._judge_websocket)

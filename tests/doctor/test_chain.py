@@ -27,7 +27,8 @@ from tests.sessions.parts import started
 from tests.sessions.test_bad_engine import DOCKER, without
 
 THE_CHAIN = [
-    *("ssh config", "name", "port", "ssh server", "host key", "login", "clock", "forwarding"),
+    *("ssh config", "name", "port", "ssh server", "host key", "login", "shell"),
+    *("clock", "forwarding"),
     *("system", "disk", "logout", "engine", "permission", "driver", "image", "architecture"),
     *("container", "toolkit", "jupyter", "http", "websocket", "kernel"),
 ]
@@ -197,6 +198,26 @@ def test_a_key_that_is_not_accepted(laptop: Laptop, sshd: SSHServer, account: Ac
 
 def add(laptop: Laptop, server: SSHServer, account: Account, keys: Keys) -> None:
     laptop.add_host("odd", server, account, key=keys.private)
+
+
+@pytest.mark.parametrize(
+    ("shell", "mend"),
+    [
+        ("/bin/rbash", "sudo chsh -s /bin/bash USER"),
+        ("/usr/sbin/nologin", "sudo chsh -s /bin/bash USER"),
+        ("/bin/false", "`/bin/false`"),
+    ],
+)
+def test_an_account_whose_shell_runs_no_scripts(
+    laptop: Laptop, account: Account, shell: str, mend: str
+) -> None:
+    run("usermod", "--shell", shell, account.name)
+    try:
+        report = examined(laptop, "lab")
+    finally:
+        run("usermod", "--shell", account.shell, account.name)
+    report.failed("shell", 1, mend)
+    assert report.of("login")["mark"] == "ok"
 
 
 def test_a_server_that_permits_no_forwarding(
