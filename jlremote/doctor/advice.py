@@ -94,10 +94,11 @@ def engine(wanted: Engine, distribution: tuple[str, ...]) -> tuple[str, ...]:
     return _known(_DOCKER, distribution) or ("https://docs.docker.com/engine/install/",)
 
 
-def permission(wanted: Engine, user: str) -> tuple[str, ...]:
+def permission(wanted: Engine, user: str, host: str) -> tuple[str, ...]:
     """Return how to let a user use the engine; whoever may use docker is as good as root."""
     group = wanted.kind.daemon or wanted.kind.program
-    return (f"sudo usermod -aG {group} {user}", "then `jlr disconnect HOST`: a login reads groups")
+    again = f"then `jlr disconnect {host}`: a login reads groups"
+    return f"sudo usermod -aG {group} {user}", again
 
 
 def driver(distribution: tuple[str, ...]) -> tuple[str, ...]:

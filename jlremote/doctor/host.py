@@ -129,7 +129,7 @@ def _permission(facts: HostFacts) -> Opinion:
         runs = ", and it runs" if facts.engine.kind.daemon else ""
         return fine(f"{facts.user} may use {facts.engine.name}{runs}")
     if "may not use" in error.message:
-        return of_error(error, *advice.permission(facts.engine, facts.user))
+        return of_error(error, *advice.permission(facts.engine, facts.user, facts.host))
     return of_error(error)
 
 

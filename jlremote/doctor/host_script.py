@@ -12,9 +12,10 @@ from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.reading import CannotAsk, read
 from jlremote.host.script import Completed, Steps, command_line
 from jlremote.runtimes import old_docker
+from jlremote.runtimes.docker_commands import usable_argv
 from jlremote.runtimes.docker_images import inspect_image_argv
 from jlremote.runtimes.engine import DOCKER, Engine
-from jlremote.runtimes.engine_errors import engine_error
+from jlremote.runtimes.engine_errors import engine_error, tried
 from jlremote.text import one_line
 
 # Who comes from where, and what time it is there.
@@ -57,6 +58,7 @@ done
 grep -ls nvidia.com/gpu /etc/cdi/*.y*ml /etc/cdi/*.json /var/run/cdi/*.y*ml /var/run/cdi/*.json
 true
 """
+_IF_WELL = '[ "$status" = 0 ] || exit 1\n'
 _ROOTS = {"podman": "{{.Store.GraphRoot}}"}
 
 
@@ -74,13 +76,15 @@ def steps(engine: Engine | None, image: str | None) -> Steps:
         "toolkit": _TOOLKIT.replace("OLD_TOOL", _old_tool(engine)),
     }
     if engine is not None:
-        asked |= dict(old_docker.steps(engine)) | {
+        asked |= {
             "engine": command_line(engine("--version")),
-            "daemon": command_line(engine("ps", "--quiet", "--last=1")),
-            "storage": _storage(engine),
+            "daemon": tried(usable_argv(engine)),
         }
+        # Who hangs is not asked for more.
+        asked |= {name: f"{_IF_WELL}{step}" for name, step in old_docker.steps(engine).items()}
+        asked["storage"] = _storage(engine)
     if engine is not None and image is not None:
-        asked["image"] = command_line(inspect_image_argv(engine, image))
+        asked["image"] = tried(inspect_image_argv(engine, image))
     return asked
 
 
@@ -92,7 +96,7 @@ def _old_tool(engine: Engine | None) -> str:
 def _storage(engine: Engine) -> str:
     root = _ROOTS.get(engine.kind.program, "{{.DockerRootDir}}")
     return (
-        f"root=$({command_line(engine('info', '--format', root))} 2>/dev/null)\n"
+        f"root=$({tried(engine('info', '--format', root))} 2>/dev/null)\n"
         '[ -n "$root" ] || exit 1\n'
         'echo "$root"; LC_ALL=C df -Pk "$root" | tail -n 1\n'
         'LC_ALL=C df -Pi "$root" 2>/dev/null | tail -n 1\n'

@@ -17,6 +17,7 @@ from jlremote.errors import NoShell
 from jlremote.text import printable
 
 Steps = Mapping[str, str]
+TOOK_TOO_LONG = 124  # `timeout` says so
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,15 @@ class Completed:
 def command_line(argv: Iterable[str]) -> str:
     """Return argv as one line for a POSIX shell, also fit for a person to paste."""
     return shlex.join(argv)
+
+
+def bounded(argv: Iterable[str], seconds: int) -> str:
+    """Return shell text that runs a command and ends it if it takes too long, where the host can.
+
+    Its status is then `TOOK_TOO_LONG`.
+    """
+    command = command_line(argv)
+    return f"if command -v timeout >/dev/null; then timeout {seconds} {command}; else {command}; fi"
 
 
 def new_marker() -> str:
@@ -125,7 +135,10 @@ def ended_early(stdout: str, stderr: str) -> NoShell:
     said = f"; it said: {last_words}" if last_words else ""
     hint = "look for an `exit` or an error in the shell startup files on the host"
     if "restricted" in last_words or "not available" in last_words:
-        hint = "the account needs another login shell there: `sudo chsh -s /bin/bash USER`"
+        hint = (
+            "the account needs another login shell there, `sudo chsh -s /bin/bash USER`, and a new "
+            "login then: `jlr disconnect HOST`"
+        )
     elif not last_words:
         hint += "; or the account has no shell (`/bin/false`)"
     return NoShell(f"the remote shell ended before the script was done{said}", hint=hint)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 from jlremote.errors import JlrError
-from jlremote.host.script import Completed
-from jlremote.runtimes.engine import Engine
+from jlremote.host.script import TOOK_TOO_LONG, Completed, bounded
+from jlremote.runtimes.engine import Argv, Engine
 from jlremote.text import printable
 
 COMMAND_NOT_FOUND = 127
+# What an engine that works has answered long before; a daemon that hangs never does.
+PATIENCE_SECONDS = 15
 _PREFIXES = ("docker: ", "Error response from daemon: ", "Error: ")
 # Podman's, of one that nobody knows by that.
 _WHICH = re.compile(r'^unable to start container "?[0-9a-f]{64}"?: ')
@@ -88,6 +90,11 @@ def reason(failed: Completed) -> str:
     return _WHICH.sub("", text)
 
 
+def tried(argv: Argv) -> str:
+    """Return shell text for a command that any engine answers soon, if it works at all."""
+    return bounded(argv, PATIENCE_SECONDS)
+
+
 def engine_error(engine: Engine, failed: Completed) -> JlrError:
     """Return what kept any of the engine's commands from working.
 
@@ -113,8 +120,14 @@ def engine_error(engine: Engine, failed: Completed) -> JlrError:
             f"the user on the host may not use `{engine.name}`: {reason(failed)}",
             hint=f"ask for membership of its group: `sudo usermod -aG docker USER`{by_sudo}",
         )
+    service = engine.kind.daemon
+    if failed.status == TOOK_TOO_LONG and not complaint:
+        again = f"start it anew there: `sudo systemctl restart {service}`; " if service else ""
+        return EngineNotRunning(
+            f"`{engine.name}` on the host does not answer within {PATIENCE_SECONDS} s",
+            hint=f"{again}its disk or its network may hang",
+        )
     if any(phrase in complaint for phrase in _NOT_RUNNING):
-        service = engine.kind.daemon
         start = f"sudo systemctl start {service}" if service else "systemctl --user start podman"
         return EngineNotRunning(
             f"the `{engine.kind.program}` daemon does not run on the host: {reason(failed)}",

@@ -20,6 +20,7 @@ from jlremote.runtimes.engine_errors import (
     EngineUnusable,
     SudoPasswordNeeded,
     engine_error,
+    tried,
 )
 from jlremote.runtimes.table import AUTO, runtime_named
 from jlremote.storage import jobs, sessions
@@ -187,7 +188,7 @@ def _trial(engine: Engine, *, sudo: bool) -> str:
         engine = engine.unasked()
     if engine.kind is DOCKER.kind:
         steps.append(_UNMASK.format(version=command_line(engine("--version"))))
-    return "\n".join((*steps, command_line(usable_argv(engine))))
+    return "\n".join((*steps, tried(usable_argv(engine))))
 
 
 def _is_there(why: EngineUnusable) -> bool:

@@ -247,6 +247,21 @@ def test_an_engine_that_does_not_run(
     report.failed("permission", 1, "does not run", "sudo systemctl start docker")
 
 
+def test_an_engine_that_does_not_answer(
+    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys, tmp_path: Path
+) -> None:
+    without(tmp_path)  # which lets all in
+    place = tmp_path / "silent.sock"
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(place))
+        silent.listen(50)
+        place.chmod(0o777)
+        add(laptop, another_sshd(f'SetEnv "DOCKER_HOST=unix://{place}"'), account, keys)
+        report = examined(laptop, "odd", "--image", "lab/jupyter", *DOCKER)
+    report.failed("permission", 1, "does not answer", "sudo systemctl restart docker")
+    assert report.of("disk")["mark"] == "ok"
+
+
 def test_an_engine_that_the_user_may_not_use(
     laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys
 ) -> None:
