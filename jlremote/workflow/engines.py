@@ -184,7 +184,8 @@ def _trial(engine: Engine, *, sudo: bool) -> str:
     if engine.behind_sudo and not sudo:
         # Of a program that is not there, too, it would say that it wants a password.
         there = f"{_MAY_SUDO} && command -v {engine.kind.program} >/dev/null"
-        steps.append(f"{{ {there}; }} || exit 1")
+        # Whether it wants a password is read in its words.
+        steps.append(f"{{ {there}; }} || exit 1; LC_ALL=C; export LC_ALL")
         engine = engine.unasked()
     if engine.kind is DOCKER.kind:
         steps.append(_UNMASK.format(version=command_line(engine("--version"))))

@@ -286,14 +286,15 @@ def test_it_can_be_kept_in_the_keychain_and_forgotten(newcomer: Laptop, host: En
 def test_where_nothing_else_works_it_is_found_and_asked_for(
     host: EnginesHost, engine: Engine, keys: Keys
 ) -> None:
-    """Only of whom `sudo` may know: members of its group."""
+    """Only of whom `sudo` may know: members of its group. And whatever language it speaks."""
     run("usermod", "--gid", "nogroup", "--append", "--groups", "sudo", host.account.name)
     path = host.account.home / "programs"
     path.mkdir()
     link_all_but(["podman"], path)
+    variables = {"PATH": str(path), "LANG": "C.UTF-8", "LANGUAGE": "de"}
     try:
         with (
-            running_sshd(engine, keys, environment={"PATH": str(path)}) as server,
+            running_sshd(engine, keys, environment=variables) as server,
             new_laptop(server, host.account, keys) as laptop,
         ):
             looked = without_terminal(laptop, "list", "lab", "--json")
