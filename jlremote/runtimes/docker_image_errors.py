@@ -14,7 +14,7 @@ from jlremote.runtimes.docker_builds import BuildLog
 from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.engine_errors import EngineUnusable, engine_error
 from jlremote.runtimes.image_names import ImageName
-from jlremote.runtimes.registry_reach import way_there
+from jlremote.runtimes.registry_reach import network_hint, way_there
 from jlremote.text import one_line
 
 _REFUSED = (
@@ -124,8 +124,7 @@ def _out_of_reach(attempt: Attempt, why: str, complaint: str) -> JlrError:
     unreachable = NotFound if attempt.verb == "pulled" else JlrError
     return unreachable(
         f"{attempt.failed}: `{attempt.host}` cannot reach {attempt.registry}: {why}",
-        hint=mend
-        or "it is the host that needs a way there; a proxy is set in its docker's settings",
+        hint=mend or network_hint(attempt.engine),
     )
 
 

@@ -8,8 +8,14 @@ _UNKNOWN_SIGNER = "signed by unknown authority"
 _NO_TLS = "http response to https client"
 
 
+def network_hint(engine: Engine) -> str:
+    """Return what to look at where the words tell of no more than a network that has no way."""
+    place = "docker's settings" if engine.kind.daemon else "`HTTPS_PROXY` of your environment"
+    return f"it is the host that needs a way there; a proxy is set in {place} on it"
+
+
 def way_there(engine: Engine, registry: str, complaint: str) -> str | None:
-    """Return the mend, `None` where the words tell of no more than a network that has no way.
+    """Return the mend, `None` where the network alone is in the way.
 
     Args:
         engine: which tried.

@@ -86,7 +86,8 @@ def test_a_refusal_is_told_by_its_cause(said: str, kind: type[JlrError], words: 
         (DOCKER, "x509: certificate signed by unknown authority", "/etc/docker/certs.d/lab:5000/"),
         (PODMAN, "x509: certificate signed by unknown authority", "~/.config/containers/certs.d/"),
         (DOCKER, "x509: certificate has expired", "whoever keeps the registry"),
-        (DOCKER, "dial tcp: i/o timeout", "a proxy is set"),
+        (DOCKER, "dial tcp: i/o timeout", "a proxy is set in docker's settings"),
+        (PODMAN, "dial tcp: i/o timeout", "a proxy is set in `HTTPS_PROXY`"),
     ],
 )
 def test_a_registry_out_of_reach_is_told_with_what_keeps_it_there(
