@@ -181,6 +181,11 @@ def start_argv(engine: Engine, name: str) -> Argv:
     return engine("start", name)
 
 
+def shell_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that prints a container's shell, if it has one; it need not run."""
+    return engine("cp", f"{name}:/bin/sh", "-")
+
+
 def stop_argv(engine: Engine, name: str) -> Argv:
     """Return the command that stops a container."""
     return engine("stop", name)

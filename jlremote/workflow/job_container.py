@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from jlremote.errors import Busy, NotFound
-from jlremote.host.script import Steps, command_line
+from jlremote.errors import Busy, JlrError, NotFound
+from jlremote.host.script import Completed, Steps, command_line
 from jlremote.host.shell import run_script
 from jlremote.jobs.containers import COMMAND_LABEL, GPUS_LABEL, JOB_LABEL
 from jlremote.runtimes import docker_commands as docker
@@ -22,6 +22,9 @@ from jlremote.workflow import creating, gpu_taking, installing, naming, old_dock
 from jlremote.workflow.gpu_taking import Taken
 from jlremote.workflow.job_process import ANOTHER_NAME
 from jlremote.workflow.undertaking import Undertaking
+
+_NO_SHELL = 123
+_NOT_STARTED = "jlr-not-started"
 
 
 def begin(this: Undertaking, command: Argv) -> Undertaking:
@@ -64,13 +67,10 @@ def _begun(this: Undertaking, image: str, command: Argv) -> Undertaking | None:
         COMMAND_LABEL: shlex.join(command),
         GPUS_LABEL: gpus.shown or "",
     }
-    argv = (*entrypoint, *command)
-    engine, done = old_docker.attempted(
-        this.engine,
-        this.request,
-        this.context,
-        lambda engine: this.host.run(_steps(engine, spec, argv, labels, gpus))["create"],
-    )
+    engine, done = _attempted(this, spec, (*entrypoint, *command), labels, gpus)
+    if done.status == _NO_SHELL:
+        _do_without_shell(this, image)
+        engine, done = _attempted(this, replace(spec, script=""), command, labels, gpus)
     if done.status == 0:
         return creating.by(engine, this)
     if docker_errors.image_missing(done):
@@ -81,17 +81,69 @@ def _begun(this: Undertaking, image: str, command: Argv) -> Undertaking | None:
     raise docker_errors.creation_error(engine, spec, done)
 
 
+def _attempted(
+    this: Undertaking, spec: ContainerSpec, argv: Argv, labels: Mapping[str, str], gpus: Taken
+) -> tuple[Engine, Completed]:
+    """Attempt to begin it; return by which engine, and how that ended."""
+    return old_docker.attempted(
+        this.engine,
+        this.request,
+        this.context,
+        lambda engine: this.host.run(_steps(engine, spec, argv, labels, gpus))["create"],
+    )
+
+
+def _do_without_shell(this: Undertaking, image: str) -> None:
+    """Say what a job lacks whose image has no shell.
+
+    Raises:
+        JlrError: it cannot do without.
+    """
+    if this.request.options.packages:
+        raise JlrError(
+            f"`{image}` has no `sh`, and `--install` needs one",
+            hint="leave out `--install`, or take an image with a shell and Python",
+        )
+    this.context.progress.note(
+        f"`{this.name}` may have no HOME that it can write to: `{image}` has no `sh` to set one; "
+        "`--env HOME=FOLDER` does"
+    )
+
+
 def _steps(
     engine: Engine, spec: ContainerSpec, argv: Argv, labels: Mapping[str, str], gpus: Taken
 ) -> Steps:
     """Return the steps that create and start it, and let it hold its GPUs."""
     job = creating.with_owner(docker.job_argv(engine, spec, argv, labels))
-    start, remove = docker.start_argv(engine, spec.name), docker.remove_argv(engine, spec.name)
+    begin = _with_shell if spec.script else _begin
     script = (
         f"{creating.unless_missing(engine, spec.image)}{job} >/dev/null || exit 125\n"
-        f"{command_line(start)} >/dev/null || {{ {command_line(remove)} >/dev/null; exit 126; }}"
+        f"{begin(engine, spec.name)}"
     )
     return {"create": script} | gpus.keep_for(engine, spec.name)
+
+
+def _begin(engine: Engine, name: str) -> str:
+    start, remove = docker.start_argv(engine, name), docker.remove_argv(engine, name)
+    return f"{command_line(start)} >/dev/null || {{ {command_line(remove)} >/dev/null; exit 126; }}"
+
+
+def _with_shell(engine: Engine, name: str) -> str:
+    """Return the script that starts a container, and looks meanwhile whether it has a shell.
+
+    Under `--init` a program that is not there ends the container only once it has started.
+    """
+    start, remove, look = (
+        command_line(make(engine, name))
+        for make in (docker.start_argv, docker.remove_argv, docker.shell_argv)
+    )
+    return f"""\
+said=$({{ {look} 2>&1 >/dev/null; }} & {start} >/dev/null || echo {_NOT_STARTED}; wait)
+case $said in
+*{_NOT_STARTED}*) {remove} >/dev/null; exit 126;;
+*'ould not find the file'*|*'could not be found on container'*)
+  {remove} >/dev/null; exit {_NO_SHELL};;
+esac"""
 
 
 def _before(this: Undertaking) -> str:
