@@ -99,6 +99,9 @@ def _engine(facts: HostFacts) -> Opinion:
     if facts.engine is None:
         return skip("without containers (`--runtime none`)")
     if facts.engine_version is None:
+        # It may be there, and `sudo` before it refuse.
+        if facts.engine_error and not isinstance(facts.engine_error, EngineMissing):
+            return of_error(facts.engine_error)
         both = any(isinstance(other, EngineMissing) for other in facts.others)
         return fail(
             "neither docker nor podman is installed on the host"

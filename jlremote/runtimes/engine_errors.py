@@ -35,13 +35,15 @@ _PASSWORD = (
     "incorrect password attempt",
     "incorrect authentication attempt",
 )
+_WANTS_TERMINAL = "you must have a tty"
 _REFUSED_BY_SUDO = (
     "is not in the sudoers file",
     "is not allowed to execute",
     "may not run sudo",
     "not allowed to set the following environment",
-    "you must have a tty",
+    _WANTS_TERMINAL,
 )
+_ASK_FOR = "ask whoever keeps the host for a line in its sudoers:"
 _EMULATED = "emulate docker cli using podman"
 # Docker writes it with a capital letter.
 _NONE_OF_PODMAN = "no such container"
@@ -171,10 +173,7 @@ def _missing(engine: Engine) -> EngineMissing:
 
 def without_password(engine: Engine) -> str:
     """Return how `sudo` may come to want none, as a hint's end."""
-    return (
-        "ask whoever keeps the host for a line in its sudoers: "
-        f"`USER ALL=(root) NOPASSWD: /usr/bin/{engine.kind.program}`"
-    )
+    return f"{_ASK_FOR} `USER ALL=(root) NOPASSWD: /usr/bin/{engine.kind.program}`"
 
 
 def _sudo_error(engine: Engine, failed: Completed, complaint: str) -> EngineUnusable | None:
@@ -191,9 +190,12 @@ def _sudo_error(engine: Engine, failed: Completed, complaint: str) -> EngineUnus
     lines = printable(failed.stderr).splitlines()
     refused = [line for line in lines if any(words in line.lower() for words in _REFUSED_BY_SUDO)]
     if refused:
+        hint = without_password(engine)
+        if _WANTS_TERMINAL in refused[0].lower():
+            hint = f"{_ASK_FOR} `Defaults:USER !requiretty`"
         return EngineNotPermitted(
             f"`sudo` on the host does not let this user run `{engine.kind.program}`: "
             f"{refused[0].strip().rstrip('.')}",
-            hint=without_password(engine),
+            hint=hint,
         )
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,23 @@ def test_an_engine_that_is_named_is_proved_to_the_kernels_answer(
     assert report.of("engine")["mark"] == "ok"
     assert f"may use {runtime}" in report.of("permission")["text"]
     assert report.of("kernel")["text"] == "6*7 is 42"
+
+
+@pytest.fixture
+def wants_terminal(engines_host: EnginesHost) -> Iterator[None]:
+    """Have `sudo` refuse the account where it has no terminal, as old Red Hats have it."""
+    rule = Path(f"/etc/sudoers.d/{engines_host.account.name}-terminal")
+    rule.write_text(f"Defaults:{engines_host.account.name} requiretty\n", encoding="utf-8")
+    rule.chmod(0o440)
+    yield
+    rule.unlink()
+
+
+def test_a_sudo_that_wants_a_terminal_is_told_as_that_and_not_as_a_missing_engine(
+    engines_laptop: Laptop, wants_terminal: None
+) -> None:
+    report = examined(engines_laptop, "lab", "--image", IMAGE, *FLAGS["sudo docker"])
+    report.failed("engine", 1, "you must have a tty", "`Defaults:USER !requiretty`")
 
 
 @pytest.mark.parametrize(
