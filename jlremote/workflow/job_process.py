@@ -58,10 +58,11 @@ def _container(this: Undertaking, request: RunRequest) -> str:
     found = next((found.container for _, found in looks if found.container), None)
     if found is not None and found.running:
         return found.name
-    state = "does not run" if found else "is not there"
+    state, begin = ("does not run", "starts it") if found else ("is not there", "makes it")
+    image = "" if found else " --image IMAGE"
     raise NotFound(
         f"the container `{found.name if found else typed}` {state}",
-        hint=f"`jlr start {this.request.host} {typed}` starts it; "
+        hint=f"`jlr start {this.request.host} {typed}{image}` {begin}; "
         "`--image IMAGE` runs the command in one of its own",
     )
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from jlremote.errors import JlrError, NotFound
 from jlremote.jupyter.address import address as url_of
 from jlremote.link.client import Link
+from jlremote.link.states import State
 from jlremote.link.status import ForwardStatus
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
@@ -103,12 +104,14 @@ def _usable(forward: ForwardStatus | None, record: SessionRecord) -> ForwardStat
     if forward.state != "up":
         raise JlrError(
             f"the session `{record.host}/{record.name}` is {forward.state}: {forward.detail}",
-            hint=again(record),
+            hint=again(record, gone=forward.state == State.CONTAINER_GONE),
         )
     return forward
 
 
-def again(record: SessionRecord) -> str:
-    """Return the advice to start a session again."""
-    runtime = " --runtime none" if record.runtime == "none" else ""
-    return f"start it again: `jlr start {record.host} {record.name}{runtime}`"
+def again(record: SessionRecord, *, gone: bool = False) -> str:
+    """Return the advice to start a session again, which makes its container anew if it is gone."""
+    more = " --runtime none" if record.runtime == "none" else ""
+    if gone and record.image:
+        more = f" --image {record.image}"
+    return f"start it again: `jlr start {record.host} {record.name}{more}`"

@@ -21,6 +21,7 @@ from jlremote.runtimes import (
 from jlremote.runtimes.contract import Container, ContainerSpec, Runtime
 from jlremote.runtimes.engine import Engine
 from jlremote.runtimes.existing_options import Difference, differences
+from jlremote.storage import sessions
 from jlremote.text import printable
 from jlremote.workflow import (
     creating,
@@ -225,9 +226,11 @@ def _nothing_to_create_from(host: Host, engine: Engine, name: str) -> NotFound:
     there = "; ".join(
         f"{kind} there: {_some(completed.stdout)}" for kind, completed in listing.items()
     )
+    known = sessions.find(host.name, name)
+    before = f", as before `{known.image}`" if known and known.image else ""
     return NotFound(
         f"there is no container `{name}` on `{host.name}`, and no image to create it from",
-        hint=f"name an image: `--image IMAGE`; {there}",
+        hint=f"name an image: `--image IMAGE`{before}; {there}",
     )
 
 

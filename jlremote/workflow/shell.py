@@ -20,6 +20,7 @@ from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow import adoption
 from jlremote.workflow.context import Context
 from jlremote.workflow.links import link_of
+from jlremote.workflow.open import again
 
 HUNG_UP = 255  # as ssh
 
@@ -165,7 +166,7 @@ def _check_runs(host: Link, runtime: Runtime, record: SessionRecord) -> None:
     state = "does not run" if found else "is gone"
     raise NotFound(
         f"the container `{record.name}` {state}",
-        hint=f"`jlr start {record.host} {record.name}` starts it",
+        hint=again(record, gone=found is None),
     )
 
 

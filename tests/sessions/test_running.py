@@ -211,4 +211,11 @@ def test_a_container_that_was_removed_by_hand_is_told_as_such(
     assert report["state"] == "container-gone", report
     assert report["url"] is None
     assert "is gone" in report["detail"]
+    told = failed(laptop.jlr("url"), 1, "container-gone")
+    again = f"jlr start lab {here.name} --image lab/jupyter"
+    assert f"`{again}`" in told
+    failed(laptop.jlr("shell"), 6, "is gone", f"`{again}`")
+    without = laptop.jlr("start", "lab", here.name, "--no-browser")
+    failed(without, 6, "no image to create it from", "as before `lab/jupyter`")
+    assert laptop.jlr(*again.split()[1:], "--dry-run").status == 0
     assert laptop.jlr("stop").status == 0
