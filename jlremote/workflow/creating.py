@@ -157,12 +157,12 @@ printf '%s\\n' "$how" "$facts"
 def unless_missing(engine: Engine, image: str) -> str:
     """Return the beginning of a script that ends where an image is not there.
 
-    For an engine that would pull it by itself.
+    For an engine that would pull it by itself. Whether the engine is there at all is read in words.
     """
     if engine.kind.pulls_never:
         return ""
     there = command_line(docker_images.inspect_image_argv(engine, image))
-    return f"{there} >/dev/null || exit {_NOT_CREATED}\n"
+    return f"LC_ALL=C; export LC_ALL\n{there} >/dev/null || exit {_NOT_CREATED}\n"
 
 
 def with_owner(create: Argv) -> str:

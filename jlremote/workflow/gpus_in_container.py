@@ -14,7 +14,7 @@ from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.docker_errors import creation_error
 from jlremote.runtimes.engine import Engine
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow import gpus, old_docker
+from jlremote.workflow import creating, gpus, old_docker
 from jlremote.workflow.context import Context
 from jlremote.workflow.doctor_subject import Subject
 
@@ -80,7 +80,8 @@ def _begun(subject: Subject, by: Engine, spec: ContainerSpec) -> Completed:
         )
     )
     begin = f"{start} >/dev/null || {{ {remove} >/dev/null; exit 1; }}"
-    return run_script(subject.link, f"{create} >/dev/null || exit\n{begin}")
+    there = creating.unless_missing(by, spec.image)
+    return run_script(subject.link, f"{there}{create} >/dev/null || exit\n{begin}")
 
 
 def _remove(subject: Subject, name: str, context: Context) -> None:

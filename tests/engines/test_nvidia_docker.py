@@ -292,12 +292,35 @@ def test_without_the_tool_dockers_own_words_are_told(
         assert not old.exists(name)
 
 
+@contextmanager
+def sudo_finds(old: OldHost) -> Iterator[None]:
+    """Let `sudo` find the host's tools."""
+    account = old.engines.account.name
+    sudoers = Path(f"/etc/sudoers.d/jlr-lab-{account}")
+    sudoers.write_text(f'Defaults:{account} secure_path="{old.folder}:/usr/bin:/bin"\n')
+    sudoers.chmod(0o440)
+    try:
+        yield
+    finally:
+        sudoers.unlink()
+
+
+def test_without_the_tool_behind_a_sudo_that_speaks_german(
+    engines_host: EnginesHost, keys: Keys, name: str
+) -> None:
+    with (
+        old_host(engines_host, keys, None, LANG="C.UTF-8", LANGUAGE="de") as old,
+        sudo_finds(old),
+    ):
+        begun = old.start(name, "--gpus", "1", "--sudo")
+        assert begun.status == 1, begun
+        assert "sudo docker on the host is older than 19.03: unknown flag" in begun.stderr
+        assert "nvidia-docker is used" not in begun.stderr
+        assert not old.exists(name)
+
+
 def test_behind_sudo(engines_host: EnginesHost, keys: Keys, name: str) -> None:
-    account = engines_host.account.name
-    with old_host(engines_host, keys, SECOND) as old:
-        sudoers = Path(f"/etc/sudoers.d/jlr-lab-{account}")
-        sudoers.write_text(f'Defaults:{account} secure_path="{old.folder}:/usr/bin:/bin"\n')
-        sudoers.chmod(0o440)
+    with old_host(engines_host, keys, SECOND) as old, sudo_finds(old):
         try:
             begun = old.start(name, "--gpus", "1", "--sudo", "--json")
             assert begun.status == 0, begun
@@ -308,7 +331,6 @@ def test_behind_sudo(engines_host: EnginesHost, keys: Keys, name: str) -> None:
             assert stopped.status == 0, stopped
             assert not old.exists(name)
         finally:
-            sudoers.unlink()
             engines_host.remove("docker", name)
 
 
