@@ -22,6 +22,12 @@ if os.fork() == 0:
     os.setsid()
     os.execvp("sh", ["sh", "-c", sys.argv[1]])' "$1" </dev/null >/dev/null 2>&1
 """
+# In quotes `~` is the home on the host, and who does not quote it has one's home here.
+_IN_FOLDER = """\
+jlr_folder=$1; shift
+case $jlr_folder in '~'|'~/'*) jlr_folder=$HOME${jlr_folder#'~'};; esac
+cd -- "$jlr_folder" && exec "$@"
+"""
 
 
 @dataclass(frozen=True)
@@ -95,4 +101,4 @@ class Bare:
         began = ("env", *variables, *argv) if variables else argv
         if how.workdir is None:
             return began
-        return ("sh", "-c", 'cd -- "$1" && shift && exec "$@"', "sh", how.workdir, *began)
+        return ("sh", "-c", _IN_FOLDER, "sh", how.workdir, *began)

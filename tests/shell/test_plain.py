@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from tests.lab.accounts import Account
 from tests.lab.containers import Container
 from tests.lab.laptop import PROGRAMS, Laptop
 from tests.lab.programs import wait_until
@@ -46,12 +47,16 @@ def test_without_a_command_a_shell_reads_what_is_given(owner: Laptop, session: s
     assert (done.returncode, done.stdout) == (5, b"/var/tmp\n")
 
 
-def test_the_folder_and_the_user_are_those_that_are_asked_for(owner: Laptop) -> None:
+def test_the_folder_and_the_user_are_those_that_are_asked_for(
+    owner: Laptop, account: Account
+) -> None:
     asked = ("-w", "/etc", "-u", "1234:99")
     done = owner.jlr("shell", *asked, "--", "sh", "-c", "pwd; id -u; id -g", stdin="")
     assert done.stdout == "/etc\n1234\n99\n"
     done = owner.jlr("shell", "lab/bare", "-w", "/etc", "--", "pwd", stdin="")
     assert done.stdout == "/etc\n"
+    done = owner.jlr("shell", "lab/bare", "-w", "~/.", "--", "pwd", stdin="")
+    assert done.stdout == f"{account.home}\n"
     assert owner.jlr("shell", "lab/bare", "-u", "root", stdin="").status == 2
 
 
