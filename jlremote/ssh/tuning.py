@@ -22,6 +22,11 @@ _BYTES_PER_SECOND = 320e6
 _SMALLEST_SHARED_WINDOW = 1 << 20
 _SHARED_BYTES_PER_SECOND = 160e6
 
+# What a download may send in so many seconds while small messages go to and fro beside it: 2 Gb/s.
+# On a host so near that they take microseconds it would have every core for itself.
+PACED_WINDOW = 256 << 10
+PACED_SECONDS = 1e-3
+
 
 def window_for(round_trip: float, *, shared: bool) -> int:
     """Return the receive window in bytes of a channel whose reader keeps up.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import time
 import weakref
 from collections import deque
@@ -14,6 +15,7 @@ from paramiko import common
 from paramiko.transport import ChannelMap
 
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
+from jlremote.ssh.tuning import PACED_SECONDS, PACED_WINDOW
 
 PACKET = 32 << 10
 MEGABYTE = 1 << 20
@@ -38,7 +40,7 @@ class Wire:
     """A transport with nobody behind; counts what the far end may send on each channel."""
 
     def __init__(self) -> None:
-        self.packetizer = self
+        self.packetizer = self.reader = self
         self.sinks: dict[int, Callable[[memoryview], None]] = {}
         self.allowed: dict[int, int] = {}
         self._channels = ChannelMap()
@@ -46,6 +48,14 @@ class Wire:
         self._channel_handler_table: dict[int, Any] = {}
         self._handler_table = {common.MSG_CHANNEL_OPEN_FAILURE: None}
         self.actions: deque[Callable[[], None]] = deque()
+        self.later: deque[Callable[[], None]] = deque()
+        self.talked_at = -math.inf
+
+    def call(self, action: Callable[[], None]) -> None:
+        self.actions.append(action)
+
+    def call_later(self, _seconds: float, action: Callable[[], None]) -> None:
+        self.later.append(action)
 
     def is_active(self) -> bool:
         return True
@@ -62,7 +72,7 @@ class Wire:
         return True
 
     def channel(self) -> TunnelChannel:
-        made = TunnelChannel(self, Eager(), self.actions.append)
+        made = TunnelChannel(self, Eager(), self)
         made.ask(b"direct-tcpip")
         made._set_remote_channel(made._number, 2 * MEGABYTE, PACKET)
         self.allowed[made._number] = made._window
@@ -96,6 +106,25 @@ def test_a_download_has_less_on_the_way_while_others_use_the_connection(
     assert wire.download(large, 16 * MEGABYTE) <= MEGABYTE
     now[0] += 4
     assert 3 * MEGABYTE < wire.download(large, 16 * MEGABYTE) <= 4 * MEGABYTE
+
+
+def test_a_download_gives_way_while_others_talk(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    wire = Wire()
+    large, small = wire.channel(), wire.channel()
+    wire.download(large, 8 * MEGABYTE)
+    small.send(memoryview(b"?"))
+    wire.talked_at = now[0]
+    number = large._number
+    while not wire.later:  # until the window is taken up, and what it may send next has to wait
+        wire.download(large, PACKET)
+    before = wire.allowed[number]
+    now[0] += PACED_SECONDS
+    wire.later.popleft()()
+    assert wire.allowed[number] - before <= PACED_WINDOW
+    now[0] += 1
+    assert wire.download(large, 32 * MEGABYTE) >= MEGABYTE, "nobody talks any more"
 
 
 def test_a_connection_that_ended_is_forgotten_with_all_of_its_channels() -> None:

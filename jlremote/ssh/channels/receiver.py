@@ -1,8 +1,21 @@
-"""Whoever wants to know of a channel."""
+"""Whoever wants to know of a channel, and where what it does is done."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
+
+
+class Loop(Protocol):
+    """What does things in a thread of its own, one after the other."""
+
+    def call(self, action: Callable[[], None]) -> None:
+        """Do `action` soon; from any thread, never blocks."""
+        ...
+
+    def call_later(self, seconds: float, action: Callable[[], None]) -> None:
+        """Do `action` after so many seconds; only from the loop's thread."""
+        ...
 
 
 class Receiver(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jlremote.ssh.channels.receiver import Receiver
+from jlremote.ssh.channels.receiver import Loop, Receiver
 from jlremote.ssh.channels.session_slots import SessionSlots
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 
@@ -17,10 +17,10 @@ class SessionChannel(TunnelChannel):
         self,
         transport: Any,
         receiver: Receiver,
-        call: Callable[[Callable[[], None]], None],
+        loop: Loop,
         complained: Callable[[bytes], None] = lambda _: None,
     ) -> None:
-        super().__init__(transport, receiver, call, complained)
+        super().__init__(transport, receiver, loop, complained)
         self._slots = SessionSlots.of(transport)
 
     def ask_session(self) -> None:
@@ -33,7 +33,7 @@ class SessionChannel(TunnelChannel):
 
     def granted(self) -> None:
         """See `Keeper`."""
-        self._call(lambda: self.ask(b"session"))
+        self._loop.call(lambda: self.ask(b"session"))
 
     def refuse(self, reason: str) -> None:
         """Take the far end's no; sshd's own words for one too many are "open failed"."""

@@ -18,12 +18,13 @@ import paramiko
 from paramiko import common
 
 from jlremote.ssh.channels.channel_table import ChannelTable
-from jlremote.ssh.channels.receiver import Receiver
-from jlremote.ssh.tuning import LARGEST_PACKET
+from jlremote.ssh.channels.receiver import Loop, Receiver
+from jlremote.ssh.tuning import LARGEST_PACKET, PACED_SECONDS, PACED_WINDOW
 from jlremote.ssh.wire_format import string
 
 _DATA = struct.Struct(">BII")
 _SHARED_SECONDS = 5.0
+_TALK_SECONDS = 0.02
 
 
 class _Payload:
@@ -47,22 +48,26 @@ class TunnelChannel:
     Args:
         transport: the `paramiko.Transport`.
         receiver: who is told what happens.
-        call: does something in the loop's thread.
+        loop: does something in its thread.
         complained: gets a session's standard error, in the transport's thread.
+
+    Attributes:
+        wire: what its data is read from; see `FarEnd`.
     """
 
     def __init__(
         self,
         transport: Any,
         receiver: Receiver,
-        call: Callable[[Callable[[], None]], None],
+        loop: Loop,
         complained: Callable[[bytes], None] = lambda _: None,
     ) -> None:
         self._transport = transport
         self._table = ChannelTable.of(transport)
         self._receiver = receiver
-        self._call = call
+        self._loop = loop
         self._complained = complained
+        self.wire = transport.packetizer.reader
         self._lock = threading.Lock()
         self._number = self._table.add(self)
         self._peer = 0
@@ -73,6 +78,7 @@ class TunnelChannel:
         self._unread = 0
         self._since_growth = 0
         self._granting = False
+        self._granted_at = 0.0
         self._open = False
         self._asked = 0.0
         self._shared_at = -_SHARED_SECONDS
@@ -146,14 +152,23 @@ class TunnelChannel:
         if self._granting or self._window - self._credit - self._unread < self._window // 4:
             return
         self._granting = True
-        self._call(self._grant)
+        self._loop.call(self._grant)
 
     def _grant(self) -> None:
+        now = time.monotonic()
+        is_others = self._table.sender != self._number
+        is_paced = is_others and now - self.wire.talked_at < _TALK_SECONDS
+        if is_paced and now < self._granted_at + PACED_SECONDS:
+            self._loop.call_later(PACED_SECONDS, self._grant)
+            return
+        self._granted_at = now
         with self._lock:
             self._granting = False
             if self._since_growth >= self._window // 2:
                 self._since_growth = 0
                 self._window = self._table.grown(self._window, shared=self._is_shared())
+            if is_paced:
+                self._window = min(self._window, PACED_WINDOW)
             more = self._window - self._credit - self._unread
             self._credit += max(0, more)
         if more > 0 and not self._close_sent:
@@ -188,7 +203,7 @@ class TunnelChannel:
                 return
             self._released = True
             unread, self._unread = self._unread, 0
-        self._transport.packetizer.sinks.pop(self._number, None)
+        self._transport.packetizer.reader.sinks.pop(self._number, None)
         self._table.remove(self._number)
         self._table.unread(-unread)
 
@@ -200,9 +215,9 @@ class TunnelChannel:
         self._allowed = window
         self._packet = packet
         self._open = True
-        self._transport.packetizer.sinks[self._number] = self._take
+        self._transport.packetizer.reader.sinks[self._number] = self._take
         if self._close_sent:  # given up meanwhile: `close` could not name the peer's channel yet
-            self._call(lambda: self._send((self._head(common.cMSG_CHANNEL_CLOSE),)))
+            self._loop.call(lambda: self._send((self._head(common.cMSG_CHANNEL_CLOSE),)))
             return
         self._receiver.opened()
 

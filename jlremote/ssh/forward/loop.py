@@ -16,6 +16,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from jlremote.ssh.forward.busy_poll import BusyPoll
+
 Action = Callable[[], None]
 Handler = Callable[[int], None]
 
@@ -35,6 +37,7 @@ class Loop:
 
     Attributes:
         piece: a buffer of `PIECE` bytes that every handler may use while it runs.
+        busy_poll: whether the loop stays awake for an answer.
     """
 
     def __init__(self) -> None:
@@ -50,6 +53,7 @@ class Loop:
         self._stopping = False
         self._thread: int | None = None
         self.piece = memoryview(bytearray(PIECE))
+        self.busy_poll = BusyPoll(self)
         self._selector.register(self._woken, READ, self._wake)
 
     def watch(self, sock: socket.socket, old: int, new: int, handler: Handler) -> None:
@@ -82,11 +86,14 @@ class Loop:
     def run(self) -> None:
         """Serve until `stop`."""
         self._thread = threading.get_ident()
-        while not self._stopping:
-            try:
-                self._turn()
-            except Exception:  # noqa: BLE001 - one connection's surprise must not end the others
-                _log.exception("a handler of the forward failed")
+        try:
+            while not self._stopping:
+                try:
+                    self._turn()
+                except Exception:  # noqa: BLE001 - one connection's must not end the others
+                    _log.exception("a handler of the forward failed")
+        finally:
+            self.busy_poll.end()
 
     def stop(self) -> None:
         """End `run` after what it does now; from any thread."""
@@ -103,7 +110,7 @@ class Loop:
         self._timers.clear()
 
     def _patience(self) -> float | None:
-        if self._actions:
+        if self._actions or self.busy_poll.is_awake():
             return 0
         if not self._timers:
             return None

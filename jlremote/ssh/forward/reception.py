@@ -143,7 +143,7 @@ class Reception:
         if target.relay is not None:
             self._relay_to(connection, target).connect(splice)
             return
-        channel = TunnelChannel(connection.transport, splice, self._loop.call)
+        channel = TunnelChannel(connection.transport, splice, self._loop)
         splice.join(channel)
         origin = splice.socket.getsockname()
         channel.ask(b"direct-tcpip", direct_tcpip(target.address, target.port, origin))

@@ -70,7 +70,7 @@ class Relay:
         self._input = bytearray()
         self._body: RelayStream | None = None
         self._body_left = 0
-        self._channel = SessionChannel(transport, self, self.call, self._complained)
+        self._channel = SessionChannel(transport, self, loop, self._complained)
         self._channel.ask_session()
 
     def leads_to(self, transport: Any, target: Target) -> bool:

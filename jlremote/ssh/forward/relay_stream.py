@@ -33,6 +33,8 @@ class Frames(Protocol):
 class RelayStream:
     """One connection through the relay; see `FarEnd`."""
 
+    wire = None
+
     def __init__(self, relay: Frames, number: int, splice: Splice) -> None:
         self._relay = relay
         self.number = number

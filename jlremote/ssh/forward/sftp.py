@@ -66,7 +66,7 @@ class SftpStream:
         self._loop = loop
         local.setblocking(False)
         self._splice = Splice(local, loop, _Fate(ended))
-        self._channel = _Subsystem(connection.transport, self, loop.call)
+        self._channel = _Subsystem(connection.transport, self, loop)
         self._splice.join(self._channel)
         loop.call(lambda: self._channel.ask_session())
 

@@ -7,8 +7,10 @@ import struct
 import threading
 from typing import Protocol
 
+from jlremote.ssh.forward.busy_poll import Wire
 from jlremote.ssh.forward.loop import PIECE, READ, WRITE, Loop
 
+_SMALL = 16 * 1024
 _RESET = struct.pack("ii", 1, 0)  # linger for 0 s: closing sends a reset
 
 
@@ -16,7 +18,15 @@ class FarEnd(Protocol):
     """The other side of a splice: an SSH channel of its own, or a stream of a relay.
 
     All but `consumed` is for the loop's thread. It calls the splice as a `Receiver`.
+
+    Attributes:
+        wire: the connection that its answers come over, if the loop may look there itself.
     """
+
+    @property
+    def wire(self) -> Wire | None:
+        """See above."""
+        ...
 
     def room(self) -> int:
         """Return how many bytes `send` takes now."""
@@ -206,6 +216,8 @@ class Splice:
             return False
         if count:
             far.send(piece[:count])
+            if count < _SMALL and far.wire is not None:
+                self._loop.busy_poll.sent(far.wire)
             return count < room and not self._far_closed
         self._local_ended = True
         far.send_end()
