@@ -32,7 +32,11 @@ CODES = {
 }
 
 
-@pytest.mark.parametrize("error", all_errors(errors.JlrError))
+# Whichever modules were imported before: some of theirs have words of their own.
+PLAIN = [e for e in all_errors(errors.JlrError) if e.__init__ is errors.JlrError.__init__]
+
+
+@pytest.mark.parametrize("error", PLAIN)
 def test_each_error_has_the_exit_code_of_its_branch(
     error: type[errors.JlrError], jlr: Jlr, workflows: Workflows
 ) -> None:
