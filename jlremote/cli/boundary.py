@@ -72,7 +72,10 @@ def _in_our_words(failure: click.ClickException) -> JlrError:
     message = re.sub(r"'([^']*)'", r"`\1`", " ".join(message.split())).rstrip(".")
     near = getattr(failure, "possibilities", None)
     context = getattr(failure, "ctx", None)
-    hint = f"`{context.command_path if context else 'jlr'} --help` shows what it takes"
+    path = context.command_path if context else "jlr"
+    hint = f"`{path} --help` shows what it takes"
+    if "extra argument" in message and getattr(context and context.command, "takes_command", False):
+        hint = f"a command to run stands behind `--`: `{path} … -- COMMAND`"
     if near:
         hint = f"did you mean {' or '.join(f'`{name}`' for name in near)}?"
     return Usage(message[:1].lower() + message[1:], hint=hint)

@@ -94,11 +94,11 @@ class Command(click.Command):
     ) -> None:
         super().__init__(*arguments, **settings)
         self.examples = examples
-        self._takes_command = takes_command
+        self.takes_command = takes_command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep what follows `--` away from click, which would take it for arguments."""
-        if not self._takes_command:
+        if not self.takes_command:
             return super().parse_args(ctx, args)
         at = args.index("--") if "--" in args else len(args)
         rest = super().parse_args(ctx, args[:at])
@@ -107,7 +107,7 @@ class Command(click.Command):
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Show where the command stands."""
-        command = ["[-- COMMAND...]"] if self._takes_command else []
+        command = ["[-- COMMAND...]"] if self.takes_command else []
         return super().collect_usage_pieces(ctx) + command
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

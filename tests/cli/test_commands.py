@@ -172,3 +172,10 @@ def test_disconnect_wants_a_host_or_all(
 ) -> None:
     assert jlr("disconnect", *argv).code == 2
     assert not workflows.calls
+
+
+@pytest.mark.parametrize("words", [("run", "dgx", "--image", "torch", "ls"), ("shell", "c1", "ls")])
+def test_a_command_without_its_dashes_is_told_of_them(jlr: Jlr, words: tuple[str, ...]) -> None:
+    outcome = jlr(*words)
+    assert outcome.code == 2
+    assert f"`jlr {words[0]} … -- COMMAND`" in outcome.stderr
