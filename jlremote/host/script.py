@@ -40,6 +40,12 @@ def command_line(argv: Iterable[str]) -> str:
     return shlex.join(argv)
 
 
+def typed_path(path: str) -> str:
+    """Return a path as one types it in a shell, which knows one's home if `~/` is not quoted."""
+    home, slash, below = path.partition("/")
+    return f"~/{shlex.quote(below)}" if home == "~" and slash else shlex.quote(path)
+
+
 def bounded(argv: Iterable[str], seconds: int) -> str:
     """Return shell text that runs a command and ends it if it takes too long, where the host can.
 

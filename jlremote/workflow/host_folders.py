@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from jlremote.errors import NotFound, Usage
-from jlremote.host.script import Completed, command_line
+from jlremote.host.script import Completed, command_line, typed_path
 from jlremote.host.shell import Host
 from jlremote.runtimes.container_options import ContainerOptions
 from jlremote.runtimes.docker_commands import info_argv
@@ -144,12 +144,6 @@ def _quoted(path: str) -> str:
     return f'"$HOME"{shlex.quote(path[1:])}' if path.startswith("~") else shlex.quote(path)
 
 
-def _typed(path: str) -> str:
-    """Return a path for a shell, which knows one's home if `~/` is not quoted."""
-    home, slash, below = path.partition("/")
-    return f"~/{shlex.quote(below)}" if home == "~" and slash else shlex.quote(path)
-
-
 def _expanded(volume: str, person: Person) -> str:
     return person.home + volume[1:] if volume.startswith("~") else volume
 
@@ -171,7 +165,7 @@ def _maps_users(info: Completed) -> bool:
 
 def _no_folder(missing: list[str], host: str) -> NotFound:
     shown = ", ".join(f"`{one_line(path)}`" for path in missing)
-    made = " ".join(map(_typed, missing))
+    made = " ".join(map(typed_path, missing))
     hint = f"make it there: `mkdir -p {one_line(made)}`; a volume has a name without `/`"
     if any(path.startswith(f"{Path.home()}/") for path in missing):
         hint = "your shell has replaced `~` by your home here: write `'~/…'`, in quotes"

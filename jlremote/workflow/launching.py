@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import PurePosixPath
 
 from jlremote.errors import JlrError, NotFound
-from jlremote.host.script import Completed, command_line
+from jlremote.host.script import Completed, command_line, typed_path
 from jlremote.host.shell import Host, run_script
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
@@ -201,10 +202,21 @@ def _failed(start: Undertaking, found: Survey, findings: Findings) -> JlrError:
 
 def _by_hand(start: Undertaking, found: Survey) -> str:
     if start.runtime.engine is None:
-        return "jupyter lab"
+        return _of_the_host(start.request)
     if found.container is None:  # ours, and gone by the time that this is read
         return start.engine.shown("run", "-it", "--rm", str(start.request.image), "jupyter", "lab")
     return start.engine.shown("exec", "-it", start.name, "jupyter", "lab")
+
+
+def _of_the_host(request: StartRequest) -> str:
+    """Return what runs JupyterLab on the host as a person would type it."""
+    if request.conda_env is not None:
+        return command_line(("conda", "run", "-n", request.conda_env, "jupyter", "lab"))
+    if request.python is None:
+        return "jupyter lab"
+    is_program = PurePosixPath(request.python).name.startswith("python")
+    python = request.python if is_program else f"{request.python.rstrip('/')}/bin/python"
+    return f"{typed_path(python)} -m jupyterlab"
 
 
 def _missing(start: Undertaking, found: Survey) -> NotFound:

@@ -214,3 +214,15 @@ def probe(account: Account, before: str = ":") -> str:
         input=ask, capture_output=True, text=True, check=True, timeout=30,
     )  # fmt: skip
     return done.stdout
+
+
+def test_a_python_that_ends_at_once_is_told_with_what_to_type_to_see_why(
+    laptop: Laptop, account: Account
+) -> None:
+    python = account.home / "my env/bin/python"
+    made = (
+        "mkdir -p 'my env/bin' && printf '#!/bin/sh\\necho broken; exit 9\\n' >'my env/bin/python'"
+    )
+    assert laptop.ssh("lab", f"{made} && chmod +x 'my env/bin/python'").status == 0
+    words = ("broken", "--runtime", "none", "--python", str(python.parent.parent))
+    failed(start(laptop, "lab", *words), 1, "exit status 9", f"`'{python}' -m jupyterlab`")
