@@ -98,7 +98,7 @@ def test_a_line_that_swallows_everything_is_noticed_too(
     desk.start("one")
     forward = desk.forward("one")
     line.stall()
-    until(lambda: desk.state() == "reconnecting", "the loss to be noticed", timeout=6)
+    until(lambda: desk.state() == "reconnecting", "the loss to be noticed", timeout=12)
     waiting = Call(lambda: desk.server_pid(forward))
     line.cut()
     line.resume()
