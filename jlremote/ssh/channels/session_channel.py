@@ -21,6 +21,7 @@ class SessionChannel(TunnelChannel):
         complained: Callable[[bytes], None] = lambda _: None,
     ) -> None:
         super().__init__(transport, receiver, loop, complained)
+        self.wire = None  # sshfs never pauses, and the programs at both its ends want the cores
         self._slots = SessionSlots.of(transport)
 
     def ask_session(self) -> None:

@@ -67,7 +67,8 @@ class TunnelChannel:
         self._receiver = receiver
         self._loop = loop
         self._complained = complained
-        self.wire = transport.packetizer.reader
+        self._reader = transport.packetizer.reader
+        self.wire: Any = self._reader
         self._lock = threading.Lock()
         self._number = self._table.add(self)
         self._peer = 0
@@ -157,7 +158,7 @@ class TunnelChannel:
     def _grant(self) -> None:
         now = time.monotonic()
         is_others = self._table.sender != self._number
-        is_paced = is_others and now - self.wire.talked_at < _TALK_SECONDS
+        is_paced = is_others and now - self._reader.talked_at < _TALK_SECONDS
         if is_paced and now < self._granted_at + PACED_SECONDS:
             self._loop.call_later(PACED_SECONDS, self._grant)
             return
@@ -203,7 +204,7 @@ class TunnelChannel:
                 return
             self._released = True
             unread, self._unread = self._unread, 0
-        self._transport.packetizer.reader.sinks.pop(self._number, None)
+        self._reader.sinks.pop(self._number, None)
         self._table.remove(self._number)
         self._table.unread(-unread)
 
@@ -215,7 +216,7 @@ class TunnelChannel:
         self._allowed = window
         self._packet = packet
         self._open = True
-        self._transport.packetizer.reader.sinks[self._number] = self._take
+        self._reader.sinks[self._number] = self._take
         if self._close_sent:  # given up meanwhile: `close` could not name the peer's channel yet
             self._loop.call(lambda: self._send((self._head(common.cMSG_CHANNEL_CLOSE),)))
             return
