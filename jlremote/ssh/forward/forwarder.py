@@ -32,7 +32,6 @@ LOCALHOST = "127.0.0.1"
 _NOWHERE = (LOCALHOST, 1)
 
 _BACKLOG = 1024
-_ACCEPT_AT_ONCE = 64
 _NO_DESCRIPTORS_PAUSE = 0.1
 _STOP_PATIENCE = 5.0
 
@@ -193,20 +192,19 @@ class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has 
         self._loop.watch(self.socket, 0, READ, self._accept)
 
     def _accept(self, _events: int) -> None:
-        for _ in range(_ACCEPT_AT_ONCE):
-            if not has_descriptors_to_spare(self.socket.fileno()):
-                self._rest()
-                return
-            try:
-                accepted, address = self.socket.accept()
-            except BlockingIOError:
-                return
-            except OSError:
-                self._rest()
-                return
-            accepted.setblocking(False)
-            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.finish_request(accepted, address)
+        if not has_descriptors_to_spare(self.socket.fileno()):
+            self._rest()
+            return
+        try:
+            accepted, address = self.socket.accept()
+        except BlockingIOError:  # whoever came has left
+            return
+        except OSError:
+            self._rest()
+            return
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.finish_request(accepted, address)
 
     def _rest(self) -> None:
         """Accept nobody for a while: where nobody can be, the listener is ready all the time."""

@@ -143,7 +143,7 @@ class Splice:
         """See `Receiver`."""
         with self._lock:
             self._far_ended = True
-            if not self._kept:
+            if not self._kept and not self._local_ended:  # else `_update` closes the socket
                 self._end_local()
         self._loop.call(self._update)
 
