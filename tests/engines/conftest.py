@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +48,23 @@ class EnginesHost:
 
 def podman_of(runtime: str, account: Account) -> Podman:
     return Podman(None if runtime.startswith("sudo ") else account)
+
+
+@contextmanager
+def sudo_host(
+    kind: str, password: str, engine: Engine, keys: Keys, say: Say
+) -> Iterator[EnginesHost]:
+    """Give a host whose account has that kind of `sudo` (see `podman.may_sudo`) and password."""
+    if reasons := podman.missing():
+        refuse(reasons)
+    with (
+        claimed_account() as account,
+        podman.prepared(account, engine, [], say),
+        running_sshd(engine, keys) as server,
+    ):
+        account.set_password(password)
+        podman.may_sudo(account, kind)
+        yield EnginesHost(engine, account, server)
 
 
 @pytest.fixture(scope="module")

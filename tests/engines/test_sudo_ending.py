@@ -14,19 +14,18 @@ import psutil
 import pytest
 
 from tests.conftest import refuse
-from tests.engines.conftest import EnginesHost
+from tests.engines.conftest import EnginesHost, sudo_host
 from tests.images.conftest import forget_images
 from tests.images.parts import SlowLine, missing_programs, running_registry, unlocked_keychain
 from tests.images.test_pull import log_in
 from tests.jobs.parts import Jobs
 from tests.lab import podman
-from tests.lab.accounts import claimed_account
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.place import Say
 from tests.lab.programs import run, wait_until
-from tests.lab.remote_host import Keys, new_laptop, running_sshd
+from tests.lab.remote_host import Keys, new_laptop
 from tests.login.parts import at_terminal
 from tests.mounts.parts import remember_session
 
@@ -40,16 +39,8 @@ def host(
     request: pytest.FixtureRequest, engine: Engine, keys: Keys, say: Say
 ) -> Iterator[EnginesHost]:
     """A host with a `sudo` that wants no password, and one with a `sudo` that does."""
-    if reasons := podman.missing():
-        refuse(reasons)
-    with (
-        claimed_account() as account,
-        podman.prepared(account, engine, [], say),
-        running_sshd(engine, keys) as server,
-    ):
-        account.set_password(PASSWORD)
-        podman.may_sudo(account, request.param)
-        yield EnginesHost(engine, account, server)
+    with sudo_host(request.param, PASSWORD, engine, keys, say) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

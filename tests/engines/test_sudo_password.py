@@ -12,12 +12,11 @@ from urllib.request import urlopen
 import pytest
 
 from tests.conftest import refuse
-from tests.engines.conftest import IMAGE, EnginesHost
+from tests.engines.conftest import IMAGE, EnginesHost, sudo_host
 from tests.engines.parts import told
 from tests.gpus.stand_in import Gpus
 from tests.images.parts import USER, missing_programs, running_registry, unlocked_keychain
 from tests.lab import podman
-from tests.lab.accounts import claimed_account
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import GROUP, Engine
 from tests.lab.laptop import Laptop
@@ -39,16 +38,8 @@ BY_SUDO = ("--runtime", "docker", "--sudo")
 @pytest.fixture(scope="module")
 def host(engine: Engine, keys: Keys, say: Say) -> Iterator[EnginesHost]:
     """A host whose `sudo` wants the user's password."""
-    if reasons := podman.missing():
-        refuse(reasons)
-    with (
-        claimed_account() as account,
-        podman.prepared(account, engine, [], say),
-        running_sshd(engine, keys) as server,
-    ):
-        account.set_password(PASSWORD)
-        podman.may_sudo(account, podman.WITH_PASSWORD)
-        yield EnginesHost(engine, account, server)
+    with sudo_host(podman.WITH_PASSWORD, PASSWORD, engine, keys, say) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -174,21 +174,27 @@ def polls(monkeypatch: pytest.MonkeyPatch) -> Polls:
     return Polls(monkeypatch)
 
 
+def talk(sock: socket.socket) -> None:
+    """Exchange some small messages."""
+    for _ in range(50):
+        sock.sendall(b"?")
+        assert sock.recv(1) == b"?"
+
+
 @contextmanager
 def conversation(port: int) -> Iterator[None]:
     """Exchange small messages all the time, until the connection ends."""
     over = threading.Event()
 
-    def talk() -> None:
+    def talk_on() -> None:
         try:
             with connect(port) as sock:
                 while not over.is_set():
-                    sock.sendall(b"?")
-                    assert sock.recv(1) == b"?"
+                    talk(sock)
         except (OSError, AssertionError):
             over.set()
 
-    talker = threading.Thread(target=talk)
+    talker = threading.Thread(target=talk_on)
     talker.start()
     try:
         yield
@@ -237,9 +243,7 @@ def test_a_forward_that_ends_in_the_middle_gives_the_connection_back(
     talking = TunnelForward(0, up)
     talking.start()
     with connect(talking.local_port) as sock:
-        for _ in range(50):
-            sock.sendall(b"?")
-            assert sock.recv(1) == b"?"
+        talk(sock)
         assert polls.count
         talking.stop()
         assert ask(forward.local_port, b"still there") == b"still there"
@@ -253,9 +257,7 @@ def test_an_sshd_that_ends_in_the_middle_is_noticed(
     forward_sshd: SSHServer,
 ) -> None:
     with connect(forward.local_port) as sock:
-        for _ in range(50):
-            sock.sendall(b"?")
-            assert sock.recv(1) == b"?"
+        talk(sock)
         assert polls.count
         forward_sshd.drop_connections()
         assert transport.ended.wait(10)
