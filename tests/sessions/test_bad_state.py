@@ -126,12 +126,12 @@ def test_a_record_that_was_cut_short_is_found_again_by_start(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()
-    session = started(laptop, here)
+    born = started(laptop, here).born()
     [ours] = (state(laptop) / "jlr" / "sessions").glob("*.json")
     ours.write_text(ours.read_text()[:40])
     failed(laptop.jlr("url"), 6, "no sessions")
     again = started(laptop, here)
-    assert again.born() == session.born()
+    assert again.born() == born
     assert laptop.jlr("url").stdout.strip() == again.url
 
 
