@@ -2,8 +2,8 @@
 
 paramiko reads a packet in two or three calls of `recv`, each behind a `poll`, copies it four times,
 and writes each packet by itself. This one does so too until keys are agreed, and with ciphers other
-than AES-GCM; with AES-GCM, which every server of the last ten years has, it reads all that is there
-at once and writes several packets at once.
+than AES-GCM; with AES-GCM, which every server of the last ten years has, its `PacketReader` reads
+all that is there at once, and it writes several packets at once.
 """
 
 from __future__ import annotations

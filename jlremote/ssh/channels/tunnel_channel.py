@@ -23,6 +23,8 @@ from jlremote.ssh.tuning import LARGEST_PACKET, PACED_SECONDS, PACED_WINDOW
 from jlremote.ssh.wire_format import string
 
 _DATA = struct.Struct(">BII")
+# For how long after others' last message a download leaves room for them: a smaller window, and a
+# pace where they talk without a pause.
 _SHARED_SECONDS = 5.0
 _TALK_SECONDS = 0.02
 

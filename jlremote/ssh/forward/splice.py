@@ -10,6 +10,7 @@ from typing import Protocol
 from jlremote.ssh.forward.busy_poll import Wire
 from jlremote.ssh.forward.loop import PIECE, READ, WRITE, Loop
 
+# What is read at once from a local socket, in bytes, and is no part of an upload.
 _SMALL = 16 * 1024
 _RESET = struct.pack("ii", 1, 0)  # linger for 0 s: closing sends a reset
 
