@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 from jlremote.errors import Usage
 
@@ -37,3 +38,8 @@ def in_words(seconds: int) -> str:
         count, seconds = divmod(seconds, size)
         parts += [f"{count}{unit}"] if count else []
     return "".join(parts) or "0s"
+
+
+def utc(seconds: float) -> str:
+    """Return seconds since the epoch as ISO 8601 in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

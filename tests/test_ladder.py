@@ -16,15 +16,17 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 
 LEAVES = {"durations", "errors", "questions", "text", "root"}
-MIDDLE = {"doctor", "gpus", "jobs", "jupyter", "mounts", "ports", "runtimes", "storage"}
-# What each room may import, besides itself and the leaves.
+MIDDLE = {"doctor", "gpus", "images", "jobs", "jupyter", "mounts", "ports", "runtimes", "storage"}
+# What each package may import, besides itself and the leaves.
 LADDER = {
-    "cli": {"workflow", "storage", "doctor", "gpus", "jobs"},
-    "workflow": {"link", "host", "demo", *MIDDLE},
-    "link": {"host", *MIDDLE},
-    "link server": {"link", "ssh", "host", *MIDDLE},
-    "doctor": {"gpus", "host", "runtimes"},
+    "cli": {"workflow", "storage", "doctor", "gpus", "jobs", "jupyter"},
+    "workflow": {"link.client", "link.wire", "host", "demo", *MIDDLE},
+    "link.client": {"link.wire", "host", "jupyter", "ports"},
+    "link.wire": {"jupyter", "ports", "storage"},
+    "link": {"link.wire", "ssh", "host", *MIDDLE},  # the rest of it runs in the link's process
+    "doctor": {"gpus", "host", "images", "runtimes"},
     "gpus": {"host"},
+    "images": {"host", "runtimes"},
     "jobs": {"host", "gpus", "runtimes"},
     "jupyter": {"host", "gpus", "runtimes", "storage"},
     "mounts": {"host", "storage"},
@@ -37,21 +39,7 @@ LADDER = {
     "entry": {"cli"},
     **{leaf: set() for leaf in LEAVES},
 }
-# What the commands load of the link; the rest of the room is loaded in the link's own process.
-CLIENT_SIDE = {
-    f"jlremote.link.{name}"
-    for name in (
-        "call",
-        "client",
-        "dial",
-        "files",
-        "protocol",
-        "remote_output",
-        "remote_process",
-        "states",
-        "status",
-    )
-}
+SPLIT_BY_PROCESS = {"link.client", "link.wire"}
 
 # Who alone may import a library.
 OWNERS = {
@@ -80,15 +68,25 @@ def modules() -> dict[str, ast.Module]:
 
 
 MODULES = modules()
+FOLDERS = {module.rpartition(".")[0] for module in MODULES}
+
+
+def package(module: str) -> str:
+    """Return the package that a module belongs to; the link is told apart by process."""
+    parts = module.split(".")[1:]
+    if not parts:
+        return "root"
+    split = ".".join(parts[:2])
+    if split in SPLIT_BY_PROCESS:
+        return split
+    return "entry" if parts[0] == "__main__" else parts[0]
 
 
 def room(module: str) -> str:
-    parts = module.split(".")
-    if len(parts) == 1:
-        return "root"
-    if parts[1:2] == ["link"] and len(parts) == 3 and module not in CLIENT_SIDE:
-        return "link server"
-    return "entry" if parts[1] == "__main__" else parts[1]
+    """Return the folder of a module; one beside folders is a room of its own."""
+    folder = module if module in FOLDERS else module.rpartition(".")[0]
+    beside_folders = any(other.startswith(f"{folder}.") for other in FOLDERS)
+    return module if beside_folders else folder
 
 
 def imports(tree: ast.AST, *, module: str) -> Iterator[str]:
@@ -111,17 +109,27 @@ def ours(module: str) -> set[str]:
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))
-def test_a_room_imports_only_what_is_below_it(module: str) -> None:
-    here = room(module)
-    assert here in LADDER, f"{module} is in no room that the ladder knows"
+def test_a_package_imports_only_what_is_below_it(module: str) -> None:
+    here = package(module)
+    assert here in LADDER, f"{module} is in no package that the ladder knows"
     allowed = LADDER[here] | LEAVES | {here}
-    too_high = {other for other in ours(module) if room(other) not in allowed}
+    too_high = {other for other in ours(module) if package(other) not in allowed}
     assert not too_high, f"{module} ({here}) may import {sorted(allowed)}, not {too_high}"
 
 
-def test_there_is_no_cycle() -> None:
+def test_no_module_is_part_of_a_cycle() -> None:
+    refuse_cycle({module: ours(module) for module in MODULES})
+
+
+def test_no_folder_is_part_of_a_cycle() -> None:
+    arrows: dict[str, set[str]] = {room(module): set() for module in MODULES}
+    for module in MODULES:
+        arrows[room(module)] |= {room(other) for other in ours(module)} - {room(module)}
+    refuse_cycle(arrows)
+
+
+def refuse_cycle(left: dict[str, set[str]]) -> None:
     # Taking away what imports nothing that is left ends with nothing, unless there is a cycle.
-    left = {module: ours(module) for module in MODULES}
     while free := {module for module, needed in left.items() if not needed & left.keys()}:
         left = {module: needed for module, needed in left.items() if module not in free}
     assert not left
@@ -130,7 +138,7 @@ def test_there_is_no_cycle() -> None:
 @pytest.mark.parametrize("library", OWNERS)
 def test_a_library_stays_in_its_room(library: str) -> None:
     users = {
-        room(module)
+        package(module)
         for module, tree in MODULES.items()
         if library in {name.partition(".")[0] for name in imports(tree, module=module)}
     }
@@ -141,12 +149,14 @@ def test_nothing_below_the_command_line_prints_or_asks() -> None:
     speakers = [
         f"{module}:{getattr(node, 'lineno', '?')}"
         for module, tree in MODULES.items()
-        if room(module) not in ("cli", "entry")
+        if package(module) not in ("cli", "entry")
         for node in ast.walk(tree)
         if speaks(node)
     ]
     # The link's process has no terminal; its stdout is a pipe on which it says that it is ready.
-    assert [place for place in speakers if not place.startswith("jlremote.link.process:")] == []
+    assert [
+        place for place in speakers if not place.startswith("jlremote.link.service.process:")
+    ] == []
 
 
 def speaks(node: ast.AST) -> bool:

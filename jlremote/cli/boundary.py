@@ -10,7 +10,7 @@ from types import FrameType
 
 import click
 
-from jlremote.cli.terminal import tell
+from jlremote.cli.screen.terminal import tell
 from jlremote.errors import EXIT_INTERRUPTED, Bug, JlrError, Usage
 
 
@@ -40,7 +40,7 @@ def _run() -> int:
     from jlremote.cli.program import jlr
 
     if "_JLR_COMPLETE" in os.environ:
-        from jlremote.cli import shells
+        from jlremote.cli.completion import shells
 
         shells.register()
     status = jlr.main(prog_name="jlr", standalone_mode=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from jlremote.workflow.context import Context
+    from jlremote.workflow.host.context import Context
 
 
 @dataclass
@@ -34,14 +34,14 @@ class Invocation:
         """Return what a workflow needs; `silent` as for `--json`, `lasting` as of `Steps`."""
         from pathlib import Path
 
-        from jlremote.cli import prompts
-        from jlremote.cli.progress import Steps
-        from jlremote.workflow.context import Context
+        from jlremote.cli.screen import prompts
+        from jlremote.cli.screen.progress import Steps
+        from jlremote.workflow.host.context import Context
 
         steps = Steps(silent=silent or self.quiet, verbose=self.verbose, lasting=lasting)
         asker = prompts.Nobody() if self.no_input else prompts.Person(steps.paused, self.remember)
         path = Path(self.ssh_config).absolute() if self.ssh_config else None
-        return Context(ssh_config=path, asker=asker, progress=steps)
+        return Context(path, asker, steps, _restore)
 
 
 def global_options(*, hidden: bool = False) -> list[click.Option]:
@@ -141,6 +141,13 @@ def command(
         return made
 
     return decorate
+
+
+def _restore(*held: Any) -> None:
+    # Its imports take 22 ms, which only a new link shall cost.
+    from jlremote.workflow.session.restore import restore
+
+    restore(*held)
 
 
 def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:

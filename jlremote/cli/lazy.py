@@ -18,7 +18,7 @@ class LazyGroup(click.Group):
     """A group whose help and completion come from a table.
 
     Args:
-        table: by name, `MODULE:ATTRIBUTE` in this package and the line in the help.
+        table: by name, `MODULE:ATTRIBUTE` in `cli.commands` and the line in the help.
         sections: by title, lines that close the help as they are.
     """
 
@@ -44,7 +44,7 @@ class LazyGroup(click.Group):
         from importlib import import_module
 
         module, _, attribute = self._table[cmd_name][0].partition(":")
-        command = getattr(import_module(f"jlremote.cli.{module}"), attribute)
+        command = getattr(import_module(f"jlremote.cli.commands.{module}"), attribute)
         assert isinstance(command, click.Command)
         return command
 

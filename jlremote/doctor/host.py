@@ -11,8 +11,8 @@ from jlremote.errors import NotFound
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.reading import CannotAsk
 from jlremote.host.script import command_line
-from jlremote.runtimes.engine import DOCKER
-from jlremote.runtimes.engine_errors import EngineDisguised, EngineMissing, EngineUnusable
+from jlremote.runtimes.engine.engine import DOCKER
+from jlremote.runtimes.engine.engine_errors import EngineDisguised, EngineMissing, EngineUnusable
 from jlremote.text import size_in_words
 
 LITTLE_IN_HOME = 1 * 1000**3

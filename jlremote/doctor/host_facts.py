@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from jlremote.errors import JlrError
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.reading import CannotAsk
-from jlremote.runtimes.engine import Engine
-from jlremote.runtimes.engine_errors import EngineUnusable
-from jlremote.runtimes.old_docker import Other
+from jlremote.runtimes.docker.old_docker import Other
+from jlremote.runtimes.engine.engine import Engine
+from jlremote.runtimes.engine.engine_errors import EngineUnusable
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from jlremote.gpus import queries
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.reading import CannotAsk, read
 from jlremote.host.script import Completed, Steps, command_line
-from jlremote.runtimes import old_docker
-from jlremote.runtimes.docker_commands import usable_argv
-from jlremote.runtimes.docker_images import inspect_image_argv
-from jlremote.runtimes.engine import DOCKER, Engine
-from jlremote.runtimes.engine_errors import engine_error, tried
+from jlremote.images.commands import inspect_image_argv
+from jlremote.runtimes.docker import old_docker
+from jlremote.runtimes.docker.docker_commands import usable_argv
+from jlremote.runtimes.engine.engine import DOCKER, Engine
+from jlremote.runtimes.engine.engine_errors import engine_error, tried
 from jlremote.text import one_line
 
 # Who comes from where, and what time it is there.

@@ -14,8 +14,8 @@ from jlremote.host.script import command_line, until_hang_up
 from jlremote.host.sudo import endable
 from jlremote.jobs.contract import Job
 from jlremote.runtimes.contract import TYPED_LABEL
-from jlremote.runtimes.docker_commands import ended_script, logs_argv, remove_argv, stop_argv
-from jlremote.runtimes.engine import Engine
+from jlremote.runtimes.docker.docker_commands import ended_script, logs_argv, remove_argv, stop_argv
+from jlremote.runtimes.engine.engine import Engine
 
 JOB_LABEL = "org.jlremote.job"
 COMMAND_LABEL = "org.jlremote.job-command"

@@ -36,7 +36,7 @@ class Access(StrEnum):
 
 
 @dataclass(frozen=True)
-class KernelActivity:
+class Kernel:
     """What one kernel does.
 
     Attributes:
@@ -73,14 +73,14 @@ class JupyterApi:
             return Access.PASSWORD
         return Access.OPEN
 
-    def kernels(self) -> tuple[KernelActivity, ...]:
+    def kernels(self) -> tuple[Kernel, ...]:
         """Return what the server's kernels do, with their notebooks' paths."""
         # A look is no work, or `jlr status --watch` would keep an idle server from its end.
         kernels = self._request("GET", "api/kernels?no_track_activity=1")
         sessions = self._request("GET", "api/sessions?no_track_activity=1")
         paths = {session["kernel"]["id"]: session["path"] for session in sessions}
         return tuple(
-            KernelActivity(
+            Kernel(
                 paths.get(kernel["id"], kernel["name"]),
                 kernel["execution_state"],
                 kernel["last_activity"],

@@ -19,7 +19,7 @@ from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, endpoint, read_probe
 from jlremote.jupyter.server import Endpoint, Place, Server
 from jlremote.runtimes.contract import TYPED_LABEL, Container, Runtime
-from jlremote.runtimes.engine import Engine
+from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.table import runtime_named
 
 # A server that ends lets go of its port first.

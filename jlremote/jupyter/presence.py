@@ -13,7 +13,7 @@ from jlremote.jupyter.discovery import PAGES, read_probe
 from jlremote.runtimes import overview
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.contract import SESSION_LABEL
-from jlremote.runtimes.engine import Engine
+from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.overview import Glimpse
 
 ADMINISTRATOR = ("root", "0")

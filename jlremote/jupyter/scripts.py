@@ -17,7 +17,7 @@ import shlex
 from collections.abc import Iterable
 
 from jlremote.host.script import until_hang_up
-from jlremote.runtimes import homes
+from jlremote.runtimes.scripts import homes
 
 GROUP_END = "\035"  # ASCII's group separator
 # What the shell that waits for a server's end has among its arguments, and no probe.

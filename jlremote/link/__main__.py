@@ -2,6 +2,6 @@
 
 import sys
 
-from jlremote.link.process import main
+from jlremote.link.service.process import main
 
 sys.exit(main())

@@ -10,12 +10,12 @@ from typing import Any
 
 from jlremote.errors import Usage
 from jlremote.host.script import Completed, Steps, command_line
-from jlremote.runtimes import existing_options
 from jlremote.runtimes.contract import Attachment, Container, Volume
-from jlremote.runtimes.docker_commands import inspect_argv
-from jlremote.runtimes.engine import Engine
-from jlremote.runtimes.engine_errors import EngineDisguised, engine_error, is_podman
-from jlremote.runtimes.engine_gpus import gpus_of
+from jlremote.runtimes.docker.docker_commands import inspect_argv
+from jlremote.runtimes.engine.engine import Engine
+from jlremote.runtimes.engine.engine_errors import EngineDisguised, engine_error, is_podman
+from jlremote.runtimes.engine.engine_gpus import gpus_of
+from jlremote.runtimes.options import existing_options
 
 # Where an engine that runs without root keeps its networks: the host is not in them.
 _OF_A_USER = ("/run/user/", "/tmp/")  # noqa: S108

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from jlremote.host.script import Completed, Steps
-from jlremote.runtimes.container_options import NO_OPTIONS, ContainerOptions
-from jlremote.runtimes.engine import Engine
+from jlremote.runtimes.engine.engine import Engine
+from jlremote.runtimes.options.container_options import NO_OPTIONS, ContainerOptions
 
 SESSION_LABEL = "org.jlremote.session"
 CREATOR_LABEL = "org.jlremote.created-by"

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from jlremote.host.script import Completed, command_line
 from jlremote.runtimes.containers import read_container
 from jlremote.runtimes.contract import Container
-from jlremote.runtimes.docker_commands import inspect_argv, list_ids_argv, top_argv
-from jlremote.runtimes.engine import Argv, Engine
-from jlremote.runtimes.engine_errors import engine_error
+from jlremote.runtimes.docker.docker_commands import inspect_argv, list_ids_argv, top_argv
+from jlremote.runtimes.engine.engine import Argv, Engine
+from jlremote.runtimes.engine.engine_errors import engine_error
 
 FIELD, RECORD = "\037", "\036"
 

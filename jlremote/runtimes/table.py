@@ -9,7 +9,7 @@ from jlremote.errors import Usage
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Runtime
-from jlremote.runtimes.engine import DOCKER, ENGINES
+from jlremote.runtimes.engine.engine import DOCKER, ENGINES
 
 AUTO = "auto"
 _ALL: tuple[Runtime, ...] = (*map(Containers, ENGINES.values()), Bare())

@@ -8,8 +8,6 @@ from typing import Any
 
 from jlremote.errors import JlrError, LinkLost, NeedsAuthentication, NotSSH, Unreachable
 from jlremote.questions import Asker
-from jlremote.ssh.algorithms import offer
-from jlremote.ssh.commands import Commands
 from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.contract import Connection, Given, Output, SudoPassword, Terminal
 from jlremote.ssh.failures import translated
@@ -18,8 +16,10 @@ from jlremote.ssh.login.credentials import Credentials, Keychain, Remember
 from jlremote.ssh.login.identities import agent_of
 from jlremote.ssh.login.user_authentication import UserAuthentication
 from jlremote.ssh.reach import ProxyProcess, Way, patience, refusal, straight, through_jump
-from jlremote.ssh.sudo_password import with_password
-from jlremote.ssh.transport import GREETING, Transport
+from jlremote.ssh.sessions.commands import Commands
+from jlremote.ssh.sessions.sudo_password import with_password
+from jlremote.ssh.transport.algorithms import offer
+from jlremote.ssh.transport.transport import GREETING, Transport
 from jlremote.ssh.trust.host_keys import look_up, verify
 from jlremote.text import printable
 

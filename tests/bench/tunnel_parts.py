@@ -18,10 +18,10 @@ from typing import cast
 import paramiko
 
 from jlremote.host.target import Target
-from jlremote.ssh.algorithms import Offer
 from jlremote.ssh.contract import Connection
 from jlremote.ssh.forward.forwarder import TunnelForward
-from jlremote.ssh.transport import Transport
+from jlremote.ssh.transport.algorithms import Offer
+from jlremote.ssh.transport.transport import Transport
 
 BLOCK = bytes(1 << 20)
 # A line passes packets on. Of what it took in pieces of 256 KiB each would wait 2 ms for its end.

@@ -15,21 +15,22 @@ from typing import Any, Protocol
 import pytest
 
 from jlremote.cli import boundary
+from jlremote.jupyter.api import Kernel
 from jlremote.storage import paths, sessions
-from jlremote.workflow.report import Kernel, SessionReport
+from jlremote.workflow.session.report import SessionReport
 
 WORKFLOWS = (
-    "beginning.begin",
-    "start.start",
-    "start.plan",
-    "open.address",
-    "listing.reports",
-    "listing.report",
-    "logs.log",
-    "stop.stop",
-    "stop.stop_all",
-    "disconnect.disconnect",
-    "browser.open_in_browser",
+    "session.prepare.begin",
+    "session.start.start",
+    "session.start.plan",
+    "session.open.address",
+    "show.listing.reports",
+    "show.listing.report",
+    "session.logs.log",
+    "session.stop.stop",
+    "session.stop.stop_all",
+    "host.disconnect.disconnect",
+    "session.browser.open_in_browser",
 )
 
 URL = "http://127.0.0.1:8888/cont1/lab?token=5ec2e7"
@@ -79,7 +80,7 @@ class Workflows:
 
     def take_over(self, name: str) -> None:
         """Stand in for the function `name` of a workflow."""
-        module, _, function = name.partition(".")
+        module, _, function = name.rpartition(".")
         self.patch.setattr(
             import_module(f"jlremote.workflow.{module}"),
             function,
@@ -106,7 +107,7 @@ def workflows(monkeypatch: pytest.MonkeyPatch) -> Workflows:
     fakes = Workflows(monkeypatch)
     for name in WORKFLOWS:
         fakes.take_over(name)
-    fakes.will("beginning.begin", None)  # only for speed, so no test announces it
+    fakes.will("session.prepare.begin", None)  # only for speed, so no test announces it
     return fakes
 
 

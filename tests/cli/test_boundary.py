@@ -40,7 +40,7 @@ PLAIN = [e for e in all_errors(errors.JlrError) if e.__init__ is errors.JlrError
 def test_each_error_has_the_exit_code_of_its_branch(
     error: type[errors.JlrError], jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will("open.address", error("it failed", hint="mend it"))
+    workflows.will("session.open.address", error("it failed", hint="mend it"))
     outcome = jlr("url")
     [code] = [code for branch, code in CODES.items() if issubclass(error, branch)] or [1]
     assert outcome.code == code
@@ -51,7 +51,7 @@ def test_each_error_has_the_exit_code_of_its_branch(
 
 def test_an_unexpected_failure_goes_to_a_log(jlr: Jlr, workflows: Workflows, laptop: Path) -> None:
     url = "http://127.0.0.1:1/?token=5ec2e7"
-    workflows.will("open.address", KeyError(f"password='hunter2' at {url}"))
+    workflows.will("session.open.address", KeyError(f"password='hunter2' at {url}"))
     outcome = jlr("url", "--no-input")
     assert outcome.code == 3
     assert "Traceback" not in outcome.stderr
@@ -68,7 +68,7 @@ def test_an_unexpected_failure_goes_to_a_log(jlr: Jlr, workflows: Workflows, lap
 def test_the_log_has_neither_arguments_nor_variables(
     jlr: Jlr, workflows: Workflows, laptop: Path
 ) -> None:
-    workflows.will("start.start", RuntimeError("no idea"))
+    workflows.will("session.start.start", RuntimeError("no idea"))
     assert jlr("start", "dgx", "--env", "HF=s3same").code == 3
     [log] = (laptop / "state" / "jlr" / "log").iterdir()
     assert "s3same" not in log.read_text()
@@ -78,7 +78,7 @@ def test_a_bug_that_cannot_be_logged_is_still_told(
     jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/proc")
-    workflows.will("open.address", KeyError("odd"))
+    workflows.will("session.open.address", KeyError("odd"))
     outcome = jlr("url")
     assert outcome.code == 3
     assert "KeyError: 'odd'" in outcome.stderr
@@ -145,7 +145,7 @@ def test_an_interrupt_before_anything_is_loaded_is_130(monkeypatch: pytest.Monke
 
 
 def test_an_interrupt_is_130(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("start.start", KeyboardInterrupt())
+    workflows.will("session.start.start", KeyboardInterrupt())
     assert jlr("start", "dgx").code == 130
 
 
@@ -181,14 +181,14 @@ def test_a_place_for_files_that_cannot_be_written_is_one_clear_error(
 
 
 def test_no_colour_reaches_what_is_no_terminal(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("listing.report", REPORT)
+    workflows.will("show.listing.report", REPORT)
     outcome = jlr("-v", "status")
     assert "\x1b" not in outcome.stdout + outcome.stderr
 
 
 def test_a_killed_command_leaves_as_the_signal_says() -> None:
     script = (
-        "import sys, time; from jlremote.cli import boundary; from jlremote.workflow import open\n"
+        "import sys, time; from jlremote.cli import boundary; from jlremote.workflow.session import open\n"
         "def wait(*_):\n"
         "    try: print('waiting', flush=True); time.sleep(60)\n"
         "    finally: print('unwound', flush=True)\n"

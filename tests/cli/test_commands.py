@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from jlremote.errors import Busy
-from jlremote.workflow.requests import StopRequest
-from jlremote.workflow.stop import StopReport
+from jlremote.workflow.host.requests import StopRequest
+from jlremote.workflow.session.stop import StopReport
 from tests.cli.conftest import REPORT, URL, Jlr, Workflows, remember
 
 
@@ -30,16 +30,16 @@ def test_open_tells_a_session_from_a_path(
     argv: tuple[str, ...], selector: str | None, path: str | None, jlr: Jlr, workflows: Workflows
 ) -> None:
     remember(("dgx", "cont1"), ("dgx", "data.v2"))
-    workflows.will("open.address", URL)
-    workflows.will("browser.open_in_browser", None)
+    workflows.will("session.open.address", URL)
+    workflows.will("session.browser.open_in_browser", None)
     outcome = jlr("open", *argv)
     assert (outcome.code, outcome.stdout) == (0, URL + "\n")
-    assert workflows.arguments("open.address")[:2] == (selector, path)
-    assert workflows.arguments("browser.open_in_browser") == (URL, None)
+    assert workflows.arguments("session.open.address")[:2] == (selector, path)
+    assert workflows.arguments("session.browser.open_in_browser") == (URL, None)
 
 
 def test_open_without_a_browser_only_prints(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("open.address", URL)
+    workflows.will("session.open.address", URL)
     assert jlr("open", "--no-browser").stdout == URL + "\n"
 
 
@@ -47,21 +47,21 @@ def test_open_takes_the_browser_from_the_environment(
     jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JLR_BROWSER", "chromium")
-    workflows.will("open.address", URL)
-    workflows.will("browser.open_in_browser", None)
+    workflows.will("session.open.address", URL)
+    workflows.will("session.browser.open_in_browser", None)
     jlr("open")
-    assert workflows.arguments("browser.open_in_browser") == (URL, "chromium")
+    assert workflows.arguments("session.browser.open_in_browser") == (URL, "chromium")
 
 
 def test_url_prints_the_url_and_nothing_else(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("open.address", URL)
+    workflows.will("session.open.address", URL)
     outcome = jlr("url", "cont1")
     assert (outcome.code, outcome.stdout, outcome.stderr) == (0, URL + "\n", "")
 
 
 def test_list_is_a_line_each(jlr: Jlr, workflows: Workflows) -> None:
     gone = replace(REPORT, name="old", state="container-gone", kernels=None, gpus=None)
-    workflows.will("listing.reports", [REPORT, gone])
+    workflows.will("show.listing.reports", [REPORT, gone])
     outcome = jlr("list", "dgx")
     heading, first, second = outcome.stdout.splitlines()
     columns = ["SESSION", "HOST", "STATE", "SINCE", "KERNELS", "PORT", "GPUS", "IMAGE"]
@@ -70,25 +70,25 @@ def test_list_is_a_line_each(jlr: Jlr, workflows: Workflows) -> None:
     assert first.split() == ["cont1", "dgx", "up", "-", "1", "busy", "8888", "all", image]
     assert second.split() == ["old", "dgx", "container-gone", "-", "?", "8888", "-", image]
     assert heading.index("STATE") == first.index("up") == second.index("container-gone")
-    assert workflows.arguments("listing.reports")[1] == "dgx"
+    assert workflows.arguments("show.listing.reports")[1] == "dgx"
 
 
 def test_the_token_is_not_in_the_list_that_people_show_each_other(
     jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will("listing.reports", [REPORT])
+    workflows.will("show.listing.reports", [REPORT])
     assert "5ec2e7" not in jlr("list").stdout
 
 
 def test_list_as_json_is_an_array(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("listing.reports", [REPORT])
+    workflows.will("show.listing.reports", [REPORT])
     assert json.loads(jlr("list", "--json").stdout) == [REPORT.to_json()]
-    workflows.will("listing.reports", [])
+    workflows.will("show.listing.reports", [])
     assert json.loads(jlr("list", "--json").stdout) == []
 
 
 def test_an_empty_list_says_what_makes_a_session(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("listing.reports", [])
+    workflows.will("show.listing.reports", [])
     outcome = jlr("list")
     assert (outcome.code, outcome.stdout) == (0, "")
     assert "`jlr start HOST CONTAINER` makes one" in outcome.stderr
@@ -96,21 +96,21 @@ def test_an_empty_list_says_what_makes_a_session(jlr: Jlr, workflows: Workflows)
 
 def test_status_says_everything(jlr: Jlr, workflows: Workflows) -> None:
     report = replace(REPORT, state="jupyter-dead", detail="it was killed\x1b[2J for want of memory")
-    workflows.will("listing.report", report)
+    workflows.will("show.listing.report", report)
     text = jlr("status", "cont1").stdout
     for part in ("cont1 on dgx", "jupyter-dead, it was killed for want of memory", URL, "1 busy"):
         assert part in text
     assert "work/train.ipynb" in text
-    assert workflows.arguments("listing.report")[0] == "cont1"
+    assert workflows.arguments("show.listing.report")[0] == "cont1"
 
 
 def test_status_as_json_is_one_object(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("listing.report", REPORT)
+    workflows.will("show.listing.report", REPORT)
     assert json.loads(jlr("status", "--json").stdout) == REPORT.to_json()
 
 
 def test_logs_are_printed_as_they_come(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("logs.log", lambda *_arguments, **_options: iter(("one\ntw", "o\n")))
+    workflows.will("session.logs.log", lambda *_arguments, **_options: iter(("one\ntw", "o\n")))
     outcome = jlr("logs", "-f", "--tail", "7", "cont1")
     assert (outcome.code, outcome.stdout) == (0, "one\ntwo\n")
     [(_, arguments, options)] = workflows.calls
@@ -118,7 +118,7 @@ def test_logs_are_printed_as_they_come(jlr: Jlr, workflows: Workflows) -> None:
 
 
 def test_ctrl_c_ends_a_followed_log_as_interrupted(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("logs.log", KeyboardInterrupt())
+    workflows.will("session.logs.log", KeyboardInterrupt())
     outcome = jlr("logs", "-f")
     assert (outcome.code, outcome.stdout) == (130, "")
     assert "Traceback" not in outcome.stderr
@@ -135,15 +135,17 @@ def test_ctrl_c_ends_a_followed_log_as_interrupted(jlr: Jlr, workflows: Workflow
 def test_stop_says_what_it_did(
     flags: tuple[str, ...], request_: StopRequest, jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will("stop.stop", StopReport("cont1", "dgx", ("stopped Jupyter", "released 8888")))
+    workflows.will(
+        "session.stop.stop", StopReport("cont1", "dgx", ("stopped Jupyter", "released 8888"))
+    )
     outcome = jlr("stop", "cont1", *flags)
     assert outcome.stdout == "dgx/cont1: stopped Jupyter, released 8888\n"
-    assert workflows.arguments("stop.stop")[:2] == ("cont1", request_)
+    assert workflows.arguments("session.stop.stop")[:2] == ("cont1", request_)
 
 
 def test_stop_all_stops_all(jlr: Jlr, workflows: Workflows) -> None:
     reports = [StopReport("a", "dgx", ("x",)), StopReport("b", "lab", ())]
-    workflows.will("stop.stop_all", reports)
+    workflows.will("session.stop.stop_all", reports)
     assert jlr("stop", "--all").stdout == "dgx/a: x\nlab/b: nothing to stop\n"
 
 
@@ -153,7 +155,7 @@ def test_stop_all_and_a_session_is_a_contradiction(jlr: Jlr, workflows: Workflow
 
 
 def test_busy_kernels_are_exit_code_7(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("stop.stop", Busy("`train.ipynb` is busy", hint="`--force`"))
+    workflows.will("session.stop.stop", Busy("`train.ipynb` is busy", hint="`--force`"))
     assert jlr("stop").code == 7
 
 
@@ -161,9 +163,9 @@ def test_busy_kernels_are_exit_code_7(jlr: Jlr, workflows: Workflows) -> None:
 def test_disconnect_names_the_hosts(
     argv: tuple[str, ...], host: str | None, jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will("disconnect.disconnect", ["dgx"])
+    workflows.will("host.disconnect.disconnect", ["dgx"])
     assert jlr("disconnect", *argv).stdout == "disconnected from dgx\n"
-    assert workflows.arguments("disconnect.disconnect")[0] == host
+    assert workflows.arguments("host.disconnect.disconnect")[0] == host
 
 
 @pytest.mark.parametrize("argv", [(), ("dgx", "--all")])

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.cli import shells
-from jlremote.cli.ssh_config import host_names
+from jlremote.cli.completion import shells
+from jlremote.cli.completion.ssh_config import host_names
 from tests.cli.conftest import Jlr, remember
 from tests.cli.terminal import Terminal
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from jlremote.workflow.report import PortReport
+from jlremote.workflow.forward.port_report import PortReport
 from tests.cli.conftest import Jlr, Workflows
 
 TENSORBOARD = PortReport(6006, 6007, "up", "2026-01-02T03:04:05.000+00:00")
@@ -16,7 +16,7 @@ CLOSED = PortReport(7860, 7860, "closed", None, "nothing listens on port 7860 of
 @pytest.fixture(autouse=True)
 def taken_over(workflows: Workflows) -> None:
     for name in ("add", "listed", "remove"):
-        workflows.take_over(f"further_ports.{name}")
+        workflows.take_over(f"session.further_ports.{name}")
 
 
 @pytest.mark.parametrize(
@@ -31,10 +31,10 @@ def taken_over(workflows: Workflows) -> None:
 def test_a_number_alone_is_a_port_and_before_a_port_stands_a_session(
     argv: tuple[str, ...], session: str | None, port: int, jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will("further_ports.add", TENSORBOARD)
+    workflows.will("session.further_ports.add", TENSORBOARD)
     outcome = jlr("forward", *argv)
     assert (outcome.code, outcome.stdout) == (0, "http://127.0.0.1:6007/\n")
-    assert workflows.arguments("further_ports.add")[:2] == (session, port)
+    assert workflows.arguments("session.further_ports.add")[:2] == (session, port)
 
 
 @pytest.mark.parametrize("argv", [("0",), ("65536",), ("cont1", "x"), ("1", "--remove", "2")])
@@ -46,24 +46,24 @@ def test_what_is_no_port_is_a_mistake_of_usage(
 
 
 def test_a_port_that_is_closed_is_forwarded_and_told(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("further_ports.add", CLOSED)
+    workflows.will("session.further_ports.add", CLOSED)
     outcome = jlr("forward", "7860")
     assert outcome.stdout == "http://127.0.0.1:7860/\n"
     assert "nothing listens on port 7860 of `cont1`" in outcome.stderr
 
 
 def test_without_a_port_they_are_listed(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("further_ports.listed", [TENSORBOARD, CLOSED])
+    workflows.will("session.further_ports.listed", [TENSORBOARD, CLOSED])
     heading, first, second = jlr("forward", "cont1").stdout.splitlines()
     assert heading.split() == ["PORT", "HERE", "STATE", "SINCE", "WHY"]
     assert first.split()[:3] == ["6006", "http://127.0.0.1:6007/", "up"]
     assert second.split()[:4] == ["7860", "http://127.0.0.1:7860/", "closed", "-"]
-    assert workflows.arguments("further_ports.listed")[0] == "cont1"
+    assert workflows.arguments("session.further_ports.listed")[0] == "cont1"
 
 
 def test_as_json_it_is_always_an_array(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("further_ports.listed", [CLOSED])
-    workflows.will("further_ports.add", TENSORBOARD)
+    workflows.will("session.further_ports.listed", [CLOSED])
+    workflows.will("session.further_ports.add", TENSORBOARD)
     [listed] = json.loads(jlr("forward", "--json").stdout)
     assert {key: listed[key] for key in ("port", "local_port", "state")} == {
         "port": 7860,
@@ -74,9 +74,9 @@ def test_as_json_it_is_always_an_array(jlr: Jlr, workflows: Workflows) -> None:
 
 
 def test_one_is_removed_and_the_rest_is_listed(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("further_ports.remove", None)
-    workflows.will("further_ports.listed", [CLOSED])
+    workflows.will("session.further_ports.remove", None)
+    workflows.will("session.further_ports.listed", [CLOSED])
     outcome = jlr("forward", "cont1", "--remove", "6006")
     assert "6006 is forwarded no more" in outcome.stderr
     assert "7860" in outcome.stdout
-    assert workflows.arguments("further_ports.remove")[:2] == ("cont1", 6006)
+    assert workflows.arguments("session.further_ports.remove")[:2] == ("cont1", 6006)

@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
-from jlremote.cli.progress import Steps, duration
+from jlremote.cli.screen.progress import Steps, duration
 
 STEPS = """
 import sys, time
-from jlremote.cli.progress import Steps
+from jlremote.cli.screen.progress import Steps
 steps = Steps(silent="silent" in sys.argv, verbose="verbose" in sys.argv)
 with steps.step("Connect to dgx"):
     time.sleep(0.05)
@@ -113,7 +113,7 @@ def test_silence_is_silent_but_for_the_commands_that_were_asked_for() -> None:
 
 def test_a_quick_command_never_imports_rich() -> None:
     script = (
-        "import sys; from jlremote.cli.progress import Steps\n"
+        "import sys; from jlremote.cli.screen.progress import Steps\n"
         "with Steps().step('quick'): pass\n"
         "sys.exit('rich' in sys.modules)"
     )

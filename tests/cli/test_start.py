@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import Busy, NotFound, Unreachable
-from jlremote.runtimes.container_options import ContainerOptions
+from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.storage.options import variable
-from jlremote.workflow.requests import StartRequest
+from jlremote.workflow.host.requests import StartRequest
 from tests.cli.conftest import REPORT, URL, Jlr, Workflows
 
 
 @pytest.fixture(autouse=True)
 def started(workflows: Workflows) -> None:
-    workflows.will("start.start", REPORT)
-    workflows.will("browser.open_in_browser", None)
+    workflows.will("session.start.start", REPORT)
+    workflows.will("session.browser.open_in_browser", None)
 
 
 def settle(laptop: Path, text: str) -> None:
@@ -27,8 +27,10 @@ def settle(laptop: Path, text: str) -> None:
 def test_the_url_is_the_only_line_on_stdout(jlr: Jlr, workflows: Workflows) -> None:
     outcome = jlr("start", "dgx", "cont1")
     assert (outcome.code, outcome.stdout) == (0, URL + "\n")
-    assert workflows.arguments("start.start")[0] == StartRequest(host="dgx", container="cont1")
-    assert workflows.arguments("browser.open_in_browser") == (URL, None)
+    assert workflows.arguments("session.start.start")[0] == StartRequest(
+        host="dgx", container="cont1"
+    )
+    assert workflows.arguments("session.browser.open_in_browser") == (URL, None)
 
 
 def test_every_option_reaches_the_request(jlr: Jlr, workflows: Workflows) -> None:
@@ -36,7 +38,7 @@ def test_every_option_reaches_the_request(jlr: Jlr, workflows: Workflows) -> Non
     rest = "-u 1000:1000 --shm-size 1g --gpus all --port 9999 --runtime docker --no-browser"
     more = "--ulimit memlock=-1 --ipc host --network bridge --no-init --rm --log-opt max-file=3"
     assert jlr(*argv.split(), *rest.split(), *more.split()).code == 0
-    assert workflows.arguments("start.start")[0] == StartRequest(
+    assert workflows.arguments("session.start.start")[0] == StartRequest(
         host="me@dgx",
         container="cont1",
         runtime="docker",
@@ -70,7 +72,7 @@ def test_an_environment_can_be_named(
     option: str, request_: StartRequest, jlr: Jlr, workflows: Workflows
 ) -> None:
     jlr("start", "dgx", "--runtime", "none", option, "lab")
-    assert workflows.arguments("start.start")[0] == request_
+    assert workflows.arguments("session.start.start")[0] == request_
 
 
 def test_two_environments_are_one_too_many(jlr: Jlr) -> None:
@@ -97,14 +99,14 @@ def test_what_no_flag_says_comes_from_the_settings(
     )
     monkeypatch.setenv("JLR_GPUS", "2")
     assert jlr("start", "dgx", "--image", "from-flag", "-e", "B=flag").code == 0
-    assert workflows.arguments("start.start")[0] == StartRequest(
+    assert workflows.arguments("session.start.start")[0] == StartRequest(
         host="dgx",
         container="mine",
         image="from-flag",
         gpus="2",
         options=ContainerOptions(shm_size="8g", environment=("A=host", "B=flag")),
     )
-    assert workflows.arguments("browser.open_in_browser") == (URL, "firefox")
+    assert workflows.arguments("session.browser.open_in_browser") == (URL, "firefox")
 
 
 def test_a_mistake_in_the_settings_is_usage(jlr: Jlr, laptop: Path) -> None:
@@ -120,7 +122,7 @@ def test_json_is_one_object_with_the_promised_fields(jlr: Jlr, workflows: Workfl
             context.progress.note("noise")  # type: ignore[attr-defined]
         return REPORT
 
-    workflows.will("start.start", start)
+    workflows.will("session.start.start", start)
     outcome = jlr("start", "dgx", "cont1", "--json", "--no-browser")
     session = json.loads(outcome.stdout)
     promised = {"name", "host", "container", "runtime", "state", "url", "local_port", "image"}
@@ -130,7 +132,7 @@ def test_json_is_one_object_with_the_promised_fields(jlr: Jlr, workflows: Workfl
 
 
 def test_errors_with_json_still_go_to_stderr(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("start.start", NotFound("no container `cont1`", hint="name an image"))
+    workflows.will("session.start.start", NotFound("no container `cont1`", hint="name an image"))
     outcome = jlr("start", "dgx", "cont1", "--json")
     assert (outcome.code, outcome.stdout) == (6, "")
     assert outcome.stderr == "error: no container `cont1`\nhint: name an image\n"
@@ -151,7 +153,7 @@ def test_no_browser_is_opened_when_none_is_wanted(
 def test_without_a_browser_the_person_is_told_to_open_the_url(
     jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will("browser.open_in_browser", "there is no display here")
+    workflows.will("session.browser.open_in_browser", "there is no display here")
     outcome = jlr("start", "dgx", "cont1")
     assert (outcome.code, outcome.stdout) == (0, URL + "\n")
     assert "there is no display here; open the URL yourself" in outcome.stderr
@@ -160,7 +162,7 @@ def test_without_a_browser_the_person_is_told_to_open_the_url(
 def test_a_browser_that_was_asked_for_and_is_not_there_is_a_failure(
     jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will("browser.open_in_browser", "there is no browser `opera` here")
+    workflows.will("session.browser.open_in_browser", "there is no browser `opera` here")
     outcome = jlr("start", "dgx", "cont1", "--browser", "opera")
     assert (outcome.code, outcome.stdout) == (1, URL + "\n")
     assert "error: there is no browser `opera` here" in outcome.stderr
@@ -169,11 +171,11 @@ def test_a_browser_that_was_asked_for_and_is_not_there_is_a_failure(
 def test_a_notebook_is_opened_in_the_session_that_was_started(
     jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will("open.address", "http://there")
+    workflows.will("session.open.address", "http://there")
     outcome = jlr("start", "dgx", "cont1", "--notebook", "work/train.ipynb")
     assert outcome.stdout == "http://there\n"
-    assert workflows.arguments("open.address")[:2] == ("dgx/cont1", "work/train.ipynb")
-    assert workflows.arguments("browser.open_in_browser")[0] == "http://there"
+    assert workflows.arguments("session.open.address")[:2] == ("dgx/cont1", "work/train.ipynb")
+    assert workflows.arguments("session.browser.open_in_browser")[0] == "http://there"
 
 
 @pytest.mark.parametrize("option", ["--volume", "--env", "--ulimit", "--install"])
@@ -189,14 +191,16 @@ def test_an_empty_value_takes_away_what_settings_say(
 ) -> None:
     monkeypatch.setenv(variable(option.removeprefix("--")), "x")
     assert jlr("start", "dgx", "cont1", option, "", "--no-browser").code == 0
-    assert workflows.arguments("start.start")[0] == StartRequest(host="dgx", container="cont1")
+    assert workflows.arguments("session.start.start")[0] == StartRequest(
+        host="dgx", container="cont1"
+    )
 
 
 def test_dry_run_shows_the_plan_and_starts_nothing(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("start.plan", ("docker create 'a b'", "docker start cont1"))
+    workflows.will("session.start.plan", ("docker create 'a b'", "docker start cont1"))
     outcome = jlr("start", "dgx", "cont1", "--dry-run")
     assert outcome.stdout == "docker create 'a b'\ndocker start cont1\n"
-    assert [name for name, *_ in workflows.calls] == ["start.plan"]
+    assert [name for name, *_ in workflows.calls] == ["session.start.plan"]
     as_json = jlr("start", "dgx", "cont1", "--dry-run", "--json").stdout
     assert json.loads(as_json) == {"commands": ["docker create 'a b'", "docker start cont1"]}
 
@@ -213,7 +217,7 @@ def test_what_follows_two_dashes_is_for_the_engine(
 ) -> None:
     words = ("--cap-add", "SYS_PTRACE", "--help")
     assert jlr("start", "dgx", *container, "--no-browser", "--", *words).code == 0
-    assert workflows.arguments("start.start")[0] == StartRequest(
+    assert workflows.arguments("session.start.start")[0] == StartRequest(
         host="dgx",
         container=next(iter(container), None),
         options=ContainerOptions(engine_arguments=words),
@@ -246,7 +250,7 @@ def test_a_workspace_may_have_a_folder(
     words: tuple[str, ...], workspace: str, jlr: Jlr, workflows: Workflows
 ) -> None:
     assert jlr("start", "dgx", "cont1", *words).code == 0
-    assert workflows.arguments("start.start")[0].workspace == workspace
+    assert workflows.arguments("session.start.start")[0].workspace == workspace
 
 
 def test_a_containers_options_are_refused_where_there_is_none(
@@ -286,7 +290,7 @@ def test_a_port_that_cannot_be_is_usage(port: str, jlr: Jlr, workflows: Workflow
 def test_failures_keep_their_exit_codes(
     error: Exception, code: int, jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will("start.start", error)
+    workflows.will("session.start.start", error)
     assert jlr("start", "dgx").code == code
 
 
@@ -299,7 +303,7 @@ def test_global_options_may_stand_before_or_after_the_command(
     for argv in ((*options, "start", "dgx"), ("start", "dgx", *options)):
         workflows.calls.clear()
         assert jlr(*argv).code == 0
-        context = workflows.arguments("start.start")[1]
+        context = workflows.arguments("session.start.start")[1]
         assert context.ssh_config == config
         assert type(context.asker).__name__ == "Nobody"
 
@@ -310,7 +314,7 @@ def test_the_ssh_config_may_come_from_the_environment(
     (laptop / "other").touch()
     monkeypatch.setenv("JLR_SSH_CONFIG", str(laptop / "other"))
     jlr("start", "dgx")
-    assert workflows.arguments("start.start")[1].ssh_config == laptop / "other"
+    assert workflows.arguments("session.start.start")[1].ssh_config == laptop / "other"
 
 
 def test_an_ssh_config_that_is_not_there_is_usage(jlr: Jlr) -> None:

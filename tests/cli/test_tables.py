@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from jlremote.cli import tables
-from jlremote.workflow.report import Kernel
+from jlremote.cli.screen import tables
+from jlremote.jupyter.api import Kernel
 
 
 def since(**age: float) -> str:
@@ -55,7 +55,7 @@ def test_kernels_in_short(kernels: tuple[Kernel, ...] | None, words: str) -> Non
 
 
 TABLE = """
-from jlremote.cli import tables
+from jlremote.cli.screen import tables
 tables.show_table(
     ("SESSION", "HOST", "STATE", "IMAGE"),
     [("cont1", "dgx", "up", "nvcr.io/nvidia/pytorch:24.05-py3 [bold]"), ("c", "h", "down", "x")],

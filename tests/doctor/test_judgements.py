@@ -26,8 +26,8 @@ from jlremote.errors import (
 from jlremote.gpus.inventory import Device, Gpu, Inventory
 from jlremote.gpus.reading import CannotAsk
 from jlremote.host.script import Completed
-from jlremote.runtimes.engine import DOCKER, ENGINES, PODMAN
-from jlremote.runtimes.engine_errors import EngineMissing, EngineNotRunning
+from jlremote.runtimes.engine.engine import DOCKER, ENGINES, PODMAN
+from jlremote.runtimes.engine.engine_errors import EngineMissing, EngineNotRunning
 
 UBUNTU = """\
 Linux

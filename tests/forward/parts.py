@@ -14,10 +14,10 @@ import paramiko
 
 from jlremote.errors import ConnectionTimedOut, JlrError
 from jlremote.host.target import Target
-from jlremote.ssh.algorithms import Offer
 from jlremote.ssh.contract import Connection
 from jlremote.ssh.forward.forwarder import TunnelForward
-from jlremote.ssh.transport import Transport
+from jlremote.ssh.transport.algorithms import Offer
+from jlremote.ssh.transport.transport import Transport
 from tests.lab.sshd import SSHServer
 from tests.link.fakes import until
 

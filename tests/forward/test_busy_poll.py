@@ -16,8 +16,8 @@ import pytest
 from jlremote.ssh.forward import busy_poll
 from jlremote.ssh.forward.busy_poll import BusyPoll
 from jlremote.ssh.forward.forwarder import TunnelForward
-from jlremote.ssh.lending import Lending
-from jlremote.ssh.packet_reader import PacketReader
+from jlremote.ssh.transport.lending import Lending
+from jlremote.ssh.transport.packet_reader import PacketReader
 from tests.forward.parts import Server, SwitchedGateway, ask, connect
 from tests.forward.test_bytes import MEGABYTE, ask_at_once, count_key_exchanges, same
 from tests.lab.sshd import SSHServer

@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from jlremote.host.target import Target
-from jlremote.ssh.algorithms import Offer
 from jlremote.ssh.forward.forwarder import TunnelForward
+from jlremote.ssh.transport.algorithms import Offer
 from tests.forward.parts import (
     Server,
     SwitchedGateway,

@@ -11,9 +11,9 @@ import paramiko
 import pytest
 
 from jlremote.host.target import Target
-from jlremote.ssh.algorithms import Offer
 from jlremote.ssh.forward.forwarder import TunnelForward
-from jlremote.ssh.transport import Transport
+from jlremote.ssh.transport.algorithms import Offer
+from jlremote.ssh.transport.transport import Transport
 from tests.forward.parts import SwitchedGateway, connect, read_all
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory

@@ -9,9 +9,9 @@ from typing import Any
 
 from jlremote.host.target import Target
 from jlremote.ssh.channels.session_slots import KEPT, LASTING, SessionSlots
-from jlremote.ssh.commands import Commands
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.forward.reception import Patience
+from jlremote.ssh.sessions.commands import Commands
 from tests.forward.parts import Server, SwitchedGateway, ask
 from tests.link.fakes import until
 

@@ -15,7 +15,7 @@ from paramiko import common
 from paramiko.transport import ChannelMap
 
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
-from jlremote.ssh.tuning import PACED_SECONDS, PACED_WINDOW
+from jlremote.ssh.transport.tuning import PACED_SECONDS, PACED_WINDOW
 
 PACKET = 32 << 10
 MEGABYTE = 1 << 20

@@ -9,9 +9,9 @@ from jlremote.gpus.choice import choose
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.wanted import met, wanted
 from jlremote.runtimes.contract import ContainerSpec
-from jlremote.runtimes.docker_commands import create_argv
-from jlremote.runtimes.engine import DOCKER, ENGINES
-from jlremote.runtimes.engine_gpus import gpu_flags
+from jlremote.runtimes.docker.docker_commands import create_argv
+from jlremote.runtimes.engine.engine import DOCKER, ENGINES
+from jlremote.runtimes.engine.engine_gpus import gpu_flags
 from tests.gpus.parts import inventory, process, row, uuid
 from tests.gpus.test_reading import mig
 

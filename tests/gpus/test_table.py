@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from rich.console import Console
 
-from jlremote.cli import gpu_live, gpu_table
+from jlremote.cli.screen import gpu_live, gpu_table
 from jlremote.gpus.inventory import Claim, Inventory
 from tests.gpus.parts import inventory, process, record, row
 from tests.gpus.test_reading import mig

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jlremote.runtimes.docker_builds import BuildLog
+from jlremote.images.build_log import BuildLog
 
 DOCKERFILE = """\
 # syntax=docker/dockerfile:1

@@ -6,17 +6,15 @@ import pytest
 
 from jlremote.errors import Authentication, JlrError, NotFound
 from jlremote.host.script import Completed
-from jlremote.runtimes.docker_builds import BuildLog
-from jlremote.runtimes.docker_image_errors import (
-    Attempt,
-    build_error,
-    login_error,
-    reason,
-    transfer_error,
+from jlremote.images.build_log import BuildLog
+from jlremote.images.image_errors import Attempt, build_error, login_error, reason, transfer_error
+from jlremote.images.image_names import parse
+from jlremote.runtimes.engine.engine import DOCKER, PODMAN, Engine
+from jlremote.runtimes.engine.engine_errors import (
+    EngineMissing,
+    EngineNotPermitted,
+    EngineNotRunning,
 )
-from jlremote.runtimes.engine import DOCKER, PODMAN, Engine
-from jlremote.runtimes.engine_errors import EngineMissing, EngineNotPermitted, EngineNotRunning
-from jlremote.runtimes.image_names import parse
 
 DAEMON = "Error response from daemon: "
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jlremote.errors import Usage
-from jlremote.runtimes.image_names import parse, parse_new, same, surely_differ
+from jlremote.images.image_names import parse, parse_new, same, surely_differ
 from tests.lab.engine import Engine
 
 DIGEST = f"sha256:{'0123456789abcdef' * 4}"

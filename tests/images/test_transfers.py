@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.runtimes.docker_transfers import Transfer
+from jlremote.images.transfers import Transfer
 from jlremote.text import size_in_words
 
 # As docker 28.2 writes to a terminal: cursor up, erase, the line, cursor down.

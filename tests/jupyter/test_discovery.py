@@ -13,7 +13,7 @@ from jlremote.jupyter.discovery import endpoint, read_probe
 from jlremote.jupyter.server import Server
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container
-from jlremote.runtimes.engine import DOCKER
+from jlremote.runtimes.engine.engine import DOCKER
 
 DIRECTORY = "/tmp/jlr-0/cont1"
 STAT = "7 (jupyter-lab) S " + " ".join(str(number) for number in range(4, 53))

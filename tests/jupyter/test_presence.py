@@ -13,7 +13,7 @@ from jlremote.jupyter import scripts
 from jlremote.jupyter.launch import launch
 from jlremote.jupyter.presence import is_session, owner, runs_jupyter
 from jlremote.runtimes.contract import SESSION_LABEL, Container, Volume
-from jlremote.runtimes.engine import DOCKER
+from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.runtimes.overview import Glimpse, Process, read
 
 CONTAINER = Container("f00", "cont1", running=True, started_at="t")

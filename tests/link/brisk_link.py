@@ -4,7 +4,8 @@ For tests that drop hundreds of connections, some of them as soon as they are th
 no failed attempt either. Nothing else is different.
 """
 
-from jlremote.link import backoff, process
+from jlremote.link.connection import backoff
+from jlremote.link.service import process
 
 backoff.FIRST_PAUSE /= 10
 backoff.SHORTEST_PAUSE /= 10

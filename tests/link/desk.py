@@ -11,17 +11,18 @@ from pathlib import Path
 import psutil
 
 from jlremote.jupyter.api import JupyterApi
-from jlremote.link.client import Link
-from jlremote.link.dial import NoLink
-from jlremote.link.files import LinkFiles, link_files
-from jlremote.link.status import ForwardStatus
+from jlremote.link.client.dial import NoLink
+from jlremote.link.client.link import Link
+from jlremote.link.wire.files import LinkFiles, link_files
+from jlremote.link.wire.status import ForwardStatus
 from jlremote.questions import Asker
 from jlremote.storage import sessions
-from jlremote.workflow.context import Context
-from jlremote.workflow.links import link_to
-from jlremote.workflow.report import SessionReport
-from jlremote.workflow.requests import StartRequest
-from jlremote.workflow.start import start
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.links import link_to
+from jlremote.workflow.host.requests import StartRequest
+from jlremote.workflow.session.report import SessionReport
+from jlremote.workflow.session.restore import restore
+from jlremote.workflow.session.start import start
 from tests.lab.laptop import Laptop
 from tests.lab.sshd import free_port
 from tests.link.fakes import FakePerson
@@ -62,7 +63,7 @@ class Desk:
 
     @property
     def context(self) -> Context:
-        return Context(self.laptop.ssh_config, self.person, Silent())
+        return Context(self.laptop.ssh_config, self.person, Silent(), restore)
 
     @property
     def files(self) -> LinkFiles:
@@ -126,8 +127,8 @@ class Desk:
 _LINK = """
 import sys
 from pathlib import Path
-from jlremote.cli.prompts import Nobody
-from jlremote.link.client import Link
+from jlremote.cli.screen.prompts import Nobody
+from jlremote.link.client.link import Link
 link = Link("lab", Path(sys.argv[1]), Nobody())
 """
 

@@ -15,7 +15,7 @@ from jlremote.errors import (
     TooMany,
     Unreachable,
 )
-from jlremote.link.backoff import LONGEST_PAUSE, SHORTEST_PAUSE, Backoff, pause_before
+from jlremote.link.connection.backoff import LONGEST_PAUSE, SHORTEST_PAUSE, Backoff, pause_before
 
 
 class Time:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import cast
 
-from jlremote.link.container_events import LONGEST_PAUSE_SECONDS, PAUSE_SECONDS, ContainerEvents
+from jlremote.link.forwards.container_events import (
+    LONGEST_PAUSE_SECONDS,
+    PAUSE_SECONDS,
+    ContainerEvents,
+)
 from jlremote.ssh.contract import Connection, Output
 from tests.lab.programs import wait_until
 

@@ -8,9 +8,9 @@ from jlremote.errors import JlrError
 from jlremote.host.target import Target
 from jlremote.jupyter.locate import JupyterDead
 from jlremote.jupyter.server import Place
-from jlremote.link import session_forward
-from jlremote.link.session_forward import SessionForward
-from jlremote.link.states import State
+from jlremote.link.forwards import session_forward
+from jlremote.link.forwards.session_forward import SessionForward
+from jlremote.link.wire.states import State
 from jlremote.ports.endpoint import PortEndpoint
 from jlremote.ports.locate import NothingListens, PortTaken
 from tests.link.fakes import new_endpoint, until

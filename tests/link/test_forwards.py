@@ -9,10 +9,10 @@ import pytest
 
 from jlremote.errors import Busy, JlrError, LinkLost
 from jlremote.jupyter.locate import ContainerGone, JupyterDead
-from jlremote.link import session_forward
-from jlremote.link.forwards import Forwards
-from jlremote.link.session_forward import Leading, SessionForward
-from jlremote.link.states import Condition, State
+from jlremote.link.forwards import session_forward
+from jlremote.link.forwards.forwards import Forwards
+from jlremote.link.forwards.session_forward import Leading, SessionForward
+from jlremote.link.wire.states import Condition, State
 from jlremote.ssh.contract import Connection, Gateway
 from tests.link.fakes import PATIENCE, Call, FakeConnection, FakeListener, new_endpoint, until
 

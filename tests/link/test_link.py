@@ -21,10 +21,10 @@ import pytest
 
 from jlremote.errors import ConnectionRefused, JlrError, NeedsAuthentication, Usage
 from jlremote.host.collect import OutputTooLong
-from jlremote.link import dial
-from jlremote.link.dial import NoLink
-from jlremote.workflow.beginning import begin
-from jlremote.workflow.requests import StartRequest
+from jlremote.link.client import dial
+from jlremote.link.client.dial import NoLink
+from jlremote.workflow.host.requests import StartRequest
+from jlremote.workflow.session.prepare import begin
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop

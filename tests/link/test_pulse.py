@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from jlremote.errors import LinkLost
-from jlremote.link.pulse import ALARM_SECONDS, Probing, Pulse
+from jlremote.link.connection.pulse import ALARM_SECONDS, Probing, Pulse
 from jlremote.ssh.contract import Connection
 
 NEVER = float("inf")

@@ -14,10 +14,10 @@ from jlremote.errors import (
     LinkLost,
     NeedsAuthentication,
 )
-from jlremote.link.backoff import Backoff
-from jlremote.link.pulse import Probing, Pulse
-from jlremote.link.states import State
-from jlremote.link.supervisor import Nobody, Supervisor
+from jlremote.link.connection.backoff import Backoff
+from jlremote.link.connection.pulse import Probing, Pulse
+from jlremote.link.connection.supervisor import Nobody, Supervisor
+from jlremote.link.wire.states import State
 from jlremote.ssh.contract import Connection
 from tests.link.fakes import Call, FakeConnection, FakeDialer, FakePerson, until, waiters
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from jlremote.link.surroundings import Addresses, Surroundings, own_addresses, seconds_asleep
+from jlremote.link.connection.surroundings import (
+    Addresses,
+    Surroundings,
+    own_addresses,
+    seconds_asleep,
+)
 
 HOME: Addresses = ("192.168.1.7", None)
 OFFICE: Addresses = ("10.0.0.7", "2001:db8::7")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jlremote.runtimes.contract import Container, Volume
-from jlremote.workflow.project_folder import host_path
+from jlremote.workflow.mounts.project_folder import host_path
 from tests.lab.containers import ContainerFactory
 from tests.mounts.parts import Desk, own, remember_session
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from jlremote.link.session_forward import UNSURE_SECONDS
+from jlremote.link.forwards.session_forward import UNSURE_SECONDS
 from jlremote.storage import sessions
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from jlremote.runtimes.container_options import ContainerOptions
 from jlremote.runtimes.contract import ContainerSpec
-from jlremote.runtimes.docker_commands import create_argv
-from jlremote.runtimes.engine import DOCKER
-from jlremote.runtimes.waiting import command
+from jlremote.runtimes.docker.docker_commands import create_argv
+from jlremote.runtimes.engine.engine import DOCKER
+from jlremote.runtimes.options.container_options import ContainerOptions
+from jlremote.runtimes.scripts.waiting import command
 
 
 def flags(options: ContainerOptions) -> tuple[str, ...]:

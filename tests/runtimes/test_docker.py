@@ -9,13 +9,13 @@ import pytest
 
 from jlremote.errors import Busy, JlrError, Usage
 from jlremote.host.script import Completed
-from jlremote.runtimes.container_options import ContainerOptions
 from jlremote.runtimes.containers import Containers, read_container
 from jlremote.runtimes.contract import ContainerSpec
-from jlremote.runtimes.docker_commands import create_argv
-from jlremote.runtimes.docker_errors import creation_error
-from jlremote.runtimes.engine import DOCKER
-from jlremote.runtimes.engine_errors import EngineNotRunning, engine_error, reason
+from jlremote.runtimes.docker.docker_commands import create_argv
+from jlremote.runtimes.docker.docker_errors import creation_error
+from jlremote.runtimes.engine.engine import DOCKER
+from jlremote.runtimes.engine.engine_errors import EngineNotRunning, engine_error, reason
+from jlremote.runtimes.options.container_options import ContainerOptions
 
 INSPECTED: dict[str, Any] = {
     "Id": "ada" + "0" * 61,

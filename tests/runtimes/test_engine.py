@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import pytest
 
 from jlremote.host.script import Completed
-from jlremote.runtimes.engine import DOCKER, ENGINES
-from jlremote.runtimes.engine_errors import EngineMissing, engine_error
+from jlremote.runtimes.engine.engine import DOCKER, ENGINES
+from jlremote.runtimes.engine.engine_errors import EngineMissing, engine_error
 from tests.test_ladder import MODULES
 
 PROGRAMS = ("docker", "podman", "nvidia-docker")
 # The first one holds the table; the demo asks an engine of this machine.
-MAY_SPELL_IT = {"jlremote.runtimes.engine", "jlremote.demo.engine"}
+MAY_SPELL_IT = {"jlremote.runtimes.engine.engine", "jlremote.demo.engine"}
 
 
 def test_an_engine_begins_every_argv_with_its_command() -> None:

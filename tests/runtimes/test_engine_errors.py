@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jlremote.host.script import Completed
-from jlremote.runtimes.engine import ENGINES
-from jlremote.runtimes.engine_errors import (
+from jlremote.runtimes.engine.engine import ENGINES
+from jlremote.runtimes.engine.engine_errors import (
     EngineMissing,
     EngineNotPermitted,
     EngineNotRunning,

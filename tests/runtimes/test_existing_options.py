@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 
-from jlremote.runtimes.container_options import ContainerOptions
-from jlremote.runtimes.existing_options import ARGUMENTS_LABEL, Difference, differences, read
+from jlremote.runtimes.options.container_options import ContainerOptions
+from jlremote.runtimes.options.existing_options import (
+    ARGUMENTS_LABEL,
+    Difference,
+    differences,
+    read,
+)
 
 # As docker 20.10 and podman 4.3 tell it.
 DOCKER: dict[str, Any] = {

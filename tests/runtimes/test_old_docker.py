@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jlremote.host.script import Completed
-from jlremote.runtimes.engine import DOCKER, ENGINES, PODMAN, Engine
-from jlremote.runtimes.old_docker import Other, foreseen, instead, steps
+from jlremote.runtimes.docker.old_docker import Other, foreseen, instead, steps
+from jlremote.runtimes.engine.engine import DOCKER, ENGINES, PODMAN, Engine
 
 GONE = Completed(1, "", "")
 THERE = Completed(0, "/usr/bin/nvidia-docker\n", "")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jlremote.errors import NotFound, Usage
-from jlremote.runtimes.container_options import ContainerOptions
-from jlremote.runtimes.refused_options import refusal
+from jlremote.runtimes.options.container_options import ContainerOptions
+from jlremote.runtimes.options.refused_options import refusal
 
 RUNC = (
     "error setting rlimits for ready process: error setting rlimit type 8: operation not permitted"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jlremote.ssh.sudo_password import Typing
+from jlremote.ssh.sessions.sudo_password import Typing
 
 MARKER = "jlr-0123456789abcdef"
 

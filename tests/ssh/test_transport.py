@@ -12,9 +12,9 @@ import paramiko
 import pytest
 
 from jlremote.errors import LinkLost, NoCommonAlgorithm
-from jlremote.ssh.algorithms import CIPHERS, HOST_KEYS, KEY_EXCHANGE, MACS, Offer, offer
 from jlremote.ssh.config.rules import Algorithms
 from jlremote.ssh.connection import SSHConnection
+from jlremote.ssh.transport.algorithms import CIPHERS, HOST_KEYS, KEY_EXCHANGE, MACS, Offer, offer
 from tests.lab.accounts import Account
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
@@ -161,8 +161,8 @@ def test_nothing_is_printed_when_logging_was_not_configured(tmp_path: Path) -> N
     """paramiko prints 22 lines to stderr for a bad greeting in a plain program."""
     program = (
         "import socket, threading\n"
-        "from jlremote.ssh.algorithms import Offer\n"
-        "from jlremote.ssh.transport import Transport\n"
+        "from jlremote.ssh.transport.algorithms import Offer\n"
+        "from jlremote.ssh.transport.transport import Transport\n"
         "ours, theirs = socket.socketpair()\n"
         "theirs.sendall(b'HTTP/1.1 400 Bad Request\\r\\n\\r\\n')\n"
         "theirs.close()\n"

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.workflow.browser import forget_redirect, open_in_browser
+from jlremote.workflow.session.browser import forget_redirect, open_in_browser
 from tests.lab.programs import wait_until
 
 URL = "http://127.0.0.1:8888/cont1/lab?token=5ec2e7&a='b'"

@@ -10,9 +10,9 @@ import pytest
 
 from jlremote.errors import NotFound, Usage
 from jlremote.host.script import Completed, Steps
-from jlremote.runtimes.container_options import ContainerOptions
+from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.storage import mounts
-from jlremote.workflow.host_folders import on_host, with_workspace
+from jlremote.workflow.container.host_folders import on_host, with_workspace
 
 INFO = ("docker", "info", "--format={{json .}}")
 

@@ -10,8 +10,8 @@ from jlremote.errors import NotFound
 from jlremote.host.script import Completed, Steps
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.naming import names, session_of
-from jlremote.workflow.requests import StartRequest
+from jlremote.workflow.host.requests import StartRequest
+from jlremote.workflow.selection.naming import names, session_of
 
 
 class FakeHost:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 import paramiko
 from paramiko import common
 
-from jlremote.ssh.tuning import FIRST_WINDOW, window_for
+from jlremote.ssh.transport.tuning import FIRST_WINDOW, window_for
 
 # What all channels of a connection may hold for slow readers before windows stop growing; bytes.
 BUFFER_LIMIT = 32 << 20

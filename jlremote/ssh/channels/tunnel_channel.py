@@ -19,7 +19,7 @@ from paramiko import common
 
 from jlremote.ssh.channels.channel_table import ChannelTable
 from jlremote.ssh.channels.receiver import Loop, Receiver
-from jlremote.ssh.tuning import LARGEST_PACKET, PACED_SECONDS, PACED_WINDOW
+from jlremote.ssh.transport.tuning import LARGEST_PACKET, PACED_SECONDS, PACED_WINDOW
 from jlremote.ssh.wire_format import string
 
 _DATA = struct.Struct(">BII")

@@ -24,7 +24,7 @@ from jlremote.errors import Busy, JlrError
 from jlremote.ssh.contract import Gateway
 from jlremote.ssh.forward.loop import READ, Loop
 from jlremote.ssh.forward.reception import Patience, Reception, Traffic
-from jlremote.ssh.tuning import allow_many_descriptors, has_descriptors_to_spare
+from jlremote.ssh.transport.tuning import allow_many_descriptors, has_descriptors_to_spare
 
 LOCALHOST = "127.0.0.1"
 

@@ -1,0 +1,1 @@
+"""Commands about a host and its connection."""

@@ -1,0 +1,90 @@
+"""`jlr gpus`."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from jlremote.cli.completion import candidates
+from jlremote.cli.invocation import Invocation, command
+from jlremote.cli.screen.terminal import answer, answer_json, watched
+
+if TYPE_CHECKING:
+    from jlremote.workflow.host.context import Context
+
+PAUSE_SECONDS = 0.5
+
+
+@command(
+    "gpus",
+    examples=(
+        "jlr gpus dgx",
+        "jlr gpus dgx --watch",
+        "jlr gpus dgx --watch 5",
+        "jlr gpus dgx --json | jq -r '.gpus[] | select(.state == \"free\") | .index'",
+    ),
+)
+@click.argument("host", shell_complete=candidates.hosts)
+@click.option(
+    "--watch",
+    type=click.FloatRange(0.1, 3600),
+    is_flag=False,
+    flag_value=PAUSE_SECONDS,
+    metavar="[SECONDS]",
+    help=f"Go on until Ctrl-C, every so many seconds; {PAUSE_SECONDS:g} if left out.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one object; with --watch one a line.")
+@click.pass_obj
+def gpus(invocation: Invocation, host: str, watch: float | None, as_json: bool) -> None:
+    """Show who uses which GPU of a host: users, containers, since when, how busy.
+
+    STATE is `free`, `busy` (90 % and more of the time), `below 90 %`, `held, idle` (memory is taken
+    and nothing computes), `reserved` (jlr has given it to somebody), `held` or `error`.
+    """
+    context = invocation.context(silent=as_json)
+    if watch is None:
+        _show(host, context, as_json=as_json)
+        return
+    with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
+        _watch(host, watch, context, as_json=as_json)
+
+
+def _show(host: str, context: Context, *, as_json: bool) -> None:
+    from jlremote.gpus.inventory_json import to_json
+    from jlremote.workflow.host.gpus import inventory
+
+    found = inventory(host, context)
+    if as_json:
+        answer_json(to_json(found, host))
+        return
+    from jlremote.cli.screen.gpu_table import show
+
+    show(found)
+    for note in found.notes:
+        context.progress.note(f"nvidia-smi says: {note}")
+
+
+def _watch(host: str, seconds: float, context: Context, *, as_json: bool) -> None:
+    from jlremote.workflow.host.gpus import watch
+
+    snapshots = watch(host, seconds, context)
+    if as_json:
+        import json
+
+        from jlremote.gpus.inventory_json import to_json
+
+        for found in snapshots:
+            answer(json.dumps(to_json(found, host)))
+    elif watched(sys.stdout):
+        from jlremote.cli.screen.gpu_live import show_live
+
+        show_live(host, snapshots)
+    else:
+        from jlremote.cli.screen.gpu_table import show
+
+        for found in snapshots:
+            show(found)
+            answer("")

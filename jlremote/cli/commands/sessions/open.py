@@ -1,0 +1,103 @@
+"""`jlr open` and `jlr url`."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from jlremote.cli.completion import candidates
+from jlremote.cli.invocation import Invocation, command
+from jlremote.cli.screen.browse import browse, browser_options, chosen_browser
+from jlremote.cli.screen.terminal import answer
+
+# `cont-2.1` may be a container, `train.ipynb` hardly: an ending begins with a letter.
+_FILE = re.compile(r"\.[A-Za-z]\w*$")
+
+
+@command(
+    "open",
+    examples=(
+        "jlr open                      # the only session, or the latest",
+        "jlr open cont1",
+        "jlr open dgx/cont1 work/train.ipynb",
+        "jlr open train.ipynb          # a notebook in the latest session",
+        "jlr open --no-browser         # make sure that it answers, and print the URL",
+    ),
+)
+@click.argument("session", required=False, shell_complete=candidates.sessions)
+@click.argument("path", required=False)
+@browser_options
+@click.pass_obj
+def open_session(
+    invocation: Invocation,
+    session: str | None,
+    path: str | None,
+    browser: str | None,
+    no_browser: bool,
+) -> None:
+    """Open a running session in the browser.
+
+    With PATH, the notebook, file or folder is opened in JupyterLab. A single argument is a session
+    if one has that name, or begins with a host's; else a PATH in the latest session, if it has a
+    slash or a file's ending. HOST/NAME also finds a session that another laptop has started.
+    """
+    from jlremote.workflow.session.open import address
+
+    name = chosen_browser(browser, no_browser)
+    context = invocation.context()
+    selector, wanted = _session_or_path(session, path, invocation)
+    url = address(selector, wanted, context)
+    answer(url)
+    browse(url, context, browser=name, asked=browser is not None)
+
+
+@command(
+    "url",
+    examples=(
+        "jlr url",
+        "jlr url dgx/cont1",
+        'curl -fsS "$(jlr url cont1)"',
+    ),
+)
+@click.argument("session", required=False, shell_complete=candidates.sessions)
+@click.pass_obj
+def url(invocation: Invocation, session: str | None) -> None:
+    """Print a session's URL and nothing else.
+
+    It holds the token: whoever has the URL has the session. Give it to a script, or to the
+    "Existing Jupyter Server" of VS Code.
+    """
+    from jlremote.workflow.session.open import address
+
+    answer(address(session, None, invocation.context()))
+
+
+def _session_or_path(
+    session: str | None, path: str | None, invocation: Invocation
+) -> tuple[str | None, str | None]:
+    """Tell a lone PATH from a SESSION: a session that is known wins."""
+    if session is None or path is not None:
+        return session, path
+    names, hosts = _known()
+    begin, slash, _ = session.partition("/")
+    if session in names or (slash and (begin in hosts or _is_host(begin, invocation))):
+        return session, None
+    if slash or _FILE.search(session):
+        return None, session
+    return session, None
+
+
+def _is_host(word: str, invocation: Invocation) -> bool:
+    """Return whether a word names a host of which nothing is recorded yet."""
+    from jlremote.cli.completion.ssh_config import host_names
+
+    return "@" in word or word in host_names(invocation.ssh_config)
+
+
+def _known() -> tuple[set[str], set[str]]:
+    """Return the names of the sessions and of their hosts."""
+    from jlremote.storage.sessions import load_all
+
+    records = load_all()
+    return {record.name for record in records}, {record.host for record in records}

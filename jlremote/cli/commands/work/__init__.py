@@ -1,0 +1,1 @@
+"""Commands that work in a session, or beside it."""

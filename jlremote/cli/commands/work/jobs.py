@@ -1,0 +1,83 @@
+"""`jlr runs` and `jlr attach`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from jlremote.cli.completion import candidates
+from jlremote.cli.invocation import Invocation, command
+from jlremote.cli.screen.terminal import answer_json
+
+if TYPE_CHECKING:
+    from jlremote.jobs.contract import Job
+
+_HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "CONTAINER", "COMMAND")
+
+
+@command(
+    "runs",
+    examples=(
+        "jlr runs",
+        "jlr runs dgx",
+        "jlr runs dgx --clean",
+        "jlr runs --json | jq -r '.[] | select(.exit_code > 0) | .name'",
+    ),
+)
+@click.argument("host", required=False, shell_complete=candidates.hosts)
+@click.option("--clean", is_flag=True, help="Delete those that are over, with their output.")
+@click.option("--json", "as_json", is_flag=True, help="Print an array of objects.")
+@click.pass_obj
+def runs(invocation: Invocation, host: str | None, clean: bool, as_json: bool) -> None:
+    """List the jobs, a line each: those of HOST, or of every host where one was started here.
+
+    All of yours on a host are listed, also those that another machine has started.
+    """
+    from jlremote.cli.screen import tables
+    from jlremote.workflow.jobs import jobs
+
+    context = invocation.context(silent=as_json)
+    if clean:
+        for name in jobs.clean(host, context):
+            context.progress.note(f"deleted {name}")
+    found = list(jobs.listed(host, context))
+    if as_json:
+        answer_json([{"host": where} | job.to_json() for where, job in found])
+    elif found:
+        tables.show_table(_HEADINGS, [_row(where, job) for where, job in found])
+    else:
+        context.progress.note("no jobs; `jlr run HOST … -- COMMAND` begins one")
+
+
+@command("attach", examples=("jlr attach", "jlr attach sweep", "jlr attach dgx/train-3f2a"))
+@click.argument("job", required=False, shell_complete=candidates.jobs)
+@click.pass_obj
+def attach(invocation: Invocation, job: str | None) -> int:
+    """Show a job's output from its beginning, wait for its end and pass its exit code on.
+
+    JOB is its name, or HOST/NAME if another machine has started it; left out, it is the latest of
+    this one. Ctrl-C is the job's, as with `jlr run`.
+    """
+    from jlremote.cli.screen.shell_screen import LocalScreen
+    from jlremote.workflow.jobs import follow, jobs
+
+    context = invocation.context()
+    return follow.follow(jobs.find(job, context), LocalScreen().show, context)
+
+
+def _row(host: str, job: Job) -> tuple[str, ...]:
+    from jlremote.cli.screen import tables
+    from jlremote.durations import utc
+
+    state = job.state if job.exit_code is None else f"exit {job.exit_code}"
+    since = job.since if job.ended is None else job.ended
+    return (
+        job.name,
+        host,
+        state,
+        tables.ago(utc(since)) if since else "",
+        job.gpus or "",
+        job.container or "",
+        job.command,
+    )

@@ -1,0 +1,90 @@
+"""What a shell may complete: hosts, sessions, profiles. Never fails, never asks a host."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import click
+
+from jlremote.cli.invocation import Invocation
+from jlremote.errors import JlrError
+from jlremote.storage.session_names import job_names, session_names
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+
+def hosts(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete a host: those of the ssh config and of the sessions; a user's name may precede."""
+    from jlremote.cli.completion.ssh_config import host_names
+
+    user, at, begun = incomplete.rpartition("@")
+    names = [*host_names(_ssh_config(context)), *(host for host, _ in session_names())]
+    found = dict.fromkeys(name for name in names if name.startswith(begun if at else incomplete))
+    return [f"{user}{at}{name}" for name in found if not (at and "@" in name)]
+
+
+def sessions(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete a session: its name, or `host/name` where the name is taken twice or begun so."""
+    return _selectors(session_names(), incomplete)
+
+
+def jobs(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete a job likewise."""
+    return _selectors(job_names(), incomplete)
+
+
+def sessions_and_jobs(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """Complete a session or a job."""
+    return _selectors(session_names() + job_names(), incomplete)
+
+
+def _selectors(known: list[tuple[str, str]], incomplete: str) -> list[str]:
+    times = Counter(name for _, name in known)
+    short = [name for _, name in known if times[name] == 1]
+    long = [f"{host}/{name}" for host, name in known if incomplete or times[name] > 1]
+    return [name for name in (*short, *long) if name.startswith(incomplete)]
+
+
+def folders(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem[str]]:
+    """Let the shell complete a folder; click's own type would look into one that may be dead."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="dir")]
+
+
+def mounts(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete a folder where something is mounted."""
+    from jlremote.storage.mounts import load_all
+
+    try:
+        return [record.local for record in load_all() if record.local.startswith(incomplete)]
+    except JlrError:
+        return []
+
+
+def containers(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete a container of the host that stands before it, as far as sessions know."""
+    typed = context.params.get("host")
+    return [name for host, name in session_names() if host == typed and name.startswith(incomplete)]
+
+
+def profiles(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete a profile of `config.toml`."""
+    from jlremote.storage import settings
+
+    try:
+        known = settings.load().profiles
+    except JlrError:
+        return []
+    return [name for name in known if name.startswith(incomplete)]
+
+
+def _ssh_config(context: click.Context) -> str | None:
+    invocation = context.find_object(Invocation)
+    return invocation.ssh_config if invocation else None

@@ -1,0 +1,103 @@
+"""The lines of `jlr doctor`, each as soon as it is known."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from jlremote.cli.screen.terminal import answer, watched
+from jlremote.doctor.findings import Finding, Mark
+from jlremote.text import one_line
+
+if TYPE_CHECKING:
+    from jlremote.doctor.findings import Verdict
+
+NAME_WIDTH = 13
+_SIGNS = {
+    Mark.OK: ("✓", "green"),
+    Mark.WARNING: ("!", "yellow"),
+    Mark.FAILED: ("✗", "red"),
+    Mark.SKIPPED: ("-", None),
+}
+_PLAIN = {"✓": "+", "✗": "x", "→": "->"}
+_INDENT = 4
+
+
+class Chain:
+    """Prints findings on stdout, a heading before those of each machine.
+
+    What could not be tried, for one reason, comes last on one line.
+
+    Args:
+        quiet: print only what is not well.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._group = ""
+        self._skipped: dict[str, list[str]] = {}
+
+    def show(self, finding: Finding) -> None:
+        """Print a finding, with its mend below it."""
+        if finding.mark is Mark.SKIPPED and not finding.mend:
+            self._skipped.setdefault(finding.text, []).append(finding.check)
+            return
+        if self._quiet and finding.mark in (Mark.OK, Mark.SKIPPED):
+            return
+        if finding.group != self._group:
+            answer(("\n" if self._group else "") + click.style(finding.group, bold=True))
+            self._group = finding.group
+        answer("\n".join(_lines(finding)))
+
+    def close(self, verdict: Verdict) -> None:
+        """Print what was not tried, and what it all comes to."""
+        if not self._quiet:
+            for reason, checks in self._skipped.items():
+                text = f"{', '.join(checks)}: {reason}"
+                answer("\n".join(_lines(Finding("not tried", Mark.SKIPPED, text))))
+        sign, colour = _SIGNS[verdict.mark]
+        text = click.style(one_line(verdict.text), bold=True)
+        answer(("\n" if self._group else "") + f"{click.style(_fit(sign), fg=colour)} {text}")
+
+
+def _lines(finding: Finding) -> Iterator[str]:
+    sign, colour = _SIGNS[finding.mark]
+    head = f"  {click.style(_fit(sign), fg=colour)} {finding.check:<{NAME_WIDTH}}"
+    dim = finding.mark is Mark.SKIPPED
+    first, *rest = _wrapped(one_line(finding.text), _INDENT + NAME_WIDTH)
+    yield f"{head}{click.style(first, dim=True) if dim else first}"
+    for line in rest:
+        yield " " * (_INDENT + NAME_WIDTH) + line
+    for mend in finding.mend:
+        yield from _mend_lines(one_line(mend))
+
+
+def _mend_lines(mend: str) -> Iterator[str]:
+    """Give a mend's lines; a command is there to be copied, and never wrapped."""
+    indent, arrow = " " * (_INDENT + NAME_WIDTH), _fit("→")
+    is_sentence = "`" in mend
+    lines = _wrapped(mend, _INDENT + NAME_WIDTH + len(arrow) + 1) if is_sentence else [mend]
+    for begin, line in zip([arrow, *[" " * len(arrow)] * (len(lines) - 1)], lines, strict=True):
+        yield f"{indent}{click.style(f'{begin} {line}', fg='cyan')}"
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    """Return a text in lines that fit a terminal; elsewhere it stays on one."""
+    if not watched(sys.stdout):
+        return [text]
+    width = max(30, shutil.get_terminal_size().columns - indent)
+    return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
+
+
+def _fit(sign: str) -> str:
+    """Return a sign as the output's encoding has it."""
+    try:
+        sign.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return _PLAIN.get(sign, sign)
+    return sign

@@ -1,0 +1,84 @@
+"""GPUs and who is on them, as rows for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jlremote.cli.screen.tables import show_table
+from jlremote.cli.screen.terminal import answer
+from jlremote.gpus.inventory import Device, Gpu, Inventory
+from jlremote.gpus.words import age, size
+
+GPU_HEADINGS = ("GPU", "NAME", "MEMORY", "BUSY", "TEMP", "POWER", "STATE")
+USER_HEADINGS = ("GPU", "USER", "CONTAINER", "SINCE", "MEMORY", "PROGRAM", "PID")
+
+Row = tuple[str, ...]
+
+
+def show(inventory: Inventory) -> None:
+    """Print the GPUs, and below them who is on them."""
+    show_table(GPU_HEADINGS, [row for gpu in inventory.gpus for row in gpu_rows(gpu)])
+    users = list(user_rows(inventory))
+    if users:
+        answer("")
+        show_table(USER_HEADINGS, users)
+
+
+def gpu_rows(gpu: Gpu) -> Iterator[Row]:
+    """Give the line of a GPU, and one for each of its MIG devices."""
+    yield (
+        str(gpu.index),
+        short_name(gpu),
+        memory(gpu.whole),
+        percent(gpu.busy),
+        "?" if gpu.temperature is None else f"{gpu.temperature}C",
+        power(gpu),
+        gpu.state,
+    )
+    for part in gpu.slices:
+        yield (part.place, f"MIG {part.profile}", memory(part), "", "", "", part.state())
+
+
+def user_rows(inventory: Inventory) -> Iterator[Row]:
+    """Give a line for each process, for each claim that no process tells of, for hidden ones."""
+    for gpu in inventory.gpus:
+        for device in (gpu.whole, *gpu.slices):
+            yield from _users(device, inventory.now)
+
+
+def _users(device: Device, now: float) -> Iterator[Row]:
+    for p in device.processes:
+        held = size(p.memory)
+        facts = (p.user or "?", p.container or "-", age(p.since, now), held, p.name, str(p.pid))
+        yield (device.place, *facts)
+    containers = {process.container for process in device.processes}
+    for claim in device.claims:
+        if claim.name not in containers:
+            why = "starts right now" if claim.kind == "start" else f"reserved by its {claim.kind}"
+            since = age(claim.since, now)
+            yield (device.place, claim.user or "?", claim.name, since, "-", why, "-")
+    if device.holds_memory and not device.processes:
+        yield (device.place, "?", "?", "?", size(device.memory_used), "cannot be seen", "?")
+
+
+def short_name(gpu: Gpu) -> str:
+    """Return the product's name without its maker's."""
+    return gpu.name.removeprefix("NVIDIA ")
+
+
+def memory(device: Device) -> str:
+    """Return what is used of how much."""
+    return f"{size(device.memory_used)} / {size(device.memory_total)}"
+
+
+def percent(amount: int | None) -> str:
+    """Return a share as a person reads it."""
+    return "?" if amount is None else f"{amount} %"
+
+
+def power(gpu: Gpu) -> str:
+    """Return what it draws of what it may."""
+    if gpu.power is None:
+        return "?"
+    limit = "" if gpu.power_limit is None else f" / {gpu.power_limit:.0f}"
+    return f"{gpu.power:.0f}{limit} W"

@@ -1,0 +1,1 @@
+"""Container images and registries: command lines, output and errors as plain functions."""

@@ -1,0 +1,205 @@
+"""Docker's images: its command lines for them, and what they print."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jlremote.host.script import command_line
+from jlremote.images import image_names
+from jlremote.runtimes.contract import CREATOR_LABEL
+from jlremote.runtimes.engine.engine import Argv, Engine
+from jlremote.text import one_line
+
+_FACTS = (
+    '{"id":{{json .ID}},"names":{{json .RepoTags}},'
+    '"created":{{json .Created}},"size":{{json .Size}}}'
+)
+_NO_TAG = "<none>:<none>"
+_OUR_LABELS = "org.jlremote."
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image on a host, by one of its names.
+
+    Attributes:
+        id: `sha256:` and 64 digits.
+        repository: `nvcr.io/nvidia/pytorch`; `None` for an image without a name.
+        tag: `None` for an image without a name.
+        created: ISO 8601, when it was built.
+        size: bytes, with the layers that it shares with others.
+    """
+
+    id: str
+    repository: str | None
+    tag: str | None
+    created: str
+    size: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable form that `--json` prints."""
+        return dict(vars(self))
+
+
+def list_script(engine: Engine, *, every: bool) -> str:
+    """Return the script that prints the facts of all images, a JSON object a line.
+
+    `docker images` itself gives sizes and ages in words only. Intermediate images count as
+    images without a name.
+    """
+    some = engine("image", "ls", "--quiet", "--no-trunc", *(("--all",) if every else ()))
+    inspect = engine("image", "inspect", "--format", _FACTS)
+    return (
+        f"ids=$({command_line(some)}) || exit\n"
+        f'[ -z "$ids" ] || {command_line(inspect)} $(printf "%s\\n" "$ids" | sort -u)'
+    )
+
+
+def read_list(printed: str, *, every: bool) -> list[Image]:
+    """Return the images, the latest first; those without a name only if `every`."""
+    images = [image for line in printed.splitlines() for image in _named(json.loads(line))]
+    wanted = [image for image in images if every or image.repository is not None]
+    return sorted(wanted, key=lambda image: image.created, reverse=True)
+
+
+def _named(facts: Mapping[str, Any]) -> Iterator[Image]:
+    rest = {"created": facts["created"], "size": facts["size"]}
+    for name in [name for name in facts["names"] or () if name != _NO_TAG] or [None]:
+        repository, _, tag = (name or "").rpartition(":")
+        yield Image(facts["id"], repository or None, tag or None, **rest)
+
+
+def ids_argv(engine: Engine) -> Argv:
+    """Return the command that prints the whole ids of all images."""
+    return engine("image", "ls", "--all", "--quiet", "--no-trunc")
+
+
+def inspect_image_argv(engine: Engine, image: str) -> Argv:
+    """Return the command that tells all about an image."""
+    return engine("image", "inspect", "--", image)
+
+
+def read_image(printed: str) -> Image:
+    """Return the one image that `docker image inspect` tells about, without a name."""
+    (facts,) = json.loads(printed)
+    return Image(facts["Id"], None, None, facts["Created"], facts["Size"])
+
+
+def pull_argv(engine: Engine, image: str) -> Argv:
+    """Return the command that pulls an image."""
+    return engine("pull", "--", _in_full(engine, image))
+
+
+def push_argv(engine: Engine, image: str) -> Argv:
+    """Return the command that pushes an image."""
+    whole = _in_full(engine, image)
+    return engine("push", "--", image, *((whole,) if whole != image else ()))
+
+
+def _in_full(engine: Engine, image: str) -> str:
+    """Return an image's name with its registry, where the engine would not know which is meant."""
+    if engine.kind.short_names or image_names.may_be_id(image):
+        return image
+    return str(image_names.parse(image))
+
+
+def login_argv(engine: Engine, registry: str, user: str) -> Argv:
+    """Return the command that logs in to a registry, with the key on its stdin."""
+    return engine("login", f"--username={user}", "--password-stdin", registry)
+
+
+def logout_argv(engine: Engine, registry: str) -> Argv:
+    """Return the command that forgets the key of a registry."""
+    return engine("logout", registry)
+
+
+def build_argv(
+    engine: Engine, tags: Sequence[str], dockerfile: str, arguments: Sequence[str]
+) -> Argv:
+    """Return the command that builds an image out of a tar archive on its stdin.
+
+    A step that fails would leave its container behind, if that were not forced away.
+    """
+    options = [("--tag", tags), ("--file", (dockerfile,)), ("--build-arg", arguments)]
+    flags = [f"{option}={value}" for option, values in options for value in values]
+    return engine("build", "--force-rm", *flags, "-")
+
+
+def commit_argv(
+    engine: Engine,
+    container: str,
+    image: str,
+    inspected: Mapping[str, Any],
+    base: Mapping[str, Any],
+) -> Argv:
+    """Return the command that makes an image of a container.
+
+    What jlr put in the place of the image's own entrypoint, only to wait, must not get into an
+    image that others run, nor may the person as whom the container runs, or the labels by which
+    jlr knows its containers.
+
+    Args:
+        engine: which it is in.
+        container: its name.
+        image: the new image's name.
+        inspected: what docker tells about the container.
+        base: what docker tells about the image that it was made from.
+    """
+    labels = inspected["Config"].get("Labels") or {}
+    changes: list[str] = []
+    if CREATOR_LABEL in labels:
+        config = base.get("Config") or {}
+        changes = [
+            f"ENTRYPOINT {_entrypoint(engine, config)}",
+            f"CMD {json.dumps(config.get('Cmd') or [])}",
+            f"USER {config.get('User') or 'root'}",
+            *(f'LABEL {label}=""' for label in labels if label.startswith(_OUR_LABELS)),
+        ]
+    return engine("commit", *(f"--change={change}" for change in changes), container, image)
+
+
+def tag_argv(engine: Engine, image: str, name: str) -> Argv:
+    """Return the command that gives an image one more name."""
+    return engine("tag", image, name)
+
+
+def untag_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that takes a name away, and the image if it has no other."""
+    return engine("rmi", name)
+
+
+def _entrypoint(engine: Engine, config: Mapping[str, Any]) -> str:
+    """Return an image's entrypoint; to docker `[]` means: as in the container."""
+    own = config.get("Entrypoint")
+    return json.dumps(own) if own else engine.kind.no_entrypoint
+
+
+def outside_image(inspected: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the folders of a container that an image of it does not hold, each with what is there.
+
+    Volumes, folders of the host and memory are not part of a container's own layer.
+    """
+    mounts = [
+        f"{mount['Destination']} ({_what_is_mounted(mount)})" for mount in inspected["Mounts"]
+    ]
+    memory = [f"{path} (memory)" for path in inspected["HostConfig"].get("Tmpfs") or {}]
+    return tuple(one_line(text) for text in (*mounts, *memory))
+
+
+def _what_is_mounted(mount: Mapping[str, Any]) -> str:
+    if mount["Type"] == "volume":
+        return f"volume {mount['Name']}"
+    return str(mount.get("Source") or mount["Type"])
+
+
+def added_variables(inspected: Mapping[str, Any], base: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the variables that a container has and its image has not.
+
+    They become part of an image of it, and there may be keys among them.
+    """
+    had = set((base.get("Config") or {}).get("Env") or ())
+    new = [text for text in inspected["Config"].get("Env") or () if text not in had]
+    return tuple(one_line(text.partition("=")[0]) for text in new)

@@ -1,0 +1,98 @@
+"""How far a pull or a push has come, read from what docker shows on a terminal."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from jlremote.host.script import command_line
+from jlremote.host.sudo import endable
+from jlremote.runtimes.engine.engine import Engine
+from jlremote.text import printable, size_in_words
+
+# Sizes as docker's units package writes them: 36.45kB/2.001MB. `1A` and the like move the cursor.
+_SIZE = r"([\d.]+)\s?([kMGTP]?)B"
+_LAYER = re.compile(rf"^([0-9a-f]{{12}}): ([A-Z][A-Za-z ]*?)(?:\s+{_SIZE}/{_SIZE}.*)?\s*$")
+# Podman tells only which layers it begins with, and which it has.
+_BLOB = re.compile(r"^Copying blob (?:sha256:)?([0-9a-f]{12})[0-9a-f]*( done| skipped.*)?\s*$")
+_PODMAN_TELLS = re.compile(
+    r"^(?:Trying to pull |Getting image source signatures|Copying config |Writing manifest to |"
+    r"Storing signatures|time=|[0-9a-f]{64}$)"
+)
+_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+_DONE = ("Pull complete", "Already exists", "Pushed", "Layer already exists", "Mounted from")
+_FETCHED = ("Verifying Checksum", "Download complete", "Extracting", *_DONE)
+_MOVING = ("Downloading", "Pushing")
+
+
+def watched(engine: Engine, argv: tuple[str, ...]) -> str:
+    """Return shell text that runs docker as on a terminal, where it tells bytes, not only layers.
+
+    Most hosts have `script`; without it docker tells less, and the rest is the same. It would run
+    the command by the user's own shell, where our quoting may not hold.
+    """
+    plain = command_line(argv)
+    if not engine.kind.shows_bytes:
+        return endable(argv)
+    on_terminal = command_line(("script", "-qec", plain, "/dev/null"))
+    return (
+        "if script --version 2>/dev/null | grep -q util-linux; "
+        f"then SHELL=/bin/sh {on_terminal} </dev/null; else {plain}; fi"
+    )
+
+
+@dataclass
+class _Layer:
+    done: bool = False
+    moved: int = 0
+
+
+@dataclass
+class Transfer:
+    """What is known of a pull or push that goes on.
+
+    Attributes:
+        complaint: the lines that tell of no layer, latest last: the reason, if it fails.
+    """
+
+    complaint: list[str] = field(default_factory=list)
+    _layers: dict[str, _Layer] = field(default_factory=dict)
+    _begun: str = ""
+
+    def take(self, text: str) -> None:
+        """Take what docker printed next."""
+        *whole, self._begun = re.split(r"[\r\n]", self._begun + text)
+        for line in whole:
+            self._line(printable(line).strip())
+
+    def finish(self) -> None:
+        """Take the last line, which may not have been ended."""
+        self.take("\n")
+
+    def in_words(self) -> str:
+        """Return `7 of 24 layers, 1.2 GB`; nothing as long as nothing is known."""
+        if not self._layers:
+            return ""
+        done = sum(layer.done for layer in self._layers.values())
+        moved = sum(layer.moved for layer in self._layers.values())
+        text = f"{done} of {len(self._layers)} layers"
+        return f"{text}, {size_in_words(moved)}" if moved else text
+
+    def _line(self, line: str) -> None:
+        found = _LAYER.match(line)
+        if blob := _BLOB.match(line):
+            self._layers.setdefault(blob[1], _Layer()).done = blob[2] is not None
+        elif not found and line and not _PODMAN_TELLS.match(line):
+            self.complaint = [*self.complaint, line][-20:]
+        if not found:
+            return
+        layer = self._layers.setdefault(found[1], _Layer())
+        layer.done = found[2].startswith(_DONE)
+        if found[3] and found[2] in _MOVING:
+            layer.moved = _bytes(found[3], found[4])
+        elif found[5] and found[2] in _FETCHED:
+            layer.moved = _bytes(found[5], found[6])
+
+
+def _bytes(number: str, unit: str) -> int:
+    return round(float(number) * _UNITS[unit])

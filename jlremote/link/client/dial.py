@@ -1,0 +1,115 @@
+"""Find a host's link, or start it."""
+
+from __future__ import annotations
+
+import multiprocessing.connection as sockets
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from multiprocessing import AuthenticationError
+from typing import Any
+
+from jlremote.errors import Bug, JlrError
+from jlremote.link.wire.files import LinkFiles
+
+Socket = sockets.Connection
+
+ANSWER_SECONDS = 10.0
+TURN_SECONDS = 0.01
+
+
+class NoLink(JlrError):
+    """No link runs for this host."""
+
+
+class LinkStuck(JlrError):
+    """A link runs for this host, and does not answer."""
+
+
+def dial(files: LinkFiles) -> Socket:
+    """Return a conversation with the link.
+
+    Raises:
+        NoLink: there is none.
+        LinkStuck: there is one, and it does not answer.
+    """
+    try:
+        secret = files.key.read_bytes()
+        socket = sockets.Client(files.address)
+    except OSError as missing:
+        raise NoLink(f"no link to `{files.host}` runs") from missing
+    try:
+        _wait_for_challenge(socket, files)
+        sockets.answer_challenge(socket, secret)
+        sockets.deliver_challenge(socket, secret)
+    except (OSError, EOFError, AuthenticationError) as leaving:
+        socket.close()
+        raise NoLink(f"the link to `{files.host}` is just leaving") from leaving
+    except BaseException:
+        socket.close()
+        raise
+    return socket
+
+
+def _wait_for_challenge(socket: Socket, files: LinkFiles) -> None:
+    """Wait for the link's first message: a stopped process takes connections and says nothing."""
+    if not socket.poll(ANSWER_SECONDS):
+        raise LinkStuck(
+            f"the link to `{files.host}` does not answer",
+            hint="its process may be stopped: look for `jlremote.link` with `ps`",
+        )
+
+
+def start_link(files: LinkFiles, begun: Callable[[], None] = lambda: None) -> None:
+    """Start the link, unless somebody else just did, and wait until it listens.
+
+    Args:
+        files: the link's.
+        begun: is told that its process has begun, and has yet to load.
+    """
+    with turn(files):
+        try:
+            dial(files).close()
+        except NoLink:
+            files.restoring.touch(mode=0o600)
+            process = _spawn(files)
+            begun()
+            _wait_until_it_listens(process, files)
+
+
+def turn(files: LinkFiles) -> AbstractContextManager[object]:
+    """Return what only one command at a time can enter, and one thread of it."""
+    from filelock import FileLock  # not needed while a link lives
+
+    return FileLock(files.starting, mode=0o600, poll_interval=TURN_SECONDS)
+
+
+def _spawn(files: LinkFiles) -> subprocess.Popen[bytes]:
+    config = () if files.ssh_config is None else (str(files.ssh_config.resolve()),)
+    # -P: whatever lies in the current folder must not be imported in place of ours.
+    command = (sys.executable, "-P", "-m", "jlremote.link", files.host, *config)
+    with files.log.open("ab") as log:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, **_detached()
+        )
+
+
+def _wait_until_it_listens(process: subprocess.Popen[bytes], files: LinkFiles) -> None:
+    assert process.stdout is not None
+    with process.stdout as pipe:
+        ready = pipe.readline()
+    if not ready:
+        raise Bug(
+            f"the link to `{files.host}` did not start (exit status {process.wait()})",
+            hint=f"its log is {files.log}",
+        )
+    process.returncode = 0  # it is not ours to wait for: it outlives us
+
+
+def _detached() -> dict[str, Any]:
+    """Return how a process is started that neither the terminal nor its closing reaches."""
+    if sys.platform == "win32":
+        flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+        return {"creationflags": flags}
+    return {"start_new_session": True}

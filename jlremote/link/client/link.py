@@ -1,0 +1,205 @@
+"""The command's side of the socket. Never imports the SSH room: that is what makes it fast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from jlremote.errors import LinkLost
+from jlremote.host.collect import run_steps
+from jlremote.host.script import Completed, Steps, announced, new_marker
+from jlremote.host.shell import OUTPUT_BYTES, SCRIPT_SECONDS
+from jlremote.jupyter.server import Endpoint
+from jlremote.link.client.call import Caller, Message
+from jlremote.link.client.dial import NoLink
+from jlremote.link.client.remote_output import RemoteOutput
+from jlremote.link.client.remote_process import RemoteProcess, Terminal
+from jlremote.link.wire.files import link_files
+from jlremote.link.wire.protocol import bytes_of
+from jlremote.link.wire.status import (
+    ForwardStatus,
+    LinkStatus,
+    PortStatus,
+    forward_status,
+    link_status,
+    port_status,
+)
+from jlremote.ports.endpoint import PortEndpoint, port_name
+from jlremote.questions import Asker
+
+
+class Link:
+    """The link to one host, as a command uses it; starts it when it is needed.
+
+    It is a `StreamingHost`: scripts run over the link's connection.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        ssh_config: Path | None,
+        asker: Asker,
+        *,
+        agent_socket: str | None = None,
+        on_command: Callable[[str], None] = lambda _: None,
+        on_start: Callable[[Link], None] = lambda _: None,
+    ) -> None:
+        self.name = host
+        self._files = link_files(host, ssh_config)
+        self._caller = Caller(self._files, asker, agent_socket, lambda: on_start(self))
+        self._on_command = on_command
+
+    def run(
+        self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
+    ) -> dict[str, Completed]:
+        """Run `steps` on the host (see `Host.run`)."""
+        for text in steps.values():
+            self._on_command(text)
+
+        def execute(script: str, output: Callable[[str, bytes], None]) -> None:
+            with self._caller.call("run", script=script, timeout=timeout) as call:
+                for message in call.messages():
+                    if "stream" in message:
+                        output(message["stream"], bytes_of(message["data"]))
+
+        return run_steps(steps, limit, execute)
+
+    @contextmanager
+    def stream(
+        self, script: str, given: Iterable[bytes] = (), *, end: bool = False
+    ) -> Iterator[RemoteOutput]:
+        """Run `script` and give its output as it comes; leaving ends it (see `StreamingHost`)."""
+        self._on_command(script)
+        marker = new_marker()
+        request: Message = {"script": announced(script, marker), "hold_stdin": not end}
+        with self._caller.call("run", timeout=None, gives=True, **request) as call:
+            yield RemoteOutput(call.messages(), marker, given, call.say)
+
+    @contextmanager
+    def process(self, script: str, terminal: Terminal | None = None) -> Iterator[RemoteProcess]:
+        """Run `script` with bytes both ways; leaving ends it.
+
+        Args:
+            script: POSIX sh, which asks its stdin for what it is given.
+            terminal: the one that it is to run in, `None` for none.
+        """
+        self._on_command(script)
+        marker = None if terminal else new_marker()
+        request: Message = {"script": announced(script, marker) if marker else script}
+        if terminal:
+            request["terminal"] = {"kind": terminal.kind, "size": terminal.size}
+        with self._caller.call("run", timeout=None, gives=True, **request) as call:
+            process = RemoteProcess(call.messages(), marker, call.say)
+            try:
+                yield process
+            finally:
+                process.leave()
+
+    def forward(
+        self, name: str, local_port: int, endpoint: Endpoint, *, seen: bool = True
+    ) -> ForwardStatus:
+        """Forward a local port (0 for any) to `endpoint`; redirect the forward if there is one.
+
+        Args:
+            name: the session's name.
+            local_port: TCP port on 127.0.0.1.
+            endpoint: where it leads.
+            seen: whether the caller has just seen it there; else it is to be proved first.
+
+        Raises:
+            Busy: the port is taken.
+        """
+        where = endpoint.to_json()
+        answer = self._caller.ask(
+            "forward", name=name, local_port=local_port, endpoint=where, seen=seen
+        )
+        return forward_status(answer)
+
+    def forward_port(self, local_port: int, endpoint: PortEndpoint) -> PortStatus:
+        """Forward a local port (0 for any) to a further port of a session.
+
+        It is forwarded although nothing listens there yet; the state tells.
+
+        Raises:
+            Busy: the local port is taken.
+        """
+        where = endpoint.to_json()
+        answer = self._caller.ask(
+            "forward", name=endpoint.name, local_port=local_port, endpoint=where
+        )
+        return port_status(answer)
+
+    def unforward_port(self, session: str, port: int) -> bool:
+        """Release it; return whether it was forwarded. Starts no link."""
+        return self.unforward(port_name(session, port))
+
+    def check(self, session: str) -> ForwardStatus | None:
+        """Have what is behind a session's forward proved anew; `None` if there is no forward."""
+        answer = self._caller.ask("check", name=session)
+        return None if answer is None else forward_status(answer)
+
+    def check_port(self, session: str, port: int) -> PortStatus | None:
+        """Have a further port looked at anew; `None` if it is not forwarded."""
+        answer = self._caller.ask("check", name=port_name(session, port))
+        return None if answer is None else port_status(answer)
+
+    def refusal(self, address: str, port: int) -> str | None:
+        """Return why the host's SSH server permits no connection to there, `None` if it does.
+
+        Whether anybody listens there is no matter of permission.
+        """
+        answer = self._caller.ask("permits", address=address, port=port)
+        return None if answer is None else str(answer)
+
+    def unforward(self, name: str) -> bool:
+        """Release a forward's port; return whether there was one. Starts no link."""
+        try:
+            return bool(self._caller.ask("unforward", start=False, name=name))
+        except NoLink:
+            return False
+
+    @property
+    def mount_door(self) -> Path:
+        """Where sshfs finds the link; there from the first mount on."""
+        return self._files.mount_door
+
+    def mount(self, name: str) -> None:
+        """Let the sshfs of a mount in from now on; twice is fine."""
+        self._caller.ask("mount", name=name)
+
+    def unmount(self, name: str) -> bool:
+        """Let it in no more; return whether there was one. Starts no link."""
+        try:
+            return bool(self._caller.ask("unmount", start=False, name=name))
+        except NoLink:
+            return False
+
+    def status(self, *, connect: bool = False, patience: float | None = None) -> LinkStatus:
+        """Return the link's state; `connect` starts the link and brings its connection up first.
+
+        Args:
+            connect: whether it is to be connected.
+            patience: seconds that a link has for it which is reconnecting; else one attempt.
+
+        Raises:
+            NoLink: no link runs, and none was to be started.
+        """
+        asked = {"connect": connect, "patience": patience}
+        return link_status(self._caller.ask("status", start=connect, **asked))
+
+    def forget(self) -> tuple[str, ...]:
+        """Forget what the keychain holds for the host; return what that was. Connects nowhere."""
+        return tuple(self._caller.ask("forget"))
+
+    def wait_unforwarded(self, name: str) -> None:
+        """Return once the session's forward is gone, or the link is."""
+        with suppress(NoLink, LinkLost):
+            self._caller.ask("watch", start=False, name=name)
+
+    def shut_down(self) -> bool:
+        """End the link; return whether there was one. What runs on the host goes on."""
+        try:
+            return bool(self._caller.ask("shutdown", start=False))
+        except NoLink:
+            return False

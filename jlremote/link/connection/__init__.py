@@ -1,0 +1,1 @@
+"""The connection of a link: kept alive, called again, watched."""

@@ -1,0 +1,128 @@
+"""The password of `sudo` on the host: asked for once, tried, and kept for as long as the link."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+from jlremote.errors import Authentication, JlrError, NeedsAuthentication
+from jlremote.host import sudo
+from jlremote.host.script import Completed
+from jlremote.host.shell import Host, run_script
+from jlremote.host.sudo import SUDO_IF_KNOWN
+from jlremote.link.connection.supervisor import Nobody
+from jlremote.questions import Asker
+from jlremote.runtimes.engine.engine import ENGINES, Engine
+from jlremote.runtimes.engine.engine_errors import (
+    EngineNotPermitted,
+    SudoPasswordNeeded,
+    engine_error,
+    without_password,
+)
+from jlremote.ssh.config.destination import Destination
+from jlremote.ssh.login.credentials import Credentials, Keychain, sudo_account
+
+TRIES = 3  # as sudo itself
+
+
+class Elevation:
+    """What is known of `sudo` on the host, on all connections of one link.
+
+    Args:
+        destination: tells whose password it is.
+        keychain: where it may be kept.
+    """
+
+    def __init__(self, destination: Callable[[], Destination], keychain: Keychain) -> None:
+        self._destination = destination
+        self._keychain = keychain
+        self._password: str | None = None
+        self._settled: frozenset[str] = frozenset()
+        self._looked_up: frozenset[str] = frozenset()
+        self._asking = threading.Lock()
+
+    def prepare(self, host: Host, script: str, asker: Asker) -> None:
+        """Have what `sudo` needs for a script before that runs; the host is asked only once.
+
+        Raises:
+            NeedsAuthentication: a password is needed, and nobody can be asked.
+            Authentication: none that was typed is right.
+            EngineNotPermitted: the user may not use `sudo`.
+        """
+        for engine in _engines(sudo.programs(script)):
+            if engine.name not in self._settled:
+                with self._asking:
+                    self._settle(host, engine, asker)
+        for engine in _engines(sudo.programs(script, SUDO_IF_KNOWN)):
+            if engine.name not in self._settled | self._looked_up:
+                with self._asking, suppress(Authentication, EngineNotPermitted):
+                    self._look_up(host, engine)
+
+    def password_for(self, script: bytes) -> str | None:
+        """Return the password that a script needs, `None` for none."""
+        password = self._password
+        text = script.decode("utf-8", "replace")
+        takes = _engines(sudo.programs(text) | sudo.programs(text, SUDO_IF_KNOWN))
+        return password if takes else None
+
+    def refused(self) -> None:
+        """Learn that the password is right no more: the next command is asked for another."""
+        password, self._password, self._settled = self._password, None, frozenset()
+        self._looked_up = frozenset()
+        if password is not None:
+            account = sudo_account(self._destination())
+            Credentials(Nobody(), self._keychain).was_wrong(account, password)
+
+    def _look_up(self, host: Host, engine: Engine) -> None:
+        """Have what is in the keychain, once: nobody is asked."""
+        self._looked_up |= {engine.name}
+        self._settle(host, engine, Nobody())
+
+    def _settle(self, host: Host, engine: Engine, asker: Asker) -> None:
+        if engine.name in self._settled:
+            return
+        if self._password is None:
+            tried = run_script(host, sudo.trial(engine.kind.program))
+            if isinstance(_failure(engine, tried), SudoPasswordNeeded):
+                self._password = self._obtained(host, engine, asker)
+        self._settled |= {engine.name}
+
+    def _obtained(self, host: Host, engine: Engine, asker: Asker) -> str:
+        account = sudo_account(self._destination())
+        credentials = Credentials(asker, self._keychain)
+        for password in self._candidates(credentials, account, engine):
+            failure = _failure(
+                engine, run_script(host, sudo.trial_with(engine.kind.program, password))
+            )
+            if isinstance(failure, SudoPasswordNeeded):
+                credentials.was_wrong(account, password)
+            elif isinstance(failure, EngineNotPermitted):
+                raise failure
+            else:
+                credentials.was_right(account, password)
+                credentials.keep()
+                return password
+        raise Authentication(
+            f"`{engine.name}` on the host was given no password that `sudo` takes",
+            hint=f"it is the one that you log in with there, mostly; or {without_password(engine)}",
+        )
+
+    def _candidates(self, credentials: Credentials, account: str, engine: Engine) -> Iterator[str]:
+        text = f"password of {self._destination().account} for `{engine.name}`:"
+        refused = "`sudo` refused that password"
+        try:
+            yield from credentials.candidates(account, text, tries=TRIES, refused=refused)
+        except NeedsAuthentication as nobody:
+            hint = f"{nobody.hint}; or {without_password(engine)}"
+            raise NeedsAuthentication(nobody.message, hint=hint) from nobody
+
+
+def _engines(programs: frozenset[str]) -> list[Engine]:
+    """Return the engines among what a script runs by `sudo`."""
+    named = (ENGINES.get(f"sudo {program}") for program in sorted(programs))
+    return [engine for engine in named if engine is not None]
+
+
+def _failure(engine: Engine, tried: Completed) -> JlrError | None:
+    return None if tried.status == 0 else engine_error(engine, tried)

@@ -1,0 +1,215 @@
+"""Keeps the one connection alive: who dials, when it counts as dead, when it is tried again."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import threading
+from collections.abc import Callable
+
+from jlremote.errors import (
+    Authentication,
+    HostKeyChanged,
+    JlrError,
+    LinkLost,
+    NeedsAuthentication,
+)
+from jlremote.link.connection.backoff import Backoff
+from jlremote.link.connection.pulse import Pulse
+from jlremote.link.wire.states import Condition, State, without_history
+from jlremote.questions import Asker, Question
+from jlremote.ssh.contract import Connection
+
+log = logging.getLogger(__name__)
+
+
+class Nobody:
+    """The asker of the background, where no person is."""
+
+    def ask(self, question: Question) -> str:
+        """Refuse: what must be asked waits for the next command with a terminal."""
+        what = question.text.strip().splitlines()[0] if question.text.strip() else question.kind
+        raise NeedsAuthentication(
+            f"the host asks again: {what}", hint="any `jlr` command in a terminal will ask you"
+        )
+
+
+class Supervisor:
+    """The one connection to the host, its state, and the thread that watches over it.
+
+    Args:
+        dial: makes a connection.
+        wanted: whether a lost connection is to be made again without being asked.
+        on_up: is told each new connection.
+        pulse: notices a dead one.
+        backoff: the pauses between attempts.
+    """
+
+    def __init__(
+        self,
+        dial: Callable[[Asker], Connection],
+        *,
+        wanted: Callable[[], bool],
+        on_up: Callable[[Connection], None],
+        pulse: Pulse,
+        backoff: Backoff,
+    ) -> None:
+        self._dial = dial
+        self._wanted = wanted
+        self._on_up = on_up
+        self._pulse = pulse
+        self._backoff = backoff
+        self._changed = threading.Condition()
+        self._connection: Connection | None = None
+        self._dialing = False
+        self._attempts = 0
+        self._condition = Condition(State.DOWN)
+        self._ended = False
+
+    @property
+    def condition(self) -> Condition:
+        """The state as it is now."""
+        with self._changed:
+            return self._condition
+
+    def start(self) -> None:
+        """Watch from now on."""
+        threading.Thread(target=self._watch, name="supervisor", daemon=True).start()
+
+    def connection(self, asker: Asker) -> Connection:
+        """Return the live connection, making it if there is none; `asker` is asked meanwhile.
+
+        Of many that call at once only one dials; the others take what comes of it. One that can
+        ask a person tries once more where one that cannot was turned away.
+
+        Raises:
+            Authentication: the host does not let us in, or a person must be asked.
+            Unreachable: there is no way to the host.
+        """
+        with self._changed:
+            while True:
+                if self._connection is not None and not self._connection.wait_closed(0):
+                    return self._connection
+                if not self._dialing:
+                    break
+                attempt = self._attempts
+                self._changed.wait_for(lambda seen=attempt: self._attempts != seen)  # type: ignore[misc]
+                failed = self._condition.error
+                if failed is not None and not isinstance(failed, NeedsAuthentication):
+                    raise without_history(failed)
+            self._dialing = True
+        return self._attempt(asker)
+
+    def wait(self, timeout: float) -> Connection:
+        """Return the live connection once there is one; dials nothing and asks nobody.
+
+        Raises:
+            JlrError: there is none within `timeout` seconds; the last error, if there was one.
+        """
+        with self._changed:
+            if self._connection is None:
+                self._backoff.hurry()
+            self._changed.wait_for(
+                lambda: self._connection is not None or self._ended or self._waits_for_a_person(),
+                timeout,
+            )
+            if self._connection is not None:
+                return self._connection
+            error = self._condition.error
+            raise without_history(error or LinkLost("the connection to the host is down"))
+
+    def _waits_for_a_person(self) -> bool:
+        return self._condition.state is State.NEEDS_AUTH and not self._dialing
+
+    def end(self) -> None:
+        """Close the connection and stop watching."""
+        with self._changed:
+            self._ended = True
+            connection = self._connection
+            self._become(None, State.DOWN)
+        self._backoff.end()
+        if connection is not None:
+            connection.close()
+
+    def lost(self, connection: Connection, error: JlrError) -> None:
+        """Note that `connection` is dead."""
+        connection.close()
+        with self._changed:
+            if self._connection is not connection:
+                return
+            log.warning("connection lost: %s", error)
+            self._backoff.lost()
+            self._become(None, State.RECONNECTING, error)
+
+    def _attempt(self, asker: Asker) -> Connection:
+        with self._changed:
+            if self._condition.state not in (State.RECONNECTING, State.NEEDS_AUTH):
+                self._become(None, State.CONNECTING)
+        try:
+            connection = self._dial(asker)
+        except BaseException as failure:
+            error = failure if isinstance(failure, JlrError) else JlrError(f"bug: {failure!r}")
+            self._settle(None, self._state_after(error), error)
+            raise
+        self._backoff.connected()
+        self._settle(connection, State.UP)
+        log.info("connected")
+        self._on_up(connection)
+        return connection
+
+    def _state_after(self, error: JlrError) -> State:
+        if isinstance(error, Authentication):
+            return State.NEEDS_AUTH
+        return State.RECONNECTING if self._wanted() else State.DOWN
+
+    def _settle(
+        self, connection: Connection | None, state: State, error: JlrError | None = None
+    ) -> None:
+        with self._changed:
+            self._dialing = False
+            self._attempts += 1
+            self._become(connection, state, error)
+
+    def _become(
+        self, connection: Connection | None, state: State, error: JlrError | None = None
+    ) -> None:
+        with self._changed:
+            self._connection = connection
+            self._condition = self._condition.then(state, error)
+            self._changed.notify_all()
+
+    def _watch(self) -> None:
+        while not self._ended:
+            with self._changed:
+                self._changed.wait_for(lambda: self._connection or self._gone() or self._ended)
+                connection = self._connection
+            if connection is not None:
+                self.lost(connection, self._pulse.death_of(connection))
+                # Dead connections hold a megabyte each, in cycles that nothing else would look for.
+                gc.collect()
+            elif not self._ended:
+                self._reconnect()
+
+    def _gone(self) -> bool:
+        return self._condition.state is State.RECONNECTING and not self._dialing
+
+    def _reconnect(self) -> None:
+        """Try again until there is a connection, nobody wants one, or a person is needed."""
+        while self._wanted() and not self._ended:
+            self._backoff.rest()
+            try:
+                self.connection(Nobody())
+            except HostKeyChanged as error:
+                # Nothing was offered to it. Without its VPN a laptop may find another host by that
+                # name, and the right one is back with it.
+                self._backoff.failed(error)
+            except Authentication:
+                return
+            except JlrError as error:
+                log.info("reconnect failed: %s", error)
+                self._backoff.failed(error)
+            else:
+                return
+        with self._changed:
+            if self._gone():
+                self._become(None, State.DOWN, self._condition.error)

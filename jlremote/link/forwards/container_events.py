@@ -1,0 +1,109 @@
+"""Hears from the engine itself that a container has ended, or is reached otherwise than before.
+
+An address that a container had is given to the next one that starts. A proof that was made before
+would still send requests there: on a host that many share, to somebody else's server.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from jlremote.errors import JlrError
+from jlremote.host.script import command_line, until_hang_up
+from jlremote.host.sudo import endable
+from jlremote.link.wire.protocol import bytes_of, text_of
+from jlremote.runtimes.docker.docker_commands import events_argv
+from jlremote.runtimes.engine.engine import Engine
+from jlremote.runtimes.table import runtime_named
+from jlremote.ssh.contract import Connection, Stream
+
+log = logging.getLogger(__name__)
+
+# It begins so late that it takes nothing from a session's start; what was meanwhile is told then.
+PAUSE_SECONDS = 2
+# An engine whose reading ends and ends again is asked less and less often.
+LONGEST_PAUSE_SECONDS = 60
+LASTING_SECONDS = 60.0
+AGAIN = "observed again"
+
+Tell = Callable[[Connection, str, str | None], None]
+
+
+class ContainerEvents:
+    """Observes the containers of a host's engines, over one connection at a time.
+
+    It takes a session that nobody else wants. Where there is none, what has changed is learned at
+    the next refusal or reconnect.
+
+    Args:
+        tell: is told the connection, the runtime, and the event; `None` for any that was missed.
+    """
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._connection: Connection | None = None
+        self._observed: set[str] = set()
+
+    def observe(self, connection: Connection, runtime: str) -> None:
+        """Observe a runtime's containers for as long as the connection lives; again is fine."""
+        engine = runtime_named(runtime).engine
+        if engine is None:
+            return
+        with self._lock:
+            if self._connection is not connection:
+                self._connection, self._observed = connection, set()
+            if runtime in self._observed:
+                return
+            self._observed.add(runtime)
+        threading.Thread(target=self._follow, args=(connection, engine), daemon=True).start()
+
+    def _follow(self, connection: Connection, engine: Engine) -> None:
+        """Read events until the connection is gone or somebody needs the session."""
+        reader = _Lines(lambda line: self._heard(connection, engine, line))
+        pause, again = PAUSE_SECONDS, False
+        while not connection.wait_closed(pause):
+            began = time.monotonic()
+            script = _script(engine, since=pause, again=again)
+            try:
+                if not connection.attend(bytes_of(script), reader):
+                    return
+            except JlrError as refused:
+                log.info("containers of %s are not observed: %s", engine.name, refused)
+                return
+            lasted, again = time.monotonic() - began, True
+            pause = (
+                PAUSE_SECONDS if lasted > LASTING_SECONDS else min(2 * pause, LONGEST_PAUSE_SECONDS)
+            )
+
+    def _heard(self, connection: Connection, engine: Engine, line: str) -> None:
+        self._tell(connection, engine.name, None if line == AGAIN else line)
+
+
+class _Lines:
+    """Calls with each line of a script's stdout."""
+
+    def __init__(self, call: Callable[[str], None]) -> None:
+        self._call = call
+        self._rest = ""
+
+    def __call__(self, stream: Stream, data: bytes) -> None:
+        if stream == "stdout":
+            *lines, self._rest = (self._rest + text_of(data)).split("\n")
+            for line in lines:
+                self._call(line)
+
+
+def _script(engine: Engine, *, since: int, again: bool) -> str:
+    """Return the script that prints events, from the beginning of a pause of `since` seconds on.
+
+    With `again` it first says so, as soon as the engine answers: it may have been restarted.
+    """
+    answers = command_line(engine("ps", "--quiet", "--last=1"))
+    saying = f"{answers} >/dev/null 2>&1 || exit\necho '{AGAIN}'\n" if again else ""
+    events = endable(events_argv(engine, since=f"{since}s"))
+    # Read whole before it runs: what it runs reads stdin, too.
+    return f"{{\n{saying}{until_hang_up(f'{events} 2>/dev/null')}}}\n"

@@ -1,0 +1,110 @@
+"""The forwards of a link, by the session's name."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from jlremote.link.forwards.session_forward import (
+    Connections,
+    Leading,
+    Listen,
+    Locate,
+    SessionForward,
+)
+from jlremote.link.wire.states import Condition
+from jlremote.ssh.contract import Connection
+
+# Has the containers of a runtime observed over a connection; again is fine.
+Observe = Callable[[Connection, str], None]
+
+
+class Forwards:
+    """All forwards of a link."""
+
+    def __init__(
+        self, connections: Connections, locate: Locate, listen: Listen, observe: Observe
+    ) -> None:
+        self._connections = connections
+        self._locate = locate
+        self._listen = listen
+        self._observe = observe
+        self._lock = threading.Lock()
+        self._forwards: dict[str, SessionForward] = {}
+
+    def __len__(self) -> int:
+        return len(self._forwards)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._forwards
+
+    def add(
+        self,
+        name: str,
+        local_port: int,
+        endpoint: Leading,
+        connection: Connection,
+        *,
+        seen: bool = True,
+    ) -> SessionForward:
+        """Forward `local_port` (0 for any) to `endpoint`; on the same port, only redirect.
+
+        Args:
+            name: the session's name.
+            local_port: TCP port on 127.0.0.1.
+            endpoint: where it leads.
+            connection: by which way.
+            seen: whether it was just seen there; else it is to be proved.
+
+        Raises:
+            Busy: the port is taken.
+        """
+        self._observe(connection, endpoint.place.runtime)
+        with self._lock:
+            present = self._forwards.get(name)
+            if present is not None and local_port in (0, present.local_port):
+                present.replace(endpoint, connection, seen=seen)
+                return present
+            forward = SessionForward(
+                name, endpoint, connection, self._connections, self._locate, seen=seen
+            )
+            forward.listen(self._listen, local_port)
+            self._forwards[name] = forward
+        if present is not None:
+            present.stop()
+        return forward
+
+    def find(self, name: str) -> SessionForward | None:
+        """Return one of them."""
+        return self._forwards.get(name)
+
+    def remove(self, name: str) -> bool:
+        """Stop a forward; return whether there was one."""
+        with self._lock:
+            forward = self._forwards.pop(name, None)
+        if forward is not None:
+            forward.stop()
+        return forward is not None
+
+    def stop(self) -> None:
+        """Stop them all."""
+        for name in tuple(self._forwards):
+            self.remove(name)
+
+    def prove_all(self, connection: Connection) -> None:
+        """Prove every forward on a new connection, side by side."""
+        for forward in tuple(self._forwards.values()):
+            self._observe(connection, forward.place.runtime)
+            forward.prove(connection)
+
+    def changed(self, connection: Connection, runtime: str, event: str | None) -> None:
+        """Prove those anew that an event is about, `None` for events that nobody has seen."""
+        for forward in tuple(self._forwards.values()):
+            place = forward.place
+            if place.runtime == runtime and (event is None or place.container_id in event):
+                forward.changed(connection)
+
+    def to_json(self, link: Condition) -> list[dict[str, Any]]:
+        """Return all forwards for `status`; `link` is the link's own condition."""
+        return [forward.to_json(link) for forward in tuple(self._forwards.values())]

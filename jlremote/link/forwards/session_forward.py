@@ -1,0 +1,259 @@
+"""A session's forward: it keeps its port, and proves what is behind it before a byte flows."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from jlremote.errors import JlrError, Unreachable
+from jlremote.host.target import Target
+from jlremote.jupyter.locate import ContainerGone, IdleStopped, JupyterDead, JupyterStopped
+from jlremote.jupyter.server import Endpoint, Place
+from jlremote.link.wire.states import Condition, State, without_history
+from jlremote.ports.endpoint import PortEndpoint
+from jlremote.ports.locate import NothingListens, PortTaken
+from jlremote.ssh.contract import Connection, Forward, Gateway
+
+log = logging.getLogger(__name__)
+
+# How long a check is not repeated whose answer need not stay true.
+UNSURE_SECONDS = 2.0
+# The same where a page that was left open may ask all night.
+ENDED_SECONDS = 15.0
+
+# States that end by themselves, so that whoever comes next has it checked again.
+PASSING = (State.DOWN, State.CLOSED, State.TAKEN)
+# Those that somebody may end by hand.
+ENDED = (State.JUPYTER_DEAD, State.STOPPED, State.IDLE_STOPPED)
+VERDICTS: dict[type[JlrError], State] = {
+    ContainerGone: State.CONTAINER_GONE,
+    JupyterDead: State.JUPYTER_DEAD,
+    JupyterStopped: State.STOPPED,
+    IdleStopped: State.IDLE_STOPPED,
+    NothingListens: State.CLOSED,
+    PortTaken: State.TAKEN,
+}
+
+# What a forward leads to: a session's server, or a further port of its container.
+Leading = Endpoint | PortEndpoint
+Locate = Callable[[Connection, Any], Leading]
+Listen = Callable[[int, Gateway], Forward]
+
+
+class Connections(Protocol):
+    """Where a forward gets its connection from."""
+
+    def wait(self, timeout: float) -> Connection:
+        """Return the live connection, waiting for it up to `timeout` seconds.
+
+        Raises:
+            JlrError: there is none by then; the message says why.
+        """
+        ...
+
+
+class SessionForward:
+    """A listener of a session, and the endpoint that was proved on the present connection.
+
+    Whoever needs the endpoint waits until it is proved. A proof that is overtaken, by another
+    connection or by another endpoint, counts for nothing.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        endpoint: Leading,
+        connection: Connection,
+        connections: Connections,
+        locate: Locate,
+        *,
+        seen: bool = True,
+    ) -> None:
+        self.name = name
+        self._connections = connections
+        self._locate = locate
+        self._changed = threading.Condition()
+        self._endpoint = endpoint
+        self._connection = connection
+        self._proof = 0
+        self._proving = False
+        self._proved = True
+        self._doubted = False
+        self._asked_at = time.monotonic()
+        self._condition = Condition(State.UP)
+        self._listener: Forward | None = None
+        self.replace(endpoint, connection, seen=seen)
+
+    @property
+    def place(self) -> Place:
+        """Where it leads to."""
+        return self._endpoint.place
+
+    @property
+    def local_port(self) -> int:
+        """The TCP port on 127.0.0.1."""
+        assert self._listener is not None
+        return self._listener.local_port
+
+    def listen(self, listen: Listen, local_port: int) -> None:
+        """Start to listen.
+
+        Raises:
+            Busy: the port is taken.
+        """
+        listener = listen(local_port, self)
+        listener.start()
+        self._listener = listener
+
+    def stop(self) -> None:
+        """Release the port."""
+        if self._listener is not None:
+            self._listener.stop()
+
+    def wait(self, timeout: float) -> tuple[Connection, Target]:
+        """Return the connection and the target that was proved on it (see `Gateway.wait`)."""
+        deadline = time.monotonic() + timeout
+        connection = self._connections.wait(timeout)
+        with self._changed:
+            if self._is_to_be_proved(connection):
+                self.prove(connection)
+            self._changed.wait_for(lambda: self._proved, max(0.0, deadline - time.monotonic()))
+            if not self._proved:
+                raise JlrError(f"what runs behind `{self.name}` could not be checked in time")
+            if self._condition.error is not None:
+                raise without_history(self._condition.error)
+            assert self._endpoint.target is not None
+            return self._connection, self._endpoint.target
+
+    def doubt(self) -> None:
+        """Have it proved again, unless that was just done: the far end refuses (see `Gateway`)."""
+        with self._changed:
+            self._doubted = True
+            self.prove(self._connection)
+
+    def replace(self, endpoint: Leading, connection: Connection, *, seen: bool = True) -> None:
+        """Lead to another endpoint from now on.
+
+        One that has a target was just seen there by the caller, unless that says otherwise; any
+        other is to be proved.
+        """
+        with self._changed:
+            self._endpoint = endpoint
+            self._connection = connection
+            self._proof += 1
+            if endpoint.target is None or not seen:
+                self._begin(connection)
+            else:
+                self._settle(self._proof, State.UP)
+
+    def settled(self, timeout: float) -> bool:
+        """Wait up to `timeout` seconds for the end of a proof; return whether it has ended."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._proved, timeout)
+
+    def prove(self, connection: Connection) -> None:
+        """Begin to find the endpoint again on a connection; until then requests wait."""
+        with self._changed:
+            if self._is_to_be_proved(connection):
+                self._begin(connection)
+
+    def prove_again(self, connection: Connection) -> None:
+        """Begin to find it again, however sure it seems."""
+        with self._changed:
+            if self._connection is not connection or not self._proving:
+                self._begin(connection)
+
+    def changed(self, connection: Connection) -> None:
+        """Prove it again: something happened that a proof which goes on may not have seen."""
+        with self._changed:
+            if self._connection is connection:
+                self._begin(connection)
+
+    def _begin(self, connection: Connection) -> None:
+        with self._changed:
+            self._connection = connection
+            self._proof += 1
+            self._proving, self._proved, self._doubted = True, False, False
+            arguments = (self._proof, connection, self._endpoint)
+        threading.Thread(target=self._find, args=arguments, daemon=True).start()
+
+    def _is_to_be_proved(self, connection: Connection) -> bool:
+        if self._connection is not connection:
+            return True
+        state = self._condition.state
+        passing = self._doubted or state in PASSING + ENDED or self._is_shared()
+        sure = self._proved and not passing
+        pause = ENDED_SECONDS if state in ENDED else UNSURE_SECONDS
+        asked_long_ago = time.monotonic() - self._asked_at >= pause
+        return not self._proving and not sure and asked_long_ago
+
+    def _is_shared(self) -> bool:
+        """Return whether somebody else may have taken the port since it was looked at."""
+        return isinstance(self._endpoint, PortEndpoint) and self._endpoint.shared
+
+    def _find(self, proof: int, connection: Connection, known: Leading) -> None:
+        try:
+            endpoint = self._locate(connection, known)
+        except tuple(VERDICTS) as verdict:
+            self._settle(proof, VERDICTS[type(verdict)], verdict)
+        except Unreachable as broken:
+            # Not a word about the endpoint: requests go on waiting, for the next connection.
+            log.info("%s could not be checked: %s", self.name, broken)
+            self._end_proof(proof)
+        except Exception as error:  # noqa: BLE001  # whatever it is, requests must not wait for it
+            log.warning("%s could not be checked: %r", self.name, error)
+            reason = error if isinstance(error, JlrError) else JlrError(f"bug: {error!r}")
+            self._settle(proof, State.DOWN, reason)
+        else:
+            self._settle(proof, State.UP, endpoint=endpoint)
+
+    def _settle(
+        self,
+        proof: int,
+        state: State,
+        error: JlrError | None = None,
+        *,
+        endpoint: Leading | None = None,
+    ) -> None:
+        with self._changed:
+            if self._end_proof(proof):
+                if state is State.CONTAINER_GONE or self._is_elsewhere(endpoint):
+                    self._cut()
+                self._proved = True
+                self._condition = self._condition.then(state, error)
+                self._endpoint = endpoint or self._endpoint
+                self._changed.notify_all()
+
+    def _is_elsewhere(self, endpoint: Leading | None) -> bool:
+        known = self._endpoint.target
+        return endpoint is not None and known is not None and endpoint.target != known
+
+    def _cut(self) -> None:
+        """Let pages connect anew: nobody at the far end will ever tell them that it has gone."""
+        if self._listener is not None:
+            self._listener.cut()
+
+    def _end_proof(self, proof: int) -> bool:
+        """Note that a proof has ended; return whether it still counts."""
+        with self._changed:
+            if proof != self._proof:
+                return False
+            self._proving = False
+            self._asked_at = time.monotonic()
+            return True
+
+    def to_json(self, link: Condition) -> dict[str, Any]:
+        """Return the forward as it crosses the link's socket, the endpoint's token included.
+
+        Args:
+            link: the link's own condition, which is the forward's too unless the link is up.
+        """
+        with self._changed:
+            condition = self._condition if link.state is State.UP else link
+            assert self._listener is not None
+            listener = {"local_port": self.local_port, "failure": self._listener.failure}
+            endpoint = {"endpoint": self._endpoint.to_json()}
+            return {"name": self.name} | listener | condition.to_json() | endpoint

@@ -1,0 +1,116 @@
+"""The mounts of a link: whose sshfs gets an SFTP server, and what while the host is away."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any, Protocol
+
+from jlremote.errors import JlrError
+from jlremote.link.mounts.mount_door import MountDoor
+from jlremote.link.mounts.mount_streams import MountStreams, Opener
+from jlremote.ssh.contract import Connection
+
+# A reconnect that takes no longer goes unnoticed by programs. It counts from the first of them that
+# waits: sshfs connects for one request at a time, and each would wait for those before it.
+GRACE_SECONDS = 8.0
+
+
+class Connections(Protocol):
+    """Where a mount gets its connection from."""
+
+    def wait(self, timeout: float) -> Connection:
+        """Return the live connection, waiting for it up to `timeout` seconds.
+
+        Raises:
+            JlrError: there is none by then; the message says why.
+        """
+        ...
+
+    def lost(self, connection: Connection, error: JlrError) -> None:
+        """Note that `connection` is dead."""
+        ...
+
+
+class Mounts:
+    """All mounts of a link, by name.
+
+    Args:
+        connections: the link's connection.
+        opener: opens SFTP streams on it.
+        door: path of the socket through which sshfs comes.
+    """
+
+    def __init__(self, connections: Connections, opener: Opener, door: Path) -> None:
+        self._connections = connections
+        self._streams = MountStreams(opener, connections.lost)
+        self._door = MountDoor(door, self._admit)
+        self._lock = threading.Lock()
+        self._failures: dict[str, str | None] = {}
+        self._away_since: float | None = None
+
+    def __len__(self) -> int:
+        return len(self._failures)
+
+    def add(self, name: str) -> None:
+        """Let the sshfs of that name in from now on; twice is fine.
+
+        Raises:
+            JlrError: the door cannot be opened.
+        """
+        with self._lock:
+            self._door.open()
+            self._failures.setdefault(name, None)
+
+    def remove(self, name: str) -> bool:
+        """Let a mount in no more, and close what it has; return whether there was one."""
+        with self._lock:
+            there = name in self._failures
+            self._failures.pop(name, None)
+            if not self._failures:
+                self._door.close()
+        self._streams.abort(name)
+        return there
+
+    def stop(self) -> None:
+        """Close all of them."""
+        self._door.close()
+        self._streams.stop()
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return all mounts for `status`: name, whether sshfs has SFTP, and why it was refused."""
+        with self._lock:
+            failures = dict(self._failures)
+        return [
+            {"name": name, "connected": self._streams.connected(name), "failure": failure}
+            for name, failure in failures.items()
+        ]
+
+    def _admit(self, name: str, local: socket.socket) -> None:
+        """Serve an sshfs, or close its socket: then its program has its error now."""
+        if name not in self._failures:
+            local.close()
+            return
+        try:
+            connection = self._connections.wait(self._patience())
+        except JlrError:  # the link's own state tells why
+            local.close()
+            return
+        self._away_since = None
+        self._failed(name, None)
+        self._streams.open(name, connection, local, lambda reason: self._failed(name, reason))
+        if name not in self._failures:  # removed meanwhile
+            self._streams.abort(name)
+
+    def _patience(self) -> float:
+        now = time.monotonic()
+        if self._away_since is None:
+            self._away_since = now
+        return max(0.0, self._away_since + GRACE_SECONDS - now)
+
+    def _failed(self, name: str, reason: str | None) -> None:
+        with self._lock:
+            if name in self._failures:
+                self._failures[name] = reason

@@ -1,0 +1,111 @@
+"""Puts a link together: the only place where the link's parts meet the SSH room."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from jlremote.jupyter.locate import locate
+from jlremote.link.connection.backoff import Backoff
+from jlremote.link.connection.connection_host import ConnectionHost
+from jlremote.link.connection.elevation import Elevation
+from jlremote.link.connection.pulse import Probing, Pulse
+from jlremote.link.connection.supervisor import Supervisor
+from jlremote.link.connection.surroundings import Surroundings
+from jlremote.link.forwards.container_events import ContainerEvents
+from jlremote.link.forwards.forwards import Forwards
+from jlremote.link.forwards.session_forward import Leading
+from jlremote.link.mounts.mounts import Mounts
+from jlremote.link.service.server import LinkServer
+from jlremote.link.wire.files import LinkFiles
+from jlremote.ports.endpoint import PortEndpoint
+from jlremote.ports.locate import locate_port
+from jlremote.questions import Asker
+from jlremote.ssh.config.destination import Destination, resolve
+from jlremote.ssh.connection import connect
+from jlremote.ssh.contract import Connection
+from jlremote.ssh.forward.forwarder import TunnelForward
+from jlremote.ssh.forward.sftp import SftpStreams
+from jlremote.ssh.login.credentials import forget
+from jlremote.storage.secrets import LateSecrets
+
+
+class Dialer:
+    """Dials the host, each time with the settings and the agent as they are by then.
+
+    Attributes:
+        probing: how the settings of the latest connection want a dead one to be noticed.
+        notes: what those settings ask for that jlr does not do, a sentence each.
+    """
+
+    def __init__(self, files: LinkFiles) -> None:
+        self.probing = Probing()
+        self.notes: tuple[str, ...] = ()
+        self._files = files
+        self._agent_socket = os.environ.get("SSH_AUTH_SOCK")
+        self._secrets = LateSecrets()
+        self._elevation = Elevation(self._destination, self._secrets)
+
+    def hand_over(self, agent_socket: str) -> None:
+        """Take the agent of the latest command: the one we began with dies with its shell."""
+        self._agent_socket = agent_socket
+
+    def dial(self, asker: Asker) -> Connection:
+        """Return a new connection."""
+        destination = self._destination()
+        self.notes = destination.notes
+        wanted = destination.alive_interval, destination.alive_count
+        self.probing = Probing(*wanted) if destination.alive_interval > 0 else Probing()
+        return connect(
+            destination,
+            asker,
+            agent_socket=self._agent_socket,
+            secrets=self._secrets,
+            sudo=self._elevation,
+        )
+
+    def elevate(self, connection: Connection, script: str, asker: Asker) -> None:
+        """Have the password of `sudo`, if a script is going to need it."""
+        host = ConnectionHost(self._files.host, connection)
+        self._elevation.prepare(host, script, asker)
+
+    def forget(self) -> tuple[str, ...]:
+        """Forget what is kept for the host and its jump hosts; return what that was."""
+        return forget(self._destination(), self._secrets)
+
+    def _destination(self) -> Destination:
+        return resolve(self._files.host, self._files.ssh_config)
+
+
+@contextmanager
+def assemble(files: LinkFiles, *, idle_seconds: float) -> Iterator[LinkServer]:
+    """Give the server of a link whose parts work; leaving stops them."""
+    dialer = Dialer(files)
+    surroundings = Surroundings()  # only the supervisor's thread looks
+    supervisor = Supervisor(
+        dialer.dial,
+        wanted=lambda: len(forwards) + len(mounts) > 0,
+        on_up=lambda connection: forwards.prove_all(connection),
+        pulse=Pulse(lambda: dialer.probing, surroundings.changed),
+        backoff=Backoff(surroundings.changed),
+    )
+
+    def find(connection: Connection, known: Leading) -> Leading:
+        host = ConnectionHost(files.host, connection)
+        if isinstance(known, PortEndpoint):
+            return locate_port(host, known)
+        return locate(host, known)
+
+    def changed(connection: Connection, runtime: str, event: str | None) -> None:
+        forwards.changed(connection, runtime, event)
+
+    forwards = Forwards(supervisor, find, TunnelForward, ContainerEvents(changed).observe)
+    mounts = Mounts(supervisor, SftpStreams(), files.mount_door)
+    supervisor.start()
+    try:
+        yield LinkServer(supervisor, forwards, mounts, dialer, idle_seconds=idle_seconds)
+    finally:
+        supervisor.end()  # first: what writes to a dead connection ends when that is closed
+        forwards.stop()
+        mounts.stop()

@@ -1,0 +1,170 @@
+"""What commands may ask of the link, one method per request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Protocol
+
+from jlremote import __version__
+from jlremote.errors import Authentication
+from jlremote.host.script import command_line
+from jlremote.jupyter.server import Endpoint, Place, endpoint_from_json
+from jlremote.link.connection.supervisor import Supervisor
+from jlremote.link.forwards.forwards import Forwards
+from jlremote.link.mounts.mounts import Mounts
+from jlremote.link.service.conversation import Conversation, Message
+from jlremote.link.service.running import run
+from jlremote.link.wire.states import State
+from jlremote.link.wire.status import leads_to_a_server
+from jlremote.ports.endpoint import PortEndpoint, port_endpoint_from_json
+from jlremote.questions import Asker
+from jlremote.runtimes.table import runtime_named
+from jlremote.ssh.contract import Connection
+
+# How long a command waits to be told what is behind a forward.
+PROOF_SECONDS = 10.0
+
+
+class Login(Protocol):
+    """How the link logs in."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user's settings ask for that jlr does not do, a sentence each."""
+        ...
+
+    def hand_over(self, agent_socket: str) -> None:
+        """Take the SSH agent of the latest command."""
+        ...
+
+    def elevate(self, connection: Connection, script: str, asker: Asker) -> None:
+        """Have the password of `sudo`, if a script is going to need it.
+
+        Raises:
+            JlrError: there is none that is right, or nobody to be asked.
+        """
+        ...
+
+    def forget(self) -> tuple[str, ...]:
+        """Forget what the keychain holds for the host; return what that was."""
+        ...
+
+
+class Operations:
+    """What the link does for commands, with its connection and with what it keeps.
+
+    Args:
+        supervisor: has the connection.
+        forwards: the local ports.
+        mounts: the mounts.
+        login: how the link logs in.
+        released: is told when something is no longer kept.
+
+    Attributes:
+        by_name: each operation as a command names it; it returns the result.
+    """
+
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        forwards: Forwards,
+        mounts: Mounts,
+        login: Login,
+        released: Callable[[], None],
+    ) -> None:
+        self._supervisor = supervisor
+        self._forwards = forwards
+        self._mounts = mounts
+        self._login = login
+        self._released = released
+        self.by_name: Mapping[str, Callable[[Conversation], Any]] = {
+            "run": self._run,
+            "forward": self._forward,
+            "unforward": self._unforward,
+            "check": self._check,
+            "permits": self._permits,
+            "mount": self._mount,
+            "unmount": self._unmount,
+            "status": self._status,
+            "forget": self._forget,
+        }
+
+    def _run(self, conversation: Conversation) -> int:
+        connection = self._supervisor.connection(conversation)
+        self._login.elevate(connection, str(conversation.request["script"]), conversation)
+        return run(conversation, connection)
+
+    def _forward(self, conversation: Conversation) -> Message:
+        request = conversation.request
+        connection = self._supervisor.connection(conversation)
+        name, local_port, endpoint = request["name"], request["local_port"], _endpoint(request)
+        seen = bool(request.get("seen", True))
+        self._login.elevate(connection, _beginning(endpoint.place), conversation)
+        forward = self._forwards.add(name, local_port, endpoint, connection, seen=seen)
+        forward.settled(PROOF_SECONDS)
+        return forward.to_json(self._supervisor.condition)
+
+    def _check(self, conversation: Conversation) -> Message | None:
+        """Prove a forward anew, whatever is known of it."""
+        connection = self._supervisor.connection(conversation)
+        forward = self._forwards.find(conversation.request["name"])
+        if forward is None:
+            return None
+        forward.prove_again(connection)
+        forward.settled(PROOF_SECONDS)
+        return forward.to_json(self._supervisor.condition)
+
+    def _permits(self, conversation: Conversation) -> str | None:
+        request = conversation.request
+        connection = self._supervisor.connection(conversation)
+        return connection.refusal(request["address"], request["port"], PROOF_SECONDS)
+
+    def _unforward(self, conversation: Conversation) -> bool:
+        removed = self._forwards.remove(conversation.request["name"])
+        self._released()
+        return removed
+
+    def _mount(self, conversation: Conversation) -> bool:
+        self._supervisor.connection(conversation)
+        self._mounts.add(conversation.request["name"])
+        return True
+
+    def _unmount(self, conversation: Conversation) -> bool:
+        removed = self._mounts.remove(conversation.request["name"])
+        self._released()
+        return removed
+
+    def _status(self, conversation: Conversation) -> Message:
+        if conversation.request.get("connect"):
+            self._connect(conversation)
+        condition = self._supervisor.condition
+        held = {"forwards": self._forwards.to_json(condition), "mounts": self._mounts.to_json()}
+        facts = {"version": __version__, "notes": self._login.notes}
+        return condition.to_json() | facts | held
+
+    def _connect(self, conversation: Conversation) -> None:
+        """Have a connection; one that is being made again is waited for no longer than is wanted.
+
+        Where packets vanish an attempt takes half a minute, and the state is known meanwhile.
+        """
+        patience = conversation.request.get("patience")
+        if patience is not None and self._supervisor.condition.state is State.RECONNECTING:
+            with suppress(Authentication):  # the person may be there to be asked
+                self._supervisor.wait(float(patience))
+                return
+        self._supervisor.connection(conversation)
+
+    def _forget(self, _: Conversation) -> tuple[str, ...]:
+        return self._login.forget()
+
+
+def _endpoint(message: Message) -> Endpoint | PortEndpoint:
+    read = endpoint_from_json if leads_to_a_server(message) else port_endpoint_from_json
+    return read(message["endpoint"])
+
+
+def _beginning(place: Place) -> str:
+    """Return how the commands of a place's engine begin."""
+    engine = runtime_named(place.runtime).engine
+    return command_line(engine()) if engine else ""

@@ -1,0 +1,74 @@
+"""The link as a process: claim the lock, listen, say so, and only then load what is slow."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from jlremote.link.service.entrance import Entrance
+from jlremote.link.wire.files import LinkFiles, link_files
+
+IDLE_SECONDS = 600.0
+IDLE_VARIABLE = "JLR_LINK_IDLE"
+OLD_LINK_SECONDS = 10.0
+READY = b"ready\n"
+LOG_BYTES = 1 << 20
+
+
+def main() -> int:
+    """Run the link of one host until nobody needs it."""
+    host, *config = sys.argv[1:]
+    files = link_files(host, Path(config[0]) if config else None)
+    _log_to(files.log)
+    # A terminal's Ctrl-C is meant for the command; the link goes on.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    entrance = Entrance(files)
+    if entrance.claim(OLD_LINK_SECONDS):  # an older link may just be leaving
+        try:
+            _serve(files, entrance)
+        finally:
+            entrance.close()
+    return 0
+
+
+def _serve(files: LinkFiles, entrance: Entrance) -> None:
+    listener = entrance.open()
+    _say_ready()
+    # From here on commands can connect; they wait while the SSH library loads.
+    from jlremote.link.service.assembly import assemble
+
+    with assemble(files, idle_seconds=idle_seconds(os.environ)) as server:
+        entrance.keep_open(
+            lambda another: server.listen(another, entrance.secret), lambda: server.goes_on
+        )
+        server.serve(listener, entrance.secret)
+
+
+def idle_seconds(environment: Mapping[str, str]) -> float:
+    """Return how long a link stays that nobody needs, in seconds: `JLR_LINK_IDLE` or 10 minutes."""
+    try:
+        return max(1.0, float(environment[IDLE_VARIABLE]))
+    except (KeyError, ValueError):
+        return IDLE_SECONDS
+
+
+def _say_ready() -> None:
+    """Tell the command that started us, and let go of its pipe."""
+    os.write(sys.stdout.fileno(), READY)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def _log_to(path: Path) -> None:
+    if path.exists() and path.stat().st_size > LOG_BYTES:
+        path.replace(path.with_suffix(".log.1"))
+    form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+    logging.basicConfig(filename=path, level=logging.INFO, format=form)
+    path.chmod(0o600)
+    # Its INFO lines repeat what the supervisor says.
+    logging.getLogger("paramiko").setLevel(logging.WARNING)

@@ -1,0 +1,198 @@
+"""The link's side of the socket: one thread per conversation, and when the link leaves."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing.connection as sockets
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing import AuthenticationError
+from typing import Any
+
+from jlremote import __version__
+from jlremote.errors import JlrError
+from jlremote.link.connection.supervisor import Supervisor
+from jlremote.link.forwards.forwards import Forwards
+from jlremote.link.mounts.mounts import Mounts
+from jlremote.link.service.conversation import Conversation
+from jlremote.link.service.operations import Login, Operations
+from jlremote.link.wire.protocol import PROTOCOL
+from jlremote.link.wire.states import State
+
+log = logging.getLogger(__name__)
+
+LAST_WORDS_SECONDS = 1.0
+# How long a link stays that has neither a connection nor anything to keep, after its last command.
+USELESS_SECONDS = 1.0
+NO_DESCRIPTORS_PAUSE = 0.2
+
+
+class LinkServer:
+    """Answers commands until nobody needs the link any more."""
+
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        forwards: Forwards,
+        mounts: Mounts,
+        login: Login,
+        *,
+        idle_seconds: float,
+    ) -> None:
+        self._supervisor = supervisor
+        self._forwards = forwards
+        self._mounts = mounts
+        self._login = login
+        self._idle_seconds = idle_seconds
+        self._changed = threading.Condition()
+        self._listeners: list[sockets.Listener] = []
+        self._conversations = 0
+        self._served = False
+        self._ended = False
+        self._deaf = threading.Event()
+        self._operations: dict[str, Callable[[Conversation], Any]] = {
+            **Operations(supervisor, forwards, mounts, login, self._notify).by_name,
+            "watch": self._watch,
+            "shutdown": self._shutdown,
+        }
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it is not about to end."""
+        return not self._ended
+
+    def serve(self, listener: sockets.Listener, secret: bytes) -> None:
+        """Accept conversations until the link ends; then nobody can reach it any more."""
+        self.listen(listener, secret)
+        with self._changed:
+            while not self._ended:
+                if not self._changed.wait(self._patience()) and self._patience() is not None:
+                    self._ended = True
+        for one in self._listeners:
+            with suppress(OSError):  # somebody else has removed its socket
+                one.close()
+        self._deaf.set()
+        with self._changed:  # last answers go out, the one to `shutdown` among them
+            self._changed.wait_for(lambda: self._conversations == 0, LAST_WORDS_SECONDS)
+
+    def listen(self, listener: sockets.Listener, secret: bytes) -> None:
+        """Accept conversations of a listener, too."""
+        self._listeners.append(listener)
+        threading.Thread(target=self._accept, args=(listener, secret), daemon=True).start()
+
+    def _patience(self) -> float | None:
+        """Return the seconds after which the link leaves, `None` as long as it is needed."""
+        if self._conversations or len(self._forwards) or len(self._mounts):
+            return None
+        if self._served and self._supervisor.condition.state is not State.UP:
+            return min(USELESS_SECONDS, self._idle_seconds)
+        return self._idle_seconds
+
+    def _accept(self, listener: sockets.Listener, secret: bytes) -> None:
+        while not self._ended:
+            try:
+                socket = listener.accept()
+            except OSError as error:  # the listener was closed, or no descriptor is left
+                log.info("no conversation was accepted: %r", error)
+                self._deaf.wait(NO_DESCRIPTORS_PAUSE)
+                continue
+            threading.Thread(target=self._converse, args=(socket, secret), daemon=True).start()
+
+    def _converse(self, socket: sockets.Connection[Any, Any], secret: bytes) -> None:
+        conversation = Conversation(socket)
+        try:
+            # Not in `accept`: a caller that never answers would keep everybody else out.
+            conversation.greet(secret)
+            if self._begin():
+                try:
+                    self._answer(conversation)
+                finally:
+                    self._finish()
+            else:
+                # The command tries again when we hang up; by then it must not find us any more.
+                self._deaf.wait()
+        except (OSError, EOFError, ValueError, AuthenticationError) as error:
+            log.info("a conversation ended early: %r", error)
+        finally:
+            conversation.end()
+
+    def _begin(self) -> bool:
+        """Count a conversation, unless the link is leaving; return whether it is counted."""
+        with self._changed:
+            if self._ended:
+                return False
+            self._served = True
+            self._conversations += 1
+            self._changed.notify_all()
+            return True
+
+    def _finish(self) -> None:
+        with self._changed:
+            self._conversations -= 1
+            self._changed.notify_all()
+
+    def _answer(self, conversation: Conversation) -> None:
+        request = conversation.request
+        if _version(request.get("version", "")) > _version(__version__):
+            log.info("leaving for version %s", request["version"])
+            conversation.say({"replace": __version__})
+            self._end()
+            return
+        conversation.say({"accepted": True})
+        try:
+            conversation.say({"result": self._perform(conversation)})
+        except JlrError as error:
+            conversation.say(error.to_json())
+        except (OSError, EOFError):
+            raise
+        except Exception as bug:
+            log.exception("bug in `%s`", request.get("op"))
+            conversation.say({"error": "Bug", "message": f"the link failed: {bug!r}"})
+
+    def _perform(self, conversation: Conversation) -> Any:
+        request = conversation.request
+        operation = self._operations.get(str(request.get("op")))
+        # Whoever cannot talk to us must at least be able to get rid of us.
+        understood = request.get("protocol") == PROTOCOL or operation == self._shutdown
+        if operation is None or not understood:
+            raise JlrError(
+                f"the link was started by jlr {__version__}, and this is jlr "
+                f"{request.get('version')}, which is too old for it",
+                hint="update this one; or `jlr disconnect HOST`, and then it starts its own",
+            )
+        if request.get("agent"):
+            self._login.hand_over(request["agent"])
+        return operation(conversation)
+
+    def _watch(self, conversation: Conversation) -> bool:
+        """Answer once the named forward is gone, or the command is."""
+        gone = threading.Event()
+
+        def hung_up() -> None:
+            gone.set()
+            self._notify()
+
+        conversation.when_gone(hung_up)
+        name = conversation.request["name"]
+        with self._changed:
+            self._changed.wait_for(
+                lambda: name not in self._forwards or gone.is_set() or self._ended
+            )
+        return True
+
+    def _shutdown(self, _: Conversation) -> bool:
+        self._end()
+        return True
+
+    def _end(self) -> None:
+        self._ended = True
+        self._notify()
+
+    def _notify(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".") if part.isdigit())

@@ -1,0 +1,1 @@
+"""docker's and podman's command lines and errors."""

@@ -1,0 +1,269 @@
+"""An engine's command lines, as pure functions: tested without a host, shown to whoever asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+from jlremote import __version__
+from jlremote.host.script import command_line
+from jlremote.runtimes.contract import CREATOR_LABEL, SESSION_LABEL, ContainerSpec
+from jlremote.runtimes.engine.engine import Argv, Engine
+from jlremote.runtimes.engine.engine_gpus import gpu_flags, with_gpus
+from jlremote.runtimes.options.container_options import ContainerOptions
+from jlremote.runtimes.options.existing_options import ARGUMENTS_LABEL, PACKAGES_LABEL
+from jlremote.runtimes.scripts import waiting
+from jlremote.storage.options import LOG_LIMIT, key
+
+GONE_SECONDS = 30
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
+
+
+def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] = NO_LABELS) -> Argv:
+    """Return the command that creates (and does not start) a container.
+
+    In place of the image's command it runs the script and then only waits (see `waiting`); later
+    scripts are run in it with `exec`. `--init` reaps what their shells leave behind. What a person
+    adds comes last: if it is no option after all, the container has its name and its labels
+    nevertheless, and is found again. Never pulls: a pull may take minutes and is a step of its own.
+    """
+    shell, *command = waiting.command(spec.script)
+    words = spec.options.engine_arguments
+    told = {SESSION_LABEL: spec.name, CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
+    if words:
+        told[ARGUMENTS_LABEL] = command_line(words)
+    if spec.options.packages:
+        told[PACKAGES_LABEL] = command_line(spec.options.packages)
+    return (
+        *_create(engine, spec),
+        *(f"--label={name}={value}" for name, value in told.items()),
+        *_flags(spec.options),
+        *_log_flags(spec.options),
+        *gpu_flags(engine, spec.gpus),
+        *(() if spec.own_entrypoint else (f"--entrypoint={shell}",)),
+        *words,
+        *_image(engine, spec),
+        *((shell,) if spec.own_entrypoint else ()),
+        *command,
+    )
+
+
+def _create(engine: Engine, spec: ContainerSpec) -> Argv:
+    never = ("--pull=never",) if engine.kind.pulls_never else ()
+    return with_gpus(engine, spec.gpus)("create", *never, f"--name={spec.name}")
+
+
+def _image(engine: Engine, spec: ContainerSpec) -> Argv:
+    return ("--", spec.image) if engine.kind.ends_options else (spec.image,)
+
+
+def job_argv(engine: Engine, spec: ContainerSpec, command: Argv, labels: Mapping[str, str]) -> Argv:
+    """Return the command that creates (and does not start) a container that runs `command`.
+
+    The image's own entrypoint has its say, as with the engine's `run`. Where something is to run
+    before that, a shell has its place, and `command` begins with it.
+    """
+    begin = ("-c", f'{spec.script}exec "$@"', "sh") if spec.script else ()
+    told = {CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
+    return (
+        *_create(engine, spec),
+        *(f"--label={name}={value}" for name, value in told.items()),
+        # A signal reaches all that the command began, as Ctrl-C does at a terminal, and not only
+        # the shell that a job may begin with, which would wait for the rest.
+        "--env=TINI_KILL_PROCESS_GROUP=1",
+        *_flags(spec.options),
+        *_job_log_flags(engine, spec.options),
+        *gpu_flags(engine, spec.gpus),
+        *(("--entrypoint=sh",) if spec.script else ()),
+        *spec.options.engine_arguments,
+        *_image(engine, spec),
+        *(*begin, *command),
+    )
+
+
+def _job_log_flags(engine: Engine, options: ContainerOptions) -> Iterator[str]:
+    """Give the flags of a log that keeps a job's output, which is what it is run for.
+
+    Docker's `local` has every byte as it is, where `json-file` keeps what is UTF-8. It turns itself
+    round at 100 MB unless it is told otherwise, and then nobody knows how much of it was seen.
+    """
+    if options.log_options not in ((), LOG_LIMIT):
+        yield from _log_flags(options)
+    elif not any(word.startswith("--log-driver") for word in options.engine_arguments):
+        yield from (
+            ("--log-driver=local", "--log-opt=max-size=10g", "--log-opt=max-file=2")
+            if engine.kind.daemon == "docker"
+            else ("--log-driver=json-file",)
+        )
+
+
+def _flags(options: ContainerOptions) -> Iterator[str]:
+    """Give the flags that a person's options make, and those that hold unless one objects."""
+    if options.init is not False:
+        yield "--init"
+    if options.remove:
+        yield "--rm"
+    # The size of the host's own /dev/shm cannot be set, and podman refuses to.
+    shm_size = options.shm_size if options.ipc != "host" else None
+    for option, values in (
+        ("volume", options.volumes),
+        ("env", options.environment),
+        ("workdir", (options.workdir,)),
+        ("user", (options.user,)),
+        ("shm-size", (shm_size,)),
+        ("ulimit", _valued("ulimit", options.ulimits)),
+        ("ipc", (options.ipc,)),
+        ("network", (options.network,)),
+    ):
+        for value in values:
+            yield from _flag(option, value)
+
+
+def _flag(option: str, value: str | None) -> tuple[str, ...]:
+    return (f"--{option}={value}",) if value else ()
+
+
+def _log_flags(options: ContainerOptions) -> Iterator[str]:
+    """Give the flags that bound the log, in a driver that docker and podman both have.
+
+    The host's own may take no limit: journald refuses it.
+    """
+    limits = _valued("log-opt", (*LOG_LIMIT, *options.log_options))
+    if limits and not any(word.startswith("--log-driver") for word in options.engine_arguments):
+        yield "--log-driver=json-file"
+    for limit in limits:
+        yield f"--log-opt={limit}"
+
+
+def _valued(option: str, items: Iterable[str]) -> tuple[str, ...]:
+    """Return the last of what is the same thing, without what was taken away by an empty value."""
+    last = {key(option, item): item for item in items}
+    return tuple(item for item in last.values() if not item.endswith("="))
+
+
+def info_argv(engine: Engine) -> Argv:
+    """Return the command that tells about the engine itself, as one JSON object."""
+    return engine("info", "--format={{json .}}")
+
+
+def inspect_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that tells all about a container."""
+    return engine("container", "inspect", name)
+
+
+def events_argv(engine: Engine, since: str) -> Argv:
+    """Return the command that prints what ends containers or changes how they are reached.
+
+    A line each, with the container's id in it, from as long ago as `2s` on. `died` is podman's.
+    """
+    names = ("die", "died", "connect", "disconnect")
+    filters = (f"--filter=event={name}" for name in names)
+    return engine("events", f"--since={since}", *filters)
+
+
+def running_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that prints whether a container runs, `true` or `false`."""
+    return engine("container", "inspect", "--format={{.State.Running}}", name)
+
+
+def paused_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that prints whether a container stands still, `true` or `false`."""
+    return engine("container", "inspect", "--format={{.State.Paused}}", name)
+
+
+def pid_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that prints the pid on the host of a container's first process."""
+    return engine("container", "inspect", "--format={{.State.Pid}}", name)
+
+
+def start_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that starts a container."""
+    return engine("start", name)
+
+
+def shell_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that prints a container's shell, if it has one; it need not run."""
+    return engine("cp", f"{name}:/bin/sh", "-")
+
+
+def stop_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that stops a container."""
+    return engine("stop", name)
+
+
+def remove_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that stops and removes a container; its named volumes stay.
+
+    Those without a name, as an image's `VOLUME` makes them, nobody would find again.
+    """
+    return engine("rm", "--force", "--volumes", name)
+
+
+# Said of a container that goes by itself when it stops (`--rm`), or that somebody else removes.
+_GOING = "*[Nn]'o such container'*|*'no container with name'*|*'already in progress'*"
+
+
+def ended_script(engine: Engine, ending: Argv, name: str, *, goes: bool = False) -> str:
+    """Return the script that stops or removes a container, and takes one that goes as done.
+
+    Args:
+        engine: whose it is.
+        ending: the command that does it.
+        name: the container's name.
+        goes: whether the engine removes it as soon as it has stopped; that is waited for.
+    """
+    return f"""\
+said=$({command_line(ending)} 2>&1 >/dev/null)
+case $?,$said in
+0,*) {":" if goes else "exit"};;
+{_GOING}) ;;
+*) printf '%s\\n' "$said" >&2; exit 1;;
+esac
+turns=0
+while {command_line(inspect_argv(engine, name))} >/dev/null 2>&1; do
+  [ "$turns" -lt {GONE_SECONDS * 10} ] || {{ printf '%s\\n' "$said" >&2; exit 1; }}
+  turns=$((turns + 1)); sleep 0.1 2>/dev/null || sleep 1
+done
+"""
+
+
+def usable_argv(engine: Engine) -> Argv:
+    """Return a command that succeeds, at once, where the engine can be used."""
+    return engine("ps", "--quiet", "--last=1")
+
+
+def find_argv(engine: Engine, label: str, value: str) -> Argv:
+    """Return the command that prints the ids of the containers with a label."""
+    return engine("ps", "--all", "--quiet", f"--filter=label={label}={value}")
+
+
+def list_containers_argv(engine: Engine) -> Argv:
+    """Return the command that prints the names of all containers."""
+    return engine("ps", "--all", "--format", "{{.Names}}")
+
+
+def list_ids_argv(engine: Engine, *, every: bool) -> Argv:
+    """Return the command that prints the full ids of all containers, or of those that run."""
+    return engine("ps", *(("--all",) if every else ()), "--quiet", "--no-trunc")
+
+
+def top_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that prints user, pid and arguments of what runs in a container.
+
+    Docker has the host's `ps` print them. Podman has words of its own for the host's view; for
+    options it would run the container's `ps`.
+    """
+    podman = "podman" in engine.name
+    columns = ("huser", "hpid", "args") if podman else ("-eo", "user:32,pid,args")
+    return engine("top", name, *columns)
+
+
+def list_images_argv(engine: Engine) -> Argv:
+    """Return the command that prints the names of all tagged images."""
+    filters = ("--filter", "dangling=false")
+    return engine("images", *filters, "--format", "{{.Repository}}:{{.Tag}}")
+
+
+def logs_argv(engine: Engine, name: str, tail: int, *, follow: bool) -> Argv:
+    """Return the command that prints what a container's own process said."""
+    return engine("logs", f"--tail={tail}", *(("--follow",) if follow else ()), name)

@@ -1,0 +1,86 @@
+"""What else can be done where docker is too old for how a container is to be created.
+
+Before 20.10 `create` cannot be told not to pull, and before 19.03 it has no `--gpus`; later ones
+have it in vain where dockerd did not find NVIDIA's toolkit. Hosts from those years may have
+NVIDIA's own tool for GPUs, `nvidia-docker`, which is put in front of docker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from jlremote.host.script import Completed, Steps, command_line
+from jlremote.runtimes.engine.engine import DOCKER, ENGINES, Engine
+
+NO_PULL_OPTION = "unknown flag: --pull"
+# What docker says, in lower case. The second comes of a new client and an old daemon.
+_NO_GPUS: Mapping[str, str] = MappingProxyType(
+    {
+        "unknown flag: --gpus": "knows no `--gpus`",
+        '"--gpus" requires api version': "knows no `--gpus`",
+        "could not select device driver": "has no NVIDIA toolkit for its `--gpus`",
+    }
+)
+KNOWS_NO_GPUS = tuple(words for words, why in _NO_GPUS.items() if "knows" in why)
+_OPTIONS, _TOOL = "docker-options", "old-tool"
+
+
+@dataclass(frozen=True)
+class Other:
+    """Another way to create the same container.
+
+    Attributes:
+        engine: by which.
+        why: what a person should know of it; `None` where he notices no difference.
+    """
+
+    engine: Engine
+    why: str | None = None
+
+
+def instead(engine: Engine, refused: Completed) -> Other | None:
+    """Return what else may create a container, `None` where docker's age is not the matter."""
+    if engine.kind.program != DOCKER.kind.program:
+        return None
+    complaint = refused.stderr.lower()
+    if NO_PULL_OPTION in complaint:
+        return Other(_without_pull(engine))
+    why = next((why for words, why in _NO_GPUS.items() if words in complaint), None)
+    return None if why is None else Other(_old_tool(engine), f"`{engine.name}` on the host {why}")
+
+
+def steps(engine: Engine) -> Steps:
+    """Return the steps that ask docker for its options, which go by its daemon's age as well."""
+    if engine.kind is not DOCKER.kind:
+        return {}
+    return {
+        _OPTIONS: command_line(engine("create", "--help")),
+        _TOOL: f"command -v {_old_tool(engine).kind.program}",
+    }
+
+
+def foreseen(engine: Engine, told: Mapping[str, Completed], *, gpus: bool) -> Other:
+    """Return how a container will be created, as far as what the steps printed tells.
+
+    Args:
+        engine: which was asked.
+        told: what the steps printed.
+        gpus: whether it is to be given GPUs.
+    """
+    options = told.get(_OPTIONS)
+    if options is None or options.status != 0:
+        return Other(engine)
+    if gpus and "--gpus" not in options.stdout and told[_TOOL].status == 0:
+        return Other(_old_tool(engine), f"`{engine.name}` on the host knows no `--gpus`")
+    return Other(engine if "--pull" in options.stdout else _without_pull(engine))
+
+
+def _without_pull(engine: Engine) -> Engine:
+    return replace(engine, kind=replace(engine.kind, pulls_never=False))
+
+
+def _old_tool(engine: Engine) -> Engine:
+    in_front = (other for other in ENGINES.values() if other.kind.everyday == engine.kind.program)
+    return next(other for other in in_front if other.behind_sudo == engine.behind_sudo)

@@ -1,0 +1,1 @@
+"""The container engines: their commands, differences and faults."""

@@ -1,0 +1,201 @@
+"""What keeps an engine from working at all: missing, not permitted, not running; with the mend."""
+
+from __future__ import annotations
+
+import re
+
+from jlremote.errors import JlrError
+from jlremote.host.script import TOOK_TOO_LONG, Completed, bounded
+from jlremote.runtimes.engine.engine import Argv, Engine
+from jlremote.text import printable
+
+COMMAND_NOT_FOUND = 127
+# What an engine that works has answered long before; a daemon that hangs never does.
+PATIENCE_SECONDS = 15
+_PREFIXES = ("docker: ", "Error response from daemon: ", "Error: ")
+# Podman's, of one that nobody knows by that.
+_WHICH = re.compile(r'^unable to start container "?[0-9a-f]{64}"?: ')
+# Followed, by version, by "the Docker daemon socket" or "the docker API". Alone, `permission
+# denied` may also come from a file in a container.
+_NOT_PERMITTED = ("permission denied while trying to connect",)
+_NOT_RUNNING = (
+    "cannot connect to the docker",
+    "is the docker daemon running",
+    "cannot connect to podman",
+    "unable to connect to podman",
+)
+# Podman without root needs a range of ids of the user's own, and two programs that map them.
+_NO_IDS = ("newuidmap", "newgidmap", "no subuid ranges", "no subgid ranges", "insufficient uids")
+# The words of `sudo -n`, of `-A` without a program that knows it, of `-S`, and of a wrong one.
+_PASSWORD = (
+    "a password is required",
+    "a terminal is required",
+    "no askpass program specified",
+    "no password was provided",
+    "incorrect password attempt",
+    "incorrect authentication attempt",
+)
+_WANTS_TERMINAL = "you must have a tty"
+_REFUSED_BY_SUDO = (
+    "is not in the sudoers file",
+    "is not allowed to execute",
+    "may not run sudo",
+    "not allowed to set the following environment",
+    _WANTS_TERMINAL,
+)
+_ASK_FOR = "ask whoever keeps the host for a line in its sudoers:"
+_EMULATED = "emulate docker cli using podman"
+# Docker writes it with a capital letter.
+_NONE_OF_PODMAN = "no such container"
+
+
+class EngineUnusable(JlrError):
+    """The engine can do nothing for this user, whatever it is asked."""
+
+
+class EngineMissing(EngineUnusable):
+    """It is not installed."""
+
+
+class EngineNotPermitted(EngineUnusable):
+    """The user may not use it."""
+
+
+class EngineNotRunning(EngineUnusable):
+    """Its daemon does not run."""
+
+
+class SudoPasswordNeeded(EngineNotPermitted):
+    """`sudo` wants a password that nobody has given."""
+
+
+class EngineDisguised(EngineUnusable):
+    """It calls itself docker and is podman, which does some things otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "`docker` on the host is podman in disguise",
+            hint="use it by its name: `--runtime podman`",
+        )
+
+
+def reason(failed: Completed) -> str:
+    """Return why an engine refused, on one line that is safe to show.
+
+    Its first line tells; what follows is advice, or says only that it failed.
+    """
+    lines = [line.strip() for line in printable(failed.stderr).splitlines()]
+    told = [line for line in lines if line and not line.startswith(("WARNING", "time=", "Emulate"))]
+    text = told[0] if told else failed.complaint
+    for prefix in _PREFIXES:
+        text = text.removeprefix(prefix)
+    return _WHICH.sub("", text)
+
+
+def tried(argv: Argv) -> str:
+    """Return shell text for a command that any engine answers soon, if it works at all."""
+    return bounded(argv, PATIENCE_SECONDS)
+
+
+def engine_error(engine: Engine, failed: Completed) -> JlrError:
+    """Return what kept any of the engine's commands from working.
+
+    It is an `EngineUnusable` where none would.
+    """
+    if is_podman(engine, failed):
+        return EngineDisguised()
+    complaint = failed.stderr.lower()
+    if engine.behind_sudo and (refused := _sudo_error(engine, failed, complaint)):
+        return refused
+    if (absent := _absent(engine, failed, complaint)) is not None:
+        return _missing(absent)
+    if any(phrase in complaint for phrase in _NO_IDS):
+        return EngineNotPermitted(
+            f"podman cannot work for this user on the host: {reason(failed)}",
+            hint="give the user ids of its own: `sudo apt install uidmap` and `sudo usermod "
+            "--add-subuids 100000-165535 --add-subgids 100000-165535 USER`; or use root's, where "
+            "you may: `--sudo`",
+        )
+    if any(phrase in complaint for phrase in _NOT_PERMITTED):
+        by_sudo = "" if engine.behind_sudo else "; or go by `sudo`, where you may: `--sudo`"
+        return EngineNotPermitted(
+            f"the user on the host may not use `{engine.name}`: {reason(failed)}",
+            hint=f"ask for membership of its group: `sudo usermod -aG docker USER`{by_sudo}",
+        )
+    service = engine.kind.daemon
+    if failed.status == TOOK_TOO_LONG and not complaint:
+        again = f"start it anew there: `sudo systemctl restart {service}`; " if service else ""
+        return EngineNotRunning(
+            f"`{engine.name}` on the host does not answer within {PATIENCE_SECONDS} s",
+            hint=f"{again}its disk or its network may hang",
+        )
+    if any(phrase in complaint for phrase in _NOT_RUNNING):
+        start = f"sudo systemctl start {service}" if service else "systemctl --user start podman"
+        return EngineNotRunning(
+            f"the `{engine.kind.program}` daemon does not run on the host: {reason(failed)}",
+            hint=f"start it there: `{start}`",
+        )
+    return JlrError(f"`{engine.name}` failed: {reason(failed)}")
+
+
+def is_podman(engine: Engine, answered: Completed) -> bool:
+    """Return whether a `docker` is podman in disguise, as the package podman-docker installs it.
+
+    It says so unless it was silenced; then its errors still are podman's.
+    """
+    if engine.kind.program != "docker":
+        return False
+    text = f"{answered.stderr}{answered.stdout}".lower()
+    tells = (
+        *(_EMULATED, "error: inspecting object:", "running container create option:"),
+        '"ociruntime"',
+    )
+    return any(phrase in text for phrase in tells) or _NONE_OF_PODMAN in answered.stderr
+
+
+def _absent(engine: Engine, failed: Completed, complaint: str) -> Engine | None:
+    """Return which program is not there, the engine's or the one that it stands in front of."""
+    for tried in (engine, engine.everyday):
+        # The words of `sh`, of bash, and of `env`.
+        words = rf"\b{tried.kind.program}\W?: (command )?(not found|no such file or directory)"
+        if re.search(words, complaint):
+            return tried
+    return engine.everyday if failed.status == COMMAND_NOT_FOUND else None
+
+
+def _missing(engine: Engine) -> EngineMissing:
+    return EngineMissing(
+        f"`{engine.kind.program}` is not installed on the host",
+        hint=f"install it there, `{engine.kind.install}`, or start without containers: "
+        "`--runtime none`",
+    )
+
+
+def without_password(engine: Engine) -> str:
+    """Return how `sudo` may come to want none, as a hint's end."""
+    return f"{_ASK_FOR} `USER ALL=(root) NOPASSWD: /usr/bin/{engine.kind.program}`"
+
+
+def _sudo_error(engine: Engine, failed: Completed, complaint: str) -> EngineUnusable | None:
+    if any(phrase in complaint for phrase in _PASSWORD):
+        return SudoPasswordNeeded(
+            f"`{engine.name}` wants a password on the host",
+            hint=f"the next `jlr` command in a terminal asks for it; or {without_password(engine)}",
+        )
+    if f"sudo: {engine.kind.program}: command not found" in complaint:
+        return _missing(engine)
+    if failed.status == COMMAND_NOT_FOUND or "sudo: not found" in complaint:
+        return EngineMissing("`sudo` is not installed on the host", hint="leave out `--sudo`")
+    # Before it refuses it may give its lecture.
+    lines = printable(failed.stderr).splitlines()
+    refused = [line for line in lines if any(words in line.lower() for words in _REFUSED_BY_SUDO)]
+    if refused:
+        hint = without_password(engine)
+        if _WANTS_TERMINAL in refused[0].lower():
+            hint = f"{_ASK_FOR} `Defaults:USER !requiretty`"
+        return EngineNotPermitted(
+            f"`sudo` on the host does not let this user run `{engine.kind.program}`: "
+            f"{refused[0].strip().rstrip('.')}",
+            hint=hint,
+        )
+    return None

@@ -1,0 +1,85 @@
+"""GPUs of a container, as each kind of engine is asked for them and tells of them.
+
+Values are docker's: `all`, a number of them, `device=0,3`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from jlremote.errors import Usage
+from jlremote.runtimes.engine.engine import Engine
+
+# The Container Device Interface, by which podman is told since NVIDIA's toolkit 1.12.
+_CDI = "nvidia.com/gpu="
+_DEVICE = re.compile(r"/dev/nvidia(\d+)")
+_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+
+
+def gpu_flags(engine: Engine, value: str | None) -> tuple[str, ...]:
+    """Return the flags of `create` that give a container GPUs.
+
+    Raises:
+        Usage: only docker can be asked for them in this way.
+    """
+    if value is None:
+        return ()
+    if engine.kind.gpus == "option":
+        return (f"--gpus={_quoted(value)}",)
+    names = _names(engine, value)
+    if engine.kind.gpus == "devices":
+        return tuple(f"--device={_CDI}{name}" for name in names)
+    return (f"--env={_VISIBLE}={','.join(names)}",)
+
+
+def with_gpus(engine: Engine, value: str | None) -> Engine:
+    """Return the engine that `create` is called on: the first nvidia-docker reads a variable."""
+    if value is None or engine.kind.gpus != "variables" or value == "all":
+        return engine
+    return engine.told(NV_GPU=",".join(_names(engine, value)))
+
+
+def gpus_of(inspected: Mapping[str, Any]) -> str | None:
+    """Return the GPUs that an inspected container was asked for, `None` for none."""
+    host, config = inspected["HostConfig"], inspected["Config"]
+    for request in host.get("DeviceRequests") or []:
+        if request.get("DeviceIDs"):
+            return ",".join(request["DeviceIDs"])
+        count = request.get("Count", 0)
+        return "all" if count < 0 else str(count)
+    words = config.get("CreateCommand") or []  # podman's own note of how it was called
+    devices = [word.partition(_CDI)[2] for word in words if _CDI in word]
+    if devices:
+        return ",".join(devices)
+    if host.get("Runtime") == "nvidia":
+        return _visible(config)
+    # As the first nvidia-docker asks for them.
+    paths = (device.get("PathInContainer", "") for device in host.get("Devices") or [])
+    return ",".join(found[1] for path in paths if (found := _DEVICE.fullmatch(path))) or None
+
+
+def _visible(config: Mapping[str, Any]) -> str | None:
+    variables = dict(text.partition("=")[::2] for text in config.get("Env") or [])
+    seen = variables.get(_VISIBLE, "")
+    return None if seen in ("", "void", "none") else seen
+
+
+def _quoted(value: str) -> str:
+    """Return the value as docker reads it: a line of CSV, where a comma in a field wants quotes."""
+    return f'"{value}"' if re.fullmatch(r"device=[^=\"]*,[^=\"]*", value) else value
+
+
+def _names(engine: Engine, value: str) -> list[str]:
+    if value == "all":
+        return ["all"]
+    if value.isdecimal():
+        return [str(index) for index in range(int(value))]
+    devices = value.strip("\"'").removeprefix("device=")
+    if "=" in devices:
+        raise Usage(
+            f"`--gpus {value}` is docker's own way to ask, and this is {engine.name}",
+            hint="write `auto`, `2`, `0,3` or UUIDs",
+        )
+    return devices.split(",")

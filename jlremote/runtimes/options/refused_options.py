@@ -1,0 +1,157 @@
+"""Which of the options it was that a host's kernel or engine does not take."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.runtimes.options.container_options import FIELDS, ContainerOptions
+from jlremote.storage.options import LOG_LIMIT, key
+
+# runc tells the number (asm-generic/resource.h), crun the name.
+_LIMITS = {
+    0: "cpu",
+    1: "fsize",
+    2: "data",
+    3: "stack",
+    4: "core",
+    5: "rss",
+    6: "nproc",
+    7: "nofile",
+    8: "memlock",
+    9: "as",
+    10: "locks",
+    11: "sigpending",
+    12: "msgqueue",
+    13: "nice",
+    14: "rtprio",
+    15: "rttime",
+}
+_LIMIT = re.compile(r"rlimit type (\d+)|RLIMIT_([A-Z]+)")
+_LOG_OPTION = re.compile(r"unknown log opt '([^']+)'")
+_UNKNOWN = re.compile(r"unknown (?:shorthand )?flag: ('\w' in )?(-\S+)")
+_NO_VOLUME = (
+    "invalid (volume )?spec",
+    "invalid mode: ",
+    "invalid mount",
+    "invalid (container|host) path",
+    "incorrect volume format",
+    "(container|host) directory cannot be empty",
+)
+# What docker and podman say of a value that cannot be, by the option that it comes from.
+_CANNOT_BE: tuple[tuple[str, str, type[JlrError], str], ...] = (
+    (
+        "workdir",
+        r"directory '.*' is invalid|workdir .* (does not exist|must be|exists on)|cannot mkdir: ",
+        Usage,
+        "write a folder of the container, from `/` on",
+    ),
+    (
+        "user",
+        r"unable to find (user|group) |[ug]ids .*must be in range",
+        Usage,
+        "the image knows users and groups of its own only; numbers always work: `--user 1000:1000`",
+    ),
+    (
+        "network",
+        r"network .*not found",
+        NotFound,
+        "write `bridge`, `host`, `none` or the name of a network that is there",
+    ),
+    (
+        "ipc",
+        r"invalid ipc mode|unrecognized namespace mode",
+        Usage,
+        "write `private`, `host` or `container:NAME`",
+    ),
+    ("env", r"invalid environment variable", Usage, "write `NAME=VALUE`, or `NAME`"),
+    ("shm-size", r"--shm-size\b.*: invalid size", Usage, "write `64m`, `1g` and the like"),
+    (
+        "ulimit",
+        r"ulimit\b.*: (invalid|strconv|ulimit) ",
+        Usage,
+        "write `memlock=-1`, `nofile=1024:4096`",
+    ),
+    (
+        "volume",
+        "|".join(_NO_VOLUME),
+        Usage,
+        "write `SOURCE:TARGET[:OPTIONS]`, both folders from `/` on, and `ro` to only read",
+    ),
+    (
+        "log-opt",
+        r"failed to initialize logging driver|^(Error: )?invalid size: ",
+        Usage,
+        "write as the engine does: `max-size=50m`, `max-file=3`",
+    ),
+)
+_SHORT = {"env": ("-e",), "user": ("-u",), "volume": ("-v",), "workdir": ("-w",)}
+_OF_ANOTHER = re.compile(r"no such container: |no container with name or id \"")
+_SETTINGS = "and in `engine-arguments` of the settings, if it came from there: `jlr config` tells"
+
+
+def refusal(options: ContainerOptions, complaint: str, reason: str) -> JlrError | None:
+    """Return which option a container is not created for, and how to leave it out.
+
+    Args:
+        options: what was asked for.
+        complaint: what the engine said.
+        reason: why, for a person.
+    """
+    if unknown := _UNKNOWN.search(complaint):
+        return Usage(
+            f"the engine on the host has no option `{unknown[2]}`",
+            hint=f"leave it out behind `--`, {_SETTINGS}",
+        )
+    for option, words, kind, hint in _CANNOT_BE:
+        found = re.search(words, complaint, re.IGNORECASE | re.MULTILINE)
+        if found and _asked_for(options, option):
+            return kind(f"{_shown(options, option)} cannot be had: {reason}", hint=hint)
+    if _OF_ANOTHER.search(complaint.lower()):
+        asked = (f"--network {options.network}", f"--ipc {options.ipc}")
+        shown = ", ".join(f"`{text}`" for text in asked if " container:" in text)
+        if shown:
+            return NotFound(f"{shown} cannot be had: {reason}", hint="start that container before")
+    for option, item in _singled_out(options, complaint):
+        takes_away = shlex.join((f"--{option}", f"{key(option, item)}="))
+        return JlrError(
+            f"the host does not allow `--{option} {item}`: {reason}",
+            hint=f"leave it out: `{takes_away}` takes it away, also where a profile says it",
+        )
+    if "caps" in complaint or "operation not permitted" in complaint.lower():
+        rights = [word for word in options.engine_arguments if _asks_for_rights(word)]
+        if rights:
+            return JlrError(
+                f"the host does not allow `{' '.join(rights)}`: {reason}",
+                hint=f"leave it out, {_SETTINGS}",
+            )
+    return None
+
+
+def _asked_for(options: ContainerOptions, option: str) -> bool:
+    """Return whether the option was given at all, be it behind `--`."""
+    ways = (f"--{option}", *_SHORT.get(option, ()))
+    behind = any(word.startswith(ways) for word in options.engine_arguments)
+    return behind or bool(getattr(options, FIELDS[option]))
+
+
+def _shown(options: ContainerOptions, option: str) -> str:
+    """Return an option as it was typed; one of a list, or from behind `--`, without its value."""
+    value = getattr(options, FIELDS[option])
+    return f"`--{option} {value}`" if isinstance(value, str) and value else f"`--{option}`"
+
+
+def _singled_out(options: ContainerOptions, complaint: str) -> Iterator[tuple[str, str]]:
+    """Give the items of lists that the engine names."""
+    if limit := _LIMIT.search(complaint):
+        name = _LIMITS.get(int(limit[1]), "") if limit[1] else limit[2].lower()
+        yield from (("ulimit", item) for item in options.ulimits if key("ulimit", item) == name)
+    if log := _LOG_OPTION.search(complaint):
+        items = (*options.log_options, *LOG_LIMIT)
+        yield from (("log-opt", item) for item in items if key("log-opt", item) == log[1])
+
+
+def _asks_for_rights(word: str) -> bool:
+    return word.partition("=")[0] in ("--privileged", "--cap-add", "--device", "--security-opt")

@@ -1,0 +1,125 @@
+"""Python packages that a new container is given, with the image's own Python and its pip.
+
+They go where the image keeps its own. Where that may not be written, belongs to a distribution
+(PEP 668) or has no pip, they go into a virtual environment of ours, which sees the image's own.
+A home folder is no place: it may be the person's own, on the host, and serve many images.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from jlremote.runtimes.scripts import homes
+
+_FOLDER = f"{homes.ROOT}-packages"
+_NO_PYTHON = 69  # sysexits.h: EX_UNAVAILABLE
+GONE = 66  # sysexits.h: EX_NOINPUT
+NOT_INSTALLED = 75  # sysexits.h: EX_TEMPFAIL
+PATIENCE_SECONDS = 120
+
+_IS_OPEN = """\
+import os, sys, sysconfig
+marker = os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
+managed = sys.prefix == sys.base_prefix and os.path.exists(marker)
+sys.exit(managed or not os.access(sysconfig.get_path("purelib"), os.W_OK))
+"""
+_WHERE_ITS_OWN_ARE = (
+    'import sys; print(*(p for p in sys.path if p.endswith("-packages")), sep="\\n")'
+)
+
+# A Debian without python3-venv makes environments without pip only; the image's own then serves.
+_INSTALL = f"""\
+export PYTHONUNBUFFERED=1 PIP_ROOT_USER_ACTION=ignore
+python=$(command -v python3 || command -v python) ||
+  {{ echo 'there is no Python in the image'; exit {_NO_PYTHON}; }}
+if ! "$python" -m pip --version >/dev/null 2>&1 || ! "$python" -c {shlex.quote(_IS_OPEN)}; then
+  folder={_FOLDER}
+  said=$("$python" -m venv --system-site-packages "$folder" 2>&1) ||
+    "$python" -m venv --system-site-packages --without-pip --clear "$folder" || exit
+  for site in "$folder"/lib/python*/site-packages; do
+    "$python" -c {shlex.quote(_WHERE_ITS_OWN_ARE)} >"$site/image.pth"
+  done
+  python=$folder/bin/python
+  "$python" -m pip --version >/dev/null 2>&1 || {{ printf '%s\\n' "$said"; exit {_NO_PYTHON}; }}
+fi
+exec "$python" -m pip install --no-input --no-cache-dir --disable-pip-version-check \\
+  --progress-bar off -- """
+
+# Lets programs find what is there. A job's own variables are left alone.
+USE = f"""\
+jlr_packages={_FOLDER}
+if [ -O "$jlr_packages" ] && [ -x "$jlr_packages/bin/python" ]; then
+  PATH=$jlr_packages/bin:$PATH
+  for jlr_site in "$jlr_packages"/lib/python*/site-packages; do
+    PYTHONPATH=$jlr_site${{PYTHONPATH:+:$PYTHONPATH}}
+  done
+  export PATH PYTHONPATH
+fi
+"""
+
+# A name alone says enough: a version that somebody has chosen since is theirs.
+_ARE_THERE = f"""\
+import re, sys
+try:
+    from importlib.metadata import PackageNotFoundError, distribution
+except ImportError:  # before Python 3.8 nobody knows
+    sys.exit()
+for wanted in sys.argv[1:]:
+    named = re.fullmatch(r"([a-zA-Z0-9][\\w.-]*)\\s*([\\[ <>=!~;@].*)?", wanted)
+    try:
+        named and distribution(named[1])
+    except PackageNotFoundError:
+        sys.exit({GONE})
+"""
+
+# The job's own process waits for whoever installs, and not for ever where that one was killed.
+_UNTIL_INSTALLED = f"""\
+jlr_folder="{homes.ROOT}"/NAME jlr_turns=0
+until [ -e "$jlr_folder/installed" ]; do
+  if [ -e "$jlr_folder/installing" ]; then kill -0 "$(cat "$jlr_folder/installing")" || break
+  else [ "$jlr_turns" -lt {PATIENCE_SECONDS * 10} ] || break; fi 2>/dev/null
+  jlr_turns=$((jlr_turns + 1)); sleep 0.1 2>/dev/null || sleep 1
+done
+[ "$(cat "$jlr_folder/installed" 2>/dev/null)" = 0 ] ||
+  {{ echo 'its packages were not installed, so it was not begun' >&2; exit {NOT_INSTALLED}; }}
+"""
+
+
+def install(packages: tuple[str, ...]) -> str:
+    """Return the script that installs packages in a container, and tells how it gets on.
+
+    Args:
+        packages: as pip takes them, such as `keras` or `torch==2.3`.
+    """
+    return f"exec 2>&1\n{_INSTALL}{shlex.join(packages)}\n"
+
+
+def are_there(packages: tuple[str, ...]) -> str:
+    """Return the script that ends with `GONE` if one of them is not in a container any more."""
+    return (
+        f"python={_FOLDER}/bin/python\n"
+        '[ -x "$python" ] || python=$(command -v python3 || command -v python)\n'
+        f'exec "$python" -c {shlex.quote(_ARE_THERE)} {shlex.join(packages)}\n'
+    )
+
+
+def until_installed(name: str) -> str:
+    """Return shell text for a job's own process: waits for its packages, and lets it find them."""
+    return _UNTIL_INSTALLED.replace("NAME", shlex.quote(name)) + USE
+
+
+def install_for_job(name: str, packages: tuple[str, ...]) -> str:
+    """Return the script that installs packages in the container of a job that waits for them.
+
+    Once it has begun, the job begins after it whoever is there to see it.
+    """
+    return f"""\
+folder="{homes.ROOT}"/{shlex.quote(name)}
+(umask 077; mkdir -p "$folder") && echo $$ >"$folder/.installing" || exit
+mv "$folder/.installing" "$folder/installing"
+(
+{install(packages)})
+status=$?
+echo $status >"$folder/.installed"; mv "$folder/.installed" "$folder/installed"
+exit $status
+"""

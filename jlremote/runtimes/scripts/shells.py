@@ -1,0 +1,71 @@
+"""A shell, or any command, at a person's terminal, as text for `sh`."""
+
+from __future__ import annotations
+
+import shlex
+
+from jlremote.host.script import command_line
+from jlremote.host.sudo import endable
+from jlremote.runtimes.contract import Attachment, Runtime
+from jlremote.runtimes.scripts import homes, packages
+
+# What a container's terminal can do is described there, if at all: fewer keys and colours are
+# better than `unknown terminal type`.
+_TERMINAL = """\
+known=
+for folder in ~/.terminfo /etc/terminfo /lib/terminfo /usr/lib/terminfo /usr/share/terminfo; do
+  [ ! -e "$folder/${TERM%"${TERM#?}"}/$TERM" ] || known=yes
+done
+[ "$known" ] || export TERM=xterm-256color
+"""
+# The engine tells the size when it has begun what is to run, which may look before.
+_SIZE = "stty rows {0.lines} columns {0.columns} 2>/dev/null\n"
+_SHELL = """\
+[ $# -gt 0 ] || {
+  [ -x "${SHELL:-}" ] || SHELL=$(command -v bash || command -v sh)
+  set -- "$SHELL" LOGIN
+}
+exec "$@"
+"""
+_MARK = 'export JLR_SHELL="$JLR_SHELL:$$"\n'
+
+# The process that we began is the one whose environment names itself; all that it began inherit it.
+_HANG_UP = """\
+for process in /proc/[0-9]*; do
+  pid=${process#/proc/}
+  { tr '\\0' '\\n' <"$process/environ"; } 2>/dev/null | grep -qx "JLR_SHELL=WORD:$pid" &&
+    kill -s HUP -- "-$pid"
+done
+"""
+
+
+def script(
+    runtime: Runtime, name: str, attached: Attachment, argv: tuple[str, ...], word: str
+) -> str:
+    """Return the script that runs a command, or a shell, with our stdin and stdout as its own.
+
+    What an engine runs in a container outlives the engine's client (moby issue 9098), and so would
+    every shell whose connection broke. So there it is found by its mark, and hung up on.
+
+    Args:
+        runtime: in what.
+        name: the session's.
+        attached: how.
+        argv: the command; a shell if it is empty.
+        word: what no other terminal is called.
+    """
+    login = "" if runtime.engine else "-l"
+    size = attached.terminal
+    inside = _TERMINAL + _SIZE.format(size) if size else ""
+    if runtime.engine:
+        inside += homes.writable_home(name) + packages.USE + _MARK
+    inside += _SHELL.replace("LOGIN", login)
+    marked = {"JLR_SHELL": word} if runtime.engine else {}
+    begin = runtime.attached(name, ("sh", "-c", inside, "sh", *argv), attached, marked)
+    if not runtime.engine:
+        return f"exec {command_line(begin)}\n"
+    ending = Attachment(user=attached.user)
+    end = runtime.attached(name, ("sh", "-c", _HANG_UP.replace("WORD", word)), ending, {})
+    hang_up = f'trap "" HUP TERM; {command_line(end)} </dev/null >/dev/null 2>&1; exit 129'
+    here = command_line(begin) if size else endable(begin)
+    return f"trap {shlex.quote(hang_up)} HUP TERM\n{here}\n"

@@ -1,0 +1,1 @@
+"""Commands and terminals over an SSH connection."""

@@ -1,0 +1,203 @@
+"""One script on the host: `exec /bin/sh -s` with the script on its stdin."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import Any
+
+import paramiko
+from paramiko import common
+
+from jlremote.errors import Busy, LinkLost
+from jlremote.ssh.channels.session_slots import SessionSlots
+from jlremote.ssh.contract import Given, Output, Stream, Terminal
+from jlremote.ssh.sessions import pseudo_terminal
+from jlremote.ssh.sessions.feeding import Feeding
+from jlremote.ssh.sessions.patience import Patience
+
+_COMMAND = "exec /bin/sh -s"
+_PIECE = 1 << 20
+_OPEN_SECONDS = 60.0
+_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4)
+_WINDOW_SECONDS = 0.02  # how often a full window is looked at again
+# After the shell has ended a process that it left behind may hold its output open for ever.
+_QUIET_SECONDS = 1.0
+_END_SECONDS = 1.0  # for a shell that was sent a signal; it may pay no heed
+
+
+class _Wake(threading.Event):
+    """An event for both of a channel's streams.
+
+    paramiko clears a buffer's event when the buffer is empty; shared between two of them, one
+    would hide what the other holds. So only the reader clears this one.
+    """
+
+    def clear(self) -> None:
+        """Leave it set: `rest` clears it."""
+
+    def rest(self) -> None:
+        """Clear it, before the streams are looked at."""
+        super().clear()
+
+
+class ShellSession:
+    """One session channel that runs one script."""
+
+    def __init__(self, transport: Any, patience: Patience, terminal: Terminal | None) -> None:
+        self._transport = transport
+        self._patience = patience
+        self._terminal = terminal
+        self._size = None if terminal is None else terminal.size
+        self._wake = _Wake()
+        self._channel = self._open()
+
+    def run(self, script: bytes, output: Output, given: Given | None, *, hold_stdin: bool) -> int:
+        """Feed the script, pass on the output, and return the exit status.
+
+        Raises:
+            TimeoutError: patience is over; the shell was sent a TERM signal.
+            LinkLost: the connection broke, or the call was cancelled.
+        """
+        try:
+            script, hold_stdin = self._begin(script), hold_stdin or self._terminal is not None
+            if given is not None:
+                given.tell(self._wake.set)
+            self._exchange(Feeding(self._channel, script, given, hold=hold_stdin), output)
+            return self._status()
+        except BaseException:
+            self._terminate()
+            raise
+        finally:
+            with contextlib.suppress(paramiko.SSHException, EOFError, OSError):
+                self._channel.close()
+
+    def _open(self) -> Any:
+        """Open the channel; sshd counts a session a moment longer than it lasts, so ask again."""
+        pauses = iter(_PAUSES)
+        while True:
+            try:
+                return self._ask_for_channel()
+            except Busy:
+                pause = next(pauses, None)
+                if pause is None:
+                    raise
+                SessionSlots.of(self._transport).call_in()
+            self._transport.ended.wait(self._patience.slice(pause))
+
+    def _ask_for_channel(self) -> Any:
+        seconds = self._patience.slice(_OPEN_SECONDS)
+        try:
+            return self._transport.open_channel("session", timeout=seconds)
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            self._patience.check()
+            if not self._transport.is_active():
+                raise LinkLost("the connection is gone") from error
+            raise Busy(
+                "the server opens no more sessions on this connection",
+                hint="its `MaxSessions` is low; try again when other commands have ended",
+            ) from error
+
+    def _begin(self, script: bytes) -> bytes:
+        """Ask for the shell without waiting; return what follows on stdin in the same round trip.
+
+        In a terminal that is nothing, for there stdin is the person's.
+        """
+        self._channel.settimeout(0.0)
+        self._channel.in_buffer.set_event(self._wake)
+        self._channel.in_stderr_buffer.set_event(self._wake)
+        if self._terminal is not None and self._size is not None:
+            asked = self._request("pty-req", want_reply=False)
+            self._send(pseudo_terminal.wanted(asked, self._terminal.kind, self._size))
+        message = self._request("exec", want_reply=True)
+        in_terminal = self._terminal is not None
+        message.add_string(pseudo_terminal.command(script) if in_terminal else _COMMAND)
+        self._send(message)
+        return b"" if in_terminal else script
+
+    def _resize(self) -> None:
+        """Tell the host of a new size, if there is one."""
+        if self._terminal is None or self._terminal.size == self._size:
+            return
+        self._size = self._terminal.size
+        changed = self._request("window-change", want_reply=False)
+        self._send(pseudo_terminal.sized(changed, self._size))
+
+    def _request(self, kind: str, *, want_reply: bool) -> Any:
+        message = paramiko.Message()
+        message.add_byte(common.cMSG_CHANNEL_REQUEST)
+        message.add_int(self._channel.remote_chanid)
+        message.add_string(kind)
+        message.add_boolean(want_reply)
+        return message
+
+    def _send(self, message: Any) -> None:
+        try:
+            self._transport._send_user_message(message)
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            raise LinkLost("the connection broke") from error
+
+    def _exchange(self, feeding: Feeding, output: Output) -> None:
+        """Send and receive until both streams end; neither direction waits for the other."""
+        quiet_since = time.monotonic()
+        while True:
+            self._wake.rest()
+            self._resize()
+            held_up = feeding.go_on()
+            if self._drain(output):
+                quiet_since = time.monotonic()
+                self._patience.check()  # output that never ends is no reason to go on for ever
+                continue
+            if self._finished(quiet_since):
+                return
+            self._patience.check()
+            self._wake.wait(self._pause(held_up=held_up))
+
+    def _pause(self, *, held_up: bool) -> float:
+        if held_up:
+            return self._patience.slice(_WINDOW_SECONDS)
+        return self._patience.slice(_QUIET_SECONDS if self._channel.status_event.is_set() else 60.0)
+
+    def _drain(self, output: Output) -> bool:
+        """Pass on what has arrived; return whether there was anything."""
+        out = self._read("stdout", output)
+        return self._read("stderr", output) or out
+
+    def _read(self, stream: Stream, output: Output) -> bool:
+        read = self._channel.recv if stream == "stdout" else self._channel.recv_stderr
+        try:
+            data = read(_PIECE)
+        except (TimeoutError, OSError):
+            return False
+        if data:
+            output(stream, data)
+        return bool(data)
+
+    def _finished(self, quiet_since: float) -> bool:
+        channel = self._channel
+        if channel.closed:
+            return True
+        if not channel.status_event.is_set():
+            return False
+        return channel.eof_received or time.monotonic() - quiet_since >= _QUIET_SECONDS
+
+    def _status(self) -> int:
+        if self._channel.exit_status >= 0:
+            return int(self._channel.exit_status)
+        if self._transport.is_active() and not self._channel.event_ready:
+            raise LinkLost(
+                "the server refused to run a command",
+                hint="the account may be allowed to do nothing but forward or transfer files",
+            )
+        raise LinkLost("the connection broke while a command ran")
+
+    def _terminate(self) -> None:
+        """Have sshd (7.9 and later) end the shell and what it started in the foreground."""
+        if self._channel.closed:
+            return
+        message = self._request("signal", want_reply=False)
+        message.add_string("TERM")
+        with contextlib.suppress(LinkLost):
+            self._send(message)
+            self._channel.status_event.wait(_END_SECONDS)

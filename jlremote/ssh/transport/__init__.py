@@ -1,0 +1,1 @@
+"""paramiko's transport, made fast and safe."""

@@ -1,0 +1,183 @@
+"""SSH packets of AES-GCM, read in large pieces, by whichever thread waits for them."""
+
+from __future__ import annotations
+
+import math
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import paramiko
+from cryptography.exceptions import InvalidTag
+from paramiko import common
+
+from jlremote.ssh.transport.lending import Lending
+from jlremote.ssh.transport.packet_format import BLOCK, DATA, LARGEST_PACKET, LENGTH, TAG, Keys
+
+_BUFFER = 1 << 20
+_LARGEST = LENGTH.size + LARGEST_PACKET + TAG
+_NOW: int = getattr(socket, "MSG_DONTWAIT", 0)  # not on Windows
+# What is read at once by somebody who waits for a small message.
+_PIECE = 128 * 1024
+
+Sink = Callable[[memoryview], None]
+
+
+class PacketReader:
+    """Reads packets from a socket, and hands channels their data straight from there.
+
+    Attributes:
+        socket: where they come from.
+        talked_at: see `Wire`.
+        keys: what they are sealed with; `None` until that is agreed.
+        decompress: what they go through then, `None` for nothing.
+        sinks: by a channel's number, who takes the data that comes on it; whoever is not here
+            gets messages from the transport. Called from the transport's thread, or from the one
+            that polls.
+
+    Args:
+        sock: a socket, or anything else, which is not read from.
+        is_exchange_due: whether new keys are wanted.
+        is_exchanging: whether they are agreed on just now: who sends waits then for what is read.
+    """
+
+    def __init__(
+        self, sock: Any, is_exchange_due: Callable[[], bool], is_exchanging: Callable[[], bool]
+    ) -> None:
+        self.keys: Keys | None = None
+        self.decompress: Callable[[bytes], bytes] | None = None
+        self.sinks: dict[int, Sink] = {}
+        self.socket = sock
+        self._is_exchange_due = is_exchange_due
+        self._is_exchanging = is_exchanging
+        self._buffer = memoryview(bytearray(_BUFFER if isinstance(sock, socket.socket) else 0))
+        self._start = self._end = 0
+        self.talked_at = -math.inf
+        self._lending = Lending()
+        self._left: bytes | None = None
+        self._surprise: Exception | None = None
+
+    def read(self, keys: Keys) -> bytes | None:
+        """Return the next packet that is for no sink, or `None` when new keys are due.
+
+        It begins with the padding's count and ends with the padding.
+
+        Raises:
+            EOFError: the connection ended.
+            paramiko.SSHException: a packet is mangled.
+        """
+        while True:
+            if self._lending.wanted is not None and self._may_lend():
+                self._lending.lend()
+            plain = self._taken_over() or self._packet(keys)
+            if not self._sink(plain):
+                return plain
+            if self._is_exchange_due():
+                return None
+
+    def _may_lend(self) -> bool:
+        return self._start == self._end and not self._is_exchanging()
+
+    # What a forward's thread calls; see `Wire`.
+
+    def want(self, offer: Callable[[], None]) -> None:
+        """Ask to read instead of the transport's thread."""
+        if _NOW:
+            self._lending.wanted = offer
+
+    def borrow(self) -> bool:
+        """Begin to, if that may still begin."""
+        return self._lending.borrow()
+
+    def give_back(self) -> None:
+        """End it."""
+        self._lending.give_back()
+
+    def poll(self) -> bool:
+        """Hand what has come to the sinks; whether the transport's thread need not go on."""
+        keys = self.keys
+        if keys is None:
+            return False
+        try:
+            self._receive(_LARGEST, most=_PIECE, flags=_NOW)
+            while self._left is None and self._has_packet():
+                plain = self._packet(keys)
+                # Only the transport knows what else there is; new keys, for one.
+                self._left = None if self._sink(plain) else plain
+        except BlockingIOError:
+            return True
+        except Exception as surprise:  # noqa: BLE001 - it is the transport's, and raised there
+            self._surprise = surprise
+            return False
+        return self._left is None and not self._is_exchange_due()
+
+    def _taken_over(self) -> bytes | None:
+        """Return the packet that `poll` left, and raise what it met."""
+        surprise, self._surprise = self._surprise, None
+        if surprise is not None:
+            raise surprise
+        left, self._left = self._left, None
+        return left
+
+    def _has_packet(self) -> bool:
+        there = self._end - self._start - LENGTH.size
+        if there < 0:
+            return False
+        size = int(LENGTH.unpack_from(self._buffer, self._start)[0])
+        return there >= size + TAG or size > LARGEST_PACKET  # which is refused when it is read
+
+    def _sink(self, plain: bytes) -> bool:
+        """Hand a packet to whoever takes its data; whether anybody does."""
+        if plain[1] != common.MSG_CHANNEL_DATA:
+            return False
+        _, _, number, size = DATA.unpack_from(plain)
+        sink = self.sinks.get(number)
+        if sink is None:
+            return False
+        sink(memoryview(plain)[DATA.size : DATA.size + size])
+        return True
+
+    def _packet(self, keys: Keys) -> bytes:
+        """Return what the next packet holds: the padding's count, the payload, the padding."""
+        if self._end - self._start < LENGTH.size:
+            self._fill(LENGTH.size)
+        (size,) = LENGTH.unpack_from(self._buffer, self._start)
+        if not BLOCK <= size <= LARGEST_PACKET or size % BLOCK:
+            raise paramiko.SSHException(f"a packet claims to have {size} bytes")
+        if self._end - self._start < LENGTH.size + size + TAG:
+            self._fill(LENGTH.size + size + TAG)
+        start = self._start
+        begin = start + LENGTH.size
+        self._start = end = begin + size + TAG
+        buffer = self._buffer
+        try:
+            plain: bytes = keys.decrypt(keys.nonce(size), buffer[begin:end], buffer[start:begin])
+        except InvalidTag as error:
+            raise paramiko.SSHException("a packet is not what was sent") from error
+        if self.decompress is not None:
+            return b"\0" + self.decompress(plain[1 : size - plain[0]])
+        return plain
+
+    def _fill(self, wanted: int) -> None:
+        """Read until `wanted` bytes are there."""
+        while self._end - self._start < wanted:
+            self._receive(wanted)
+
+    def _receive(self, wanted: int, *, most: int = _BUFFER, flags: int = 0) -> None:
+        """Read at most `most` bytes of what is there, after making room for `wanted`."""
+        if self._start == self._end:
+            self._start = self._end = 0
+        elif self._start + wanted > _BUFFER:
+            rest = bytes(self._buffer[self._start : self._end])
+            self._buffer[: len(rest)] = rest
+            self._start, self._end = 0, len(rest)
+        try:
+            free = self._buffer[self._end : self._end + most]
+            count: int = self.socket.recv_into(free, 0, flags)
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            raise EOFError("the connection broke") from error
+        if not count:
+            raise EOFError("the server closed the connection")
+        self._end += count

@@ -1,0 +1,257 @@
+"""paramiko's transport, without its traps: monotonic deadlines, a probe that wants an answer.
+
+What it changes, and why, is said at each method; the list of traps is in docs/ssh.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import socket
+import threading
+import time
+from collections import deque
+from typing import Any
+
+import paramiko
+from paramiko import common
+from paramiko.kex_curve25519 import KexCurve25519
+
+from jlremote.errors import LinkLost
+from jlremote.ssh.transport.algorithms import Offer
+from jlremote.ssh.transport.packetizer import Packetizer
+from jlremote.ssh.wire_format import key_type
+
+# paramiko logs to stderr by itself where nobody configured logging. Its log stays available to
+# whoever adds a handler to this logger.
+_LOG = logging.getLogger("paramiko")
+_LOG.addHandler(logging.NullHandler())
+_LOG.propagate = False
+
+_SIGNALS = {"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "ABRT": 6, "FPE": 8, "KILL": 9, "USR1": 10}
+_SIGNALS |= {"SEGV": 11, "USR2": 12, "PIPE": 13, "ALRM": 14, "TERM": 15}
+_RSA_SIGNATURE = re.compile(r"rsa-sha2-(?:256|512)")
+_WINDOW = 4 << 20
+# How often the reading thread wakes up without need; `close` wakes it at once.
+_IDLE_SECONDS = 5.0
+
+
+# What a client says first, RFC 4253 section 4.2; as paramiko says it.
+GREETING = f"SSH-{paramiko.Transport._PROTO_ID}-{paramiko.Transport._CLIENT_ID}\r\n".encode()
+
+
+class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no types
+    """One SSH connection, from the first byte on a connected socket.
+
+    Attributes:
+        ended: set once the connection is gone and its thread has finished.
+        host_key_blob: the key that the server proved to have, after `handshake`.
+        disconnection: what the server said when it disconnected, `""` if nothing.
+        greeting: the lines that it said before anything was agreed.
+        server_offer: its lists of algorithms, by paramiko's names for them.
+    """
+
+    _active_check_timeout = _IDLE_SECONDS
+    # The same exchange under the name that RFC 8731 gave it; some servers know only that.
+    _kex_info = paramiko.Transport._kex_info | {"curve25519-sha256": KexCurve25519}
+
+    def __init__(
+        self, sock: Any, offer: Offer, *, window: int = _WINDOW, has_greeted: bool = False
+    ) -> None:
+        _send_at_once(sock)
+        super().__init__(
+            sock, default_window_size=window, strict_kex=True, packetizer_class=Packetizer
+        )
+        self.packetizer.already_sent = GREETING if has_greeted else b""
+        self._preferred_ciphers = offer.ciphers
+        self._preferred_macs = offer.macs
+        self._preferred_kex = tuple(name for name in offer.key_exchange if name in self._kex_info)
+        self._host_key_names = offer.host_keys
+        # Compression before the login would hand a stranger's bytes to zlib.
+        self._preferred_compression = (
+            *(("zlib@openssh.com",) if offer.compression else ()),
+            "none",
+        )
+        self.ended = threading.Event()
+        self.host_key_blob = b""
+        self.disconnection = ""
+        self.greeting: list[str] = []
+        self.server_offer: dict[str, Any] = {}
+        self._probes: deque[threading.Event] = deque()
+        self._channel_handler_table: dict[int, Any] = {
+            **paramiko.Transport._channel_handler_table,
+            common.MSG_CHANNEL_REQUEST: _channel_request,
+        }
+
+    @property
+    def preferred_keys(self) -> tuple[str, ...]:
+        """Return the host key algorithms; certificates only where an authority is known."""
+        return self._host_key_names
+
+    def handshake(self, seconds: float) -> None:
+        """Agree on keys; the server's key is verified by the caller, before anything else.
+
+        Raises:
+            TimeoutError: `seconds` went by.
+            paramiko.SSHException, OSError, EOFError: the handshake failed.
+        """
+        self.banner_timeout = self.handshake_timeout = seconds
+        done = threading.Event()
+        self.start_client(event=done)
+        if not done.wait(seconds):
+            raise TimeoutError
+        if not self.is_active():
+            raise self.get_exception() or EOFError("the server closed the connection")
+
+    def _check_banner(self) -> None:
+        """Keep what is said instead of a greeting: it tells which server this is, or why not."""
+        read = self.packetizer.readline
+
+        def read_and_keep(seconds: float) -> str:
+            line: str = read(seconds)
+            self.greeting.append(line)
+            return line
+
+        self.packetizer.readline = read_and_keep
+        super()._check_banner()
+
+    def _really_parse_kex_init(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+        """Keep what the server offers: it is named where nothing of it fits."""
+        self.server_offer = super()._really_parse_kex_init(*arguments, **options)
+        return self.server_offer
+
+    def probe(self, seconds: float) -> float:
+        """Return the seconds that an answer took to a request which wants one.
+
+        Behind a download on a slow line the answer comes late; then whatever comes is one.
+
+        `set_keepalive` wants none, and `global_request` waits without limit on an event that it
+        shares with the exchange of keys. Sent from a thread of its own: on a dead line the
+        socket's buffer may be full, and the write would block.
+
+        Raises:
+            LinkLost: nothing came within `seconds`.
+        """
+        answered = threading.Event()
+        self._probes.append(answered)
+        began = time.monotonic()
+        threading.Thread(target=self._send_probe, name="jlr probe", daemon=True).start()
+        if not self._is_answered(answered, 0 if self.ended.is_set() else seconds):
+            raise LinkLost(
+                f"the server did not answer within {seconds:g} s",
+                hint="the network or the server is down, or the laptop slept",
+            )
+        if not self.is_active():
+            raise LinkLost("the connection broke")
+        return time.monotonic() - began
+
+    def _is_answered(self, answered: threading.Event, seconds: float) -> bool:
+        if answered.wait(seconds / 2):
+            return True
+        # What came before may have lain here since the machine went to sleep.
+        heard = self.packetizer.packets_read
+        return answered.wait(seconds / 2) or self.packetizer.packets_read != heard
+
+    def _send_probe(self) -> None:
+        message = paramiko.Message()
+        message.add_byte(common.cMSG_GLOBAL_REQUEST)
+        message.add_string("keepalive@openssh.com")
+        message.add_boolean(True)
+        # A connection that breaks now is found by the reading thread, and by the missing answer.
+        with contextlib.suppress(paramiko.SSHException, EOFError, OSError):
+            self._send_user_message(message)
+
+    def close(self) -> None:
+        """Close the connection. Never raises; twice is fine."""
+        self.packetizer.complete_handshake()  # its timer would keep the process alive
+        with contextlib.suppress(OSError, EOFError, AttributeError):
+            self.sock.shutdown(socket.SHUT_RDWR)  # wakes the reading thread
+        with contextlib.suppress(Exception):
+            super().close()
+        with contextlib.suppress(OSError, EOFError):
+            self.sock.close()
+
+    def run(self) -> None:
+        """Read until the connection ends; then wake whoever waits for an answer."""
+        try:
+            super().run()
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            # Over a jump host that is gone even closing the socket, a channel there, can fail.
+            _LOG.debug("while the connection was closed: %s", error)
+        finally:
+            self.active = False
+            # paramiko told those there were before `active` was false; one that was registered
+            # since would wait for ever. Whoever registers looks at `active` afterwards.
+            for channel in tuple(self._channels.values()):
+                channel._unlink()
+            if self.completion_event is not None:
+                self.completion_event.set()
+            self.packetizer.complete_handshake()
+            self.ended.set()
+            while self._probes:
+                self._probes.popleft().set()
+            if self.auth_handler is not None:
+                self.auth_handler.abort()
+
+    def _verify_key(self, host_key: bytes, signature: bytes) -> None:
+        """Check the signature, and that neither the key's type nor the key changes on the way."""
+        agreed = _RSA_SIGNATURE.sub("ssh-rsa", self.host_key_type or "")
+        if key_type(host_key) != agreed:
+            raise paramiko.SSHException(f"the server's key is not of the agreed type {agreed}")
+        super()._verify_key(host_key, signature)
+        if self.host_key_blob and host_key != self.host_key_blob:
+            raise paramiko.SSHException("the server showed another key when keys were renewed")
+        self.host_key_blob = host_key
+
+    def _parse_disconnect(self, message: Any) -> None:
+        message.get_int()
+        self.disconnection = message.get_string().decode("utf-8", "replace")
+
+    def _parse_channel_open_failure(self, message: Any) -> None:
+        """Keep the server's own words, which tell a refused connection from one not permitted."""
+        number, code = message.get_int(), message.get_int()
+        words = message.get_string().decode("utf-8", "replace")
+        with self.lock:
+            self.saved_exception = paramiko.ChannelException(code, words)
+            self._channels.delete(number)
+            event = self.channel_events.pop(number, None)
+        if event is not None:
+            event.set()
+
+    def _parse_request_success(self, message: Any) -> None:
+        self._answer_probe()
+
+    def _parse_request_failure(self, message: Any) -> None:
+        self._answer_probe()  # "no such request" is an answer as well, and the usual one
+
+    def _answer_probe(self) -> None:
+        if self._probes:
+            self._probes.popleft().set()
+
+
+def _send_at_once(sock: Any) -> None:
+    """Switch Nagle's algorithm off: against delayed ACKs it costs 40 ms a message."""
+    if isinstance(sock, socket.socket) and sock.family in {socket.AF_INET, socket.AF_INET6}:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def _channel_request(channel: Any, message: Any) -> None:
+    """Take an exit by signal as a shell would report it; paramiko drops the message.
+
+    Whoever waits for the channel's output also wants to know that the shell has ended.
+    """
+    if not isinstance(channel, paramiko.Channel):
+        channel._handle_request(message)
+        return
+    start = message.packet.tell()
+    if message.get_text() == "exit-signal":
+        message.get_boolean()
+        channel.exit_status = 128 + _SIGNALS.get(message.get_text(), 0)
+        channel.status_event.set()
+    else:
+        message.packet.seek(start)
+        channel._handle_request(message)
+    waiting = channel.in_buffer._event
+    if waiting is not None and channel.status_event.is_set():
+        waiting.set()

@@ -1,0 +1,1 @@
+"""The container of a session or job, and the Jupyter server in it."""

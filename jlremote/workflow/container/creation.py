@@ -1,0 +1,213 @@
+"""A new container: made and started, with its image's entrypoint where that lets it stay."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from jlremote.errors import JlrError
+from jlremote.gpus.queries import USER_LABEL
+from jlremote.host.script import Completed, command_line
+from jlremote.host.shell import run_script
+from jlremote.images import commands
+from jlremote.jupyter import scripts
+from jlremote.runtimes.containers import Containers
+from jlremote.runtimes.contract import START_LABEL, Container, ContainerSpec, Runtime
+from jlremote.runtimes.docker import docker_commands as docker
+from jlremote.runtimes.docker import docker_errors
+from jlremote.runtimes.engine import engine_errors
+from jlremote.runtimes.engine.engine import Argv, Engine
+from jlremote.runtimes.scripts import waiting
+from jlremote.text import one_line
+from jlremote.workflow.container import old_docker
+from jlremote.workflow.container.gpu_allocation import Taken
+from jlremote.workflow.container.host_folders import prepared
+from jlremote.workflow.container.start_context import Undertaking
+from jlremote.workflow.selection import naming
+
+_TIMEOUT_SECONDS = 60.0 + waiting.ENTRYPOINT_SECONDS
+_NOT_CREATED, _NOT_STARTED, _ENDED = 125, 126, 117
+_KILLED = 128  # sh: and the signal's number
+_LAST_LINES = 1
+
+
+@dataclass(frozen=True)
+class Created:
+    """A new container.
+
+    Attributes:
+        runtime: what made it.
+        container: it runs.
+        launches: whether it does what it was told; else its entrypoint does something of its own.
+    """
+
+    runtime: Runtime
+    container: Container
+    launches: bool
+
+
+def prepare(start: Undertaking) -> Undertaking:
+    """Ask the host what the options mean there, before a long pull and not after it.
+
+    Raises:
+        Usage: a folder of the host cannot be what was asked for.
+        NotFound: it is missing.
+    """
+    request = prepared(start.request, start.host, start.engine)
+    if request.options.user != start.request.options.user:
+        start.context.progress.note(
+            f"`{start.name}` runs as you ({request.options.user}), so that files in your folders "
+            "stay yours; `--user root` if the image needs it"
+        )
+    return replace(start, request=request)
+
+
+def create(start: Undertaking, spec: ContainerSpec, gpus: Taken) -> Created | None:
+    """Create and start a container in one round trip; `None` if the image is not on the host.
+
+    What was created and cannot start (no such GPU, a port taken) is removed again at once. Its
+    GPUs are leased, at first for the start and then for as long as it runs. An entrypoint with
+    which it does not stay is left out.
+
+    Raises:
+        JlrError: the engine refused.
+    """
+    # Known before there is an answer: the person may press Ctrl-C in between.
+    mark = secrets.token_hex(8)
+    start.undo.callback(remove_marked, start, mark)
+    engine, done = old_docker.attempted(
+        start.engine,
+        start.request,
+        start.context,
+        lambda engine: _attempt(by(engine, start), spec, gpus, mark),
+    )
+    start = by(engine, start)
+    if docker_errors.init_missing(done):
+        start.context.progress.note(
+            f"without `--init`, as podman on `{start.request.host}` has none: a package "
+            "`catatonit` brings it; ended processes may stay as zombies"
+        )
+        spec = replace(spec, options=replace(spec.options, init=False))
+        done = _attempt(start, spec, gpus, mark)
+    if spec.own_entrypoint and (reason := _does_not_stay(done)) is not None:
+        start.context.progress.note(f"the entrypoint of `{spec.image}` is left out: {reason}")
+        spec = replace(spec, own_entrypoint=False)
+        done = _attempt(start, spec, gpus, mark)
+    if done.status == 0:
+        return _read(start, spec, done)
+    if docker_errors.image_missing(done):
+        return None
+    if done.status == _ENDED:
+        raise docker_errors.ended_error(start.engine, spec.name, spec.image, done.stderr)
+    raise docker_errors.creation_error(start.engine, spec, done)
+
+
+def by(engine: Engine, start: Undertaking) -> Undertaking:
+    """Return the start as it goes on with an engine."""
+    return start if engine == start.engine else replace(start, runtime=Containers(engine))
+
+
+def _attempt(start: Undertaking, spec: ContainerSpec, gpus: Taken, mark: str) -> Completed:
+    labels = {**gpus.labels, **naming.label(start.request.container, start.name), START_LABEL: mark}
+    create = docker.create_argv(start.engine, spec, labels)
+    script = _script(start, spec, with_owner(create))
+    script = f"{unless_missing(start.engine, spec.image)}{script}"
+    steps = {"create": script} | gpus.keep_for(start.engine, spec.name)
+    return start.host.run(steps, timeout=_TIMEOUT_SECONDS)["create"]
+
+
+def _script(start: Undertaking, spec: ContainerSpec, create: str) -> str:
+    """Return the script that makes a container, starts it and prints how it is.
+
+    Its first line says whether it `launches`. Only where the image has an entrypoint is that looked
+    at, for it takes an `exec`.
+    """
+    engine, name = start.engine, spec.name
+    begin, remove, inspect, running = (
+        command_line(make(engine, name))
+        for make in (
+            docker.start_argv,
+            docker.remove_argv,
+            docker.inspect_argv,
+            docker.running_argv,
+        )
+    )
+    words = command_line(docker.logs_argv(engine, name, _LAST_LINES, follow=False))
+    other = scripts.until_foreign_server("exit 1")
+    ready = start.runtime.inside(name, waiting.until_ready(other))
+    return f"""\
+{create} >/dev/null || exit {_NOT_CREATED}
+{begin} >/dev/null || {{ {remove} >/dev/null; exit {_NOT_STARTED}; }}
+how=launches; facts=$({inspect})
+case $facts in
+*'"Entrypoint": null'*|*'"Entrypoint": ""'*) ;;
+*)
+  {ready} 2>/dev/null; ready=$?
+  [ "$ready" = 0 ] || how=else
+  [ "$ready" != {waiting.ANOTHER_USER} ] || {{ {remove} >/dev/null; exit {waiting.ANOTHER_USER}; }}
+  # An `exec` that was killed ends a moment before the engine knows of its container's end.
+  turns=0
+  while [ "$ready" -gt {_KILLED} ] && [ "$turns" -lt 50 ] && [ "$({running})" = true ]; do
+    turns=$((turns + 1)); sleep 0.1 2>/dev/null || sleep 1
+  done
+  [ "$({running})" = true ] || {{ {words} >&2; {remove} >/dev/null; exit {_ENDED}; }}
+  facts=$({inspect});;
+esac
+printf '%s\\n' "$how" "$facts"
+"""
+
+
+def unless_missing(engine: Engine, image: str) -> str:
+    """Return the beginning of a script that ends where an image is not there.
+
+    For an engine that would pull it by itself. Whether the engine is there at all is read in words.
+    """
+    if engine.kind.pulls_never:
+        return ""
+    there = command_line(commands.inspect_image_argv(engine, image))
+    return f"LC_ALL=C; export LC_ALL\n{there} >/dev/null || exit {_NOT_CREATED}\n"
+
+
+def with_owner(create: Argv) -> str:
+    """Return a command that creates a container with a label that says whose it is.
+
+    The host knows that, so it is shell text. Variables may stand before the engine's name.
+    """
+    head = create.index("create") + 1
+    label = f'"--label={USER_LABEL}=$(id -un || id -u)"'
+    return f"{command_line(create[:head])} {label} {command_line(create[head:])}"
+
+
+def _does_not_stay(done: Completed) -> str | None:
+    """Return why a container cannot be with its entrypoint, `None` if it can."""
+    if done.status == waiting.ANOTHER_USER:
+        return "it becomes another user; `--user` says which"
+    if done.status == _ENDED:
+        last = one_line(done.stderr.strip())
+        return "with it the container ends at once" + (f": {last}" if last else "")
+    if done.status == _NOT_STARTED and docker_errors.program_refused(done):
+        return engine_errors.reason(done)
+    return None
+
+
+def _read(start: Undertaking, spec: ContainerSpec, done: Completed) -> Created | None:
+    how, _, facts = done.stdout.partition("\n")
+    found = start.runtime.read(spec.name, {"container": replace(done, stdout=facts)})
+    return None if found is None else Created(start.runtime, found, how == "launches")
+
+
+def remove_marked(start: Undertaking, mark: str) -> None:
+    """Remove the container that this call created, told by its mark and not by its name.
+
+    The name may be somebody else's who was faster.
+    """
+    find = docker.find_argv(start.engine, START_LABEL, mark)
+    remove = docker.remove_argv(start.engine, "")[:-1]
+    script = f'ids=$({command_line(find)}) || exit 1; [ -z "$ids" ] || {command_line(remove)} $ids'
+    with suppress(JlrError):
+        if run_script(start.host, script).status == 0:
+            return
+    start.context.progress.note(
+        f"left behind on `{start.request.host}`: the container `{start.name}`"
+    )

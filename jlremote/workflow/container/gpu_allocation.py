@@ -1,0 +1,265 @@
+"""The GPUs of a session that starts: chosen, and kept from others until it holds them itself."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from jlremote.errors import Busy, JlrError, NotFound, Usage
+from jlremote.gpus import leases
+from jlremote.gpus.choice import Chosen, choose
+from jlremote.gpus.inventory import Inventory
+from jlremote.gpus.leases import Lease
+from jlremote.gpus.queries import GPUS_LABEL, USER_LABEL, snapshot
+from jlremote.gpus.reading import CannotAsk, read
+from jlremote.gpus.wanted import Wanted, met, wanted
+from jlremote.gpus.words import everybody
+from jlremote.host.script import command_line
+from jlremote.host.shell import Host, run_script
+from jlremote.jupyter.server import Server
+from jlremote.runtimes.contract import Container
+from jlremote.runtimes.docker import docker_commands as docker
+from jlremote.runtimes.engine.engine import Engine
+from jlremote.workflow.container.start_context import Undertaking
+from jlremote.workflow.host.gpus import ASK_SECONDS, ask, engines_asked
+from jlremote.workflow.host.requests import StartRequest
+
+# Somebody else's start takes a second or two, and then its container runs or it has failed.
+TRIES = 8
+PAUSE_SECONDS = (0.1, 0.7)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The GPUs of a session.
+
+    Attributes:
+        engine: what the engine's `--gpus` gets, `None` for nothing.
+        shown: as a person reads it: `0,3`, `all`, `none`.
+        environment: variables of a server without a container.
+        in_container: variables of a new container, `NAME=VALUE`.
+        labels: what a new container is to tell about itself.
+        lease: what keeps others from the devices meanwhile.
+    """
+
+    engine: str | None = None
+    shown: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    in_container: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    lease: Lease | None = None
+
+    def keep_for(self, engine: Engine, container: str) -> dict[str, str]:
+        """Return the step after the one that starts a container, which holds them from then on."""
+        if self.lease is None:
+            return {}
+        return {"lease": leases.keep_for(self.lease, docker.pid_argv(engine, container))}
+
+
+def take(start: Undertaking) -> Taken:
+    """Choose what the request asks for, and lease it until the session holds it itself.
+
+    Raises:
+        Busy: it is in use; names who uses which.
+        NotFound: the host has no such GPU.
+        CannotAsk: only jlr can choose, and nobody can tell what is free.
+    """
+    request = start.request
+    if request.gpus is None:
+        return Taken()
+    asked = wanted(request.gpus)
+    if asked.kind not in ("free", "named"):
+        return _as_asked(start, asked)
+    try:
+        return _take(start, asked)
+    except CannotAsk as reason:
+        if asked.automatic or (asked.kind == "free" and not start.runtime.engine):
+            raise
+        start.context.progress.note(
+            f"taking GPUs `{asked.text}` without knowing who uses them: {reason.message}"
+        )
+        return _unseen(asked)
+
+
+def take_again(start: Undertaking, container: Container) -> Taken:
+    """Lease the GPUs of a container that is about to start again, if jlr chose them for it.
+
+    Raises:
+        Busy: they are in use by now.
+    """
+    uuids = tuple(filter(None, container.labels.get(GPUS_LABEL, "").split(",")))
+    if not uuids:
+        return Taken()
+    try:
+        return _take(start, Wanted("named", ",".join(uuids), names=uuids))
+    except (CannotAsk, NotFound):  # the engine will say what it thinks of that
+        return Taken()
+    except Busy as busy:
+        raise Busy(
+            f"the container `{container.name}` was created with GPUs that others use now: "
+            f"{busy.message}",
+            hint="wait for them; `--share-gpus` starts it all the same; to get others, remove it "
+            f"with all that is in it, and start anew: `jlr stop {container.name} --remove`",
+        ) from busy
+
+
+def planned(request: StartRequest, host: Host, engine: Engine | None) -> Taken:
+    """Return what `take` would take, without taking it."""
+    if request.gpus is None:
+        return Taken()
+    asked = wanted(request.gpus)
+    if asked.kind not in ("free", "named"):
+        return _plain(asked, engine=engine is not None)
+    try:
+        found = ask(host)
+    except CannotAsk:
+        if asked.automatic:
+            raise
+        return _unseen(asked)
+    share = request.share_gpus
+    return _of(choose(asked, found, host.name, share=share), found, engine, shared=share)
+
+
+def explain_unchanged(start: Undertaking, have: str | None, uuids: str | None = None) -> None:
+    """Tell that what is there already keeps its GPUs, where others were asked for."""
+    asked = start.request.gpus
+    if asked is not None and not (met(asked, have) or (uuids and met(asked, uuids))):
+        start.context.progress.note(
+            f"`{start.name}` is there already, with GPUs `{have or 'none'}`, and keeps them: "
+            "`--gpus` is for new ones"
+        )
+
+
+def keep(start: Undertaking, taken: Taken, server: Server) -> None:
+    """Let the lease of a server without a container last as long as the server."""
+    if taken.lease is not None:
+        run_script(start.host, leases.keep(taken.lease, server.pid, server.process_start))
+
+
+def exports(taken: Taken) -> str:
+    """Return the shell text that sets the variables of a server without a container."""
+    return "".join(
+        f"export {command_line((f'{name}={value}',))}\n"
+        for name, value in taken.environment.items()
+    )
+
+
+def _as_asked(start: Undertaking, asked: Wanted) -> Taken:
+    if asked.kind == "all":
+        with suppress(JlrError):
+            found = ask(start.host)
+            if busy := [device for device in found.devices if device.in_use]:
+                users = everybody(busy, found.now)
+                start.context.progress.note(f"`all` takes GPUs that others use: {users}")
+    return _plain(asked, engine=start.runtime.engine is not None)
+
+
+def _plain(asked: Wanted, *, engine: bool) -> Taken:
+    """Return what needs no choice."""
+    if asked.kind == "none":
+        # NVIDIA's images ask for all GPUs themselves, and where its runtime is the engine's
+        # default they get them without any option.
+        return Taken(
+            shown="none",
+            environment={"CUDA_VISIBLE_DEVICES": ""},
+            in_container=("NVIDIA_VISIBLE_DEVICES=void",),
+        )
+    if asked.kind == "engine" and not engine:
+        raise Usage(
+            f"`--gpus {asked.text}` is for a container engine, and there is none",
+            hint="write `auto`, `2`, `0,3` or UUIDs",
+        )
+    return Taken(engine=asked.text, shown=asked.text)
+
+
+def _unseen(asked: Wanted) -> Taken:
+    """Return what the engine makes of it by itself, for a host that cannot be asked."""
+    if asked.kind == "free":
+        return Taken(engine=str(asked.count), shown=str(asked.count))
+    names = ",".join(asked.names)
+    # CUDA would count the fastest first, nvidia-smi and people count by bus.
+    devices = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": names}
+    return Taken(engine=f"device={names}", shown=names, environment=devices)
+
+
+def _of(
+    chosen: Chosen,
+    found: Inventory,
+    engine: Engine | None,
+    *,
+    lease: Lease | None = None,
+    shared: bool = False,
+) -> Taken:
+    names, uuids = ",".join(chosen.names), ",".join(chosen.uuids)
+    # What describes devices to podman names all of them by index, and only of late by UUID too.
+    by_index = engine is not None and engine.kind.gpus == "devices"
+    devices = ",".join(chosen.places) if by_index else names
+    kept = {} if shared else {USER_LABEL: found.user, GPUS_LABEL: uuids}
+    return Taken(
+        engine=f"device={devices}",
+        shown=names,
+        environment={"CUDA_VISIBLE_DEVICES": uuids},
+        labels=kept,
+        lease=lease,
+    )
+
+
+def _take(start: Undertaking, asked: Wanted) -> Taken:
+    """Choose and lease until nobody else has leased the same."""
+    share = start.request.share_gpus
+    for left in reversed(range(TRIES)):
+        found = ask(start.host)
+        try:
+            chosen = choose(asked, found, start.request.host, share=share)
+        except Busy:
+            if not left or not _somebody_starts(found):
+                raise
+        else:
+            if share:
+                return _of(chosen, found, start.runtime.engine, shared=True)
+            taken = _leased(start, chosen, found)
+            if taken is not None:
+                return taken
+        time.sleep(random.uniform(*PAUSE_SECONDS))  # noqa: S311  # so that two do not meet again
+    raise Busy(
+        f"others take the GPUs of `{start.request.host}` at the same moment", hint="try again"
+    )
+
+
+def _somebody_starts(found: Inventory) -> bool:
+    return any(claim.kind == "start" for device in found.devices for claim in device.claims)
+
+
+def _leased(start: Undertaking, chosen: Chosen, found: Inventory) -> Taken | None:
+    """Lease what was chosen; `None` if somebody else got hold of it meanwhile."""
+    lease = Lease(start.name, chosen.uuids, secrets.token_hex(4), found.boot)
+    start.undo.callback(_release, start, lease)
+    again = snapshot(engines_asked(start.request.host))
+    steps = {"lease": leases.make(lease, found.dead_leases), "gpus": again}
+    done = start.host.run(steps, timeout=ASK_SECONDS)
+    if done["lease"].status != 0:
+        start.context.progress.note(
+            f"nobody else is kept from these GPUs: leases in `{leases.FOLDER}` on "
+            f"`{start.request.host}` cannot be made"
+        )
+        return _of(chosen, found, start.runtime.engine)
+    others = read(done["gpus"].stdout, start.request.host).without(lease.names)
+    if any(device.in_use for device in others.devices if device.uuid in chosen.uuids):
+        _release(start, lease)
+        return None
+    return _of(chosen, found, start.runtime.engine, lease=lease)
+
+
+def give_back(start: Undertaking, taken: Taken) -> None:
+    """Let others have them while something takes its time; they are taken anew later."""
+    if taken.lease is not None:
+        _release(start, taken.lease)
+
+
+def _release(start: Undertaking, lease: Lease) -> None:
+    with suppress(JlrError):
+        run_script(start.host, leases.release(lease))

@@ -1,0 +1,247 @@
+"""The Jupyter server of a session: reuse the one that runs, or launch one."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import PurePosixPath
+
+from jlremote.errors import JlrError, NotFound
+from jlremote.host.script import Completed, command_line, typed_path
+from jlremote.host.shell import Host, run_script
+from jlremote.jupyter import scripts
+from jlremote.jupyter.discovery import Findings, read_probe
+from jlremote.jupyter.launch import ON_PATH, launch, launch_once, with_conda, with_python
+from jlremote.jupyter.locate import Survey
+from jlremote.jupyter.server import Server
+from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.docker import docker_errors
+from jlremote.runtimes.docker.docker_commands import logs_argv
+from jlremote.runtimes.scripts import packages, waiting
+from jlremote.text import printable
+from jlremote.workflow.container.start_context import Undertaking
+from jlremote.workflow.host.requests import StartRequest
+
+BY_HAND = "by-hand"  # the id of a launch that is only shown
+LOG_LINES = 10
+COMMAND_NOT_FOUND = 127
+# Docker's words, and podman's, when something is to be run in a container.
+NOT_RUNNING = ("is not running", "on running containers")
+# What Python and the `jupyter` command say; the latter also comes with a kernel alone.
+NOT_THERE = ("No module named jupyterlab", "`jupyter-lab` not found")
+
+
+def ensure(start: Undertaking, found: Survey) -> tuple[Server, bool]:
+    """Return a server that runs, and whether it was launched just now.
+
+    Raises:
+        NotFound: there is neither JupyterLab nor Notebook to launch.
+        JlrError: it ended at once, or did not start in time; with the last lines of its log.
+    """
+    if found.findings is not None and found.findings.servers:
+        _explain_running(start, found.findings.servers[0])
+        return found.findings.servers[0], False
+    if found.findings is not None and not found.findings.jupyter and start.runtime.engine:
+        raise _missing(start, found)
+    _explain_socket(start, found)
+    with start.context.progress.step("Launch JupyterLab"):
+        return _launch(start, found), True
+
+
+def _explain_running(start: Undertaking, server: Server) -> None:
+    """Say what was asked for and holds for a server that is launched only."""
+    if start.request.idle_stop is not None and start.request.idle_stop != server.idle_stop:
+        start.context.progress.note(
+            f"Jupyter runs in `{start.name}` already: --idle-stop would hold for the next one only"
+        )
+
+
+def _explain_socket(start: Undertaking, found: Survey) -> None:
+    if found.findings is not None and found.findings.sockets:
+        start.context.progress.note(
+            f"Jupyter runs in `{start.name}` already, on the unix socket "
+            f"`{found.findings.sockets[0]}`, where no browser reaches it: another is launched"
+        )
+
+
+def script(
+    request: StartRequest,
+    runtime: Runtime,
+    name: str,
+    launch_id: str,
+    environment: str = "",
+    *,
+    loopback: bool = False,
+) -> str:
+    """Return the script that runs JupyterLab, where the runtime runs it.
+
+    With `loopback` it listens there only: all other addresses are the host's, for all to reach.
+    """
+    jupyter = (packages.USE if runtime.engine else "") + ON_PATH
+    if request.python is not None:
+        jupyter = with_python(request.python)
+    elif request.conda_env is not None:
+        jupyter = with_conda(request.conda_env)
+    return launch(
+        name,
+        launch_id,
+        engine=runtime.engine is not None,
+        bind_address="127.0.0.1" if loopback else runtime.bind_address,
+        jupyter=environment + jupyter,
+        idle_stop=request.idle_stop or 0,
+    )
+
+
+def first_script(request: StartRequest, runtime: Runtime, name: str, launch_id: str) -> str:
+    """Return what a new container runs: JupyterLab, the first time.
+
+    That is an `exec` less to wait for, a tenth of a second. The container's own process is a shell
+    that goes on waiting when Jupyter ends. Where packages are to be installed before, JupyterLab
+    perhaps among them, it only waits.
+    """
+    if request.options.packages:
+        return ""
+    loopback = request.options.on_host_network
+    launching = script(request, runtime, name, launch_id, loopback=loopback)
+    return launch_once(name, launch_id, launching, engine=runtime.engine is not None)
+
+
+def later_script(
+    request: StartRequest,
+    runtime: Runtime,
+    name: str,
+    launch_id: str,
+    environment: str = "",
+    *,
+    loopback: bool,
+) -> str:
+    """Return what is run in a container that is there, or on the host: JupyterLab."""
+    launching = script(request, runtime, name, launch_id, environment, loopback=loopback)
+    return launching if runtime.engine is None else waiting.beside(launching)
+
+
+def _launch(start: Undertaking, found: Survey) -> Server:
+    """Launch the server and wait, on the host, until it has said where it listens."""
+    runtime, name, launch_id = start.runtime, start.name, start.launch_id
+    probing = scripts.wait_and_probe(name, launch_id, engine=runtime.engine is not None)
+    if found.container is None and not start.request.options.packages:
+        # A new one has launched it by itself, and is removed with it.
+        doing = runtime.inside(name, probing)
+    else:
+        launching = later_script(
+            start.request, runtime, name, launch_id, start.environment, loopback=start.loopback
+        )
+        doing = runtime.launched(name, launching, probing)
+        start.undo.callback(_abandon, start)
+    launched = run_script(start.host, doing, timeout=scripts.WAIT_SECONDS + 30.0)
+    if launched.status == scripts.NO_FOLDER:
+        raise _no_folder(start, launched)
+    if launched.status == scripts.NOT_LAUNCHED:
+        raise JlrError(f"JupyterLab could not be launched: {launched.complaint}")
+    if launched.status != 0:
+        raise _nobody_waits(start, found, launched)
+    findings = read_probe(launched.stdout)
+    for server in findings.servers:
+        if server.ours:
+            return server
+    raise _failed(start, found, findings)
+
+
+def _abandon(start: Undertaking) -> None:
+    """End a server that was launched by this call and cannot be used."""
+    with suppress(JlrError):
+        engine = start.runtime.engine is not None
+        ending = scripts.abandon(start.name, start.launch_id, engine=engine)
+        run_script(start.host, start.runtime.inside(start.name, ending))
+
+
+def _nobody_waits(start: Undertaking, found: Survey, failed: Completed) -> JlrError:
+    """Return why nothing can be run beside Jupyter: mostly the container has ended."""
+    engine = start.runtime.engine
+    if engine is None or not any(words in failed.complaint.lower() for words in NOT_RUNNING):
+        return JlrError(f"nobody could wait for JupyterLab's start: {failed.complaint}")
+    if found.container is not None:
+        return docker_errors.start_error(engine, start.name)
+    said = run_script(start.host, command_line(logs_argv(engine, start.name, 1, follow=False)))
+    return docker_errors.ended_error(
+        engine, start.name, str(start.request.image), said.stderr or said.stdout
+    )
+
+
+def _no_folder(start: Undertaking, failed: Completed) -> JlrError:
+    where = f"the container `{start.name}`" if start.runtime.engine else f"`{start.request.host}`"
+    return JlrError(
+        f"no file can be written in {where}: {failed.complaint}", hint=_place(start, failed)
+    )
+
+
+def _place(start: Undertaking, failed: Completed) -> str:
+    """Return how Jupyter comes to a place for its own files."""
+    engine, complaint = start.runtime.engine, failed.complaint.lower()
+    if engine and "read-only" in complaint:
+        return "Jupyter needs a place for its own files: a new one has it by `-- --tmpfs /tmp`"
+    if engine and "no space left" in complaint:
+        return docker_errors.space_hint(engine)
+    return "it may be read-only or full; Jupyter needs a place for its own files"
+
+
+def _failed(start: Undertaking, found: Survey, findings: Findings) -> JlrError:
+    status = findings.exit_status
+    log = log_tail(start.host, start.runtime, start.name)
+    if status == COMMAND_NOT_FOUND or any(words in log for words in NOT_THERE):
+        return _missing(start, found)
+    happened = (
+        f"JupyterLab did not start within {scripts.WAIT_SECONDS} s"
+        if status is None
+        else f"JupyterLab ended at once with exit status {status}"
+    )
+    last = f"; the last lines of its log:\n{log}" if log else ", and its log is empty"
+    return JlrError(
+        f"{happened}{last}",
+        hint=f"try it by hand on `{start.request.host}`: `{_by_hand(start, found)}`",
+    )
+
+
+def _by_hand(start: Undertaking, found: Survey) -> str:
+    if start.runtime.engine is None:
+        return _of_the_host(start.request)
+    if found.container is None:  # ours, and gone by the time that this is read
+        return start.engine.shown("run", "-it", "--rm", str(start.request.image), "jupyter", "lab")
+    return start.engine.shown("exec", "-it", start.name, "jupyter", "lab")
+
+
+def _of_the_host(request: StartRequest) -> str:
+    """Return what runs JupyterLab on the host as a person would type it."""
+    if request.conda_env is not None:
+        return command_line(("conda", "run", "-n", request.conda_env, "jupyter", "lab"))
+    if request.python is None:
+        return "jupyter lab"
+    is_program = PurePosixPath(request.python).name.startswith("python")
+    python = request.python if is_program else f"{request.python.rstrip('/')}/bin/python"
+    return f"{typed_path(python)} -m jupyterlab"
+
+
+def _missing(start: Undertaking, found: Survey) -> NotFound:
+    install = "python3 -m pip install jupyterlab"
+    if not start.runtime.engine:
+        where, remedy = f"on `{start.request.host}`", f"install it there: `{install}`"
+    elif found.container is None:
+        where = f"in the image `{start.request.image}`"
+        remedy = "choose an image that has it, or let it be installed: `--install jupyterlab`"
+        if _as_oneself(start.request):
+            remedy += "; if it has one that only root may use: `--user root`"
+    else:
+        install = f"{start.engine.shown('exec', start.name)} {install}"
+        where, remedy = f"in the container `{start.name}`", f"install it there: `{install}`"
+    return NotFound(f"there is no JupyterLab (nor Notebook) {where}", hint=remedy)
+
+
+def _as_oneself(request: StartRequest) -> bool:
+    """Tell whether a new container may run as the person, and not as its image has it."""
+    folders = request.options.volumes or request.workspace
+    return request.options.user is None and bool(folders)
+
+
+def log_tail(host: Host, runtime: Runtime, name: str, lines: int = LOG_LINES) -> str:
+    """Return the last lines of the server's log, fit to be shown; empty if there is none."""
+    show = scripts.show_log(name, engine=runtime.engine is not None, lines=lines)
+    return printable(run_script(host, runtime.inside(name, show)).stdout).strip()

@@ -1,0 +1,52 @@
+"""A container that docker is too old to create as it is asked to, created all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jlremote.host.script import Completed
+from jlremote.host.shell import Host
+from jlremote.runtimes.docker import old_docker
+from jlremote.runtimes.docker.old_docker import Other
+from jlremote.runtimes.engine.engine import Engine
+from jlremote.runtimes.engine.engine_errors import EngineUnusable, engine_error
+from jlremote.runtimes.table import AUTO
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.requests import StartRequest
+
+Attempt = Callable[[Engine], Completed]
+
+
+def attempted(
+    engine: Engine, request: StartRequest, context: Context, attempt: Attempt
+) -> tuple[Engine, Completed]:
+    """Attempt to create a container; return by which engine, and how that ended.
+
+    Only a docker that refuses costs more than one attempt. One that was named is not replaced.
+    """
+    done = attempt(engine)
+    while done.status != 0 and (other := old_docker.instead(engine, done)) is not None:
+        if other.why is not None and request.runtime != AUTO:
+            break
+        again = attempt(other.engine)
+        if again.status != 0 and isinstance(engine_error(other.engine, again), EngineUnusable):
+            break  # there is no such tool, and docker's own refusal is what matters
+        _tell(other, context)
+        engine, done = other.engine, again
+    return engine, done
+
+
+def foreseen(engine: Engine, request: StartRequest, host: Host, context: Context) -> Engine:
+    """Return the engine that would create a container; asks the host, and creates nothing."""
+    steps = old_docker.steps(engine)
+    if not steps:
+        return engine
+    gpus = request.runtime == AUTO and request.gpus not in (None, "none")
+    other = old_docker.foreseen(engine, host.run(steps), gpus=gpus)
+    _tell(other, context)
+    return other.engine
+
+
+def _tell(other: Other, context: Context) -> None:
+    if other.why is not None:
+        context.progress.note(f"{other.engine.name} is used, as {other.why}")

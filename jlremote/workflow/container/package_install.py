@@ -1,0 +1,78 @@
+"""The Python packages of a container."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from jlremote.errors import JlrError
+from jlremote.host.shell import run_script
+from jlremote.runtimes.contract import Container
+from jlremote.runtimes.docker import docker_errors
+from jlremote.runtimes.scripts import packages
+from jlremote.text import one_line, printable
+from jlremote.workflow.container.start_context import Undertaking
+
+_LAST_LINES = 6
+
+
+def install(
+    start: Undertaking, wanted: tuple[str, ...], script: Callable[[tuple[str, ...]], str]
+) -> None:
+    """Install packages, as a step that shows pip's latest words.
+
+    Args:
+        start: the start.
+        wanted: the packages, as pip takes them.
+        script: makes the script that installs them.
+
+    Raises:
+        JlrError: pip did not, with its last lines.
+    """
+    if not wanted:
+        return
+    doing = start.runtime.inside(start.name, script(wanted))
+    said, begun = list[str](), ""
+    with start.context.progress.step(one_line(f"Install {', '.join(wanted)}")):
+        with start.host.stream(doing) as output:
+            for text in output:
+                *lines, begun = re.split(r"[\r\n]+", begun + text)
+                said += [line for line in lines if line.strip()]
+                if said:
+                    start.context.progress.advance(one_line(said[-1]))
+        if output.status != 0:
+            raise _failed(start, [*said, begun])
+
+
+def restore(start: Undertaking, container: Container) -> bool:
+    """Install again what a container was created with, if it is gone; tell whether it was.
+
+    It goes with a `/tmp` in memory when the container stops, or somebody has taken it away. Where
+    it cannot be had any more the session may still be of use.
+    """
+    wanted = container.options.packages
+    if not wanted:
+        return False
+    looked = run_script(start.host, start.runtime.inside(start.name, packages.are_there(wanted)))
+    if looked.status != packages.GONE:
+        return False
+    try:
+        install(start, wanted, packages.install)
+    except JlrError as failure:
+        start.context.progress.note(f"packages of `{start.name}` are gone, and {failure.message}")
+    return True
+
+
+def _failed(start: Undertaking, said: list[str]) -> JlrError:
+    lines = [printable(line).rstrip() for line in said if line.strip()]
+    last = "\n".join(lines[-_LAST_LINES:]) or "it says nothing"
+    hint = (
+        "the container needs a way to the index, such as `-e PIP_INDEX_URL=…`, and names that it "
+        "knows"
+    )
+    if "no space left" in last.lower():
+        hint = docker_errors.space_hint(start.engine)
+    return JlrError(
+        f"the packages could not be installed in `{start.name}`; pip's last words:\n{last}",
+        hint=hint,
+    )

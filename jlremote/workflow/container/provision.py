@@ -1,0 +1,237 @@
+"""The container of a session: reuse it, start it, or create it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.gpus.queries import GPUS_LABEL
+from jlremote.host.script import command_line
+from jlremote.host.shell import Host, run_script
+from jlremote.images import commands, image_names
+from jlremote.jupyter.locate import Survey, survey
+from jlremote.runtimes.contract import Container, ContainerSpec, Runtime
+from jlremote.runtimes.docker import docker_commands as docker
+from jlremote.runtimes.docker import docker_errors
+from jlremote.runtimes.engine import engine_errors
+from jlremote.runtimes.engine.engine import Engine
+from jlremote.runtimes.options.existing_options import Difference, differences
+from jlremote.runtimes.scripts import packages
+from jlremote.storage import sessions
+from jlremote.text import printable
+from jlremote.workflow.container import (
+    creation,
+    gpu_allocation,
+    jupyter_launch,
+    old_docker,
+    package_install,
+)
+from jlremote.workflow.container.creation import Created
+from jlremote.workflow.container.gpu_allocation import Taken
+from jlremote.workflow.container.host_folders import prepared, with_workspace
+from jlremote.workflow.container.start_context import Undertaking
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.requests import StartRequest
+from jlremote.workflow.images import registry
+from jlremote.workflow.selection import naming
+
+LISTED = 8
+
+
+def ensure(start: Undertaking, found: Survey) -> tuple[Undertaking, Container, Survey]:
+    """Return a container that runs, the one there is or a new one, and what is known of it.
+
+    The start goes on by the engine that made it. What was found stays what is known, and says
+    `None` of a new one, unless that does something else than to launch JupyterLab.
+
+    Raises:
+        NotFound: there is no such container, and no image to create it from.
+        JlrError: the engine refused.
+    """
+    container = found.container
+    if container is None:
+        made = _create(start)
+        start = replace(start, runtime=made.runtime)
+        package_install.install(start, start.request.options.packages, packages.install)
+        return start, made.container, found if made.launches else _own_doing(start)
+    _explain_kept(start, container)
+    container = container if container.running else _start(start, container)
+    runs = found.findings is not None and bool(found.findings.servers)
+    if not runs and package_install.restore(start, container):
+        found = survey(start.host, start.runtime, start.name)
+    return start, container, found
+
+
+def _own_doing(start: Undertaking) -> Survey:
+    """Return what a new container does by itself, which may be a Jupyter server."""
+    found = survey(start.host, start.runtime, start.name)
+    if found.findings is None or not found.findings.servers:
+        start.context.progress.note(
+            f"the entrypoint of `{start.request.image}` runs something of its own; Jupyter is "
+            "started beside it"
+        )
+    return found
+
+
+def _explain_kept(start: Undertaking, container: Container) -> None:
+    """Say what was asked for and holds for new containers only."""
+    typed = start.request.image
+    if typed and container.image and image_names.surely_differ(typed, container.image):
+        start.context.progress.note(
+            f"`{container.name}` exists already, of the image {container.image}: kept as it is"
+        )
+    if start.runtime.engine:
+        uuids = container.labels.get(GPUS_LABEL)
+        gpu_allocation.explain_unchanged(start, container.gpus, uuids)
+        _explain_other_settings(start, container)
+
+
+def _explain_other_settings(start: Undertaking, container: Container) -> None:
+    """Say where the container is other than what is asked for, with both values."""
+    request = start.request
+    with suppress(Usage):  # the folder here may be none that a new container could be given
+        options = with_workspace(request.options, request.workspace, request.host)
+        if found := differences(options, container.options):
+            told = "; ".join(map(_in_words, found))
+            start.context.progress.note(
+                f"`{container.name}` exists already and keeps its settings: {told}. To have it as "
+                f"asked for, remove it with all that is in it: `jlr stop {container.name} --remove`"
+            )
+
+
+def _in_words(found: Difference) -> str:
+    has = "none" if found.there is None else f"`{printable(found.there)}`"
+    return f"{found.option}: {has}, asked for was `{found.asked}`"
+
+
+def plan(
+    request: StartRequest,
+    runtime: Runtime,
+    host: Host,
+    name: str,
+    found: Survey,
+    gpus: Taken,
+    context: Context,
+) -> list[str]:
+    """Return the commands that `ensure` would run on the host."""
+    engine = runtime.engine
+    if engine is None or (found.container is not None and found.container.running):
+        return []
+    begin = [command_line(docker.start_argv(engine, name))]
+    if found.container is not None:
+        return begin
+    image = request.image
+    if image is None:
+        raise _nothing_to_create_from(host, engine, name)
+    engine = old_docker.foreseen(engine, request, host, context)
+    request, bring = prepared(request, host, engine), _bring(host, engine, image)
+    launch = jupyter_launch.first_script(request, runtime, name, jupyter_launch.BY_HAND)
+    spec = _spec(request, name, image, gpus, launch)
+    wanted = request.options.packages
+    install = [runtime.inside(name, packages.install(wanted))] if wanted else []
+    labels = {**gpus.labels, **naming.label(request.container, name)}
+    create = creation.with_owner(docker.create_argv(engine, spec, labels))
+    return [*bring, create, *begin, *install]
+
+
+def _bring(host: Host, engine: Engine, image: str) -> list[str]:
+    """Return the command that pulls an image, unless the host has it."""
+    there = run_script(host, command_line(commands.inspect_image_argv(engine, image)))
+    if not docker_errors.image_missing(there):
+        return []
+    image_names.parse(image)
+    return [command_line(commands.pull_argv(engine, image))]
+
+
+def _spec(request: StartRequest, name: str, image: str, gpus: Taken, launch: str) -> ContainerSpec:
+    environment = (*gpus.in_container, *request.options.environment)
+    return ContainerSpec(
+        name=name,
+        image=image,
+        options=replace(request.options, environment=environment),
+        gpus=gpus.engine,
+        script=launch,
+    )
+
+
+def _create(start: Undertaking) -> Created:
+    image, step = start.request.image, start.context.progress.step
+    if image is None:
+        raise _nothing_to_create_from(start.host, start.engine, start.name)
+    start = creation.prepare(start)
+    with step(f"Create {start.name} from {image}"):
+        made = _created(start, image)
+        if made is None:
+            registry.fetch(start.host, start.engine, image, start.context)
+            made = _created(start, image)
+    if made is None:
+        raise NotFound(f"the image `{image}` is not there, though it was pulled")
+    return made
+
+
+def _created(start: Undertaking, image: str) -> Created | None:
+    gpus = gpu_allocation.take(start)
+    launch = jupyter_launch.first_script(start.request, start.runtime, start.name, start.launch_id)
+    spec = _spec(start.request, start.name, image, gpus, launch)
+    made = creation.create(start, spec, gpus)
+    if made is None:
+        gpu_allocation.give_back(start, gpus)
+    return made
+
+
+def _start(start: Undertaking, container: Container) -> Container:
+    name = start.name
+    start.undo.callback(_stop_again, start, container)
+    begin, inspect = (make(start.engine, name) for make in (docker.start_argv, docker.inspect_argv))
+    with start.context.progress.step(f"Start {name}"):
+        gpus = gpu_allocation.take_again(start, container)
+        script = f"{command_line(begin)} >/dev/null && {command_line(inspect)}"
+        done = start.host.run({"start": script} | gpus.keep_for(start.engine, start.name))["start"]
+    started = start.runtime.read(name, {"container": done}) if done.status == 0 else None
+    if started is None or not started.running:
+        why = (engine_errors.reason(done),) if done.status != 0 else ()
+        raise docker_errors.start_error(start.engine, name, *why)
+    return started
+
+
+def _stop_again(start: Undertaking, before: Container) -> None:
+    """Stop the container, if this call has started it; one that is paused stays so."""
+    inspect, stop = (
+        command_line(make(start.engine, start.name))
+        for make in (docker.inspect_argv, docker.stop_argv)
+    )
+    with suppress(JlrError):
+        now = start.runtime.read(start.name, start.host.run({"container": inspect}))
+        if now is None or not now.running or now.started_at == before.started_at:
+            return
+        if run_script(start.host, stop).status == 0:
+            return
+    start.context.progress.note(
+        f"left running on `{start.request.host}`: the container `{start.name}`"
+    )
+
+
+def _nothing_to_create_from(host: Host, engine: Engine, name: str) -> NotFound:
+    """Return the error that names what the host has."""
+    listing = host.run(
+        {
+            "containers": command_line(docker.list_containers_argv(engine)),
+            "images": command_line(docker.list_images_argv(engine)),
+        }
+    )
+    there = "; ".join(
+        f"{kind} there: {_some(completed.stdout)}" for kind, completed in listing.items()
+    )
+    known = sessions.find(host.name, name)
+    before = f", as before `{known.image}`" if known and known.image else ""
+    return NotFound(
+        f"there is no container `{name}` on `{host.name}`, and no image to create it from",
+        hint=f"name an image: `--image IMAGE`{before}; {there}",
+    )
+
+
+def _some(text: str) -> str:
+    lines = [line for line in printable(text).split("\n") if line]
+    more = f" and {len(lines) - LISTED} more" if len(lines) > LISTED else ""
+    return (", ".join(lines[:LISTED]) or "none") + more

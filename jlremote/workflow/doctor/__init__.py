@@ -1,0 +1,1 @@
+"""The checks of `jlr doctor`, in order."""

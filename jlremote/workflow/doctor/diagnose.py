@@ -1,0 +1,220 @@
+"""`jlr doctor`: one chain from this machine to a kernel's answer, and one verdict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from jlremote.doctor import connection, host, host_script, laptop
+from jlremote.doctor.connection import ConnectionFacts
+from jlremote.doctor.findings import Check, Diagnosis, Finding, Verdict, verdict
+from jlremote.doctor.host_facts import HostFacts
+from jlremote.errors import JlrError, NeedsAuthentication
+from jlremote.jupyter.launch import HOST_PORT
+from jlremote.link.client.link import Link
+from jlremote.questions import Asker, Question
+from jlremote.runtimes.containers import Containers
+from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.table import AUTO, runtime_named
+from jlremote.storage import sessions, settings
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.doctor import laptop_facts
+from jlremote.workflow.doctor.far_end import PROOF, FarEnd
+from jlremote.workflow.doctor.subject import Subject, running
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.engines import Search, searched
+from jlremote.workflow.host.interrupts import undisturbed
+from jlremote.workflow.host.links import link_on
+from jlremote.workflow.host.requests import StartRequest
+
+# `nvidia-smi` may take its time, and so may an engine that has much to look after.
+ASK_SECONDS = 90.0
+LOOPBACK = "127.0.0.1"
+
+Facts = TypeVar("Facts")
+
+
+@dataclass(frozen=True)
+class DoctorRequest:
+    """`jlr doctor [HOST]`.
+
+    Attributes:
+        host: whatever `ssh HOST` takes; `None` for this machine alone.
+        image: the image that a container is to be made of for the proof, though a session runs.
+        runtime: as for `jlr start`; `None` for the session's or that of the settings.
+        sudo: whether the engine is to be driven by `sudo`; `None` for what the settings say.
+        python: with runtime `none`: see `StartRequest`.
+        conda_env: with runtime `none`: see `StartRequest`.
+    """
+
+    host: str | None = None
+    image: str | None = None
+    runtime: str | None = None
+    sudo: bool | None = None
+    python: str | None = None
+    conda_env: str | None = None
+
+
+def diagnose(request: DoctorRequest, context: Context, tell: Callable[[Finding], None]) -> Verdict:
+    """Tell of each link of the chain as soon as it is known, and return what it comes to.
+
+    What is made for a proof is removed before this returns, also when it is interrupted.
+    """
+    asker = _Listening(context.asker)
+    this = _Examination(request, replace(context, asker=asker), tell, Diagnosis(), asker)
+    this.look_at_laptop()
+    if request.host is not None:
+        this.look_at_host(request.host)
+        return verdict(this.diagnosis.findings, f"`{request.host}`", PROOF)
+    return verdict(this.diagnosis.findings, "this machine")
+
+
+class _Listening:
+    """Passes questions on, and remembers what was asked last."""
+
+    def __init__(self, asker: Asker) -> None:
+        self._asker = asker
+        self.last: str | None = None
+
+    def ask(self, question: Question) -> str:
+        self.last = question.kind
+        return self._asker.ask(question)
+
+
+@dataclass(frozen=True)
+class _Examination:
+    """One call."""
+
+    request: DoctorRequest
+    context: Context
+    tell: Callable[[Finding], None]
+    diagnosis: Diagnosis
+    asker: _Listening
+
+    def look_at_laptop(self) -> None:
+        with self.context.progress.step("Look at this machine"):
+            facts = laptop_facts.look(self.context, self.request.host)
+        self._judge(laptop.GROUP, laptop.CHECKS, facts)
+
+    def look_at_host(self, name: str) -> None:
+        link = self._link(name)
+        self._judge(name, connection.CHECKS, self._connect(link))
+        subject = self._subject(link)
+        self._judge(name, host.CHECKS, subject.facts)
+        made = ExitStack()
+        try:
+            FarEnd(subject, self.context, self.diagnosis, self.tell, made).examine()
+        finally:
+            with undisturbed(), self.context.progress.step("Remove what was made"):
+                made.close()
+
+    def _judge(self, group: str, checks: Sequence[Check[Facts]], facts: Facts) -> None:
+        for finding in self.diagnosis.judged(group, checks, facts):
+            self.tell(finding)
+
+    def _link(self, name: str) -> Link:
+        return link_on(name, self.context)
+
+    def _connect(self, link: Link) -> ConnectionFacts:
+        """Bring the connection up, and ask who came from where and may go on to where."""
+        try:
+            with self.context.progress.step(f"Connect to {link.name}"):
+                notes = link.status(connect=True).notes
+                began = time.time()
+                told = link.run(host_script.GREETING)
+                refusal = link.refusal(LOOPBACK, HOST_PORT)
+        except JlrError as error:
+            unasked = isinstance(error, NeedsAuthentication) and self.asker.last == "host-key"
+            return ConnectionFacts(error, asked_for_key=unasked)
+        greeting = {name: done.stdout.strip() for name, done in told.items()}
+        address, port = [*greeting["address"].split(), "", "", "", ""][2:4]
+        return ConnectionFacts(
+            notes=notes,
+            address=address,
+            port=port,
+            user=greeting["user"],
+            skew=_skew(greeting["time"], began, time.time()),
+            refusal=refusal,
+        )
+
+    def _subject(self, link: Link) -> Subject:
+        """Ask the host about itself, and choose what the end of the chain is tried on."""
+        settled = self._settled(link.name)
+        record = _session(link.name)
+        chosen, search = self._runtime(link, record, settled)
+        if record is not None and (record.runtime != chosen.name or self.request.image):
+            record = None
+        image = self.request.image or (record.image if record else settled.get("image"))
+        named = None if image is None or chosen.engine is None else str(image)
+        facts, here = HostFacts(link.name, engine=chosen.engine), None
+        if self.diagnosis.well(connection.SHELL):
+            with self.context.progress.step("Look at the host"):
+                asked = host_script.steps(chosen.engine, named)
+                told = link.run(asked, timeout=ASK_SECONDS)
+                here = running(link, chosen, record) if record else None
+            facts = host_script.read_facts(link.name, chosen.engine, named, told)
+            others = {name: why for name, why in search.unusable.items() if name != chosen.name}
+            facts = replace(facts, image_needed=here is None, others=tuple(others.values()))
+        asked_for = str(settled.get("runtime", AUTO))
+        if asked_for != AUTO:
+            facts = replace(facts, gpus_by=None)
+        start = StartRequest(
+            host=link.name,
+            runtime=asked_for,
+            image=named,
+            python=_text(settled.get("python")),
+            conda_env=_text(settled.get("conda-env")),
+        )
+        return Subject(link, facts, chosen, here, start)
+
+    def _runtime(
+        self, link: Link, record: SessionRecord | None, settled: dict[str, Any]
+    ) -> tuple[Runtime, Search]:
+        """Return the runtime that `jlr start` would choose, and what keeps others from working."""
+        unnamed = self.request.runtime in (None, AUTO) and self.request.sudo is None
+        if record is not None and unnamed:
+            return runtime_named(record.runtime), Search()
+        named, sudo = str(settled.get("runtime", AUTO)), bool(settled.get("sudo", False))
+        if named != AUTO or not self.diagnosis.well(connection.SHELL):
+            return runtime_named(named, sudo=sudo), Search()
+        with self.context.progress.step("Look for an engine"):
+            search = searched(link, sudo=sudo)
+        return Containers(search.likeliest), search
+
+    def _settled(self, name: str) -> dict[str, Any]:
+        """Return the options that hold; what is wrong with the settings has been told by now."""
+        given = self.request
+        flags = {
+            "runtime": given.runtime,
+            "sudo": given.sudo,
+            "python": given.python,
+            "conda-env": given.conda_env,
+        }
+        with suppress(JlrError):
+            return dict(settings.load().chosen(name, flags))
+        return {option: value for option, value in flags.items() if value is not None}
+
+
+def _session(name: str) -> SessionRecord | None:
+    """Return the host's latest session, those that are forwarded first."""
+    with suppress(JlrError):  # the folder's trouble has been told
+        records = [record for record in sessions.load_all() if record.host == name]
+        return next(iter(sorted(records, key=lambda record: not record.forwarded)), None)
+    return None
+
+
+def _skew(told: str, began: float, ended: float) -> float | None:
+    """Return how far the host's clock is ahead, as far as the round trip lets one know."""
+    if not told.isdigit():
+        return None
+    theirs = float(told)
+    if began - 1 <= theirs <= ended + 1:
+        return 0.0
+    return theirs - (ended if theirs > ended else began)
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

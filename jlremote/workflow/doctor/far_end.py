@@ -1,0 +1,184 @@
+"""The far half of `jlr doctor`: a container, its GPUs, Jupyter in it, and a kernel's answer.
+
+They are tried on a session that runs, where there is one, with a kernel of our own; else on a new
+container, or without an engine a new Jupyter. Whatever is made goes onto a stack that removes it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+
+from jlremote.doctor.findings import Diagnosis, Finding, Opinion, fine, of_error, skip, warn
+from jlremote.errors import JlrError
+from jlremote.host.shell import run_script
+from jlremote.jupyter import scripts
+from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
+from jlremote.jupyter.discovery import endpoint
+from jlremote.jupyter.kernel import KernelLine, kernel_line
+from jlremote.jupyter.locate import Survey, survey
+from jlremote.link.wire.status import ForwardStatus
+from jlremote.runtimes.engine.engine_errors import reason
+from jlremote.workflow.container import jupyter_launch, provision
+from jlremote.workflow.container.start_context import Undertaking
+from jlremote.workflow.doctor import gpus_in_container
+from jlremote.workflow.doctor.subject import Subject
+from jlremote.workflow.forward.answer import of_access, wait_for_answer
+from jlremote.workflow.host.context import Context
+
+QUESTION, ANSWER = "6*7", "42"
+PROOF = "kernel"
+ANY_PORT = 0
+NOTHING = Survey(None, None)
+Tell = Callable[[Finding], None]
+
+
+class FarEnd:
+    """The checks from the container to the kernel, in their order.
+
+    Args:
+        subject: what they are tried on.
+        context: the laptop's side.
+        diagnosis: what was found before, and gets what is found now.
+        tell: is told each finding.
+        made: takes back what was made.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        context: Context,
+        diagnosis: Diagnosis,
+        tell: Tell,
+        made: ExitStack,
+    ) -> None:
+        self._subject = subject
+        self._context = context
+        self._diagnosis = diagnosis
+        self._tell = tell
+        self._made = made
+        self._name = f"{'jlr-' if subject.runtime.engine else ''}doctor-{secrets.token_hex(4)}"
+        given = (subject.link, subject.runtime, self._name, subject.request)
+        self._start = Undertaking(*given, context, made)
+        self._found = NOTHING
+        here = subject.running
+        self._container = here.container if here else None
+        self._server = here.server if here else None
+        self._forward: ForwardStatus | None = None
+        self._kernel = ""
+        self._line: KernelLine | None = None
+
+    def examine(self) -> None:
+        """Judge one after the other, and tell of each."""
+        self._check("container", "Look for a container", self._subject.ready, self._judge_container)
+        gpus = ("permission", "driver")
+        self._check("toolkit", "Look for GPUs in a container", gpus, self._judge_toolkit)
+        where = "shell" if self._subject.runtime.engine is None else "container"
+        self._check("jupyter", "Launch Jupyter", (where,), self._judge_jupyter)
+        self._check("http", "Ask Jupyter", ("forwarding", "jupyter"), self._judge_http)
+        self._check("websocket", "Start a kernel", ("http",), self._judge_websocket)
+        self._check(PROOF, f"Ask the kernel for {QUESTION}", ("websocket",), self._judge_kernel)
+
+    def _check(
+        self, name: str, title: str, needs: Sequence[str], judge: Callable[[], Opinion]
+    ) -> None:
+        opinion = self._diagnosis.skipped(needs)
+        if opinion is None:
+            try:
+                with self._context.progress.step(title):
+                    opinion = judge()
+            except JlrError as error:
+                opinion = of_error(error)
+        self._tell(self._diagnosis.add(self._subject.link.name, name, opinion))
+
+    def _judge_container(self) -> Opinion:
+        subject = self._subject
+        if subject.runtime.engine is None:
+            return skip("without containers (`--runtime none`)")
+        if subject.running is not None:
+            return fine(f"that of the session `{subject.running.record.name}` runs")
+        if subject.request.image is None:
+            host = subject.link.name
+            return skip(
+                "no session runs there, and no image is named",
+                f"`jlr doctor {host} --image IMAGE` tries it in a container of its own",
+            )
+        self._start, self._container, self._found = provision.ensure(self._start, NOTHING)
+        tried = run_script(subject.link, subject.runtime.inside(self._name, "true"))
+        if tried.status != 0:
+            raise JlrError(
+                f"nothing runs in a new container of {subject.request.image}: {reason(tried)}",
+                hint=f"try it there: `{subject.runtime.engine.shown('run', '--rm', '-it')} "
+                f"{subject.request.image} sh`",
+            )
+        return fine(f"a new one of {subject.request.image} starts")
+
+    def _judge_toolkit(self) -> Opinion:
+        name = f"{self._name}-gpus"
+        return gpus_in_container.judge(self._subject, self._diagnosis, name, self._context)
+
+    def _judge_jupyter(self) -> Opinion:
+        if self._subject.running is not None:
+            return fine(f"that of the session `{self._subject.running.record.name}` runs")
+        if self._subject.runtime.engine is None:
+            # There the place is the host itself, which every survey tells about.
+            self._found = survey(self._subject.link, self._subject.runtime, self._name)
+            self._container = self._found.container
+            self._made.callback(self._clear)
+        self._server, launched = jupyter_launch.ensure(self._start, self._found)
+        return fine("launched" if launched else "the container's own runs")
+
+    def _clear(self) -> None:
+        """Remove what a Jupyter without a container leaves on the disk."""
+        with suppress(JlrError):
+            script = scripts.clear(self._name, engine=False)
+            run_script(self._subject.link, self._subject.runtime.inside(self._name, script))
+
+    def _judge_http(self) -> Opinion:
+        assert self._container is not None
+        assert self._server is not None
+        link = self._subject.link
+        to = endpoint(self._subject.runtime, self._container, self._server)
+        # Of a name of its own: the session's own forward is left alone.
+        self._forward = link.forward(self._name, ANY_PORT, to)
+        self._made.callback(self._unforward)
+        wait_for_answer(link, self._forward)
+        began = time.monotonic()
+        access = self._api.access()
+        milliseconds = round(1000 * (time.monotonic() - began))
+        if access is Access.OPEN:
+            return warn(
+                of_access(access, link.name) or "open to all", "`jlr start` launches its own"
+            )
+        return fine("comes through the tunnel" + (f", {milliseconds} ms" if milliseconds else ""))
+
+    def _unforward(self) -> None:
+        with suppress(JlrError):
+            self._subject.link.unforward(self._name)
+
+    @property
+    def _api(self) -> JupyterApi:
+        assert self._forward is not None
+        return JupyterApi(self._forward.local_port, self._forward.endpoint.server)
+
+    def _judge_websocket(self) -> Opinion:
+        try:
+            self._kernel = self._api.start_kernel()
+        except AccessRefused:
+            return skip("Jupyter wants its password, which jlr does not have")
+        self._made.callback(self._end_kernel)
+        self._line = self._made.enter_context(kernel_line(self._api, self._kernel))
+        return fine("comes through the tunnel")
+
+    def _end_kernel(self) -> None:
+        with suppress(JlrError):
+            self._api.end_kernel(self._kernel)
+
+    def _judge_kernel(self) -> Opinion:
+        assert self._line is not None
+        answer = self._line.result(QUESTION)
+        if ANSWER not in answer:  # R says `[1] 42`
+            return of_error(JlrError(f"the kernel says {QUESTION} is {answer}"))
+        return fine(f"{QUESTION} is {answer}")

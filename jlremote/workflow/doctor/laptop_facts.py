@@ -1,0 +1,122 @@
+"""What `jlr doctor` looks at on this machine; nothing is changed and no host is asked."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from contextlib import suppress
+from dataclasses import replace
+
+from jlremote import __version__
+from jlremote.doctor.laptop import KnownSession, LaptopFacts
+from jlremote.errors import JlrError
+from jlremote.mounts import sshfs
+from jlremote.mounts.system import this_system
+from jlremote.storage import paths, sessions, settings
+from jlremote.storage.secrets import open_secrets
+from jlremote.storage.sessions import SessionRecord
+from jlremote.text import one_line
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.links import link_of
+from jlremote.workflow.session import browser
+
+ANSWER_SECONDS = 10.0
+# A keychain that asks its owner to unlock it shall not keep the rest waiting.
+KEYCHAIN_SECONDS = 3.0
+_NO_ACCOUNT = "jlr doctor"
+
+
+def look(context: Context, host: str | None) -> LaptopFacts:
+    """Return what is seen on this machine.
+
+    Args:
+        context: the laptop's side.
+        host: whose settings count besides the defaults.
+    """
+    seen = LaptopFacts(
+        program=f"{__version__}, Python {platform.python_version()}, {platform.system()}",
+        ssh=_ssh(),
+        settings=_settings(),
+    )
+    seen = _with_programs(seen, host)
+    try:
+        folder = paths.state_directory()
+        paths.log_directory()
+        paths.runtime_directory()
+        sessions.check_writable()
+    except JlrError as trouble:
+        return replace(seen, folders=trouble)
+    return replace(
+        seen,
+        state_folder=str(folder),
+        free_bytes=shutil.disk_usage(folder).free,
+        sessions=tuple(_known(record, context) for record in sessions.load_all()),
+        unreadable=tuple(map(str, sessions.unreadable())),
+    )
+
+
+def _with_programs(seen: LaptopFacts, host: str | None) -> LaptopFacts:
+    keychain = open_secrets(deadline=KEYCHAIN_SECONDS)
+    if keychain is not None:
+        keychain.get(_NO_ACCOUNT)
+    seen = replace(
+        seen,
+        keychain=keychain.name if keychain else None,
+        keychain_answers=keychain is not None and keychain.present,
+        browser=_browser(host),
+    )
+    try:
+        program = this_system().sshfs()
+    except JlrError as missing:
+        return replace(seen, sshfs=missing)
+    holes = None if sshfs.is_repaired(program) else sshfs.warning(program)
+    return replace(seen, sshfs=program, sshfs_warning=holes)
+
+
+def _ssh() -> str | None:
+    """Return what `ssh -V` says, on stderr."""
+    program = shutil.which("ssh")
+    if program is None:
+        return None
+    with suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(
+            (program, "-V"),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=ANSWER_SECONDS,
+            check=False,
+        )
+        return one_line((done.stderr or done.stdout).decode("utf-8", "replace"))
+    return None
+
+
+def _settings() -> JlrError | None:
+    try:
+        settings.load()
+    except JlrError as wrong:
+        return wrong
+    return None
+
+
+def _browser(host: str | None) -> str | None:
+    name = None
+    with suppress(JlrError):  # `settings` tells what is wrong with them
+        name = settings.load().chosen(host, {}).get("browser")
+    if name == "none":
+        return None
+    return browser.trouble(None if name is None else str(name))
+
+
+def _known(record: SessionRecord, context: Context) -> KnownSession:
+    """Return a session with what its link says by itself; a link that does not run stays so."""
+    name = f"{record.host}/{record.name}"
+    try:
+        status = link_of(record, context).status()
+    except JlrError:
+        return KnownSession(name, record.forwarded)
+    forward = status.forward(record.name)
+    state, detail = (forward.state, forward.detail) if forward else (None, None)
+    if status.state != "up":
+        state, detail = status.state, status.detail
+    return KnownSession(name, record.forwarded, state, detail)

@@ -1,0 +1,62 @@
+"""What the end of `jlr doctor`'s chain is tried on."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from jlremote.doctor.host_facts import HostFacts
+from jlremote.errors import JlrError
+from jlremote.jupyter.locate import survey
+from jlremote.jupyter.server import Server
+from jlremote.link.client.link import Link
+from jlremote.runtimes.contract import Container, Runtime
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.host.requests import StartRequest
+
+
+@dataclass(frozen=True)
+class Running:
+    """A session that runs, which is looked at and left as it is."""
+
+    record: SessionRecord
+    container: Container
+    server: Server
+
+
+def running(link: Link, runtime: Runtime, record: SessionRecord) -> Running | None:
+    """Return a session of the laptop's as it runs, `None` if it does not, or nobody can tell."""
+    with suppress(JlrError):  # the checks tell what is wrong with the engine
+        found = survey(link, runtime, record.name)
+        servers = found.findings.servers if found.findings else ()
+        if found.container is not None and servers:
+            return Running(record, found.container, servers[0])
+    return None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What the end of the chain is tried on.
+
+    Attributes:
+        link: the host.
+        facts: what is known of it.
+        runtime: in what.
+        running: a session there, `None` for none that runs.
+        request: what a new one would be started with; its image may be `None`.
+    """
+
+    link: Link
+    facts: HostFacts
+    runtime: Runtime
+    running: Running | None
+    request: StartRequest
+
+    @property
+    def ready(self) -> tuple[str, ...]:
+        """The checks that must be well before a container can be had."""
+        if self.runtime.engine is None:
+            return ("shell",)
+        if self.running is not None or self.request.image is None:
+            return ("permission",)
+        return ("permission", "disk", "image", "architecture")

@@ -1,0 +1,1 @@
+"""Forwards of sessions: local ports, answers, restoring."""

@@ -1,0 +1,59 @@
+"""A session on its ports again, after a link that was killed or has left."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from jlremote.errors import Busy
+from jlremote.jupyter.api import NoAnswer
+from jlremote.jupyter.discovery import endpoint, place_of
+from jlremote.jupyter.locate import ContainerGone, gone, survey
+from jlremote.jupyter.server import Place
+from jlremote.link.client.link import Link
+from jlremote.link.wire.status import ForwardStatus
+from jlremote.ports.endpoint import PortEndpoint
+from jlremote.runtimes.table import runtime_named
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.forward import local_ports
+from jlremote.workflow.forward.answer import refuse_open
+from jlremote.workflow.host.rollback import undone_on_failure
+
+
+def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
+    """Forward a session again on its port.
+
+    Raises:
+        ContainerGone: its container is not there, or does not run.
+        JupyterDead: no Jupyter server runs in it.
+        JupyterStopped: it was stopped.
+        IdleStopped: it has ended for want of work.
+        Busy: somebody else holds the port now.
+        OpenToAll: the server that runs there now lets everybody in.
+    """
+    runtime = runtime_named(record.runtime)
+    found = survey(link, runtime, record.name)
+    if found.container is None or not found.container.running:
+        raise ContainerGone(f"the container `{record.name}` is gone or does not run")
+    _bring_ports_back(link, record, place_of(runtime, found.container))
+    if found.findings is None or not found.findings.servers:
+        raise gone(record.name, found.findings)
+    to = endpoint(runtime, found.container, found.findings.servers[0])
+    with undone_on_failure() as undo:
+        undo.callback(link.unforward, record.name)
+        try:
+            forward = link.forward(record.name, record.local_port, to)
+        except Busy as busy:
+            taken = local_ports.taken(record.local_port, record.host, record.name)
+            another = f"`jlr start {record.host} {record.name}` takes another port"
+            raise Busy(taken.message, hint=f"end that one; or {another}") from busy
+        if not to.server.token:  # it may be another one than the last time
+            with suppress(NoAnswer):
+                refuse_open(link, forward, allowed=record.open_allowed)
+    return forward
+
+
+def _bring_ports_back(link: Link, record: SessionRecord, place: Place) -> None:
+    """Forward a session's further ports again; Jupyter may be dead, and they are not."""
+    for port in record.ports:
+        with suppress(Busy):  # `jlr forward` tells that it is not forwarded
+            link.forward_port(port.local_port, PortEndpoint(place, port.port))

@@ -1,0 +1,1 @@
+"""A host: its link, its engine, and what a command takes back there."""

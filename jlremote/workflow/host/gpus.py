@@ -1,0 +1,83 @@
+"""`jlr gpus`: who uses which GPU of a host, once or all the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from jlremote.errors import JlrError
+from jlremote.gpus import lost, queries
+from jlremote.gpus.inventory import Inventory
+from jlremote.gpus.reading import CannotAsk, read
+from jlremote.host.shell import Host, run_script
+from jlremote.link.client.link import Link
+from jlremote.runtimes.engine.engine import Argv
+from jlremote.runtimes.table import runtime_named
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.engines import used_on
+from jlremote.workflow.host.links import link_on
+
+# A driver that wakes for every question takes seconds for each GPU.
+ASK_SECONDS = 45.0
+
+
+def inventory(host: str, context: Context) -> Inventory:
+    """Return the GPUs of a host and who is on them.
+
+    Raises:
+        CannotAsk: nothing on the host can tell.
+    """
+    return ask(link_on(host, context))
+
+
+def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory]:
+    """Give the GPUs of a host again and again; leaving ends what runs on the host for it.
+
+    Args:
+        host: what was typed after `ssh`.
+        seconds: pause between two of them.
+        context: the laptop's side.
+
+    Raises:
+        CannotAsk: nothing on the host can tell.
+    """
+    asked = queries.snapshots(seconds, engines_asked(host))
+    with link_on(host, context).stream(asked) as output:
+        text = ""
+        for piece in output:
+            *whole, text = (text + piece).split(queries.GROUP)
+            yield from (read(snapshot, host) for snapshot in whole)
+    raise CannotAsk(f"`{host}` tells no more about its GPUs")
+
+
+def ask(host: Host) -> Inventory:
+    """Return the GPUs of a host and who is on them, in one round trip."""
+    asked = queries.snapshot(engines_asked(host.name))
+    return read(run_script(host, asked, timeout=ASK_SECONDS).stdout, host.name)
+
+
+def engines_asked(host: str) -> tuple[Argv, ...]:
+    """Return the commands of the engines that tell of a host's containers.
+
+    One behind `sudo` is asked where it was used from here: whoever may not use it is reported to
+    the administrator for trying. To look is no reason to ask for its password, which the link may
+    know.
+    """
+    behind_sudo = (engine.if_known()() for engine in used_on(host) if engine.behind_sudo)
+    return tuple(dict.fromkeys((*queries.EVERYBODYS, *behind_sudo)))
+
+
+def fault(link: Link, record: SessionRecord) -> lost.Fault | None:
+    """Return what keeps a session's container from the GPUs that it was created with.
+
+    Whoever asks wants something else in the first place, so a check that fails finds nothing.
+    """
+    runtime = runtime_named(record.runtime)
+    if record.gpus is None or runtime.engine is None:
+        return None
+    restart = runtime.engine.shown("restart", record.name)
+    with suppress(JlrError):
+        found = run_script(link, runtime.inside(record.name, lost.CHECK))
+        return lost.read(found.stdout, record.name, restart)
+    return None

@@ -1,0 +1,63 @@
+"""Links to hosts, each by the ssh configuration that its sessions were started with."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from jlremote.host.sudo import by_hand
+from jlremote.link.client.link import Link
+from jlremote.link.wire.status import LinkStatus
+from jlremote.storage.mounts import MountRecord
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.ssh_config import known_way
+
+
+def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
+    """Return the link to `host`, started when it is first used.
+
+    A link that starts anew brings the host's sessions back on their ports: the last one may have
+    been killed, or was replaced by a newer version.
+
+    Args:
+        host: what was typed after `ssh`.
+        context: the laptop's side.
+        without: a session that the caller is about to look after itself.
+    """
+    config = None if context.ssh_config is None else context.ssh_config.resolve()
+
+    return Link(
+        host,
+        config,
+        context.asker,
+        agent_socket=os.environ.get("SSH_AUTH_SOCK"),
+        on_command=lambda script: context.progress.command(by_hand(script)),
+        on_start=lambda link: context.restore(link, config, without, context.progress),
+    )
+
+
+def connect(link: Link, context: Context) -> LinkStatus:
+    """Bring the link's connection up, if it is not, and return how the link is then.
+
+    Raises:
+        Authentication: the host does not let us in.
+        Unreachable: there is no way to the host.
+    """
+    with context.progress.step(f"Connect to {link.name}"):
+        status = link.status(connect=True)
+    for note in status.notes:
+        context.progress.detail(note)
+    return status
+
+
+def link_of(record: SessionRecord | MountRecord, context: Context) -> Link:
+    """Return the link that a session or a mount was started with."""
+    config = None if record.ssh_config is None else Path(record.ssh_config)
+    return link_to(record.host, replace(context, ssh_config=config))
+
+
+def link_on(host: str, context: Context, *, without: str | None = None) -> Link:
+    """Return the link to a host, by the ssh configuration that its sessions were started with."""
+    return link_to(host, known_way(host, context), without=without)

@@ -1,0 +1,1 @@
+"""Images on a host, and registries."""

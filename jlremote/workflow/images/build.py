@@ -1,0 +1,154 @@
+"""`jlr build`: an image on the host, from a folder on the laptop."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jlremote.errors import LinkLost, Usage
+from jlremote.host.script import command_line
+from jlremote.host.shell import run_script
+from jlremote.host.sudo import endable
+from jlremote.images import commands as docker
+from jlremote.images import image_names
+from jlremote.images.build_log import BuildLog
+from jlremote.images.image_errors import build_error
+from jlremote.images.keys import outliving_us, with_keys
+from jlremote.link.client.link import Link
+from jlremote.runtimes.engine.engine import Engine
+from jlremote.text import size_in_words
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.engines import engine_on
+from jlremote.workflow.host.links import link_on
+from jlremote.workflow.host.requests import ANY_ENGINE, EngineChoice
+from jlremote.workflow.images import registry_keys
+from jlremote.workflow.images.build_context import BuildContext, read_context
+
+_FROM = re.compile(
+    r"^\s*FROM\s+(?:--\S+\s+)*([^\s$]+)\s*(?:AS\s.*)?$", re.IGNORECASE | re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """`jlr build HOST FOLDER`.
+
+    Attributes:
+        host: whatever `ssh HOST` takes.
+        folder: the folder that is sent.
+        tags: the image's names.
+        dockerfile: where the Dockerfile is, if not in the folder.
+        arguments: `NAME=VALUE`, or `NAME` for what it is on the host.
+        engine: which builds.
+    """
+
+    host: str
+    folder: Path
+    tags: tuple[str, ...]
+    dockerfile: Path | None = None
+    arguments: tuple[str, ...] = ()
+    engine: EngineChoice = ANY_ENGINE
+
+
+@dataclass(frozen=True)
+class BuildReport:
+    """An image that was built."""
+
+    host: str
+    tags: tuple[str, ...]
+    id: str
+    size: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable form that `--json` prints."""
+        return dict(vars(self)) | {"tags": [*self.tags]}
+
+
+def build(request: BuildRequest, context: Context) -> BuildReport:
+    """Send a folder to the host and build an image of it there; what docker prints is told.
+
+    Raises:
+        Usage: no engine takes one of the names, or there is none.
+        NotFound: there is no such folder or Dockerfile.
+        JlrError: the build failed; the message says at which line of the Dockerfile.
+    """
+    _check_names(request)
+    folder = read_context(request.folder, request.dockerfile)
+    host = link_on(request.host, context)
+    with context.progress.step(f"Connect to {request.host}"):
+        host.status(connect=True)
+    engine = engine_on(host, request.engine)
+    try:
+        _build(host, engine, request, folder, context)
+    except LinkLost as lost:
+        lost.hint = "if all was sent by then it goes on there; to build again shows it"
+        raise
+    except KeyboardInterrupt:
+        prune = f"`{engine.shown('builder', 'prune')}` on `{request.host}`"
+        context.progress.note(
+            f"nothing is built; the steps that were done stay in {engine.name}'s cache, so that "
+            f"the next build begins behind them ({prune} removes them)"
+        )
+        raise
+    built = run_script(host, command_line(docker.inspect_image_argv(engine, request.tags[0])))
+    image = docker.read_image(built.stdout)
+    return BuildReport(request.host, request.tags, image.id, image.size)
+
+
+def _check_names(request: BuildRequest) -> None:
+    if not request.tags:
+        raise Usage("the image needs a name", hint="give it one: `--tag NAME[:TAG]`")
+    for tag in request.tags:
+        image_names.parse_new(tag)
+
+
+def _build(
+    host: Link, engine: Engine, request: BuildRequest, folder: BuildContext, context: Context
+) -> None:
+    log = BuildLog()
+    keys = registry_keys.find(host.name, _registries(folder.recipe))
+
+    def script(engine: Engine) -> str:
+        argv = docker.build_argv(engine, request.tags, folder.dockerfile, request.arguments)
+        return outliving_us(endable(argv))
+
+    command = with_keys(engine, script) if keys else script(engine)
+    config = [registry_keys.docker_config(keys)] if keys else []
+    given = _sent(folder, config, request, context)
+    with host.stream(command, given, end=True) as output:
+        for text in output:
+            _show(log.take(text), context)
+        _show(log.finish(), context)
+    if output.status != 0:
+        status = output.status or 1
+        raise build_error(engine, log, folder.recipe, host.name, status, shown=request.dockerfile)
+
+
+def _show(lines: str, context: Context) -> None:
+    if lines:
+        context.progress.note(lines.removesuffix("\n"))
+
+
+def _registries(recipe: str) -> Iterator[str]:
+    """Give the registries that a Dockerfile's images come from."""
+    for image in _FROM.findall(recipe):
+        try:
+            yield image_names.parse(image).registry
+        except Usage:
+            continue  # docker tells at which line
+
+
+def _sent(
+    folder: BuildContext, config: list[bytes], request: BuildRequest, context: Context
+) -> Iterator[bytes]:
+    """Give what the host is sent, as a step that counts it."""
+    yield from config
+    sent, whole = 0, size_in_words(folder.size)
+    with context.progress.step(f"Send {request.folder} ({whole}) to {request.host}"):
+        for piece in folder.archive():
+            sent += len(piece)
+            context.progress.advance(f"{size_in_words(min(sent, folder.size))} of {whole}")
+            yield piece

@@ -1,0 +1,219 @@
+"""The folder of a build as a tar archive, made while it is sent: docker's context."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import sys
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.workflow.images.ignore_rules import IgnoreRules, read_rules
+
+PIECE_BYTES = 256 * 1024
+IGNORE_FILE = ".dockerignore"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file, folder or symbolic link of the context.
+
+    Attributes:
+        name: where it is in the context, with `/`.
+        path: where it is on the laptop.
+        status: as `lstat` told it when the folder was looked through.
+    """
+
+    name: str
+    path: Path
+    status: os.stat_result
+
+
+@dataclass(frozen=True)
+class BuildContext:
+    """What is sent to the host.
+
+    Attributes:
+        folder: the folder.
+        dockerfile: the Dockerfile's name in the context.
+        recipe: the Dockerfile's text.
+        entries: what the folder has and `.dockerignore` does not leave out.
+        added: what the archive has besides, by name.
+    """
+
+    folder: Path
+    dockerfile: str
+    recipe: str
+    entries: tuple[Entry, ...]
+    added: tuple[tuple[str, bytes], ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(e.status.st_size for e in self.entries if stat.S_ISREG(e.status.st_mode))
+
+    def archive(self) -> Iterator[bytes]:
+        """Give the tar archive in pieces; never more than one piece of it is in memory.
+
+        Raises:
+            JlrError: a file changed meanwhile, or cannot be read.
+        """
+        # Docker tells an archive by the first 512 bytes, which a long name's header would fill.
+        yield _bytes(_header(".", stat.S_IFDIR | 0o755))
+        for entry in self.entries:
+            yield from _packed(entry)
+        for name, content in self.added:
+            info = _header(name, stat.S_IFREG | 0o600)
+            info.size = len(content)
+            yield _bytes(info) + content + _padding(len(content))
+        yield bytes(2 * tarfile.BLOCKSIZE)
+
+
+def read_context(folder: Path, dockerfile: Path | None) -> BuildContext:
+    """Look through the folder of a build.
+
+    Args:
+        folder: the context.
+        dockerfile: as `-f` gives it; by default the `Dockerfile` of the folder.
+
+    Raises:
+        NotFound: there is no such folder or Dockerfile.
+        Usage: `.dockerignore` has a line that is no pattern.
+    """
+    if not folder.is_dir():
+        raise NotFound(f"there is no folder `{folder}`", hint="name the folder of the Dockerfile")
+    path = dockerfile or folder / "Dockerfile"
+    recipe = _text(path, "Dockerfile", "name it with `-f FILE`")
+    inside = _name_inside(folder, path)
+    ignore = _ignore_file(folder, path)
+    rules = read_rules(_text(ignore, "ignore file", "") if ignore else "")
+    needed = {inside, IGNORE_FILE}
+    entries = tuple(_entries(folder, "", rules, needed))
+    if inside is not None:
+        return BuildContext(folder, inside, recipe, entries)
+    return _with_own_dockerfile(folder, recipe, entries, ignore)
+
+
+def _with_own_dockerfile(
+    folder: Path, recipe: str, entries: tuple[Entry, ...], ignore: Path | None
+) -> BuildContext:
+    """Add a Dockerfile from elsewhere under a name of its own, which no `COPY` is to see."""
+    name = f".dockerfile.{secrets.token_hex(8)}"
+    rules = _text(ignore, "ignore file", "") if ignore else ""
+    ignored = f"{rules}\n{IGNORE_FILE}\n{name}\n" if ignore is None else f"{rules}\n{name}\n"
+    others = tuple(entry for entry in entries if entry.name != IGNORE_FILE)
+    added = ((name, recipe.encode()), (IGNORE_FILE, ignored.encode()))
+    return BuildContext(folder, name, recipe, others, added)
+
+
+def _name_inside(folder: Path, path: Path) -> str | None:
+    try:
+        return path.resolve().relative_to(folder.resolve()).as_posix()
+    except ValueError:
+        return None
+
+
+def _ignore_file(folder: Path, dockerfile: Path) -> Path | None:
+    """Return the ignore file: one of the Dockerfile's own name comes first, as in BuildKit."""
+    own = dockerfile.with_name(f"{dockerfile.name}{IGNORE_FILE}")
+    return next((path for path in (own, folder / IGNORE_FILE) if path.is_file()), None)
+
+
+def _text(path: Path, what: str, hint: str) -> str:
+    try:
+        return path.read_text("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        raise NotFound(f"there is no {what} `{path}`", hint=hint or None) from None
+    except OSError as error:
+        raise Usage(f"the {what} `{path}` cannot be read: {_why(error)}") from error
+
+
+def _entries(
+    folder: Path, prefix: str, rules: IgnoreRules, needed: set[str | None]
+) -> Iterator[Entry]:
+    """Give what is below a folder, in the order of names; what docker itself needs is always in."""
+    try:
+        with os.scandir(folder) as found:
+            children = sorted(found, key=lambda child: child.name)
+    except OSError as error:
+        raise JlrError(
+            f"the folder `{folder}` cannot be read: {_why(error)}", hint=_LEAVE_OUT
+        ) from error
+    for child in children:
+        name = f"{prefix}{child.name}"
+        status = child.stat(follow_symlinks=False)
+        ignored = rules.ignores(name) and name not in needed
+        if not ignored and not stat.S_ISSOCK(status.st_mode):
+            yield Entry(name, Path(child.path), status)
+        if stat.S_ISDIR(status.st_mode) and (not ignored or _descend(name, rules, needed)):
+            yield from _entries(Path(child.path), f"{name}/", rules, needed)
+
+
+_LEAVE_OUT = "`.dockerignore` can leave it out"
+
+
+def _descend(folder: str, rules: IgnoreRules, needed: set[str | None]) -> bool:
+    holds_needed = any(name is not None and name.startswith(f"{folder}/") for name in needed)
+    return holds_needed or rules.may_keep_some_of(folder)
+
+
+def _packed(entry: Entry) -> Iterator[bytes]:
+    status = entry.status
+    info = _header(entry.name, status.st_mode)
+    info.mtime = int(status.st_mtime)  # a fraction would cost two blocks more
+    if stat.S_ISLNK(status.st_mode):
+        info.linkname = str(entry.path.readlink())
+    if not stat.S_ISREG(status.st_mode):
+        yield _bytes(info)
+        return
+    info.size = status.st_size
+    yield _bytes(info)
+    yield from _content(entry)
+    if padding := _padding(info.size):
+        yield padding
+
+
+def _content(entry: Entry) -> Iterator[bytes]:
+    """Give exactly as many bytes as the header has promised."""
+    left = entry.status.st_size
+    try:
+        with entry.path.open("rb") as file:
+            while left and (piece := file.read(min(left, PIECE_BYTES))):
+                left -= len(piece)
+                yield piece
+    except OSError as error:
+        raise JlrError(f"`{entry.path}` cannot be read: {_why(error)}", hint=_LEAVE_OUT) from error
+    if left:
+        raise JlrError(f"`{entry.path}` became shorter while it was sent", hint="build again")
+
+
+_TYPES = (
+    (stat.S_ISDIR, tarfile.DIRTYPE),
+    (stat.S_ISLNK, tarfile.SYMTYPE),
+    (stat.S_ISFIFO, tarfile.FIFOTYPE),
+)
+
+
+def _header(name: str, mode: int) -> tarfile.TarInfo:
+    """Return a header; as with docker all of it belongs to root, whoever the laptop's user is."""
+    info = tarfile.TarInfo(name)
+    info.type = next((kind for test, kind in _TYPES if test(mode)), tarfile.REGTYPE)
+    # Windows knows no executable files, so there docker makes everything executable.
+    info.mode = 0o755 if sys.platform == "win32" else stat.S_IMODE(mode)
+    return info
+
+
+def _bytes(info: tarfile.TarInfo) -> bytes:
+    return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
+
+
+def _padding(size: int) -> bytes:
+    return bytes(-size % tarfile.BLOCKSIZE)
+
+
+def _why(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

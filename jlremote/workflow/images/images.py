@@ -1,0 +1,182 @@
+"""`jlr images` and `jlr save`: what images a host has, and a container as another one."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from jlremote.errors import NotFound, Usage
+from jlremote.host.script import command_line
+from jlremote.host.shell import Host, run_script
+from jlremote.images import commands as docker
+from jlremote.images import image_names
+from jlremote.images.commands import Image
+from jlremote.images.image_errors import commit_error, listing_error
+from jlremote.jupyter.scripts import session_directory
+from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.docker.docker_commands import inspect_argv, paused_argv
+from jlremote.runtimes.engine.engine import Engine
+from jlremote.runtimes.engine.engine_errors import engine_error
+from jlremote.runtimes.table import runtime_named
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.engines import engine_on
+from jlremote.workflow.host.links import link_of, link_on
+from jlremote.workflow.host.requests import ANY_ENGINE, EngineChoice
+from jlremote.workflow.selection import session_selection
+
+SAVE_SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class SaveReport:
+    """A container that became an image.
+
+    Attributes:
+        host: where.
+        image: the image's name.
+        id: its id.
+        size: bytes, with those of the image that the container was made from.
+        outside: folders that are not in it, each with what is there.
+        variables: names of the variables that the container had been given, and which are in it.
+    """
+
+    host: str
+    image: str
+    id: str
+    size: int
+    outside: tuple[str, ...]
+    variables: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable form that `--json` prints."""
+        return dict(vars(self)) | {"outside": [*self.outside], "variables": [*self.variables]}
+
+
+def images(
+    host: str, context: Context, *, every: bool = False, engine: EngineChoice = ANY_ENGINE
+) -> list[Image]:
+    """Return the images of a host, the latest first.
+
+    Args:
+        host: what was typed after `ssh`.
+        context: the laptop's side.
+        every: also those without a name, such as the intermediate ones of builds.
+        engine: whose.
+
+    Raises:
+        JlrError: the engine is missing, not permitted or not running.
+    """
+    with context.progress.step(f"Ask {host} for its images"):
+        link = link_on(host, context)
+        used = engine_on(link, engine)
+        listed = run_script(link, docker.list_script(used, every=every))
+    # An image that is removed meanwhile fails the command, and takes nothing from the others.
+    if listed.status != 0 and "no such image" not in listed.stderr.lower():
+        raise listing_error(used, listed)
+    return docker.read_list(listed.stdout, every=every)
+
+
+def save(selector: str | None, image: str, context: Context) -> SaveReport:
+    """Make an image of a session's container, with all that was installed in it.
+
+    Its processes stand still meanwhile, so that its files belong together; then they go on.
+
+    Raises:
+        NotFound: there is no such session or container.
+        Usage: no engine takes the image's name, or the session has no container.
+        JlrError: no space is left, …
+    """
+    image_names.parse_new(image)
+    record = session_selection.chosen(selector, context)
+    runtime = runtime_named(record.runtime)
+    if runtime.engine is None:
+        raise Usage(f"`{record.host}/{record.name}` runs without a container to save")
+    host = link_of(record, context)
+    with context.progress.step(f"Look at {record.name}"):
+        inspected, base = _inspected(host, runtime.engine, record)
+    with context.progress.step(f"Save {record.name} as {image}"):
+        # By a name of its own at first: whoever calls it off has nothing of it, and keeps what had
+        # the image's name before.
+        made = f"jlr-saving-{secrets.token_hex(8)}"
+        steps = (
+            docker.commit_argv(runtime.engine, record.name, made, inspected, base),
+            docker.tag_argv(runtime.engine, made, image),
+        )
+        untag = docker.untag_argv(runtime.engine, made)
+        script = _with_secrets_aside(
+            runtime, record.name, " && ".join(map(command_line, steps)), command_line(untag)
+        )
+        done = run_script(host, script, timeout=SAVE_SECONDS)
+        if done.status != 0:
+            raise commit_error(runtime.engine, record.name, image, record.host, done)
+        saved = run_script(host, command_line(docker.inspect_image_argv(runtime.engine, image)))
+    found = docker.read_image(saved.stdout)
+    outside = docker.outside_image(inspected)
+    variables = docker.added_variables(inspected, base)
+    return SaveReport(record.host, image, found.id, found.size, outside, variables)
+
+
+def _inspected(
+    host: Host, engine: Engine, record: SessionRecord
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what docker tells about a container, and about the image that it was made from."""
+    inspect = command_line(inspect_argv(engine, record.name))
+    its_image = engine("container", "inspect", "--format", "{{.Image}}", record.name)
+    found = host.run(
+        {
+            "container": inspect,
+            "image": f'{engine.shown("image", "inspect")} "$({command_line(its_image)})"',
+        }
+    )
+    if found["container"].status != 0:
+        if "no such container" in found["container"].stderr.lower():
+            raise NotFound(
+                f"there is no container `{record.name}` on `{record.host}`",
+                hint="`jlr list` shows the sessions",
+            )
+        raise engine_error(engine, found["container"])
+    (container,) = json.loads(found["container"].stdout)
+    # The image may be gone, as after `docker rmi --force`; then nothing is known of it.
+    (image,) = json.loads(found["image"].stdout) if found["image"].status == 0 else ({},)
+    return container, image
+
+
+# Jupyter's token and its kernels' keys are in files that it does not hold open. In memory they are
+# in no image; and they are back as soon as it is made, or was not.
+_ASIDE = """\
+[ ! -d "$directory/runtime" ] || {
+  umask 077; rm -rf "$aside"; cp -pR "$directory/runtime" "$aside" && rm -rf "$directory/runtime"/*
+}
+"""
+_BACK = """\
+[ ! -d "$aside" ] || { cp -pR "$aside"/. "$directory/runtime"/ && rm -rf "$aside"; }
+"""
+
+
+def _with_secrets_aside(runtime: Runtime, name: str, command: str, afterwards: str) -> str:
+    """Return a script that runs a command while a container's secrets are in its memory.
+
+    Docker ends what it has begun though nobody waits any more, and until then the container stands
+    still and nothing can be run in it. So whoever calls it off is answered, and the rest waits.
+    """
+    assert runtime.engine is not None
+    # Containers may share that memory, with each other and with the host.
+    names = f"{session_directory(name, engine=True)}aside=/dev/shm/jlr-{secrets.token_hex(8)}\n"
+    aside, back = (runtime.inside(name, names + text) for text in (_ASIDE, _BACK))
+    paused = command_line(paused_argv(runtime.engine, name))
+    return f"""\
+back() {{
+  trap "" HUP INT TERM PIPE; turns=0
+  until {back}; do
+    [ "$({paused})" = true ] && [ "$turns" -lt {SAVE_SECONDS:.0f} ] || break
+    turns=$((turns + 1)); sleep 1
+  done
+  {afterwards}
+}} </dev/null >/dev/null 2>&1
+trap back EXIT; trap : PIPE; trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
+{aside} </dev/null >/dev/null 2>&1
+{command}
+"""

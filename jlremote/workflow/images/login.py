@@ -1,0 +1,155 @@
+"""`jlr login`: have a registry accept a key on a host, and keep it where it is safe."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from jlremote.errors import Authentication, Usage
+from jlremote.host.script import Completed, command_line
+from jlremote.host.shell import run_script
+from jlremote.images.commands import login_argv, logout_argv
+from jlremote.images.image_errors import login_error
+from jlremote.images.image_names import DOCKER_HUB, parse
+from jlremote.images.keys import with_key_to_login, with_keys
+from jlremote.link.client.link import Link
+from jlremote.questions import Question
+from jlremote.runtimes.engine.engine import Engine
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.engines import engine_on
+from jlremote.workflow.host.links import link_on
+from jlremote.workflow.host.requests import ANY_ENGINE, EngineChoice
+from jlremote.workflow.images import registry_keys
+from jlremote.workflow.images.registry_keys import RegistryKey
+
+NVIDIA = "nvcr.io"
+# NVIDIA's registry knows everybody by this name, literally; who it is tells the key.
+NVIDIA_USER = "$oauthtoken"
+
+
+@dataclass(frozen=True)
+class LoginRequest:
+    """`jlr login HOST [REGISTRY]`.
+
+    Attributes:
+        host: whatever `ssh HOST` takes.
+        registry: its name, as images' names begin with it.
+        user: the user name there; NVIDIA's own by default.
+        key: the password or API key; `None` takes it from the keychain or asks.
+        keep: leave it on the host, in docker's own settings, instead of on the laptop.
+        engine: which is to log in.
+    """
+
+    host: str
+    registry: str = NVIDIA
+    user: str | None = None
+    key: str | None = field(default=None, repr=False)
+    keep: bool = False
+    engine: EngineChoice = ANY_ENGINE
+
+
+@dataclass(frozen=True)
+class LoginReport:
+    """Where a key is kept that a registry has accepted."""
+
+    host: str
+    registry: str
+    user: str
+    kept: str
+
+
+def log_in(request: LoginRequest, context: Context) -> LoginReport:
+    """Try a key from the host, and keep it if the registry takes it.
+
+    Raises:
+        Usage: the registry's name cannot be one, or a user name is missing.
+        Authentication: the registry refuses the key.
+        NeedsAuthentication: the key is needed, and nobody can be asked.
+        JlrError: there is no keychain, the registry is out of reach, …
+    """
+    registry, user = _registry(request.registry), _user(request)
+    if not request.keep:
+        registry_keys.check_keychain()
+    link = link_on(request.host, context)
+    with context.progress.step(f"Connect to {request.host}"):
+        link.status(connect=True)
+    key = _accepted(link, registry, user, request, context)
+    kept = f"the engine's settings on {request.host}, where whoever reads your files can read it"
+    if not request.keep:
+        kept = registry_keys.keep(request.host, registry, key)
+    return LoginReport(request.host, registry, user, kept)
+
+
+def log_out(host: str, registry: str, context: Context, wanted: EngineChoice = ANY_ENGINE) -> bool:
+    """Forget a registry's key here and on the host; return whether it was here."""
+    name = _registry(registry)
+    link = link_on(host, context)
+    with context.progress.step(f"Forget {name} on {host}"):
+        argv = logout_argv(engine_on(link, wanted), registry_keys.server(name))
+        run_script(link, command_line(argv))
+    return registry_keys.forget(host, name)
+
+
+def _registry(text: str) -> str:
+    """Return the registry's name without what people copy along with it."""
+    name = text.removeprefix("https://").removeprefix("http://").rstrip("/")
+    if name in ("index.docker.io/v1", "hub.docker.com", "index.docker.io"):
+        return DOCKER_HUB
+    with suppress(Usage):
+        if name in (DOCKER_HUB, "localhost") or parse(f"{name}/x").registry == name:
+            return name
+    raise Usage(f"`{text}` is no registry", hint="write its host name, such as `nvcr.io`")
+
+
+def _user(request: LoginRequest) -> str:
+    if request.user is not None:
+        if not request.user or ":" in request.user:
+            raise Usage(f"`{request.user}` cannot be a user name", hint="it holds no `:`")
+        return request.user
+    if request.registry == NVIDIA:
+        return NVIDIA_USER
+    raise Usage(f"whose key is it at `{request.registry}`?", hint="say so: `--username NAME`")
+
+
+def _accepted(
+    link: Link, registry: str, user: str, request: LoginRequest, context: Context
+) -> RegistryKey:
+    """Return a key that the registry took: the one given, else the one known, else one typed."""
+    known = None if request.key is not None else registry_keys.latest(registry, user)
+    if known is not None:
+        try:
+            return _tried(link, registry, known, request, context)
+        except Authentication:
+            context.progress.note(f"`{registry}` does not take the key that was kept")
+    typed = request.key
+    if typed is None:
+        question = f"Password or API key of {user} at {registry}:"
+        typed = context.asker.ask(Question("password", question))
+    if not typed or "\n" in typed:
+        raise Usage("the key is empty, or more than one line")
+    return _tried(link, registry, RegistryKey(user, typed), request, context)
+
+
+def _tried(
+    link: Link, registry: str, key: RegistryKey, request: LoginRequest, context: Context
+) -> RegistryKey:
+    server, engine = registry_keys.server(registry), engine_on(link, request.engine)
+
+    def script(engine: Engine) -> str:
+        return with_key_to_login(command_line(login_argv(engine, server, key.user)))
+
+    login = script(engine)
+    lines = [f"{key.key}\n".encode()]
+    if not request.keep:
+        # Where docker's settings hold a key already, it looks for no helper to give this one to.
+        login = with_keys(engine, script)
+        lines.insert(0, registry_keys.docker_config({registry: key}))
+    with (
+        context.progress.step(f"Log in to {registry} as {key.user}"),
+        link.stream(login, lines) as output,
+    ):
+        said = "".join(output)
+        if output.status != 0:
+            failed = Completed(output.status or 1, "", said)
+            raise login_error(engine, registry, key.user, request.host, failed)
+    return key

@@ -1,0 +1,165 @@
+"""`jlr pull` and `jlr push`: images between a host and a registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jlremote.errors import LinkLost, NotFound, Usage
+from jlremote.host.script import command_line
+from jlremote.host.shell import run_script
+from jlremote.images import commands as docker
+from jlremote.images import image_names
+from jlremote.images.commands import Image
+from jlremote.images.image_errors import Attempt, transfer_error
+from jlremote.images.image_names import ImageName
+from jlremote.images.keys import outliving_us, with_keys
+from jlremote.images.transfers import Transfer, watched
+from jlremote.link.client.link import Link
+from jlremote.runtimes.engine.engine import Engine
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.engines import engine_on
+from jlremote.workflow.host.links import link_on
+from jlremote.workflow.host.requests import ANY_ENGINE, EngineChoice
+from jlremote.workflow.images import registry_keys
+
+# So many digits of an id are shown; that a name has as many of them and nothing else is no chance.
+SHORT_ID = 12
+
+
+def pull(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENGINE) -> Image:
+    """Pull an image on a host, and return what came.
+
+    Raises:
+        NotFound: the registry has no such image.
+        Authentication: the registry wants a key, or another one.
+        JlrError: the registry is out of reach, no space is left, …
+    """
+    image_names.parse(image)
+    link = _connected(host, context)
+    engine = engine_on(link, wanted)
+    fetch(link, engine, image, context)
+    inspected = run_script(link, command_line(docker.inspect_image_argv(engine, image)))
+    return docker.read_image(inspected.stdout)
+
+
+def push(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENGINE) -> None:
+    """Push an image of a host to the registry that its name begins with.
+
+    Raises:
+        NotFound: the host has no such image.
+        Authentication: the registry wants a key, or another one.
+        JlrError: the registry is out of reach, …
+    """
+    name = image_names.parse(image)
+    link = _connected(host, context)
+    engine = engine_on(link, wanted)
+    with context.progress.step(f"Push {image}"):
+        _transfer(link, engine, "pushed", image, name, context)
+
+
+def fetch(host: Link, engine: Engine, image: str, context: Context) -> None:
+    """Pull an image, as a step: what `jlr start` does for an image that is not there.
+
+    Raises:
+        NotFound: the registry has none either, or it is an id, which no registry knows.
+    """
+    if image_names.may_be_id(image):
+        _refuse_id(host, engine, image)
+    with context.progress.step(f"Pull {image}"):
+        name = _name(image)
+        _transfer(host, engine, "pulled", image, name, context)
+
+
+def _refuse_id(host: Link, engine: Engine, image: str) -> None:
+    """Raise where `image` is no name, but an id that is not there, or more than one image's."""
+    listed = run_script(host, command_line(docker.ids_argv(engine)))
+    begin = image.removeprefix("sha256:")
+    ids = {line.removeprefix("sha256:") for line in listed.stdout.split()}
+    those = sorted(one for one in ids if one.startswith(begin))
+    hint = f"`jlr images {host.name} --all` shows the ids that there are"
+    if len(those) > 1:
+        raise NotFound(f"{len(those)} images' ids on `{host.name}` begin with `{image}`", hint=hint)
+    if not those and (begin != image or len(begin) >= SHORT_ID):
+        raise NotFound(f"there is no image with the id `{image}` on `{host.name}`", hint=hint)
+
+
+def _connected(host: str, context: Context) -> Link:
+    link = link_on(host, context)
+    with context.progress.step(f"Connect to {host}"):
+        link.status(connect=True)
+    return link
+
+
+def _name(image: str) -> ImageName | None:
+    """Return an image's name in parts, `None` where it can only be an id."""
+    try:
+        return image_names.parse(image)
+    except Usage:
+        if image_names.may_be_id(image):
+            return None
+        raise
+
+
+def _transfer(
+    host: Link,
+    engine: Engine,
+    verb: str,
+    image: str,
+    name: ImageName | None,
+    context: Context,
+) -> None:
+    """Run a pull or push and follow it, through a broken link too."""
+    keys = registry_keys.find(host.name, () if name is None else (name.registry,))
+    argv = docker.pull_argv if verb == "pulled" else docker.push_argv
+
+    def script(engine: Engine) -> str:
+        return outliving_us(watched(engine, argv(engine, image)))
+
+    text = with_keys(engine, script) if keys else script(engine)
+    given = [registry_keys.docker_config(keys)] if keys else []
+    try:
+        transfer, status = _followed(host, text, given, context)
+    except KeyboardInterrupt:
+        context.progress.note(f"`{image}` is not {verb}; {_kept(engine, verb)}")
+        raise
+    if status != 0:
+        said = transfer.complaint
+        attempt = Attempt(engine, verb, image, name, host.name)
+        raise transfer_error(attempt, said, status or 1)
+
+
+def _followed(
+    host: Link, script: str, given: Iterable[bytes], context: Context
+) -> tuple[Transfer, int | None]:
+    """Follow a transfer to its end; after a break join it again, as docker lets two have one.
+
+    A link that breaks before anything was heard is left broken.
+    """
+    while True:
+        transfer = Transfer()
+        try:
+            return transfer, _once(host, script, given, transfer, context)
+        except LinkLost:
+            if not transfer.in_words():
+                raise
+            context.progress.note("the connection broke; it goes on there, and is joined again")
+
+
+def _once(
+    host: Link, script: str, given: Iterable[bytes], transfer: Transfer, context: Context
+) -> int | None:
+    with host.stream(script, given) as output:
+        for text in output:
+            transfer.take(text)
+            context.progress.advance(transfer.in_words())
+    transfer.finish()
+    return output.status
+
+
+def _kept(engine: Engine, verb: str) -> str:
+    """Return what is left of a transfer that was interrupted, as docker 20.10 and podman 4.3 do."""
+    if verb == "pushed":
+        return "the layers that have arrived stay in the registry"
+    if engine.kind.keeps_layers:
+        return f"{engine.kind.program} keeps the layers that have come whole"
+    return "docker keeps no part of it, unless it has containerd's image store"

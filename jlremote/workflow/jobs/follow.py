@@ -1,0 +1,142 @@
+"""Watch a job to its end, whatever the network does; Ctrl-C asks the job, and not us, to stop."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TypeVar
+
+from jlremote.errors import JlrError, Unreachable
+from jlremote.host.shell import run_script
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.jobs.jobs import Found, Show
+
+PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
+# When the engine stops telling of a job that goes on, as it does when its daemon is restarted.
+AGAIN_SECONDS = 1.0
+
+
+def follow(found: Found, show: Show, context: Context) -> int:
+    """Show a job's output from the beginning until it ends, and return its exit code.
+
+    Each byte comes once: what was shown is counted, and after a loss it goes on from there.
+
+    Raises:
+        JlrError: nobody knows how the job ended.
+        KeyboardInterrupt: the person wants out, whatever the job does.
+    """
+    watch = _Watch(found, show, context)
+    try:
+        with _ctrl_c(watch.interrupted):
+            return watch.to_the_end()
+    except (KeyboardInterrupt, SystemExit, OSError):
+        context.progress.note(f"`{found.selector}` goes on; {_way_back(found)}")
+        raise
+    except JlrError as error:
+        error.hint = error.hint or _way_back(found)
+        raise
+
+
+def _way_back(found: Found) -> str:
+    return f"`jlr attach {found.selector}` shows it again, `jlr stop {found.selector}` ends it"
+
+
+T = TypeVar("T")
+
+
+class _Watch:
+    """How far somebody has seen a job's output."""
+
+    def __init__(self, found: Found, show: Show, context: Context) -> None:
+        self._found = found
+        self._show = show
+        self._context = context
+        self._seen: Counter[str] = Counter()
+        self._asked = 0
+
+    def to_the_end(self) -> int:
+        """Show all that is to come; return the exit code.
+
+        Raises:
+            JlrError: nobody knows how the job ended.
+        """
+        name, keeper = self._found.job.name, self._found.keeper
+        while True:
+            self._print(keeper.follow)
+            job = self._reached(self._found.again)
+            if job.over:
+                break
+            threading.Event().wait(AGAIN_SECONDS)
+        self._print(keeper.rest)
+        if job.exit_code is None:
+            raise JlrError(f"nobody saw how `{name}` ended: {job.detail}")
+        if job.detail:
+            self._context.progress.note(f"`{name}` ended: {job.detail}")
+        return job.exit_code
+
+    def _print(self, script: Callable[[str, int, int], str]) -> None:
+        """Show what a script prints of what was not seen yet; begin again after a loss."""
+
+        def once() -> None:
+            text = script(self._found.job.name, self._seen["stdout"], self._seen["stderr"])
+            with self._found.host.process(text) as process:
+                for stream, data in process:
+                    self._show(stream, data)
+                    self._seen[stream] += len(data)
+
+        self._reached(once)
+
+    def _reached(self, ask: Callable[[], T]) -> T:
+        """Return what is asked of the host, once it can be reached."""
+        pauses = iter(PAUSES)
+        while True:
+            try:
+                return ask()
+            except Unreachable as lost:
+                pause = next(pauses, PAUSES[-1])
+                if pause == PAUSES[0]:
+                    self._context.progress.note(
+                        f"{lost.message}; `{self._found.selector}` goes on, trying again"
+                    )
+            threading.Event().wait(pause)
+
+    def interrupted(self) -> None:
+        """Ask the job to stop, harder each time."""
+        self._asked += 1
+        name, note = self._found.selector, self._context.progress.note
+        if self._asked == 1:
+            note(f"asking `{name}` to stop (SIGINT); Ctrl-C again kills it")
+        elif self._asked == 2:
+            note(f"killing `{name}` (SIGKILL); Ctrl-C again leaves it alone")
+        else:
+            raise KeyboardInterrupt
+        number = "INT" if self._asked == 1 else "KILL"
+        # Not here: the output goes on meanwhile, and there may be no connection.
+        threading.Thread(target=self._send, args=(number,), daemon=True).start()
+
+    def _send(self, number: str) -> None:
+        try:
+            run_script(self._found.host, self._found.keeper.signal(self._found.job.name, number))
+        except JlrError as failure:
+            self._context.progress.note(f"the job was not reached: {failure.message}")
+
+
+@contextmanager
+def _ctrl_c(then: Callable[[], None]) -> Iterator[None]:
+    """Call `then` for each Ctrl-C, in the middle of whatever goes on."""
+
+    def pressed(_number: int, _frame: FrameType | None) -> None:
+        then()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, pressed)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,111 @@
+"""A job that is a process of the host's: the command itself, or the engine's client for it."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+from contextlib import suppress
+from dataclasses import replace
+
+from jlremote.errors import Busy, JlrError, NotFound, Usage
+from jlremote.gpus import leases
+from jlremote.host.shell import run_script
+from jlremote.jobs import processes
+from jlremote.jobs.processes import ProcessPlan
+from jlremote.jupyter.locate import survey
+from jlremote.runtimes.bare import Bare
+from jlremote.runtimes.contract import Attachment
+from jlremote.runtimes.scripts import homes, packages
+from jlremote.storage import sessions
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.container import gpu_allocation
+from jlremote.workflow.container.gpu_allocation import Taken
+from jlremote.workflow.container.start_context import Undertaking
+from jlremote.workflow.host.requests import RunRequest, StartRequest
+from jlremote.workflow.selection import naming
+from jlremote.workflow.selection.candidates import candidates
+
+ANOTHER_NAME = "choose another name: `--name NAME`"
+
+
+def begin(this: Undertaking, request: RunRequest) -> None:
+    """Run it as a process of the host's: itself, or the engine's client for a container."""
+    place = _container(this, request) if this.runtime.engine else request.host
+    gpus = gpu_allocation.take(replace(this, runtime=Bare()))
+    plan = _plan(this, request, place, gpus)
+    this.undo.callback(_take_back, this, plan.mark)
+    with this.context.progress.step(f"Run {this.name}"):
+        done = run_script(this.host, processes.launch(plan))
+    if done.status == processes.TAKEN:
+        raise Busy(f"there is a job `{this.name}` already", hint=ANOTHER_NAME)
+    if done.status != 0:
+        raise JlrError(f"the job could not begin: {done.complaint}")
+    if gpus.lease is not None:
+        pid, start, *_ = done.stdout.split()
+        run_script(this.host, leases.keep(gpus.lease, int(pid), start))
+
+
+def _container(this: Undertaking, request: RunRequest) -> str:
+    """Return the name of the session's container.
+
+    Raises:
+        NotFound: it is not there, or does not run.
+    """
+    typed = (request.inside or "").rpartition("/")[2]
+    if (known := session(request)) is not None:
+        looks = iter([(known.name, survey(this.host, this.runtime, known.name))])
+    else:
+        looks = candidates(this.host, this.runtime, typed)
+    found = next((found.container for _, found in looks if found.container), None)
+    if found is not None and found.running:
+        return found.name
+    state, begin = ("does not run", "starts it") if found else ("is not there", "makes it")
+    image = "" if found else " --image IMAGE"
+    raise NotFound(
+        f"the container `{found.name if found else typed}` {state}",
+        hint=f"`jlr start {this.request.host} {typed}{image}` {begin}; "
+        "`--image IMAGE` runs the command in one of its own",
+    )
+
+
+def _plan(this: Undertaking, request: RunRequest, place: str, gpus: Taken) -> ProcessPlan:
+    options, runtime, mark = request.options, this.runtime, secrets.token_hex(8)
+    for item in options.environment:
+        if "=" not in item:
+            raise Usage(f"`--env {item}` has no value", hint=f"write `--env {item}=VALUE`")
+    given = dict(item.split("=", 1) for item in options.environment)
+    how = Attachment(user=options.user, workdir=options.workdir)
+    if runtime.engine is None:
+        argv = runtime.attached(place, request.command, how, given)
+        signal: tuple[str, ...] = ()
+    else:
+        # Its own process, marked: signals end at the engine's client.
+        before = homes.writable_home(place) + packages.USE
+        marked = ("sh", "-c", before + processes.MARKED, "sh", *request.command)
+        variables = {**gpus.environment, **given, "JLR_JOB": mark}
+        argv = runtime.attached(place, marked, how, variables)
+        way = processes.signal_marked(mark)
+        signal = runtime.attached(place, way, Attachment(user=options.user), {})
+    return ProcessPlan(
+        name=this.name,
+        argv=argv,
+        shown=shlex.join(request.command),
+        container=place if runtime.engine else None,
+        gpus=gpus.shown or "",
+        exports="" if runtime.engine else gpu_allocation.exports(gpus),
+        signal=signal,
+        mark=mark,
+    )
+
+
+def _take_back(this: Undertaking, mark: str) -> None:
+    with suppress(JlrError):
+        run_script(this.host, processes.take_back(this.name, mark))
+
+
+def session(request: RunRequest) -> SessionRecord | None:
+    """Return the session that it is to run in, if that is known here."""
+    if request.inside is None:
+        return None
+    name = naming.remembered(StartRequest(request.host, request.inside.rpartition("/")[2]))
+    return None if name is None else sessions.find(request.host, name)

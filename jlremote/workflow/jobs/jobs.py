@@ -1,0 +1,289 @@
+"""The jobs of a host: found where they are, listed, stopped, cleared away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.host.shell import run_script
+from jlremote.jobs import containers, processes
+from jlremote.jobs.containers import ContainerJobs
+from jlremote.jobs.contract import Job, Keeper
+from jlremote.jobs.processes import ProcessJobs
+from jlremote.link.client.link import Link
+from jlremote.runtimes.engine.engine import Engine
+from jlremote.runtimes.engine.engine_errors import engine_error
+from jlremote.runtimes.table import runtime_named
+from jlremote.storage import jobs as records
+from jlremote.storage import sessions
+from jlremote.storage.jobs import JobRecord
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.engines import engine_if_any
+from jlremote.workflow.host.links import link_on, link_to
+from jlremote.workflow.selection import session_selection
+
+COMMAND_NOT_FOUND = 127
+
+Show = Callable[[str, bytes], None]  # of `stdout` or `stderr`, as it is
+
+
+class EngineRefused(JlrError):
+    """The engine of a host does not tell of its containers."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A job, and how to reach it.
+
+    Attributes:
+        host: where.
+        keeper: who runs it there.
+        job: how it is.
+    """
+
+    host: Link
+    keeper: Keeper
+    job: Job
+
+    @property
+    def selector(self) -> str:
+        """What a person calls it."""
+        return f"{self.host.name}/{self.job.name}"
+
+    def again(self) -> Job:
+        """Ask anew how it is."""
+        engine = self.keeper.engine if isinstance(self.keeper, ContainerJobs) else None
+        return _one(self.host, engine, self.job.name).job
+
+
+def find(selector: str | None, context: Context) -> Found:
+    """Return the job called `NAME` or `HOST/NAME`, the latest of this laptop by default.
+
+    Raises:
+        NotFound: there is none.
+        Usage: the name stands for jobs on several hosts.
+    """
+    record = _record(selector)
+    if record is not None:
+        return _one(_link(record, context), runtime_named(record.runtime).engine, record.name)
+    host, slash, name = (selector or "").rpartition("/")
+    if not slash:
+        raise NotFound(
+            f"there is no job `{selector}` that was started here",
+            hint="one of another machine is called HOST/NAME; `jlr runs HOST` shows them",
+        )
+    link = link_on(host, context)
+    return _one(link, _engine(link), name)
+
+
+def meant(selector: str | None, context: Context) -> Found | None:
+    """Return the job that is meant where a session could be, `None` for none.
+
+    Of that name the sessions come first that are known here; a host is asked about what is not.
+    """
+    if selector is None or selector in _names(sessions.load_all()):
+        return None
+    if selector in _names(records.load_all()):
+        return find(selector, context)
+    host, slash, name = selector.rpartition("/")
+    if not slash:
+        return None
+    link = link_on(host, context)
+    try:
+        return _one_of(_all(link, _engine(link), name), name)
+    except EngineRefused:  # a session may be there all the same
+        return None
+
+
+def session_instead(selector: str | None, context: Context) -> SessionRecord:
+    """Return the session that is meant, where no job was.
+
+    Raises:
+        NotFound: there is neither.
+        Usage: the name stands for sessions on several hosts.
+    """
+    try:
+        return session_selection.chosen(selector, context)
+    except NotFound:
+        if selector is None:
+            raise
+        host = selector.rpartition("/")[0]
+        lists = (f"`{f'jlr {listing} {host}'.strip()}`" for listing in ("list", "runs"))
+        raise NotFound(
+            f"there is neither a session nor a job `{selector}`",
+            hint=f"{' and '.join(lists)} show what there is; what was removed is gone",
+        ) from None
+
+
+def is_taken(host: Link, engine: Engine | None, name: str) -> bool:
+    """Return whether a job of that name is there, whoever keeps it; who cannot be asked has none.
+
+    Args:
+        host: where.
+        engine: that of a job that is about to begin, if it has one.
+        name: in full.
+    """
+    try:
+        found = _all(host, engine or _of_jobs(host), name)
+    except EngineRefused:
+        return False
+    return any(each.job.name == name for each in found)
+
+
+def log(found: Found, show: Show, *, follow: bool, tail: int) -> None:
+    """Show the last lines of a job's output, and what comes until it ends, if wanted."""
+    with found.host.process(found.keeper.log(found.job.name, tail, follow=follow)) as process:
+        for stream, data in process:
+            show(stream, data)
+
+
+def listed(host: str | None, context: Context) -> Iterator[tuple[str, Job]]:
+    """Give the jobs of a host, or of all where this laptop has started some, with the host's name.
+
+    Raises:
+        JlrError: the host cannot be asked; one of several is only told.
+    """
+    for link in _links(host, context):
+        try:
+            found = _all(link, _engine(link))
+        except JlrError as failure:
+            if host is not None:
+                raise
+            context.progress.note(f"`{link.name}` cannot be asked: {failure.message}")
+        else:
+            yield from ((link.name, each.job) for each in found)
+
+
+def clean(host: str | None, context: Context) -> list[str]:
+    """Delete the jobs that are over, with their output; return what they were called."""
+    done = []
+    for link in _links(host, context):
+        for found in _all(link, _engine(link)):
+            if found.job.over:
+                remove(found)
+                done.append(found.selector)
+    return done
+
+
+def stop(found: Found, context: Context, *, force: bool, delete: bool) -> list[str]:
+    """Stop a job and return what was done: asked for ten seconds, then killed.
+
+    Args:
+        found: which.
+        context: the laptop's side.
+        force: kill it at once.
+        delete: delete it, with its output, afterwards.
+
+    Raises:
+        JlrError: it does not end.
+    """
+    done = []
+    if not found.job.over:
+        text = found.keeper.stop(found.job.name, force=force)
+        with context.progress.step(f"Stop {found.job.name}"):
+            ended = run_script(found.host, text)
+        if ended.status != 0:
+            raise JlrError(f"`{found.selector}` does not stop: {ended.complaint}")
+        done.append("killed the job" if force else "stopped the job")
+    if delete:
+        remove(found)
+        done.append("deleted it and its output")
+    return done or ["it was over before"]
+
+
+def remove(found: Found) -> None:
+    """Delete a job that is over, and its output.
+
+    Raises:
+        JlrError: it could not be.
+    """
+    done = run_script(found.host, found.keeper.remove(found.job.name))
+    if done.status != 0:
+        raise JlrError(f"`{found.selector}` could not be deleted: {done.complaint}")
+    records.delete(found.host.name, found.job.name)
+
+
+def _names(known: Sequence[JobRecord | SessionRecord]) -> set[str]:
+    called = ((r.host, name) for r in known for name in (r.name, r.typed) if name)
+    return {shown for host, name in called for shown in (name, f"{host}/{name}")}
+
+
+def _record(selector: str | None) -> JobRecord | None:
+    known_here = records.load_all()
+    if selector is None:
+        if not known_here:
+            raise NotFound("no job was started here", hint="`jlr runs HOST` shows all of a host's")
+        return known_here[0]
+    matches = [r for r in known_here if selector in (r.name, f"{r.host}/{r.name}")]
+    if not matches:
+        matches = [
+            r for r in known_here if r.typed and selector in (r.typed, f"{r.host}/{r.typed}")
+        ]
+    if len({record.host for record in matches}) > 1:
+        places = ", ".join(f"`{record.host}/{record.name}`" for record in matches)
+        raise Usage(f"`{selector}` is the name of several jobs", hint=f"say which: {places}")
+    return matches[0] if matches else None
+
+
+def _link(record: JobRecord, context: Context) -> Link:
+    config = None if record.ssh_config is None else Path(record.ssh_config)
+    return link_to(record.host, replace(context, ssh_config=config))
+
+
+def _links(host: str | None, context: Context) -> list[Link]:
+    """Return the way to a host, or to each where this laptop has started a job."""
+    if host is not None:
+        return [link_on(host, context)]
+    ways = {(r.host, r.ssh_config): r for r in reversed(records.load_all())}
+    return [_link(record, context) for record in ways.values()]
+
+
+def _engine(host: Link) -> Engine:
+    """Return the engine of a host's latest job that had one, or else of its latest session."""
+    return _of_jobs(host) or engine_if_any(host)
+
+
+def _of_jobs(host: Link) -> Engine | None:
+    runtimes = (runtime_named(r.runtime) for r in records.load_all() if r.host == host.name)
+    return next((r.engine for r in runtimes if r.engine), None)
+
+
+def _one(host: Link, engine: Engine | None, name: str) -> Found:
+    found = _one_of(_all(host, engine, name), name)
+    if found is None:
+        records.delete(host.name, name)
+        raise NotFound(
+            f"there is no job `{name}` on `{host.name}`",
+            hint=f"`jlr runs {host.name}` shows those that there are",
+        )
+    return found
+
+
+def _one_of(found: Sequence[Found], name: str) -> Found | None:
+    """Return the job of that name; one in full comes before a short one."""
+    return min(found, key=lambda each: each.job.name != name, default=None)
+
+
+def _all(host: Link, engine: Engine | None, name: str | None = None) -> list[Found]:
+    """Return the jobs of the one who logged in, the latest first; in one round trip.
+
+    Raises:
+        EngineRefused: only an engine could know, and it does not tell.
+    """
+    ours = ProcessJobs()
+    theirs = None if engine is None else ContainerJobs(engine)
+    told = host.run(
+        {"processes": ours.tell(name)} | ({"containers": theirs.tell(name)} if theirs else {})
+    )
+    found = [Found(host, ours, job) for job in processes.read(told["processes"].stdout)]
+    if theirs is not None:
+        answer = told["containers"]
+        if answer.status == 0:
+            found += [Found(host, theirs, job) for job in containers.read(answer.stdout)]
+        elif answer.status != COMMAND_NOT_FOUND and not found:
+            why = engine_error(theirs.engine, answer)
+            raise EngineRefused(why.message, hint=why.hint)
+    return sorted(found, key=lambda each: -(each.job.since or 0.0))

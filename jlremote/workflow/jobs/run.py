@@ -1,0 +1,146 @@
+"""`jlr run`: a command that runs on a host by itself, in a container or without one."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from contextlib import ExitStack
+from pathlib import PurePosixPath
+
+from jlremote.errors import Busy, Usage
+from jlremote.link.client.link import Link
+from jlremote.runtimes.containers import Containers
+from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.table import AUTO, runtime_named
+from jlremote.storage import jobs as records
+from jlremote.storage import sessions
+from jlremote.storage.jobs import JobRecord
+from jlremote.workflow.container.start_context import Undertaking
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.engines import engine_on
+from jlremote.workflow.host.links import connect, link_to
+from jlremote.workflow.host.requests import EngineChoice, RunRequest, StartRequest
+from jlremote.workflow.host.rollback import undone_on_failure
+from jlremote.workflow.host.ssh_config import known_way
+from jlremote.workflow.jobs import job_container, job_process
+from jlremote.workflow.jobs.job_process import ANOTHER_NAME
+from jlremote.workflow.jobs.jobs import Found, find, is_taken
+from jlremote.workflow.selection import naming
+
+
+def run(request: RunRequest, context: Context) -> Found:
+    """Begin a job and return it; it goes on whatever becomes of us.
+
+    Raises:
+        Usage: nothing says where it is to run.
+        Busy: there is a job, a session or a container of that name.
+        JlrError: it could not begin, and nothing of it is left behind.
+    """
+    typed = request.name or _name(request.command)
+    runtime = _runtime(request)
+    runtime.check_name(typed)
+    context = known_way(request.host, context)
+    host = link_to(request.host, context)
+    connect(host, context)
+    runtime = _with_engine(host, request, runtime)
+    with undone_on_failure() as undo:
+        this = _undertaking(host, runtime, request, typed, context, undo)
+        if request.inside is None and runtime.engine:
+            this = job_container.begin(this, request.command)
+        else:
+            job_process.begin(this, request)
+        record = _record(this)
+        undo.callback(records.delete, record.host, record.name)
+        records.save(record)
+        return find(f"{record.host}/{record.name}", context)
+
+
+def _runtime(request: RunRequest) -> Runtime:
+    """Return in what it is to run, as far as that is known here.
+
+    Raises:
+        Usage: nothing says where, or a session of another host does.
+    """
+    if request.inside is not None:
+        host, _, name = request.inside.rpartition("/")
+        if host not in ("", request.host):
+            raise Usage(
+                f"`{request.inside}` is not on `{request.host}`",
+                hint=f"`jlr run {host} --in {name} -- …`",
+            )
+        if (known := job_process.session(request)) is not None:
+            return runtime_named(known.runtime)
+    runtime = runtime_named(request.runtime, sudo=request.sudo)
+    if request.inside is not None and runtime.engine is None:
+        raise Usage(
+            f"`--in {request.inside}` is a container, and with `--runtime none` there is none",
+            hint="leave one of the two out",
+        )
+    if runtime.engine and request.image is None and request.inside is None:
+        raise Usage(
+            "nothing says where the command is to run",
+            hint="in a new container: `--image IMAGE`; in a session's: `--in SESSION`; on the host "
+            "itself: `--runtime none`",
+        )
+    return runtime
+
+
+def _with_engine(host: Link, request: RunRequest, runtime: Runtime) -> Runtime:
+    """Return the runtime, with an engine that works there if nothing says which it is."""
+    said = request.runtime != AUTO or runtime.engine is None
+    if said or job_process.session(request) is not None:
+        return runtime
+    return Containers(engine_on(host, EngineChoice(sudo=request.sudo)))
+
+
+def _undertaking(
+    host: Link,
+    runtime: Runtime,
+    request: RunRequest,
+    typed: str,
+    context: Context,
+    undo: ExitStack,
+) -> Undertaking:
+    """Return what its steps share; a container of its own is called as the house's rule has it.
+
+    Raises:
+        Busy: there is a session of that name.
+    """
+    start = StartRequest(
+        request.host,
+        typed,
+        name_rule=request.name_rule,
+        runtime=request.runtime,
+        sudo=request.sudo,
+        image=request.image,
+        options=request.options,
+        workspace=request.workspace,
+        gpus=request.gpus,
+        share_gpus=request.share_gpus,
+    )
+    own = request.inside is None and runtime.engine is not None
+    name = naming.names(start, host)[0] if own else typed
+    runtime.check_name(name)
+    if sessions.find(request.host, name) is not None:
+        raise Busy(f"there is a session `{name}` already", hint=ANOTHER_NAME)
+    if request.name is not None and is_taken(host, runtime.engine, name):
+        raise Busy(f"there is a job `{name}` already", hint=ANOTHER_NAME)
+    return Undertaking(host, runtime, name, start, context, undo)
+
+
+def _record(this: Undertaking) -> JobRecord:
+    config = this.context.ssh_config
+    where = None if config is None else str(config.resolve())
+    typed = None if this.request.container == this.name else this.request.container
+    return JobRecord(this.request.host, this.name, this.runtime.name, where, typed)
+
+
+def _name(command: tuple[str, ...]) -> str:
+    """Return a name that tells what runs, and that no other job has."""
+    words = [word for word in command[1:] if re.fullmatch(r"[\w./][\w./-]*", word)]
+    told = PurePosixPath(command[0])
+    if words and re.fullmatch(r"(python|sh|bash|torchrun)[\d.]*", told.name):
+        module = command[1:2] == ("-m",)
+        told = PurePosixPath(words[0].rpartition(".")[2] if module else words[0])
+    stem = re.sub(r"[^a-zA-Z0-9_.-]+", "-", told.stem).strip("-._")[:24]
+    return f"{stem or 'job'}-{secrets.token_hex(2)}"

@@ -1,0 +1,1 @@
+"""Folders of a host, mounted on this machine."""

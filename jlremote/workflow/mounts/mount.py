@@ -1,0 +1,218 @@
+"""`jlr mount`: a folder of the host as a folder of the laptop."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from filelock import FileLock
+
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.link.client.link import Link
+from jlremote.mounts import sshfs
+from jlremote.mounts.system import System, this_system
+from jlremote.storage import mounts, sessions
+from jlremote.storage.mounts import MountRecord
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.links import link_of
+from jlremote.workflow.host.rollback import undone_on_failure
+from jlremote.workflow.mounts import mounted, project_folder, unmount
+from jlremote.workflow.mounts.mounted import MountReport
+
+
+@dataclass(frozen=True)
+class MountRequest:
+    """`jlr mount LOCAL [SESSION]`.
+
+    Attributes:
+        local: where it is to appear.
+        session: whose folder, the latest session by default.
+        remote: which folder, the session's project folder by default.
+        on_host: whether `remote` is a path of the host and not of the container.
+        read_only: whether nothing can be changed through it.
+        nonempty: whether a folder with something in it may be covered.
+    """
+
+    local: str
+    session: str | None = None
+    remote: str | None = None
+    on_host: bool = False
+    read_only: bool = False
+    nonempty: bool = False
+
+
+def mount(request: MountRequest, context: Context) -> MountReport:
+    """Mount a folder of a session's host; one that is mounted already stays as it is.
+
+    Raises:
+        Usage: the place is taken, or not empty.
+        NotFound: there is no such session, or no such folder on the host.
+        JlrError: sshfs is missing, or did not mount.
+    """
+    system = this_system()
+    program = system.sshfs()
+    local = mounted.place(request.local, system)
+    with FileLock(mounts.lock(), mode=0o600):
+        known = mounted.find(local, system)
+        if _stays(request, local, known, system):
+            assert known is not None
+            context.progress.note(f"`{local}` is mounted already")
+            return mounted.report(known, "up")
+        session = _session(request, known)
+        link = link_of(session, context)
+        with context.progress.step(f"Connect to {session.host}"):
+            link.status(connect=True)
+        with context.progress.step("Find the folder"):
+            record = _record(request, local, known, link, session, context)
+        if (doubt := sshfs.warning(program)) is not None:
+            context.progress.note(doubt)
+        with (
+            context.progress.step(f"Mount {record.host}:{record.remote}"),
+            undone_on_failure() as undo,
+        ):
+            if known is not None:
+                undo.callback(mounts.save, known)  # what the place alone means the next time
+                unmount.clear(known, context)
+            _mount(program, record, link, system, undo, nonempty=request.nonempty)
+    return mounted.report(record, "up")
+
+
+def _stays(request: MountRequest, local: str, known: MountRecord | None, system: System) -> bool:
+    """Return whether what is asked for is there already.
+
+    Raises:
+        Usage: something else is there.
+    """
+    if not any(point.path == local for point in system.mounted()):
+        return False
+    if known is None:
+        mend = f"`fusermount3 -u {shlex.quote(str(local))}` unmounts it"
+        raise Usage(
+            f"something else is mounted at `{local}`", hint=f"{mend}, or choose another folder"
+        )
+    if not mounted.is_served(known):
+        return False
+    other = request.remote is not None or request.session not in (
+        *(None, known.session),
+        f"{known.host}/{known.session}",
+    )
+    if other or (request.read_only and not known.read_only):
+        raise Usage(
+            f"`{local}` shows `{known.host}:{known.remote}` already",
+            hint=f"`jlr unmount {shlex.quote(str(local))}` first",
+        )
+    return True
+
+
+def _is_again(request: MountRequest, known: MountRecord, session: SessionRecord) -> bool:
+    """Return whether the place alone was named, so that what was there is meant."""
+    same = (known.host, known.session) == (session.host, session.name)
+    return same and request.session is None and request.remote is None
+
+
+def _session(request: MountRequest, known: MountRecord | None) -> SessionRecord:
+    """Return the session that was named, else the one that was mounted here last."""
+    if request.session is None and request.remote is None and known is not None:
+        same = sessions.find(known.host, known.session)
+        if same is not None:
+            return same
+    return sessions.choose(request.session)
+
+
+def _record(
+    request: MountRequest,
+    local: str,
+    known: MountRecord | None,
+    link: Link,
+    session: SessionRecord,
+    context: Context,
+) -> MountRecord:
+    wanted, on_host, read_only = request.remote, request.on_host, request.read_only
+    if known is not None and _is_again(request, known, session):
+        wanted, on_host, read_only = known.remote, True, read_only or known.read_only
+    folder = project_folder.find(link, session, wanted, local, on_host=on_host)
+    if not folder.writable and not read_only:
+        context.progress.note(f"you may not make files in `{folder.path}` on `{session.host}`")
+    return MountRecord(
+        local=local,
+        remote=folder.path,
+        host=session.host,
+        session=session.name,
+        ssh_config=session.ssh_config,
+        read_only=read_only,
+        made=False,
+    )
+
+
+def _mount(
+    program: str,
+    record: MountRecord,
+    link: Link,
+    system: System,
+    undo: ExitStack,
+    *,
+    nonempty: bool,
+) -> None:
+    """Make the folder, run sshfs on it, and remember that; `undo` takes all of it back."""
+    record = replace(record, made=_prepare(record.local, undo, nonempty=nonempty))
+    undo.callback(mounts.delete, record)
+    mounts.save(record)  # first, so that a mount of ours is always known
+    undo.callback(link.unmount, record.name)
+    link.mount(record.name)
+    mounting = sshfs.Mounting(
+        record.name, link.mount_door, record.host, record.remote, record.local, record.read_only
+    )
+    undo.callback(_take_back, record, system)
+    command = sshfs.argv(program, mounting, system.options)
+    complaint = sshfs.start(command, sshfs.environment(mounting))
+    if complaint is not None or not mounted.is_mounted(record, system):
+        raise _failed(record, link, complaint)
+
+
+def _take_back(record: MountRecord, system: System) -> None:
+    """Unmount what was mounted just as we were interrupted."""
+    if mounted.is_mounted(record, system):
+        system.unmount(record.local, lazily=True)
+
+
+def _prepare(local: str, undo: ExitStack, *, nonempty: bool) -> bool:
+    """Make the local folder, or see that it is fit; return whether it was made."""
+    folder = Path(local)
+    for path in (*reversed(folder.parents), folder):
+        if not path.exists():
+            undo.callback(_remove_empty, path)
+    try:
+        folder.mkdir(mode=0o700, parents=True)
+    except FileExistsError:
+        if not folder.is_dir():
+            raise Usage(f"`{local}` is a file", hint="choose a folder") from None
+    except OSError as error:
+        raise JlrError(f"cannot make `{local}`: {(error.strerror or '').lower()}") from error
+    else:
+        return True
+    with os.scandir(folder) as entries:
+        if not nonempty and any(entries):
+            raise Usage(
+                f"`{local}` is not empty, and the mount would hide what is in it",
+                hint="choose another folder, or `--nonempty`",
+            )
+    return False
+
+
+def _remove_empty(folder: Path) -> None:
+    with suppress(OSError):  # it was not made, or is in use
+        folder.rmdir()
+
+
+def _failed(record: MountRecord, link: Link, complaint: str | None) -> JlrError:
+    status = link.status().mount(record.name)
+    reason = (status.failure if status else None) or complaint or "it gives no reason"
+    hint = None
+    if "fusermount" in reason and "not permitted" in reason:
+        hint = "your system administrator may have closed FUSE to users: see `/etc/fuse.conf`"
+    failure = NotFound if "no such file" in reason.lower() else JlrError
+    return failure(f"sshfs did not mount `{record.host}:{record.remote}`: {reason}", hint=hint)

@@ -1,0 +1,112 @@
+"""`jlr unmount`: take mounts back, dead ones too, and say who still uses one."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from filelock import FileLock
+
+from jlremote.errors import Busy, JlrError, NotFound
+from jlremote.mounts.holders import Holder
+from jlremote.mounts.system import System, this_system
+from jlremote.storage import mounts
+from jlremote.storage.mounts import MountRecord
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.links import link_of
+from jlremote.workflow.mounts import mounted
+
+_SHOWN = 5
+
+
+def unmount(local: str, context: Context, *, force: bool = False) -> str:
+    """Unmount a folder and return its path.
+
+    Args:
+        local: where it is mounted.
+        context: the laptop's side.
+        force: even if programs use it; they get errors.
+
+    Raises:
+        NotFound: no mount of ours is there.
+        Busy: programs use it.
+    """
+    record = mounted.find(local, this_system())
+    if record is None:
+        raise NotFound(
+            f"jlr has nothing mounted at `{local}`", hint="`jlr mount` shows what is mounted"
+        )
+    _unmount(record, context, force=force)
+    return record.local
+
+
+def unmount_all(context: Context, *, force: bool = False) -> list[str]:
+    """Unmount everything; one that is busy does not keep the others from it.
+
+    Raises:
+        JlrError: what the first one that could not be unmounted said, once the others are.
+    """
+    done: list[str] = []
+    refused: list[JlrError] = []
+    for record in mounts.load_all():
+        try:
+            _unmount(record, context, force=force)
+            done.append(record.local)
+        except JlrError as error:
+            refused.append(error)
+    if refused:
+        raise refused[0]
+    return done
+
+
+def unmount_session(host: str, session: str, context: Context, *, force: bool) -> list[str]:
+    """Unmount what a session has mounted and return what was done, a sentence each."""
+    sentences = []
+    for record in mounts.load_all():
+        if (record.host, record.session) != (host, session):
+            continue
+        try:
+            _unmount(record, context, force=force)
+            sentences.append(f"unmounted {record.local}")
+        except JlrError as error:
+            sentences.append(f"left it mounted: {error.message}")
+    return sentences
+
+
+def clear(record: MountRecord, context: Context) -> None:
+    """Take a mount away for good, busy or not, with all that belongs to it."""
+    _take_away(record, this_system(), context, force=True)
+
+
+def _unmount(record: MountRecord, context: Context, *, force: bool) -> None:
+    with FileLock(mounts.lock(), mode=0o600):
+        _take_away(record, this_system(), context, force=force)
+
+
+def _take_away(record: MountRecord, system: System, context: Context, *, force: bool) -> None:
+    from jlremote.mounts.process import end
+
+    if mounted.is_mounted(record, system):
+        complaint = system.unmount(record.local, lazily=False)
+        if complaint is not None and force:
+            complaint = system.unmount(record.local, lazily=True)
+        if complaint is not None and mounted.is_mounted(record, system):
+            raise _refusal(record, complaint, system.holders(record.local))
+    end(record.name)
+    link_of(record, context).unmount(record.name)
+    mounts.delete(record)
+    if record.made:
+        with suppress(OSError):  # something was put into it, or it is gone
+            Path(record.local).rmdir()
+
+
+def _refusal(record: MountRecord, complaint: str, users: list[Holder]) -> JlrError:
+    if "busy" not in complaint.lower():
+        return JlrError(f"cannot unmount `{record.local}`: {complaint}")
+    named = [str(user) for user in users[:_SHOWN]]
+    more = f", and {len(users) - _SHOWN} more" if len(users) > _SHOWN else ""
+    who = ", ".join(named) + more if named else "a program of another user uses it"
+    return Busy(
+        f"`{record.local}` is in use: {who}",
+        hint="leave the folder and close its files, or unmount all the same: `--force`",
+    )

@@ -1,0 +1,1 @@
+"""From a typed name to a session."""

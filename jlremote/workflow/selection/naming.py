@@ -1,0 +1,87 @@
+"""What a container is called on its host: what was typed, or what a house's rule makes of it."""
+
+from __future__ import annotations
+
+import re
+
+from jlremote.host.shell import Host, run_script
+from jlremote.runtimes.contract import TYPED_LABEL, Runtime
+from jlremote.runtimes.engine.engine import ENGINES
+from jlremote.runtimes.table import AUTO, runtime_named
+from jlremote.storage import sessions
+from jlremote.workflow.host.requests import StartRequest
+
+DEFAULT_NAME = "jupyter"
+NAME, USER = "{name}", "{user}"
+
+
+def session_of(request: StartRequest) -> tuple[str | None, Runtime]:
+    """Return the session's name, `None` if only the host can tell, and its runtime.
+
+    Raises:
+        Usage: no engine would take that name.
+    """
+    known = remembered(request)
+    runtime = _runtime_of(request, known)
+    name = _typed(request)
+    runtime.check_name(name)
+    ruled = runtime.engine is not None and request.name_rule != NAME
+    return known or (None if ruled else name), runtime
+
+
+def _typed(request: StartRequest) -> str:
+    """Return the name that was typed, even an empty one, which no engine takes."""
+    return DEFAULT_NAME if request.container is None else request.container
+
+
+def _runtime_of(request: StartRequest, name: str | None) -> Runtime:
+    """Return the runtime that was asked for, or else the engine that the session has been in."""
+    if request.runtime == AUTO and name is not None:
+        known = sessions.find(request.host, name)
+        if known is not None and known.runtime in ENGINES:
+            return runtime_named(known.runtime)
+    return runtime_named(request.runtime, sudo=request.sudo)
+
+
+def remembered(request: StartRequest) -> str | None:
+    """Return the name of the session that is meant, as far as this machine knows it."""
+    records = [record for record in sessions.load_all() if record.host == request.host]
+    if request.container is None:
+        return records[0].name if records else None
+    exact = (record.name for record in records if record.name == request.container)
+    short = (record.name for record in records if record.typed == request.container)
+    return next(exact, None) or next(short, None)
+
+
+def names(request: StartRequest, host: Host) -> tuple[str, ...]:
+    """Return what the container may be called, the name of a new one first.
+
+    The rule is for new containers: without an image to create one from, one that is there under
+    the very name that was typed is meant.
+    """
+    name = _typed(request)
+    user = _user(host) if USER in request.name_rule else ""
+    made = _made(request.name_rule, name, user)
+    if made == name or request.container is None or request.image is not None:
+        return (made,)
+    return (made, name)
+
+
+def label(typed: str | None, name: str) -> dict[str, str]:
+    """Return the label of a container that a person calls otherwise, for other laptops to read."""
+    return {} if typed in (None, name) else {TYPED_LABEL: str(typed)}
+
+
+def _made(rule: str, typed: str, user: str) -> str:
+    rule = rule.replace(USER, user)
+    begin, _, end = rule.partition(NAME)
+    long = len(typed) > len(begin) + len(end)
+    if long and typed.startswith(begin) and typed.endswith(end):
+        return typed  # in full already
+    return f"{begin}{typed}{end}"
+
+
+def _user(host: Host) -> str:
+    """Return the login name on the host, in letters that an engine takes, also `corp+anna`."""
+    name = run_script(host, "id -un").stdout.strip()
+    return re.sub(r"[^a-zA-Z0-9_.-]+", "-", name).lstrip("-_.")

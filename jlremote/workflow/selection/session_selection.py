@@ -1,0 +1,142 @@
+"""Sessions that another laptop has started: found on their host, and recorded here from then on."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+
+from jlremote.errors import Authentication, JlrError, NotFound, Unreachable, Usage
+from jlremote.jupyter.discovery import endpoint
+from jlremote.jupyter.locate import Survey, survey
+from jlremote.link.client.link import Link
+from jlremote.runtimes.bare import Bare
+from jlremote.runtimes.containers import Containers
+from jlremote.runtimes.contract import SESSION_LABEL, Container, Runtime
+from jlremote.runtimes.table import runtime_named
+from jlremote.storage import sessions
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.forward import forwards
+from jlremote.workflow.forward.answer import refuse_open, wait_for_answer
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.engines import engine_if_any
+from jlremote.workflow.host.links import connect, link_of, link_to
+from jlremote.workflow.host.rollback import undone_on_failure
+from jlremote.workflow.host.ssh_config import known_way
+from jlremote.workflow.selection.candidates import candidates
+
+
+def chosen(selector: str | None, context: Context) -> SessionRecord:
+    """Return the record of the session called `NAME` or `HOST/NAME`; by default the latest.
+
+    One of which nothing is recorded is looked for on its host, and forwarded if it runs.
+
+    Raises:
+        NotFound: there is no such session, neither here nor there.
+        Usage: the name stands for sessions on several hosts.
+    """
+    try:
+        return sessions.choose(selector)
+    except NotFound:
+        host, slash, name = (selector or "").rpartition("/")
+        if not slash:
+            raise
+        return _adopted(host, name, context)
+
+
+def running(selector: str | None, context: Context) -> SessionRecord:
+    """Return the record of a session that is to be used; see `chosen`.
+
+    One that was stopped from here is forwarded again if somebody has started it since.
+    """
+    record = chosen(selector, context)
+    if record.forwarded:
+        return record
+    link, runtime = link_of(record, context), runtime_named(record.runtime)
+    connect(link, context)
+    found = survey(link, runtime, record.name)
+    with undone_on_failure() as undo:
+        again = _forwarded(link, record, runtime, found, context, undo)
+        if again.forwarded:
+            sessions.save(again)
+    return again
+
+
+def _adopted(host: str, typed: str, context: Context) -> SessionRecord:
+    sessions.check_writable()
+    context = known_way(host, context)
+    link = link_to(host, context, without=typed)
+    connect(link, context)
+    with context.progress.step(f"Look for {typed}"):
+        runtime, container, found = _found(link, typed)
+    name = container.name
+    short = None if name == typed else typed
+    if (known := sessions.find(host, name)) is not None:  # by its name in full
+        record = replace(known, typed=short)
+        sessions.save(record)
+        return record
+    config = None if context.ssh_config is None else str(context.ssh_config.resolve())
+    record = SessionRecord(
+        host=host,
+        name=name,
+        typed=short,
+        runtime=runtime.name,
+        local_port=forwards.first_candidate(host, name),
+        ssh_config=config,
+        image=container.image,
+        gpus=container.gpus,
+        forwarded=False,
+    )
+    with undone_on_failure() as undo:
+        record = _forwarded(link, record, runtime, found, context, undo)
+        sessions.save(record)
+    return record
+
+
+def _forwarded(
+    link: Link,
+    record: SessionRecord,
+    runtime: Runtime,
+    found: Survey,
+    context: Context,
+    undo: ExitStack,
+) -> SessionRecord:
+    """Forward the session's server, if one runs, and return the record with its local port."""
+    servers = found.findings.servers if found.findings else ()
+    if found.container is None or not servers:
+        return record
+    to = endpoint(runtime, found.container, servers[0])
+    forward = forwards.forwarded(link, record.name, None, to, context.progress, undo)
+    wait_for_answer(link, forward)
+    refuse_open(link, forward, allowed=False)
+    return replace(record, local_port=forward.local_port, forwarded=True)
+
+
+def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey]:
+    """Return where a session is: in a container that is called so, or on the host itself.
+
+    Raises:
+        NotFound: in neither.
+        JlrError: the engine cannot tell, and the host itself has none.
+    """
+    unknown: JlrError | None = None
+    for runtime in (Containers(engine_if_any(link)), Bare()):
+        try:
+            runtime.check_name(typed)
+            for _, found in candidates(link, runtime, typed):
+                if found.container is not None and _is_session(found, found.container):
+                    return runtime, found.container, found
+        except Usage:
+            continue
+        except (Authentication, Unreachable):
+            raise
+        except JlrError as failure:  # no engine, or it does not let us
+            unknown = unknown or failure
+    raise unknown or NotFound(
+        f"there is no session `{typed}` on `{link.name}`",
+        hint=f"`jlr list {link.name}` shows all; `jlr start {link.name} {typed}` starts it",
+    )
+
+
+def _is_session(found: Survey, container: Container) -> bool:
+    running = found.findings is not None and bool(found.findings.servers)
+    return running or SESSION_LABEL in container.labels

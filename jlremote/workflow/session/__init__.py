@@ -1,0 +1,1 @@
+"""Sessions: start, open, use, stop."""

@@ -1,0 +1,242 @@
+"""`jlr demo`: an SSH host on this machine's loopback, and then what `jlr start` does with any."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from jlremote.errors import Busy, JlrError, NotFound, Usage
+from jlremote.host.shell import run_script
+from jlremote.jupyter.scripts import session_directory
+from jlremote.link.client.link import Link
+from jlremote.runtimes.options.container_options import ContainerOptions
+from jlremote.storage import paths, sessions
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.interrupts import let_ctrl_c_through, pass_over_ctrl_c, undisturbed
+from jlremote.workflow.host.links import link_to
+from jlremote.workflow.host.requests import StartRequest, StopRequest
+from jlremote.workflow.session.report import SessionReport
+from jlremote.workflow.session.start import start
+from jlremote.workflow.session.stop import stop
+
+HOST = "demo"
+WORKSPACE = "/workspace"
+NOTED_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class DemoRequest:
+    """`jlr demo`.
+
+    Attributes:
+        image: the container's image, `None` for one that is here.
+        local_port: the exact local TCP port, `None` for any.
+        runtime: `auto`, `docker` or `none`.
+    """
+
+    image: str | None = None
+    local_port: int | None = None
+    runtime: str = "auto"
+
+
+def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport], None]) -> None:
+    """Run a session on a host of the demo's own until it is stopped; then leave nothing behind.
+
+    Args:
+        request: what was asked for.
+        context: the laptop's side.
+        ready: is told the session once it is up.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was pressed; all is cleaned up by then.
+        Busy: another demo of this user runs.
+        JlrError: a part is missing or does not start.
+    """
+    _check_request(request)
+    let_ctrl_c_through()
+    config = paths.runtime_directory() / HOST / "ssh_config"
+    context = replace(context, ssh_config=config)
+    with _the_only_one(), _host(context, config):
+        _clear_leftovers(config, context)
+        report = _start(request, context)
+        context.progress.note(f"other commands reach this host as `{HOST}`, and `ssh -F {config}`")
+        try:
+            ready(report)
+            _wait(report.name, context)
+        finally:
+            pass_over_ctrl_c()
+            _end(report.name, context)
+
+
+def _check_request(request: DemoRequest) -> None:
+    if request.runtime == "none" and request.image is not None:
+        raise Usage("an image needs a container: `--image` and `--runtime none` exclude each other")
+    _check_installed("asyncssh")
+
+
+def _check_installed(module: str) -> None:
+    if find_spec(module) is None:
+        raise JlrError(
+            f"the demo needs `{module}`, which is not installed here",
+            hint="`pip install 'jlremote[demo]'`",
+        )
+
+
+@contextmanager
+def _the_only_one() -> Iterator[None]:
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(paths.runtime_directory() / f"{HOST}.lock", mode=0o600)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise Busy("a demo runs already", hint="`jlr open` opens it, `jlr stop` ends it") from None
+    with lock:
+        yield
+
+
+@contextmanager
+def _host(context: Context, config: Path) -> Iterator[None]:
+    """Run the demo's host; its link ends with it, and so does the link to one that was killed."""
+    from jlremote.demo.host import loopback_host
+
+    link = link_to(HOST, context)
+    link.shut_down()
+    with loopback_host(HOST, config):
+        try:
+            yield
+        finally:
+            with undisturbed():
+                link.shut_down()
+
+
+def _clear_leftovers(config: Path, context: Context) -> None:
+    """End what a demo that was killed has left: its Jupyter and its container live on."""
+    for record in sessions.load_all():
+        if record.ssh_config == str(config.resolve()):
+            with context.progress.step("Clear up after a demo that was killed"):
+                _end(record.name, context)
+
+
+def _start(request: DemoRequest, context: Context) -> SessionReport:
+    """Start the session: in a container where that can be, else as a plain process."""
+    if request.runtime != "none":
+        try:
+            return start(_in_container(request), context)
+        except JlrError as reason:
+            if request.runtime == "docker" or request.image is not None:
+                raise
+            context.progress.note(f"without a container, because {reason.message}")
+    return _start_plainly(_as_plain_process(request), context)
+
+
+def _in_container(request: DemoRequest) -> StartRequest:
+    """Return what to start in a container that nobody else can have: it is removed at the end.
+
+    Raises:
+        JlrError: there is no engine that can be used, or no image.
+    """
+    from jlremote.demo import engine
+
+    image = request.image or engine.jupyter_image()
+    engine.check_reach()
+    return StartRequest(
+        host=HOST,
+        container=_unique_name(),
+        runtime="docker",
+        image=image,
+        options=ContainerOptions(
+            volumes=(f"{Path.cwd()}:{WORKSPACE}",),
+            workdir=WORKSPACE,
+            # What is saved in the current folder is the person's own, so they own it.
+            user=f"{os.getuid()}:{os.getgid()}",
+        ),
+        local_port=request.local_port,
+    )
+
+
+def _as_plain_process(request: DemoRequest) -> StartRequest:
+    _check_installed("jupyterlab")
+    # A person may have a host `demo` of their own, with a session of that name.
+    taken = sessions.find(HOST, HOST) is not None
+    return StartRequest(
+        host=HOST,
+        container=_unique_name() if taken else HOST,
+        runtime="none",
+        python=sys.executable,
+        local_port=request.local_port,
+    )
+
+
+def _start_plainly(request: StartRequest, context: Context) -> SessionReport:
+    assert request.container is not None
+    try:
+        return start(request, context)
+    except BaseException:
+        with undisturbed(), suppress(JlrError):
+            _forget(request.container, context)
+        raise
+
+
+def _unique_name() -> str:
+    return f"{HOST}-{secrets.token_hex(3)}"
+
+
+def _wait(name: str, context: Context) -> None:
+    """Return when the session was stopped; bring it back when only its link has gone.
+
+    Raises:
+        JlrError: it cannot be brought back.
+    """
+    link = link_to(HOST, context)
+    while True:
+        link.wait_unforwarded(name)
+        # While somebody stops the session its link lives; it may be done with the port only.
+        if _noted_as_stopped(name, NOTED_SECONDS if _lives(link) else 0.0):
+            return
+        if link.status(connect=True).forward(name) is None:
+            raise JlrError("the demo's session is gone, and nobody has stopped it")
+
+
+def _lives(link: Link) -> bool:
+    try:
+        link.status()
+    except JlrError:
+        return False
+    return True
+
+
+def _noted_as_stopped(name: str, patience: float) -> bool:
+    """Wait up to `patience` seconds for the note that the session was stopped."""
+    deadline = time.monotonic() + patience
+    while (record := sessions.find(HOST, name)) is not None and record.forwarded:
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _end(name: str, context: Context) -> None:
+    """Stop a session and delete all traces of it; what cannot be stopped is told and forgotten."""
+    try:
+        with suppress(NotFound):  # `jlr stop --remove` has forgotten it
+            stop(f"{HOST}/{name}", StopRequest(remove=True, force=True), context)
+        _forget(name, context)
+    except JlrError as error:
+        context.progress.note(f"`{name}` may still run: {error.message}")
+    record = sessions.find(HOST, name)
+    if record is not None:
+        sessions.delete(record)
+
+
+def _forget(name: str, context: Context) -> None:
+    """Delete the folder that a session has on the host: its log would tell the next one's story."""
+    delete = session_directory(name, engine=False) + 'rm -rf "$directory"'
+    run_script(link_to(HOST, context), delete)

@@ -1,0 +1,81 @@
+"""`jlr forward`: further ports of a session, for TensorBoard or a web app beside Jupyter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from jlremote.errors import NotFound
+from jlremote.jupyter.locate import survey
+from jlremote.link.client.link import Link
+from jlremote.runtimes.table import runtime_named
+from jlremote.storage import sessions
+from jlremote.storage.sessions import PortRecord, SessionRecord
+from jlremote.workflow.forward import further_ports as ports
+from jlremote.workflow.forward.port_report import PortReport
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.link_state import Unreached, status_of
+from jlremote.workflow.host.links import link_of
+from jlremote.workflow.host.rollback import undone_on_failure
+from jlremote.workflow.selection import session_selection
+from jlremote.workflow.session.open import again
+
+
+def add(selector: str | None, port: int, context: Context) -> PortReport:
+    """Forward a port of a session's container, on the same local port if that is free.
+
+    It need not be open yet: the report's state tells.
+
+    Raises:
+        NotFound: there is no such session, or it was stopped.
+        ContainerGone: its container is not there, or does not run.
+    """
+    record = session_selection.chosen(selector, context)
+    if not record.forwarded:
+        where = f"`{record.host}/{record.name}`"
+        raise NotFound(f"the session {where} does not run", hint=again(record))
+    link, runtime = link_of(record, context), runtime_named(record.runtime)
+    with undone_on_failure() as undo:
+        with context.progress.step(f"Look for port {port} of {record.name}"):
+            found = survey(link, runtime, record.name)
+            to = ports.endpoint(runtime, found, record.name, port)
+            held = ports.hold(link, record, to, context.progress, undo)
+        sessions.save(ports.with_port(record, PortRecord(port, held.local_port)))
+    return ports.report(held)
+
+
+def listed(selector: str | None, context: Context) -> list[PortReport]:
+    """Return the forwarded ports of a session, each looked at just now.
+
+    Raises:
+        NotFound: there is no such session.
+    """
+    record = session_selection.chosen(selector, context)
+    if not record.forwarded or not record.ports:
+        return []
+    link = link_of(record, context)
+    found = status_of(link)
+    if isinstance(found, Unreached):
+        return [ports.unreached(port, found) for port in record.ports]
+    return [_looked_at(link, record, port) for port in record.ports]
+
+
+def remove(selector: str | None, port: int, context: Context) -> None:
+    """Forward a port no more.
+
+    Raises:
+        NotFound: there is no such session, or it has no such port.
+    """
+    record = session_selection.chosen(selector, context)
+    rest = tuple(known for known in record.ports if known.port != port)
+    if rest == record.ports:
+        where = f"`{record.host}/{record.name}`"
+        raise NotFound(
+            f"port {port} of {where} is not forwarded", hint="`jlr forward` lists those that are"
+        )
+    link_of(record, context).unforward_port(record.name, port)
+    sessions.save(replace(record, ports=rest))
+
+
+def _looked_at(link: Link, record: SessionRecord, port: PortRecord) -> PortReport:
+    found = link.check_port(record.name, port.port)
+    return ports.not_held(port, record) if found is None else ports.report(found)

@@ -1,0 +1,117 @@
+"""`jlr open` and `jlr url`: the address of a session that runs."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from jlremote.errors import JlrError, NotFound
+from jlremote.jupyter.address import address as url_of
+from jlremote.link.client.link import Link
+from jlremote.link.wire.states import State
+from jlremote.link.wire.status import ForwardStatus
+from jlremote.storage import sessions
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.forward.answer import wait_for_answer
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.links import link_of
+
+
+def address(selector: str | None, path: str | None, context: Context) -> str:
+    """Return the URL, with the token, of a session whose server has just answered.
+
+    Args:
+        selector: `NAME` or `HOST/NAME`, the latest session by default.
+        path: a file or folder below the server's root.
+        context: the laptop's side.
+
+    Raises:
+        NotFound: there is no such session, or it was stopped.
+        Unreachable: the host or the server does not answer.
+    """
+    record = _running(selector, context)
+    link = link_of(record, context)
+    forward = _answering(link, record)
+    with suppress(JlrError):  # a full disk shall keep nobody from a session that runs
+        sessions.save(record.used_now())
+    if record.gpus is not None:
+        _explain_lost_gpus(link, record, context)
+    return url_of(forward.endpoint.server, forward.local_port, path)
+
+
+# What follows is imported where it is needed: on a session that runs, half of the time that a
+# person waits would go into modules that have nothing to do.
+
+
+def _running(selector: str | None, context: Context) -> SessionRecord:
+    with suppress(NotFound):
+        record = sessions.choose(selector)
+        if record.forwarded:
+            return record
+    from jlremote.workflow.selection import session_selection
+
+    return session_selection.running(selector, context)
+
+
+def _explain_lost_gpus(link: Link, record: SessionRecord, context: Context) -> None:
+    from jlremote.workflow.host.gpus import fault
+
+    if lost := fault(link, record):
+        context.progress.note(f"{lost.why}; {lost.mend}")
+
+
+def _answering(link: Link, record: SessionRecord) -> ForwardStatus:
+    """Return the session's forward once Jupyter has answered through it."""
+    forward = live_forward(link, record)
+    try:
+        wait_for_answer(link, forward)
+    except JlrError:
+        # A server that was started since it was looked at has another port, or another token.
+        now = _usable(link.check(record.name), record)
+        if now.endpoint == forward.endpoint:
+            raise
+        wait_for_answer(link, now)
+        return now
+    return forward
+
+
+def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:
+    """Return the session's forward, which leads to a server that was proved to be there.
+
+    Raises:
+        NotFound: the session was stopped, or what it led to is gone.
+    """
+    forward = link.status(connect=True).forward(record.name)
+    if forward is None and record.forwarded:
+        from jlremote.workflow.forward.restore import bring_back
+
+        forward = bring_back(link, record)
+    elif forward is not None and forward.state != "up":
+        forward = link.check(record.name)  # somebody may have started it again
+    return _usable(forward, record)
+
+
+def _usable(forward: ForwardStatus | None, record: SessionRecord) -> ForwardStatus:
+    """Return a forward that is up.
+
+    Raises:
+        NotFound: there is none.
+        JlrError: it is not up; its state says why.
+    """
+    if forward is None:
+        raise NotFound(
+            f"the session `{record.host}/{record.name}` does not run", hint=again(record)
+        )
+    if forward.state != "up":
+        raise JlrError(
+            f"the session `{record.host}/{record.name}` is {forward.state}: {forward.detail}",
+            hint=again(record, gone=forward.state == State.CONTAINER_GONE),
+        )
+    return forward
+
+
+def again(record: SessionRecord, *, gone: bool = False) -> str:
+    """Return the advice to start a session again, which makes its container anew if it is gone."""
+    more = " --runtime none" if record.runtime == "none" else ""
+    if gone and record.image:
+        more = f" --image {record.image}"
+    return f"start it again: `jlr start {record.host} {record.name}{more}`"

@@ -1,0 +1,42 @@
+"""What can be begun of `jlr start` before its modules are loaded.
+
+They take a tenth of a second to load and the link's take two, so the link's process begins first.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+
+from jlremote.errors import JlrError
+from jlremote.link.client.dial import start_link
+from jlremote.link.wire.files import LinkFiles, link_files
+from jlremote.storage import sessions
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.requests import StartRequest
+from jlremote.workflow.host.ssh_config import known_way
+from jlremote.workflow.selection.naming import session_of
+
+
+def begin(request: StartRequest, context: Context) -> None:
+    """Start the process of the host's link, if there is none, and do not wait until it listens.
+
+    Raises:
+        JlrError: the session cannot be started, and nothing is left behind.
+    """
+    session_of(request)
+    sessions.check_writable()
+    config = known_way(request.host, context).ssh_config
+    files = link_files(request.host, None if config is None else config.resolve())
+    if not files.key.exists():  # else one lives, or was killed, and the first request finds out
+        begun = threading.Event()
+        threading.Thread(target=_start, args=(files, begun), daemon=True).start()
+        begun.wait()
+
+
+def _start(files: LinkFiles, begun: threading.Event) -> None:
+    try:
+        with suppress(JlrError, OSError):  # the first request meets it, too, and tells
+            start_link(files, begun.set)
+    finally:
+        begun.set()

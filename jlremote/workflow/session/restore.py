@@ -1,0 +1,37 @@
+"""What a new link brings back: the forwards and mounts that the last link of its host held."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jlremote.errors import JlrError, Unreachable
+from jlremote.link.client.link import Link
+from jlremote.storage import sessions
+from jlremote.workflow.forward.restore import bring_back
+from jlremote.workflow.host.context import Progress
+from jlremote.workflow.mounts import mounted
+
+
+def restore(link: Link, ssh_config: Path | None, without: str | None, progress: Progress) -> None:
+    """Bring back what the last link to a host held: it was killed, or replaced by an upgrade.
+
+    Args:
+        link: has just started.
+        ssh_config: the configuration that it goes by, as an absolute path.
+        without: a session that the caller looks after itself.
+        progress: is told of sessions that cannot be forwarded.
+
+    Raises:
+        Unreachable: there is no way to the host.
+    """
+    config = None if ssh_config is None else str(ssh_config)
+    for record in sessions.load_all():
+        here = (record.host, record.ssh_config) == (link.name, config)
+        if here and record.forwarded and record.name != without:
+            try:
+                bring_back(link, record)
+            except Unreachable:
+                raise
+            except JlrError as error:
+                progress.note(f"`{record.name}` is not forwarded: {error.message}")
+    mounted.bring_back(link, ssh_config)

@@ -1,0 +1,178 @@
+"""`jlr shell`: a terminal, or plain stdin and stdout, where a session's server runs."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from jlremote.errors import LinkLost, NotFound
+from jlremote.link.client.link import Link
+from jlremote.link.client.remote_process import RemoteProcess, Terminal
+from jlremote.runtimes.contract import Attachment, Runtime
+from jlremote.runtimes.scripts import shells
+from jlremote.runtimes.table import runtime_named
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.links import link_of
+from jlremote.workflow.selection import session_selection
+from jlremote.workflow.session.open import again
+
+HUNG_UP = 255  # as ssh
+
+
+class HungUp(Exception):
+    """The person typed `~.`: whatever runs there is to end."""
+
+
+class Screen(Protocol):
+    """What a person types on and reads from."""
+
+    @property
+    def kind(self) -> str | None:
+        """What `$TERM` is, `None` where it is no terminal that is typed on and read from."""
+        ...
+
+    @property
+    def size(self) -> os.terminal_size:
+        """Columns and rows as they are now."""
+        ...
+
+    def taken(self) -> AbstractContextManager[None]:
+        """Pass every key on as it is, Ctrl-C too, for the time of a `with` block."""
+        ...
+
+    def typed(self) -> Iterator[bytes | os.terminal_size]:
+        """Give what is typed, nothing at the end, and the size whenever it changes.
+
+        Raises:
+            HungUp: the person wants out.
+        """
+        ...
+
+    def show(self, stream: str, data: bytes) -> None:
+        """Write what came on `stdout` or `stderr`, as it is."""
+        ...
+
+    def recover(self) -> None:
+        """Mend what a program may have left that could not tidy up."""
+        ...
+
+
+@dataclass(frozen=True)
+class ShellRequest:
+    """`jlr shell [SESSION] [-- COMMAND]`.
+
+    Attributes:
+        session: `NAME` or `HOST/NAME`, the latest by default.
+        command: what to run; a shell if it is empty.
+        user: `USER[:GROUP]` in the container.
+        workdir: the folder to begin in.
+        detach_keys: as the engine's own `--detach-keys`.
+    """
+
+    session: str | None = None
+    command: tuple[str, ...] = ()
+    user: str | None = None
+    workdir: str | None = None
+    detach_keys: str | None = None
+
+
+def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
+    """Run a shell or a command where a session's server runs, and return its exit status.
+
+    Raises:
+        NotFound: there is no such session, or its container does not run.
+        LinkLost: the connection broke.
+    """
+    record = session_selection.chosen(request.session, context)
+    runtime = runtime_named(record.runtime)
+    host = link_of(record, context)
+    _check_runs(host, runtime, record)
+    attached = Attachment(
+        terminal=screen.size if screen.kind else None,
+        user=request.user,
+        workdir=request.workdir,
+        detach_keys=request.detach_keys,
+    )
+    word = secrets.token_hex(8)
+    script = shells.script(runtime, record.name, attached, request.command, word)
+    terminal = Terminal(screen.kind, screen.size) if screen.kind else None
+    try:
+        return _converse(host, script, terminal, screen)
+    except HungUp:
+        screen.recover()
+        context.progress.note(f"closed the terminal in `{record.host}/{record.name}`")
+        return HUNG_UP
+    except LinkLost as lost:
+        screen.recover()
+        raise _lost(record, lost) from lost
+
+
+def _converse(host: Link, script: str, terminal: Terminal | None, screen: Screen) -> int:
+    """Run a script that the person types to and reads from; return its exit status.
+
+    Raises:
+        HungUp: the person wants out.
+        LinkLost: the connection broke.
+    """
+    with host.process(script, terminal) as process:
+        process.wait_connected()
+        with screen.taken():
+            typing = _Typing(process, screen)
+            typing.start()
+            try:
+                for stream, data in process:
+                    screen.show(stream, data)
+            except LinkLost:
+                if typing.hung_up:
+                    raise HungUp from None
+                raise
+    assert process.status is not None
+    return process.status
+
+
+class _Typing(threading.Thread):
+    """Passes on what is typed, until nobody may read it any more."""
+
+    def __init__(self, process: RemoteProcess, screen: Screen) -> None:
+        super().__init__(daemon=True)
+        self.hung_up = False
+        self._process = process
+        self._screen = screen
+
+    def run(self) -> None:
+        """Pass it on."""
+        try:
+            for event in self._screen.typed():
+                if isinstance(event, os.terminal_size):
+                    self._process.resize(event)
+                elif not self._process.give(event):
+                    return
+        except HungUp:
+            self.hung_up = True
+            self._process.hang_up()
+
+
+def _check_runs(host: Link, runtime: Runtime, record: SessionRecord) -> None:
+    """Raise unless the session's container runs; the engine's own words would be drawn raw."""
+    found = runtime.read(record.name, host.run(runtime.survey(record.name, ":")))
+    if found is not None and found.running:
+        return
+    state = "does not run" if found else "is gone"
+    raise NotFound(
+        f"the container `{record.name}` {state}",
+        hint=again(record, gone=found is None),
+    )
+
+
+def _lost(record: SessionRecord, lost: LinkLost) -> LinkLost:
+    return LinkLost(
+        f"{lost.message}, and what ran in the terminal was hung up on",
+        hint=f"`jlr shell {record.host}/{record.name}` opens another one; `jlr run` is for what is "
+        "to go on, and so is `tmux` there",
+    )

@@ -1,0 +1,129 @@
+"""`jlr start`: the main job."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+
+from jlremote.host.sudo import by_hand
+from jlremote.jupyter.api import Access
+from jlremote.jupyter.discovery import endpoint
+from jlremote.jupyter.locate import Survey, survey
+from jlremote.link.client.link import Link
+from jlremote.link.wire.status import ForwardStatus
+from jlremote.runtimes.contract import Container, Runtime
+from jlremote.storage import sessions
+from jlremote.workflow.container import gpu_allocation, jupyter_launch, provision
+from jlremote.workflow.container.gpu_allocation import Taken
+from jlremote.workflow.container.start_context import Undertaking
+from jlremote.workflow.forward.answer import refuse_open, wait_for_answer
+from jlremote.workflow.forward.forwards import forwarded
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.engines import surveyed
+from jlremote.workflow.host.links import connect, link_on, link_to
+from jlremote.workflow.host.requests import StartRequest
+from jlremote.workflow.host.rollback import undone_on_failure
+from jlremote.workflow.host.ssh_config import known_way
+from jlremote.workflow.host.start_lock import alone
+from jlremote.workflow.selection import naming
+from jlremote.workflow.selection.candidates import with_others
+from jlremote.workflow.session.report import SessionReport
+from jlremote.workflow.session.started import Started, remember, report
+
+
+def start(request: StartRequest, context: Context) -> SessionReport:
+    """Start or reuse a container, a Jupyter server in it and a forward to it.
+
+    What this call made is undone if a later step fails; what was there before is left alone.
+
+    Raises:
+        JlrError: one of the steps failed; the message says which and why.
+    """
+    known, runtime = naming.session_of(request)
+    sessions.check_writable()
+    context = known_way(request.host, context)
+    host = link_to(request.host, context, without=known)
+    with ExitStack() as turn, undone_on_failure() as undo:
+        connect(host, context)
+        runtime, name, found = _look(request, runtime, known, host, context)
+        if not _runs(found) and turn.enter_context(alone(request.host, name, context)):
+            runtime, name, found = _look(request, runtime, known, host, context)
+        this = Undertaking(host, runtime, name, request, context, undo)
+        _explain_lost_gpus(this, found)
+        this, container, found = provision.ensure(this, found)
+        this, gpus = _settled(this, container, found)
+        server, launched = jupyter_launch.ensure(this, found)
+        gpu_allocation.keep(this, gpus, server)
+        to = endpoint(runtime, container, server)
+        forward = forwarded(host, name, request.local_port, to, context.progress, undo)
+        access = _answered(this, forward)
+        container = replace(container, gpus=gpus.shown or container.gpus)
+        begun = Started(container, server, launched, forward, access)
+        ports = remember(this, begun)
+    return report(this, begun, ports)
+
+
+def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
+    """Return the commands that `start` would run on the host; asks it, and changes nothing."""
+    known, runtime = naming.session_of(request)
+    host = link_on(request.host, context, without=known)
+    runtime, name, found = _look(request, runtime, known, host, context)
+    new = found.container is None or not (runtime.engine or _runs(found))
+    gpus = gpu_allocation.planned(request, host, runtime.engine) if new else Taken()
+    commands = provision.plan(request, runtime, host, name, found, gpus, context)
+    if not _runs(found) and (found.container is not None or request.options.packages):
+        environment = "" if runtime.engine else gpu_allocation.exports(gpus)
+        loopback = (found.container or request.options).on_host_network
+        launch = jupyter_launch.later_script(
+            request, runtime, name, jupyter_launch.BY_HAND, environment, loopback=loopback
+        )
+        commands.append(runtime.detached(name, launch))
+    return tuple(map(by_hand, commands))
+
+
+def _look(
+    request: StartRequest, runtime: Runtime, known: str | None, host: Link, context: Context
+) -> tuple[Runtime, str, Survey]:
+    """Return the session's runtime, its name, and what is there already."""
+    names = naming.names(request, host) if known is None else (known,)
+    runtime.check_name(names[0])
+    with context.progress.step(f"Look for {names[0]}"):
+        runtime, first = surveyed(host, runtime, names[0], request, context)
+        looks = with_others(names, first, partial(survey, host, runtime, check_gpus=True))
+        there = next((look for look in looks if look[1].container), (names[0], first))
+    return runtime, *there
+
+
+def _explain_lost_gpus(this: Undertaking, found: Survey) -> None:
+    if found.gpu_fault is not None:
+        this.context.progress.note(f"{found.gpu_fault.why}; {found.gpu_fault.mend}")
+
+
+def _settled(this: Undertaking, container: Container, found: Survey) -> tuple[Undertaking, Taken]:
+    """Return the start as its container has it, and the GPUs of a server without one."""
+    gpus = _gpus_without_container(this, found)
+    environment, loopback = gpu_allocation.exports(gpus), container.on_host_network
+    return replace(this, environment=environment, loopback=loopback), gpus
+
+
+def _gpus_without_container(this: Undertaking, found: Survey) -> Taken:
+    """Return the GPUs of a server that is about to run without a container."""
+    if this.runtime.engine:
+        return Taken()
+    if not _runs(found):
+        return gpu_allocation.take(this)
+    gpus = this.known.gpus if this.known else None
+    gpu_allocation.explain_unchanged(this, gpus)
+    return Taken(shown=gpus)
+
+
+def _answered(this: Undertaking, forward: ForwardStatus) -> Access:
+    """Return what the server asks for, which has answered through the forward."""
+    with this.context.progress.step("Wait for JupyterLab's answer"):
+        wait_for_answer(this.host, forward)
+        return refuse_open(this.host, forward, allowed=this.open_allowed)
+
+
+def _runs(found: Survey) -> bool:
+    return found.findings is not None and bool(found.findings.servers)

@@ -1,0 +1,1 @@
+"""What `jlr list` and `jlr status` report."""

@@ -1,0 +1,80 @@
+"""What there is on a host, whoever has started it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from jlremote.jupyter.presence import Presence, is_session, look, owner, runs_jupyter
+from jlremote.runtimes.overview import Glimpse
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.engines import engine_if_any
+from jlremote.workflow.host.links import connect, link_on
+
+
+@dataclass(frozen=True)
+class ContainerReport:
+    """A container of a host, whoever has made it.
+
+    Attributes:
+        name: its name.
+        id: the engine's full id.
+        image: the image as the engine names it.
+        status: the engine's word: `running`, `paused`, `exited`, `created`, ….
+        jupyter: whether a Jupyter server runs in it.
+        session: whether jlr has made it, or has launched its Jupyter.
+        owner: whose it seems to be: who has made it with jlr, else the user of its processes, or
+            whose home folder it sees; `None` where nothing tells.
+        gpus: the GPUs as the engine was asked for them, `None` for none.
+    """
+
+    name: str
+    id: str
+    image: str | None
+    status: str
+    jupyter: bool
+    session: bool
+    owner: str | None
+    gpus: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable form that `--json` prints."""
+        return dict(vars(self))
+
+
+def presence(host: str, context: Context) -> Presence:
+    """Return what a host has, whoever has started it.
+
+    Raises:
+        JlrError: it cannot be asked.
+    """
+    link = link_on(host, context)
+    connect(link, context)
+    with context.progress.step(f"Look what {host} has"):
+        return look(link, engine_if_any(link))
+
+
+def containers(host: str, context: Context) -> list[ContainerReport]:
+    """Return all containers of a host, by name.
+
+    Raises:
+        JlrError: it cannot be asked, or its engine does not tell.
+    """
+    found = presence(host, context)
+    if found.engine_failure:
+        raise found.engine_failure
+    return [_container_report(glimpse) for glimpse in found.containers]
+
+
+def _container_report(glimpse: Glimpse) -> ContainerReport:
+    container = glimpse.container
+    return ContainerReport(
+        name=container.name,
+        id=container.id,
+        image=container.image,
+        status=glimpse.status,
+        jupyter=runs_jupyter(glimpse),
+        session=is_session(glimpse),
+        owner=owner(glimpse),
+        gpus=container.gpus,
+    )

@@ -1,0 +1,105 @@
+"""`jlr status --watch`: a session's report again and again, without waiting for anybody."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from jlremote.durations import utc
+from jlremote.errors import JlrError
+from jlremote.jupyter.api import JupyterApi, Kernel
+from jlremote.link.client.link import Link
+from jlremote.link.wire.states import State
+from jlremote.link.wire.status import ForwardStatus
+from jlremote.storage import sessions
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.forward import further_ports
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.link_state import Unreached
+from jlremote.workflow.host.links import link_of
+from jlremote.workflow.selection import session_selection
+from jlremote.workflow.session.report import SessionReport
+from jlremote.workflow.show import listing, session_reports
+
+# The link is asked over its local socket, in a few milliseconds; a person notices a second.
+PAUSE_SECONDS = 0.5
+KERNELS_SECONDS = 2.0
+ANSWER_SECONDS = 5.0
+
+
+def watch(selector: str | None, context: Context) -> Iterator[SessionReport]:
+    """Give a session's report twice a second, for ever.
+
+    Only the first one connects and may ask a person; what happens afterwards is looked at and not
+    touched, so that a link which somebody has ended stays so.
+
+    Raises:
+        NotFound: there is no such session.
+    """
+    record = session_selection.chosen(selector, context)
+    first = listing.report(f"{record.host}/{record.name}", context)
+    yield first
+    seen = _Seen(link_of(record, context), record, first)
+    while True:
+        time.sleep(PAUSE_SECONDS)
+        yield listing.with_mounts([seen.now()], context)[0]
+
+
+class _Seen:
+    """What can be seen of a session without waiting."""
+
+    def __init__(self, link: Link, record: SessionRecord, first: SessionReport) -> None:
+        self._link = link
+        self._record = record
+        self._kernels = first.kernels
+        self._access = first.access
+        self._asked_at = 0.0
+        self._asking = False
+        self._gone_since: str | None = None
+
+    def now(self) -> SessionReport:
+        record = sessions.find(self._record.host, self._record.name)
+        if record is None or not record.forwarded:
+            return session_reports.plain(record or self._record, "stopped")
+        try:
+            status = self._link.status()
+        except JlrError:
+            return self._without_link(record)
+        self._gone_since = None
+        if status.state != State.UP:
+            since = utc(status.since)
+            return session_reports.without_host(
+                record, Unreached(status.state, since, status.detail)
+            )
+        forward = status.forward(record.name)
+        if forward is None:
+            return self._without_link(record)
+        told = session_reports.with_access(session_reports.told(record, forward), self._access)
+        ports = further_ports.reports(record, status.ports_of(record.name))
+        return replace(told, ports=ports, kernels=self._latest_kernels(forward))
+
+    def _without_link(self, record: SessionRecord) -> SessionReport:
+        self._gone_since = self._gone_since or utc(time.time())
+        why = f"it is not forwarded any more; `jlr status {record.name}` does it again"
+        return session_reports.without_host(record, Unreached(State.DOWN, self._gone_since, why))
+
+    def _latest_kernels(self, forward: ForwardStatus) -> tuple[Kernel, ...] | None:
+        """Return the kernels as they were a moment ago: Jupyter may take its time to answer."""
+        if forward.state != State.UP:
+            self._kernels = None
+        elif not self._asking and time.monotonic() - self._asked_at > KERNELS_SECONDS:
+            self._asking = True
+            threading.Thread(target=self._ask_kernels, args=(forward,), daemon=True).start()
+        return self._kernels
+
+    def _ask_kernels(self, forward: ForwardStatus) -> None:
+        try:
+            api = JupyterApi(forward.local_port, forward.endpoint.server, ANSWER_SECONDS)
+            self._kernels = api.kernels()
+        except JlrError:
+            self._kernels = None
+        finally:
+            self._asked_at = time.monotonic()
+            self._asking = False
