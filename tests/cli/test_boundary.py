@@ -188,7 +188,8 @@ def test_no_colour_reaches_what_is_no_terminal(jlr: Jlr, workflows: Workflows) -
 
 def test_a_killed_command_leaves_as_the_signal_says() -> None:
     script = (
-        "import sys, time\nfrom jlremote.cli import boundary\nfrom jlremote.workflow.session import open\n"
+        "import sys, time\nfrom jlremote.cli import boundary\n"
+        "from jlremote.workflow.session import open\n"
         "def wait(*_):\n"
         "    try: print('waiting', flush=True); time.sleep(60)\n"
         "    finally: print('unwound', flush=True)\n"

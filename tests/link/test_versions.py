@@ -25,7 +25,9 @@ class Release:
         shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
         change(copy / "__init__.py", r'__version__ = ".*"', f'__version__ = "{version}"')
         if protocol is not None:
-            change(copy / "link" / "wire" / "protocol.py", r"PROTOCOL = \d+", f"PROTOCOL = {protocol}")
+            change(
+                copy / "link" / "wire" / "protocol.py", r"PROTOCOL = \d+", f"PROTOCOL = {protocol}"
+            )
 
     def jlr(self, desk: Desk, *words: str) -> Result:
         """Run a command of this version."""

@@ -23,7 +23,7 @@ from jlremote.text import one_line
 from jlremote.workflow.container import old_docker
 from jlremote.workflow.container.gpu_allocation import Taken
 from jlremote.workflow.container.host_folders import prepared
-from jlremote.workflow.container.start_context import Undertaking
+from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.selection import naming
 
 _TIMEOUT_SECONDS = 60.0 + waiting.ENTRYPOINT_SECONDS
@@ -47,7 +47,7 @@ class Created:
     launches: bool
 
 
-def prepare(start: Undertaking) -> Undertaking:
+def prepare(start: StartContext) -> StartContext:
     """Ask the host what the options mean there, before a long pull and not after it.
 
     Raises:
@@ -63,7 +63,7 @@ def prepare(start: Undertaking) -> Undertaking:
     return replace(start, request=request)
 
 
-def create(start: Undertaking, spec: ContainerSpec, gpus: Taken) -> Created | None:
+def create(start: StartContext, spec: ContainerSpec, gpus: Taken) -> Created | None:
     """Create and start a container in one round trip; `None` if the image is not on the host.
 
     What was created and cannot start (no such GPU, a port taken) is removed again at once. Its
@@ -103,12 +103,12 @@ def create(start: Undertaking, spec: ContainerSpec, gpus: Taken) -> Created | No
     raise docker_errors.creation_error(start.engine, spec, done)
 
 
-def by(engine: Engine, start: Undertaking) -> Undertaking:
+def by(engine: Engine, start: StartContext) -> StartContext:
     """Return the start as it goes on with an engine."""
     return start if engine == start.engine else replace(start, runtime=Containers(engine))
 
 
-def _attempt(start: Undertaking, spec: ContainerSpec, gpus: Taken, mark: str) -> Completed:
+def _attempt(start: StartContext, spec: ContainerSpec, gpus: Taken, mark: str) -> Completed:
     labels = {**gpus.labels, **naming.label(start.request.container, start.name), START_LABEL: mark}
     create = docker.create_argv(start.engine, spec, labels)
     script = _script(start, spec, with_owner(create))
@@ -117,7 +117,7 @@ def _attempt(start: Undertaking, spec: ContainerSpec, gpus: Taken, mark: str) ->
     return start.host.run(steps, timeout=_TIMEOUT_SECONDS)["create"]
 
 
-def _script(start: Undertaking, spec: ContainerSpec, create: str) -> str:
+def _script(start: StartContext, spec: ContainerSpec, create: str) -> str:
     """Return the script that makes a container, starts it and prints how it is.
 
     Its first line says whether it `launches`. Only where the image has an entrypoint is that looked
@@ -191,13 +191,13 @@ def _does_not_stay(done: Completed) -> str | None:
     return None
 
 
-def _read(start: Undertaking, spec: ContainerSpec, done: Completed) -> Created | None:
+def _read(start: StartContext, spec: ContainerSpec, done: Completed) -> Created | None:
     how, _, facts = done.stdout.partition("\n")
     found = start.runtime.read(spec.name, {"container": replace(done, stdout=facts)})
     return None if found is None else Created(start.runtime, found, how == "launches")
 
 
-def remove_marked(start: Undertaking, mark: str) -> None:
+def remove_marked(start: StartContext, mark: str) -> None:
     """Remove the container that this call created, told by its mark and not by its name.
 
     The name may be somebody else's who was faster.

@@ -24,7 +24,7 @@ from jlremote.jupyter.server import Server
 from jlremote.runtimes.contract import Container
 from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.engine.engine import Engine
-from jlremote.workflow.container.start_context import Undertaking
+from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.gpus import ASK_SECONDS, ask, engines_asked
 from jlremote.workflow.host.requests import StartRequest
 
@@ -60,7 +60,7 @@ class Taken:
         return {"lease": leases.keep_for(self.lease, docker.pid_argv(engine, container))}
 
 
-def take(start: Undertaking) -> Taken:
+def take(start: StartContext) -> Taken:
     """Choose what the request asks for, and lease it until the session holds it itself.
 
     Raises:
@@ -85,7 +85,7 @@ def take(start: Undertaking) -> Taken:
         return _unseen(asked)
 
 
-def take_again(start: Undertaking, container: Container) -> Taken:
+def take_again(start: StartContext, container: Container) -> Taken:
     """Lease the GPUs of a container that is about to start again, if jlr chose them for it.
 
     Raises:
@@ -124,7 +124,7 @@ def planned(request: StartRequest, host: Host, engine: Engine | None) -> Taken:
     return _of(choose(asked, found, host.name, share=share), found, engine, shared=share)
 
 
-def explain_unchanged(start: Undertaking, have: str | None, uuids: str | None = None) -> None:
+def explain_unchanged(start: StartContext, have: str | None, uuids: str | None = None) -> None:
     """Tell that what is there already keeps its GPUs, where others were asked for."""
     asked = start.request.gpus
     if asked is not None and not (met(asked, have) or (uuids and met(asked, uuids))):
@@ -134,7 +134,7 @@ def explain_unchanged(start: Undertaking, have: str | None, uuids: str | None = 
         )
 
 
-def keep(start: Undertaking, taken: Taken, server: Server) -> None:
+def keep(start: StartContext, taken: Taken, server: Server) -> None:
     """Let the lease of a server without a container last as long as the server."""
     if taken.lease is not None:
         run_script(start.host, leases.keep(taken.lease, server.pid, server.process_start))
@@ -148,7 +148,7 @@ def exports(taken: Taken) -> str:
     )
 
 
-def _as_asked(start: Undertaking, asked: Wanted) -> Taken:
+def _as_asked(start: StartContext, asked: Wanted) -> Taken:
     if asked.kind == "all":
         with suppress(JlrError):
             found = ask(start.host)
@@ -208,7 +208,7 @@ def _of(
     )
 
 
-def _take(start: Undertaking, asked: Wanted) -> Taken:
+def _take(start: StartContext, asked: Wanted) -> Taken:
     """Choose and lease until nobody else has leased the same."""
     share = start.request.share_gpus
     for left in reversed(range(TRIES)):
@@ -234,7 +234,7 @@ def _somebody_starts(found: Inventory) -> bool:
     return any(claim.kind == "start" for device in found.devices for claim in device.claims)
 
 
-def _leased(start: Undertaking, chosen: Chosen, found: Inventory) -> Taken | None:
+def _leased(start: StartContext, chosen: Chosen, found: Inventory) -> Taken | None:
     """Lease what was chosen; `None` if somebody else got hold of it meanwhile."""
     lease = Lease(start.name, chosen.uuids, secrets.token_hex(4), found.boot)
     start.undo.callback(_release, start, lease)
@@ -254,12 +254,12 @@ def _leased(start: Undertaking, chosen: Chosen, found: Inventory) -> Taken | Non
     return _of(chosen, found, start.runtime.engine, lease=lease)
 
 
-def give_back(start: Undertaking, taken: Taken) -> None:
+def give_back(start: StartContext, taken: Taken) -> None:
     """Let others have them while something takes its time; they are taken anew later."""
     if taken.lease is not None:
         _release(start, taken.lease)
 
 
-def _release(start: Undertaking, lease: Lease) -> None:
+def _release(start: StartContext, lease: Lease) -> None:
     with suppress(JlrError):
         run_script(start.host, leases.release(lease))

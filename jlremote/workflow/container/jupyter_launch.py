@@ -18,7 +18,7 @@ from jlremote.runtimes.docker import docker_errors
 from jlremote.runtimes.docker.docker_commands import logs_argv
 from jlremote.runtimes.scripts import packages, waiting
 from jlremote.text import printable
-from jlremote.workflow.container.start_context import Undertaking
+from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.requests import StartRequest
 
 BY_HAND = "by-hand"  # the id of a launch that is only shown
@@ -30,7 +30,7 @@ NOT_RUNNING = ("is not running", "on running containers")
 NOT_THERE = ("No module named jupyterlab", "`jupyter-lab` not found")
 
 
-def ensure(start: Undertaking, found: Survey) -> tuple[Server, bool]:
+def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
     """Return a server that runs, and whether it was launched just now.
 
     Raises:
@@ -47,7 +47,7 @@ def ensure(start: Undertaking, found: Survey) -> tuple[Server, bool]:
         return _launch(start, found), True
 
 
-def _explain_running(start: Undertaking, server: Server) -> None:
+def _explain_running(start: StartContext, server: Server) -> None:
     """Say what was asked for and holds for a server that is launched only."""
     if start.request.idle_stop is not None and start.request.idle_stop != server.idle_stop:
         start.context.progress.note(
@@ -55,7 +55,7 @@ def _explain_running(start: Undertaking, server: Server) -> None:
         )
 
 
-def _explain_socket(start: Undertaking, found: Survey) -> None:
+def _explain_socket(start: StartContext, found: Survey) -> None:
     if found.findings is not None and found.findings.sockets:
         start.context.progress.note(
             f"Jupyter runs in `{start.name}` already, on the unix socket "
@@ -119,7 +119,7 @@ def later_script(
     return launching if runtime.engine is None else waiting.beside(launching)
 
 
-def _launch(start: Undertaking, found: Survey) -> Server:
+def _launch(start: StartContext, found: Survey) -> Server:
     """Launch the server and wait, on the host, until it has said where it listens."""
     runtime, name, launch_id = start.runtime, start.name, start.launch_id
     probing = scripts.wait_and_probe(name, launch_id, engine=runtime.engine is not None)
@@ -146,7 +146,7 @@ def _launch(start: Undertaking, found: Survey) -> Server:
     raise _failed(start, found, findings)
 
 
-def _abandon(start: Undertaking) -> None:
+def _abandon(start: StartContext) -> None:
     """End a server that was launched by this call and cannot be used."""
     with suppress(JlrError):
         engine = start.runtime.engine is not None
@@ -154,7 +154,7 @@ def _abandon(start: Undertaking) -> None:
         run_script(start.host, start.runtime.inside(start.name, ending))
 
 
-def _nobody_waits(start: Undertaking, found: Survey, failed: Completed) -> JlrError:
+def _nobody_waits(start: StartContext, found: Survey, failed: Completed) -> JlrError:
     """Return why nothing can be run beside Jupyter: mostly the container has ended."""
     engine = start.runtime.engine
     if engine is None or not any(words in failed.complaint.lower() for words in NOT_RUNNING):
@@ -167,14 +167,14 @@ def _nobody_waits(start: Undertaking, found: Survey, failed: Completed) -> JlrEr
     )
 
 
-def _no_folder(start: Undertaking, failed: Completed) -> JlrError:
+def _no_folder(start: StartContext, failed: Completed) -> JlrError:
     where = f"the container `{start.name}`" if start.runtime.engine else f"`{start.request.host}`"
     return JlrError(
         f"no file can be written in {where}: {failed.complaint}", hint=_place(start, failed)
     )
 
 
-def _place(start: Undertaking, failed: Completed) -> str:
+def _place(start: StartContext, failed: Completed) -> str:
     """Return how Jupyter comes to a place for its own files."""
     engine, complaint = start.runtime.engine, failed.complaint.lower()
     if engine and "read-only" in complaint:
@@ -184,7 +184,7 @@ def _place(start: Undertaking, failed: Completed) -> str:
     return "it may be read-only or full; Jupyter needs a place for its own files"
 
 
-def _failed(start: Undertaking, found: Survey, findings: Findings) -> JlrError:
+def _failed(start: StartContext, found: Survey, findings: Findings) -> JlrError:
     status = findings.exit_status
     log = log_tail(start.host, start.runtime, start.name)
     if status == COMMAND_NOT_FOUND or any(words in log for words in NOT_THERE):
@@ -201,7 +201,7 @@ def _failed(start: Undertaking, found: Survey, findings: Findings) -> JlrError:
     )
 
 
-def _by_hand(start: Undertaking, found: Survey) -> str:
+def _by_hand(start: StartContext, found: Survey) -> str:
     if start.runtime.engine is None:
         return _of_the_host(start.request)
     if found.container is None:  # ours, and gone by the time that this is read
@@ -220,7 +220,7 @@ def _of_the_host(request: StartRequest) -> str:
     return f"{typed_path(python)} -m jupyterlab"
 
 
-def _missing(start: Undertaking, found: Survey) -> NotFound:
+def _missing(start: StartContext, found: Survey) -> NotFound:
     install = "python3 -m pip install jupyterlab"
     if not start.runtime.engine:
         where, remedy = f"on `{start.request.host}`", f"install it there: `{install}`"

@@ -11,13 +11,13 @@ from jlremote.runtimes.contract import Container
 from jlremote.runtimes.docker import docker_errors
 from jlremote.runtimes.scripts import packages
 from jlremote.text import one_line, printable
-from jlremote.workflow.container.start_context import Undertaking
+from jlremote.workflow.container.start_context import StartContext
 
 _LAST_LINES = 6
 
 
 def install(
-    start: Undertaking, wanted: tuple[str, ...], script: Callable[[tuple[str, ...]], str]
+    start: StartContext, wanted: tuple[str, ...], script: Callable[[tuple[str, ...]], str]
 ) -> None:
     """Install packages, as a step that shows pip's latest words.
 
@@ -44,7 +44,7 @@ def install(
             raise _failed(start, [*said, begun])
 
 
-def restore(start: Undertaking, container: Container) -> bool:
+def restore(start: StartContext, container: Container) -> bool:
     """Install again what a container was created with, if it is gone; tell whether it was.
 
     It goes with a `/tmp` in memory when the container stops, or somebody has taken it away. Where
@@ -63,7 +63,7 @@ def restore(start: Undertaking, container: Container) -> bool:
     return True
 
 
-def _failed(start: Undertaking, said: list[str]) -> JlrError:
+def _failed(start: StartContext, said: list[str]) -> JlrError:
     lines = [printable(line).rstrip() for line in said if line.strip()]
     last = "\n".join(lines[-_LAST_LINES:]) or "it says nothing"
     hint = (

@@ -30,7 +30,7 @@ from jlremote.workflow.container import (
 from jlremote.workflow.container.creation import Created
 from jlremote.workflow.container.gpu_allocation import Taken
 from jlremote.workflow.container.host_folders import prepared, with_workspace
-from jlremote.workflow.container.start_context import Undertaking
+from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.requests import StartRequest
 from jlremote.workflow.images import registry
@@ -39,7 +39,7 @@ from jlremote.workflow.selection import naming
 LISTED = 8
 
 
-def ensure(start: Undertaking, found: Survey) -> tuple[Undertaking, Container, Survey]:
+def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container, Survey]:
     """Return a container that runs, the one there is or a new one, and what is known of it.
 
     The start goes on by the engine that made it. What was found stays what is known, and says
@@ -63,7 +63,7 @@ def ensure(start: Undertaking, found: Survey) -> tuple[Undertaking, Container, S
     return start, container, found
 
 
-def _own_doing(start: Undertaking) -> Survey:
+def _own_doing(start: StartContext) -> Survey:
     """Return what a new container does by itself, which may be a Jupyter server."""
     found = survey(start.host, start.runtime, start.name)
     if found.findings is None or not found.findings.servers:
@@ -74,7 +74,7 @@ def _own_doing(start: Undertaking) -> Survey:
     return found
 
 
-def _explain_kept(start: Undertaking, container: Container) -> None:
+def _explain_kept(start: StartContext, container: Container) -> None:
     """Say what was asked for and holds for new containers only."""
     typed = start.request.image
     if typed and container.image and image_names.surely_differ(typed, container.image):
@@ -87,7 +87,7 @@ def _explain_kept(start: Undertaking, container: Container) -> None:
         _explain_other_settings(start, container)
 
 
-def _explain_other_settings(start: Undertaking, container: Container) -> None:
+def _explain_other_settings(start: StartContext, container: Container) -> None:
     """Say where the container is other than what is asked for, with both values."""
     request = start.request
     with suppress(Usage):  # the folder here may be none that a new container could be given
@@ -155,7 +155,7 @@ def _spec(request: StartRequest, name: str, image: str, gpus: Taken, launch: str
     )
 
 
-def _create(start: Undertaking) -> Created:
+def _create(start: StartContext) -> Created:
     image, step = start.request.image, start.context.progress.step
     if image is None:
         raise _nothing_to_create_from(start.host, start.engine, start.name)
@@ -170,7 +170,7 @@ def _create(start: Undertaking) -> Created:
     return made
 
 
-def _created(start: Undertaking, image: str) -> Created | None:
+def _created(start: StartContext, image: str) -> Created | None:
     gpus = gpu_allocation.take(start)
     launch = jupyter_launch.first_script(start.request, start.runtime, start.name, start.launch_id)
     spec = _spec(start.request, start.name, image, gpus, launch)
@@ -180,7 +180,7 @@ def _created(start: Undertaking, image: str) -> Created | None:
     return made
 
 
-def _start(start: Undertaking, container: Container) -> Container:
+def _start(start: StartContext, container: Container) -> Container:
     name = start.name
     start.undo.callback(_stop_again, start, container)
     begin, inspect = (make(start.engine, name) for make in (docker.start_argv, docker.inspect_argv))
@@ -195,7 +195,7 @@ def _start(start: Undertaking, container: Container) -> Container:
     return started
 
 
-def _stop_again(start: Undertaking, before: Container) -> None:
+def _stop_again(start: StartContext, before: Container) -> None:
     """Stop the container, if this call has started it; one that is paused stays so."""
     inspect, stop = (
         command_line(make(start.engine, start.name))

@@ -16,8 +16,8 @@ from jlremote.workflow.host.requests import StartRequest
 
 
 @dataclass(frozen=True)
-class Undertaking:
-    """One start in the making.
+class StartContext:
+    """What the steps of one `jlr start` or `jlr run` share.
 
     Attributes:
         host: where.

@@ -22,7 +22,7 @@ from jlremote.jupyter.locate import Survey, survey
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.runtimes.engine.engine_errors import reason
 from jlremote.workflow.container import jupyter_launch, provision
-from jlremote.workflow.container.start_context import Undertaking
+from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.doctor import gpus_in_container
 from jlremote.workflow.doctor.subject import Subject
 from jlremote.workflow.forward.answer import of_access, wait_for_answer
@@ -61,7 +61,7 @@ class FarEnd:
         self._made = made
         self._name = f"{'jlr-' if subject.runtime.engine else ''}doctor-{secrets.token_hex(4)}"
         given = (subject.link, subject.runtime, self._name, subject.request)
-        self._start = Undertaking(*given, context, made)
+        self._start = StartContext(*given, context, made)
         self._found = NOTHING
         here = subject.running
         self._container = here.container if here else None

@@ -21,7 +21,7 @@ from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.runtimes.scripts import homes, packages
 from jlremote.workflow.container import creation, gpu_allocation, old_docker, package_install
 from jlremote.workflow.container.gpu_allocation import Taken
-from jlremote.workflow.container.start_context import Undertaking
+from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.images import registry
 from jlremote.workflow.jobs.job_process import ANOTHER_NAME
 from jlremote.workflow.selection import naming
@@ -30,54 +30,54 @@ _NO_SHELL = 123
 _NOT_STARTED = "jlr-not-started"
 
 
-def begin(this: Undertaking, command: Argv) -> Undertaking:
+def begin(start: StartContext, command: Argv) -> StartContext:
     """Run a command as the main process of a container of its own; return what has made that.
 
     Raises:
         Busy: there is a container of that name.
         JlrError: it could not begin; whoever called takes back what there is of it.
     """
-    image, this = this.request.image or "", creation.prepare(this)
-    with this.context.progress.step(f"Run {this.name} from {image}"):
-        made = _begun(this, image, command)
+    image, start = start.request.image or "", creation.prepare(start)
+    with start.context.progress.step(f"Run {start.name} from {image}"):
+        made = _begun(start, image, command)
         if made is None:
-            registry.fetch(this.host, this.engine, image, this.context)
-            made = _begun(this, image, command)
+            registry.fetch(start.host, start.engine, image, start.context)
+            made = _begun(start, image, command)
     if made is None:
         raise NotFound(f"the image `{image}` is not there, though it was pulled")
-    wanted = this.request.options.packages
-    package_install.install(made, wanted, partial(packages.install_for_job, this.name))
+    wanted = start.request.options.packages
+    package_install.install(made, wanted, partial(packages.install_for_job, start.name))
     return made
 
 
-def _begun(this: Undertaking, image: str, command: Argv) -> Undertaking | None:
+def _begun(start: StartContext, image: str, command: Argv) -> StartContext | None:
     """Create and start its container; `None` if the image is not on the host."""
-    before = _before(this)
-    entrypoint = _entrypoint(this, image) if before else ()
+    before = _before(start)
+    entrypoint = _entrypoint(start, image) if before else ()
     if entrypoint is None:
         return None
-    gpus = gpu_allocation.take(this)
-    options = this.request.options
+    gpus = gpu_allocation.take(start)
+    options = start.request.options
     options = replace(options, environment=(*gpus.in_container, *options.environment))
-    spec = ContainerSpec(this.name, image, options=options, gpus=gpus.engine, script=before)
+    spec = ContainerSpec(start.name, image, options=options, gpus=gpus.engine, script=before)
     mark = secrets.token_hex(8)
-    this.undo.callback(creation.remove_marked, this, mark)
+    start.undo.callback(creation.remove_marked, start, mark)
     labels = {
         **gpus.labels,
-        **naming.label(this.request.container, this.name),
+        **naming.label(start.request.container, start.name),
         START_LABEL: mark,
-        JOB_LABEL: this.name,
+        JOB_LABEL: start.name,
         COMMAND_LABEL: shlex.join(command),
         GPUS_LABEL: gpus.shown or "",
     }
-    engine, done = _attempted(this, spec, (*entrypoint, *command), labels, gpus)
+    engine, done = _attempted(start, spec, (*entrypoint, *command), labels, gpus)
     if done.status == _NO_SHELL:
-        _do_without_shell(this, image)
-        engine, done = _attempted(this, replace(spec, script=""), command, labels, gpus)
+        _do_without_shell(start, image)
+        engine, done = _attempted(start, replace(spec, script=""), command, labels, gpus)
     if done.status == 0:
-        return creation.by(engine, this)
+        return creation.by(engine, start)
     if docker_errors.image_missing(done):
-        gpu_allocation.give_back(this, gpus)
+        gpu_allocation.give_back(start, gpus)
         return None
     if "already in use by container" in done.stderr:
         raise Busy(f"there is a container `{spec.name}` already", hint=ANOTHER_NAME)
@@ -85,30 +85,30 @@ def _begun(this: Undertaking, image: str, command: Argv) -> Undertaking | None:
 
 
 def _attempted(
-    this: Undertaking, spec: ContainerSpec, argv: Argv, labels: Mapping[str, str], gpus: Taken
+    start: StartContext, spec: ContainerSpec, argv: Argv, labels: Mapping[str, str], gpus: Taken
 ) -> tuple[Engine, Completed]:
     """Attempt to begin it; return by which engine, and how that ended."""
     return old_docker.attempted(
-        this.engine,
-        this.request,
-        this.context,
-        lambda engine: this.host.run(_steps(engine, spec, argv, labels, gpus))["create"],
+        start.engine,
+        start.request,
+        start.context,
+        lambda engine: start.host.run(_steps(engine, spec, argv, labels, gpus))["create"],
     )
 
 
-def _do_without_shell(this: Undertaking, image: str) -> None:
+def _do_without_shell(start: StartContext, image: str) -> None:
     """Say what a job lacks whose image has no shell.
 
     Raises:
         JlrError: it cannot do without.
     """
-    if this.request.options.packages:
+    if start.request.options.packages:
         raise JlrError(
             f"`{image}` has no `sh`, and `--install` needs one",
             hint="leave out `--install`, or take an image with a shell and Python",
         )
-    this.context.progress.note(
-        f"`{this.name}` may have no HOME that it can write to: `{image}` has no `sh` to set one; "
+    start.context.progress.note(
+        f"`{start.name}` may have no HOME that it can write to: `{image}` has no `sh` to set one; "
         "`--env HOME=FOLDER` does"
     )
 
@@ -149,19 +149,19 @@ case $said in
 esac"""
 
 
-def _before(this: Undertaking) -> str:
+def _before(start: StartContext) -> str:
     """Return what runs in front of the image's entrypoint, if anything is to."""
-    options = this.request.options
+    options = start.request.options
     as_somebody = options.user is not None
     own_home = any(item.startswith("HOME=") for item in options.environment)
-    home = homes.writable_home(this.name) if as_somebody and not own_home else ""
-    wait = packages.until_installed(this.name) if options.packages else ""
+    home = homes.writable_home(start.name) if as_somebody and not own_home else ""
+    wait = packages.until_installed(start.name) if options.packages else ""
     return home + wait
 
 
-def _entrypoint(this: Undertaking, image: str) -> Argv | None:
+def _entrypoint(start: StartContext, image: str) -> Argv | None:
     """Return an image's own entrypoint, `None` if it is not on the host."""
-    done = run_script(this.host, command_line(inspect_image_argv(this.engine, image)))
+    done = run_script(start.host, command_line(inspect_image_argv(start.engine, image)))
     if done.status != 0:
         return None
     config = json.loads(done.stdout)[0].get("Config") or {}

@@ -20,7 +20,7 @@ from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.container import gpu_allocation
 from jlremote.workflow.container.gpu_allocation import Taken
-from jlremote.workflow.container.start_context import Undertaking
+from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.requests import RunRequest, StartRequest
 from jlremote.workflow.selection import naming
 from jlremote.workflow.selection.candidates import candidates
@@ -28,24 +28,24 @@ from jlremote.workflow.selection.candidates import candidates
 ANOTHER_NAME = "choose another name: `--name NAME`"
 
 
-def begin(this: Undertaking, request: RunRequest) -> None:
+def begin(start: StartContext, request: RunRequest) -> None:
     """Run it as a process of the host's: itself, or the engine's client for a container."""
-    place = _container(this, request) if this.runtime.engine else request.host
-    gpus = gpu_allocation.take(replace(this, runtime=Bare()))
-    plan = _plan(this, request, place, gpus)
-    this.undo.callback(_take_back, this, plan.mark)
-    with this.context.progress.step(f"Run {this.name}"):
-        done = run_script(this.host, processes.launch(plan))
+    place = _container(start, request) if start.runtime.engine else request.host
+    gpus = gpu_allocation.take(replace(start, runtime=Bare()))
+    plan = _plan(start, request, place, gpus)
+    start.undo.callback(_take_back, start, plan.mark)
+    with start.context.progress.step(f"Run {start.name}"):
+        done = run_script(start.host, processes.launch(plan))
     if done.status == processes.TAKEN:
-        raise Busy(f"there is a job `{this.name}` already", hint=ANOTHER_NAME)
+        raise Busy(f"there is a job `{start.name}` already", hint=ANOTHER_NAME)
     if done.status != 0:
         raise JlrError(f"the job could not begin: {done.complaint}")
     if gpus.lease is not None:
-        pid, start, *_ = done.stdout.split()
-        run_script(this.host, leases.keep(gpus.lease, int(pid), start))
+        pid, started, *_ = done.stdout.split()
+        run_script(start.host, leases.keep(gpus.lease, int(pid), started))
 
 
-def _container(this: Undertaking, request: RunRequest) -> str:
+def _container(start: StartContext, request: RunRequest) -> str:
     """Return the name of the session's container.
 
     Raises:
@@ -53,9 +53,9 @@ def _container(this: Undertaking, request: RunRequest) -> str:
     """
     typed = (request.inside or "").rpartition("/")[2]
     if (known := session(request)) is not None:
-        looks = iter([(known.name, survey(this.host, this.runtime, known.name))])
+        looks = iter([(known.name, survey(start.host, start.runtime, known.name))])
     else:
-        looks = candidates(this.host, this.runtime, typed)
+        looks = candidates(start.host, start.runtime, typed)
     found = next((found.container for _, found in looks if found.container), None)
     if found is not None and found.running:
         return found.name
@@ -63,13 +63,13 @@ def _container(this: Undertaking, request: RunRequest) -> str:
     image = "" if found else " --image IMAGE"
     raise NotFound(
         f"the container `{found.name if found else typed}` {state}",
-        hint=f"`jlr start {this.request.host} {typed}{image}` {begin}; "
+        hint=f"`jlr start {start.request.host} {typed}{image}` {begin}; "
         "`--image IMAGE` runs the command in one of its own",
     )
 
 
-def _plan(this: Undertaking, request: RunRequest, place: str, gpus: Taken) -> ProcessPlan:
-    options, runtime, mark = request.options, this.runtime, secrets.token_hex(8)
+def _plan(start: StartContext, request: RunRequest, place: str, gpus: Taken) -> ProcessPlan:
+    options, runtime, mark = request.options, start.runtime, secrets.token_hex(8)
     for item in options.environment:
         if "=" not in item:
             raise Usage(f"`--env {item}` has no value", hint=f"write `--env {item}=VALUE`")
@@ -87,7 +87,7 @@ def _plan(this: Undertaking, request: RunRequest, place: str, gpus: Taken) -> Pr
         way = processes.signal_marked(mark)
         signal = runtime.attached(place, way, Attachment(user=options.user), {})
     return ProcessPlan(
-        name=this.name,
+        name=start.name,
         argv=argv,
         shown=shlex.join(request.command),
         container=place if runtime.engine else None,
@@ -98,9 +98,9 @@ def _plan(this: Undertaking, request: RunRequest, place: str, gpus: Taken) -> Pr
     )
 
 
-def _take_back(this: Undertaking, mark: str) -> None:
+def _take_back(start: StartContext, mark: str) -> None:
     with suppress(JlrError):
-        run_script(this.host, processes.take_back(this.name, mark))
+        run_script(start.host, processes.take_back(start.name, mark))
 
 
 def session(request: RunRequest) -> SessionRecord | None:

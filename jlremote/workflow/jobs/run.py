@@ -15,7 +15,7 @@ from jlremote.runtimes.table import AUTO, runtime_named
 from jlremote.storage import jobs as records
 from jlremote.storage import sessions
 from jlremote.storage.jobs import JobRecord
-from jlremote.workflow.container.start_context import Undertaking
+from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_on
 from jlremote.workflow.host.links import connect, link_to
@@ -44,12 +44,12 @@ def run(request: RunRequest, context: Context) -> Found:
     connect(host, context)
     runtime = _with_engine(host, request, runtime)
     with undone_on_failure() as undo:
-        this = _undertaking(host, runtime, request, typed, context, undo)
+        start = _start_context(host, runtime, request, typed, context, undo)
         if request.inside is None and runtime.engine:
-            this = job_container.begin(this, request.command)
+            start = job_container.begin(start, request.command)
         else:
-            job_process.begin(this, request)
-        record = _record(this)
+            job_process.begin(start, request)
+        record = _record(start)
         undo.callback(records.delete, record.host, record.name)
         records.save(record)
         return find(f"{record.host}/{record.name}", context)
@@ -93,20 +93,20 @@ def _with_engine(host: Link, request: RunRequest, runtime: Runtime) -> Runtime:
     return Containers(engine_on(host, EngineChoice(sudo=request.sudo)))
 
 
-def _undertaking(
+def _start_context(
     host: Link,
     runtime: Runtime,
     request: RunRequest,
     typed: str,
     context: Context,
     undo: ExitStack,
-) -> Undertaking:
+) -> StartContext:
     """Return what its steps share; a container of its own is called as the house's rule has it.
 
     Raises:
         Busy: there is a session of that name.
     """
-    start = StartRequest(
+    wanted = StartRequest(
         request.host,
         typed,
         name_rule=request.name_rule,
@@ -119,20 +119,20 @@ def _undertaking(
         share_gpus=request.share_gpus,
     )
     own = request.inside is None and runtime.engine is not None
-    name = naming.names(start, host)[0] if own else typed
+    name = naming.names(wanted, host)[0] if own else typed
     runtime.check_name(name)
     if sessions.find(request.host, name) is not None:
         raise Busy(f"there is a session `{name}` already", hint=ANOTHER_NAME)
     if request.name is not None and is_taken(host, runtime.engine, name):
         raise Busy(f"there is a job `{name}` already", hint=ANOTHER_NAME)
-    return Undertaking(host, runtime, name, start, context, undo)
+    return StartContext(host, runtime, name, wanted, context, undo)
 
 
-def _record(this: Undertaking) -> JobRecord:
-    config = this.context.ssh_config
+def _record(start: StartContext) -> JobRecord:
+    config = start.context.ssh_config
     where = None if config is None else str(config.resolve())
-    typed = None if this.request.container == this.name else this.request.container
-    return JobRecord(this.request.host, this.name, this.runtime.name, where, typed)
+    typed = None if start.request.container == start.name else start.request.container
+    return JobRecord(start.request.host, start.name, start.runtime.name, where, typed)
 
 
 def _name(command: tuple[str, ...]) -> str:

@@ -16,7 +16,7 @@ from jlremote.runtimes.contract import Container, Runtime
 from jlremote.storage import sessions
 from jlremote.workflow.container import gpu_allocation, jupyter_launch, provision
 from jlremote.workflow.container.gpu_allocation import Taken
-from jlremote.workflow.container.start_context import Undertaking
+from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.forward.answer import refuse_open, wait_for_answer
 from jlremote.workflow.forward.forwards import forwarded
 from jlremote.workflow.host.context import Context
@@ -49,19 +49,19 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         runtime, name, found = _look(request, runtime, known, host, context)
         if not _runs(found) and turn.enter_context(alone(request.host, name, context)):
             runtime, name, found = _look(request, runtime, known, host, context)
-        this = Undertaking(host, runtime, name, request, context, undo)
-        _explain_lost_gpus(this, found)
-        this, container, found = provision.ensure(this, found)
-        this, gpus = _settled(this, container, found)
-        server, launched = jupyter_launch.ensure(this, found)
-        gpu_allocation.keep(this, gpus, server)
+        start = StartContext(host, runtime, name, request, context, undo)
+        _explain_lost_gpus(start, found)
+        start, container, found = provision.ensure(start, found)
+        start, gpus = _settled(start, container, found)
+        server, launched = jupyter_launch.ensure(start, found)
+        gpu_allocation.keep(start, gpus, server)
         to = endpoint(runtime, container, server)
         forward = forwarded(host, name, request.local_port, to, context.progress, undo)
-        access = _answered(this, forward)
+        access = _answered(start, forward)
         container = replace(container, gpus=gpus.shown or container.gpus)
         begun = Started(container, server, launched, forward, access)
-        ports = remember(this, begun)
-    return report(this, begun, ports)
+        ports = remember(start, begun)
+    return report(start, begun, ports)
 
 
 def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
@@ -95,34 +95,36 @@ def _look(
     return runtime, *there
 
 
-def _explain_lost_gpus(this: Undertaking, found: Survey) -> None:
+def _explain_lost_gpus(start: StartContext, found: Survey) -> None:
     if found.gpu_fault is not None:
-        this.context.progress.note(f"{found.gpu_fault.why}; {found.gpu_fault.mend}")
+        start.context.progress.note(f"{found.gpu_fault.why}; {found.gpu_fault.mend}")
 
 
-def _settled(this: Undertaking, container: Container, found: Survey) -> tuple[Undertaking, Taken]:
+def _settled(
+    start: StartContext, container: Container, found: Survey
+) -> tuple[StartContext, Taken]:
     """Return the start as its container has it, and the GPUs of a server without one."""
-    gpus = _gpus_without_container(this, found)
+    gpus = _gpus_without_container(start, found)
     environment, loopback = gpu_allocation.exports(gpus), container.on_host_network
-    return replace(this, environment=environment, loopback=loopback), gpus
+    return replace(start, environment=environment, loopback=loopback), gpus
 
 
-def _gpus_without_container(this: Undertaking, found: Survey) -> Taken:
+def _gpus_without_container(start: StartContext, found: Survey) -> Taken:
     """Return the GPUs of a server that is about to run without a container."""
-    if this.runtime.engine:
+    if start.runtime.engine:
         return Taken()
     if not _runs(found):
-        return gpu_allocation.take(this)
-    gpus = this.known.gpus if this.known else None
-    gpu_allocation.explain_unchanged(this, gpus)
+        return gpu_allocation.take(start)
+    gpus = start.known.gpus if start.known else None
+    gpu_allocation.explain_unchanged(start, gpus)
     return Taken(shown=gpus)
 
 
-def _answered(this: Undertaking, forward: ForwardStatus) -> Access:
+def _answered(start: StartContext, forward: ForwardStatus) -> Access:
     """Return what the server asks for, which has answered through the forward."""
-    with this.context.progress.step("Wait for JupyterLab's answer"):
-        wait_for_answer(this.host, forward)
-        return refuse_open(this.host, forward, allowed=this.open_allowed)
+    with start.context.progress.step("Wait for JupyterLab's answer"):
+        wait_for_answer(start.host, forward)
+        return refuse_open(start.host, forward, allowed=start.open_allowed)
 
 
 def _runs(found: Survey) -> bool:

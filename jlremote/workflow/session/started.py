@@ -13,7 +13,7 @@ from jlremote.ports.endpoint import PortEndpoint
 from jlremote.runtimes.contract import Container
 from jlremote.storage import sessions
 from jlremote.storage.sessions import PortRecord, SessionRecord
-from jlremote.workflow.container.start_context import Undertaking
+from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.forward import further_ports
 from jlremote.workflow.forward.answer import of_access
 from jlremote.workflow.forward.port_report import PortReport
@@ -39,26 +39,26 @@ class Started:
     access: Access
 
 
-def remember(this: Undertaking, started: Started) -> tuple[PortReport, ...]:
+def remember(start: StartContext, started: Started) -> tuple[PortReport, ...]:
     """Save the session's record, and forward the further ports that are in it.
 
     Raises:
         Busy: no local port is free for one of them.
         JlrError: the record cannot be written.
     """
-    record, ports = _with_further_ports(this, _record(this, started), started)
+    record, ports = _with_further_ports(start, _record(start, started), started)
     sessions.save(record)
     return ports
 
 
-def report(this: Undertaking, started: Started, ports: tuple[PortReport, ...]) -> SessionReport:
+def report(start: StartContext, started: Started, ports: tuple[PortReport, ...]) -> SessionReport:
     """Return what a person is told of a session that has just been started."""
     container, server, forward = started.container, started.server, started.forward
     return SessionReport(
-        name=this.name,
-        host=this.request.host,
-        container=this.name if this.runtime.engine else None,
-        runtime=this.runtime.name,
+        name=start.name,
+        host=start.request.host,
+        container=start.name if start.runtime.engine else None,
+        runtime=start.runtime.name,
         state="up",
         url=address(server, forward.local_port),
         local_port=forward.local_port,
@@ -68,34 +68,34 @@ def report(this: Undertaking, started: Started, ports: tuple[PortReport, ...]) -
         ports=ports,
         access=started.access,
         idle_stop=server.idle_stop or None,
-        detail=of_access(started.access, this.request.host),
+        detail=of_access(started.access, start.request.host),
         started_here=started.launched,
     )
 
 
-def _record(this: Undertaking, started: Started) -> SessionRecord:
-    config, known = this.context.ssh_config, this.known
+def _record(start: StartContext, started: Started) -> SessionRecord:
+    config, known = start.context.ssh_config, start.known
     return SessionRecord(
-        host=this.request.host,
-        name=this.name,
-        typed=_typed(this) or (known.typed if known else None),
-        runtime=this.runtime.name,
+        host=start.request.host,
+        name=start.name,
+        typed=_typed(start) or (known.typed if known else None),
+        runtime=start.runtime.name,
         local_port=started.forward.local_port,
         ssh_config=None if config is None else str(config.resolve()),
         image=started.container.image,
         gpus=started.container.gpus,
         ports=known.ports if known else (),
-        open_allowed=this.open_allowed,
+        open_allowed=start.open_allowed,
     )
 
 
-def _typed(this: Undertaking) -> str | None:
+def _typed(start: StartContext) -> str | None:
     """Return what the person calls the session, where that is not its name."""
-    return None if this.request.container == this.name else this.request.container
+    return None if start.request.container == start.name else start.request.container
 
 
 def _with_further_ports(
-    this: Undertaking, record: SessionRecord, started: Started
+    start: StartContext, record: SessionRecord, started: Started
 ) -> tuple[SessionRecord, tuple[PortReport, ...]]:
     """Forward the ports that the session had, and those that are asked for now.
 
@@ -103,9 +103,9 @@ def _with_further_ports(
         The record with the local ports, and what is told of them.
     """
     told, place, python = [], started.forward.endpoint.place, started.server.python
-    for port in sorted({*(known.port for known in record.ports), *this.request.ports}):
+    for port in sorted({*(known.port for known in record.ports), *start.request.ports}):
         to = PortEndpoint(place, port, python)
-        held = further_ports.hold(this.host, record, to, this.context.progress, this.undo)
+        held = further_ports.hold(start.host, record, to, start.context.progress, start.undo)
         record = further_ports.with_port(record, PortRecord(port, held.local_port))
         told.append(held)
     return record, further_ports.reports(record, told)
