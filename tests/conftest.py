@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
@@ -24,17 +24,43 @@ from tests.lab.programs import missing
 from tests.lab.remote_host import Keys, new_keys, new_laptop, running_sshd
 from tests.lab.sshd import SSHServer
 
-# A shell that starts us in the background makes us ignore these, and what we start would inherit
-# that: no Ctrl-C would end it. A handler of Python's own is not inherited.
+# A shell that starts the tests in the background, and `nohup`, make them ignore these signals. The
+# programs that the tests start would inherit that, and neither Ctrl-C nor a closed terminal would
+# end them. A handler of Python's own is not inherited.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+for number in (signal.SIGQUIT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
+
+# A test that asks for one of these runs a real server, engine or browser.
+LAB_FIXTURES = {"account", "chromium", "engine", "forward_sshd", "keychain"}
+# Only these markers may skip a test where CI=true says that every part is there.
+OPTIONAL = ("long", "hardware")
 
 
-def refuse(reasons: list[str]) -> None:
-    """Skip for want of real parts, or fail where they must be there."""
-    if os.environ.get("CI") == "true":
-        pytest.fail("; ".join(reasons), pytrace=False)
-    pytest.skip("; ".join(reasons))
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of the lab, which `tests/run quick` leaves out."""
+    for item in items:
+        if LAB_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker("lab")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip the tests that take minutes, unless they are wanted."""
+    if item.get_closest_marker("long") and not os.environ.get("JLR_LONG"):
+        pytest.skip("takes minutes: JLR_LONG=1 runs it")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a skipped test where CI=true says that every part is there."""
+    report = yield
+    optional = hasattr(report, "wasxfail") or any(map(item.get_closest_marker, OPTIONAL))
+    if report.skipped and not optional and os.environ.get("CI") == "true":
+        report.outcome = "failed"
+        report.longrepr = f"skipped although CI=true: {report.longrepr}"
+    return report
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +74,7 @@ def say(request: pytest.FixtureRequest) -> Say:
 def engine(say: Say) -> Iterator[Engine]:
     """The lab's dockerd, with every image of the lab."""
     if reasons := missing():
-        refuse(reasons)
+        pytest.skip("; ".join(reasons))
     with ExitStack() as stack:
         try:
             running = stack.enter_context(running_engine(say))
@@ -144,6 +170,6 @@ def container(engine: Engine) -> Iterator[ContainerFactory]:
 def chromium(tmp_path: Path) -> Iterator[BrowserContext]:
     """A headless browser with a new profile."""
     if not browser.CHROMIUM.exists():
-        refuse([f"`{browser.CHROMIUM}` is not installed"])
+        pytest.skip(f"`{browser.CHROMIUM}` is not installed")
     with browser.chromium(tmp_path / "profile") as context:
         yield context

@@ -110,9 +110,8 @@ def test_a_command_may_go_on_after_its_stdin_has_ended(client: paramiko.Transpor
     assert output(late) == b"first\ndone\n"
 
 
+@needs_openssh  # paramiko does not tell signals
 def test_a_death_by_signal_is_reported_as_one(host: Host) -> None:
-    if shutil.which("ssh") is None:
-        pytest.skip("paramiko does not tell signals")
     died = ssh(host, "-v", "demo", "kill -KILL $$")
     assert (died.returncode, b"exit-signal" in died.stderr) == (255, True)
 

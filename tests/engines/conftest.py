@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import refuse
 from tests.lab import nvidia_docker, podman
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.engine import Engine
@@ -56,7 +55,7 @@ def sudo_host(
 ) -> Iterator[EnginesHost]:
     """Give a host whose account has that kind of `sudo` (see `podman.may_sudo`) and password."""
     if reasons := podman.missing():
-        refuse(reasons)
+        pytest.skip("; ".join(reasons))
     with (
         claimed_account() as account,
         podman.prepared(account, engine, [], say),
@@ -70,7 +69,7 @@ def sudo_host(
 @pytest.fixture(scope="module")
 def engines_host(engine: Engine, keys: Keys, say: Say) -> Iterator[EnginesHost]:
     if reasons := podman.missing():
-        refuse(reasons)
+        pytest.skip("; ".join(reasons))
     with (
         claimed_account() as account,
         podman.prepared(account, engine, [IMAGE], say),

@@ -11,7 +11,6 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.conftest import refuse
 from tests.engines.conftest import IMAGE, EnginesHost, sudo_host
 from tests.engines.parts import told
 from tests.gpus.stand_in import Gpus
@@ -155,7 +154,7 @@ def test_a_registrys_key_has_stdin_for_itself(
     newcomer: Laptop, engine: Engine, host: EnginesHost
 ) -> None:
     if reasons := missing_programs():
-        refuse(reasons)
+        pytest.skip("; ".join(reasons))
     with running_registry(engine) as registry, unlocked_keychain(newcomer):
         asked(newcomer, PASSWORD)
         image = registry.push("lab/plain", "me/behind-sudo:1")

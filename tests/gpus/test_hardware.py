@@ -11,11 +11,9 @@ from jlremote.gpus import queries
 from jlremote.gpus.inventory_json import to_json
 from jlremote.gpus.reading import read
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("nvidia-smi") is None, reason="`nvidia-smi` is not installed"
-)
 
-
+@pytest.mark.hardware
+@pytest.mark.skipif(shutil.which("nvidia-smi") is None, reason="`nvidia-smi` is not installed")
 def test_real_gpus_are_read_as_nvidia_smi_lists_them() -> None:
     said = subprocess.run(
         ["/bin/sh"], input=queries.snapshot(), capture_output=True, text=True, timeout=60

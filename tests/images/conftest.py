@@ -10,7 +10,6 @@ from typing import Protocol
 
 import pytest
 
-from tests.conftest import refuse
 from tests.images.parts import Registry, SlowLine, missing_programs, running_registry
 from tests.images.parts import unlocked_keychain as unlocked
 from tests.lab.engine import Engine
@@ -21,7 +20,7 @@ from tests.lab.laptop import Laptop
 def registry(engine: Engine) -> Iterator[Registry]:
     """A private registry, which only the lab's key opens."""
     if reasons := missing_programs():
-        refuse(reasons)
+        pytest.skip("; ".join(reasons))
     with running_registry(engine) as running:
         yield running
 
@@ -30,7 +29,7 @@ def registry(engine: Engine) -> Iterator[Registry]:
 def keychain(laptop: Laptop) -> Iterator[None]:
     """Have the laptop keep secrets as a desktop does."""
     if reasons := missing_programs():
-        refuse(reasons)
+        pytest.skip("; ".join(reasons))
     with unlocked(laptop):
         yield
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import refuse
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
 from tests.lab.line import Line
@@ -22,9 +21,9 @@ from tests.mounts.parts import Desk, LoginCounter, own, remember_session
 def sshfs() -> None:
     """Skip where there is no sshfs, or no FUSE."""
     if shutil.which("sshfs") is None:
-        refuse(["`sshfs` is not installed"])
+        pytest.skip("`sshfs` is not installed")
     if not Path("/dev/fuse").exists():
-        refuse(["`/dev/fuse` is missing"])
+        pytest.skip("`/dev/fuse` is missing")
 
 
 @pytest.fixture

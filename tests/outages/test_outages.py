@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 import psutil
@@ -42,11 +41,8 @@ def test_stopping_the_connections_sshd(work: Work, sshd: SSHServer) -> None:
             process.kill()
 
 
-LONG = pytest.mark.skipif(not os.environ.get("JLR_LONG"), reason="takes long: JLR_LONG=1 runs it")
-
-
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seconds", [5, 60, pytest.param(300, marks=LONG)])
+@pytest.mark.parametrize("seconds", [5, 60, pytest.param(300, marks=pytest.mark.long)])
 def test_a_link_of_the_network_that_is_down(work: Work, network: Network, seconds: float) -> None:
     network.take_down()
     time.sleep(seconds)

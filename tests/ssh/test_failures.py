@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import socket
 import sys
 import threading
@@ -197,15 +196,7 @@ def test_a_proxy_command_that_says_much_does_not_stall(
     assert guest.ours() is None
 
 
-@pytest.mark.parametrize(
-    "seconds",
-    [
-        0.5,
-        pytest.param(
-            22.2, marks=pytest.mark.skipif(not os.environ.get("JLR_LONG"), reason="takes long")
-        ),
-    ],
-)
+@pytest.mark.parametrize("seconds", [0.5, pytest.param(22.2, marks=pytest.mark.long)])
 def test_a_network_that_is_back_is_found_within_a_second(seconds: float) -> None:
     """However long it was away, and whatever pauses the kernel makes by then."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, ExitStack() as full:
