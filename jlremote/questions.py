@@ -1,11 +1,23 @@
-"""What only a person can answer, and who can be asked."""
+"""Questions that only a person can answer, and the askers that put them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from jlremote.errors import NeedsAuthentication
+from jlremote.text import one_line, printable
+
 QuestionKind = Literal["host-key", "passphrase", "password", "code", "remember", "remember-again"]
+
+_NEEDS: dict[QuestionKind, str] = {
+    "host-key": "the host's key is unknown and must be accepted",
+    "passphrase": "a key's passphrase is needed",
+    "password": "a password is needed",
+    "code": "a one-time code is needed",
+    "remember": "a yes or no is needed on whether to remember it",
+    "remember-again": "a yes or no is needed on whether to remember it",
+}
 
 
 @dataclass(frozen=True)
@@ -26,12 +38,42 @@ class Question:
 
 
 class Asker(Protocol):
-    """Whoever can put a question to the person."""
+    """The way to put a question to the person."""
 
     def ask(self, question: Question) -> str:
         """Return the answer.
 
         Raises:
-            NeedsAuthentication: nobody is there to be asked, or the person turned away.
+            NeedsAuthentication: the person cannot be asked, or gave no answer.
         """
         ...
+
+
+@dataclass(frozen=True)
+class NeverAsks:
+    """The `Asker` of background work, lists and `--no-input`, which refuses every question.
+
+    Attributes:
+        hint: what the person can do instead.
+    """
+
+    hint: str
+
+    def ask(self, question: Question) -> str:
+        """Refuse.
+
+        Raises:
+            NeedsAuthentication: always.
+        """
+        raise unanswered(question, self.hint)
+
+
+def unanswered(question: Question, hint: str) -> NeedsAuthentication:
+    """Return the error for a question that could not be put to the person."""
+    *facts, prompt = printable(question.text).strip().splitlines() or [""]
+    # What a person decides about a host key stands above the question itself.
+    asked = " ".join(facts) if question.kind == "host-key" and facts else prompt
+    needs = _NEEDS[question.kind]
+    return NeedsAuthentication(
+        f"{needs}, and jlr cannot ask: {one_line(asked).rstrip(': ?')}", hint=hint
+    )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jlremote.cli.screen.prompts import Nobody, Person
+from jlremote.cli.screen.prompts import Person, no_input
 from jlremote.errors import NeedsAuthentication
 from jlremote.questions import Question, QuestionKind
 from tests.cli.terminal import Terminal
@@ -118,14 +118,14 @@ def test_without_a_terminal_nobody_is_asked() -> None:
         text=True,
         start_new_session=True,
     )
-    message = "a password is needed, and nobody can be asked: me@dgx's password\n"
+    message = "a password is needed, and jlr cannot ask: me@dgx's password\n"
     assert (done.stdout, done.stderr) == (message, "")
 
 
 @pytest.mark.parametrize("kind", ["host-key", "passphrase", "password", "code", "remember"])
 def test_with_no_input_every_question_is_refused_with_advice(kind: QuestionKind) -> None:
     with pytest.raises(NeedsAuthentication) as refusal:
-        Nobody().ask(Question(kind, "x?"))
+        no_input().ask(Question(kind, "x?"))
     assert refusal.value.exit_code == 4
     assert "`--no-input`" in (refusal.value.hint or "")
 
@@ -146,6 +146,6 @@ def test_whoever_said_no_is_not_asked_again() -> None:
 
 def test_an_unknown_host_is_refused_with_its_fingerprint_where_nobody_can_be_asked() -> None:
     with pytest.raises(NeedsAuthentication) as refusal:
-        Nobody().ask(Question("host-key", f"{HOST_KEY}\nconnect, and remember this key"))
+        no_input().ask(Question("host-key", f"{HOST_KEY}\nconnect, and remember this key"))
     assert "SHA256:abc/+d" in refusal.value.message
     assert "connect, and" not in refusal.value.message

@@ -305,7 +305,7 @@ def test_global_options_may_stand_before_or_after_the_command(
         assert jlr(*argv).code == 0
         context = workflows.arguments("session.start.start")[1]
         assert context.ssh_config == config
-        assert type(context.asker).__name__ == "Nobody"
+        assert type(context.asker).__name__ == "NeverAsks"
 
 
 def test_the_ssh_config_may_come_from_the_environment(

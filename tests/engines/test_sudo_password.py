@@ -230,7 +230,7 @@ def test_where_nobody_may_be_asked_nobody_is(newcomer: Laptop) -> None:
     for words in (("images", "lab", *BY_SUDO), ("--no-input", "images", "lab", *BY_SUDO)):
         done = without_terminal(newcomer, *words)
         assert done.status == 4, done
-        assert "a password is needed, and nobody can be asked" in done.stderr
+        assert "a password is needed, and jlr cannot ask" in done.stderr
         assert "NOPASSWD: /usr/bin/docker" in done.stderr
 
 
@@ -288,7 +288,7 @@ def test_where_nothing_else_works_it_is_found_and_asked_for(
             new_laptop(server, host.account, keys) as laptop,
         ):
             looked = without_terminal(laptop, "list", "lab", "--json")
-            assert "nobody can be asked" not in looked.stderr, looked
+            assert "jlr cannot ask" not in looked.stderr, looked
             with at_terminal(laptop, "images", "lab") as terminal:
                 terminal.answers(ASKED, PASSWORD)
                 assert terminal.ends() == 0, terminal.text

@@ -127,9 +127,9 @@ class Desk:
 _LINK = """
 import sys
 from pathlib import Path
-from jlremote.cli.screen.prompts import Nobody
 from jlremote.link.client.link import Link
-link = Link("lab", Path(sys.argv[1]), Nobody())
+from jlremote.questions import NeverAsks
+link = Link("lab", Path(sys.argv[1]), NeverAsks("ask in a terminal"))
 """
 
 

@@ -16,7 +16,7 @@ from jlremote.errors import (
 )
 from jlremote.link.connection.backoff import Backoff
 from jlremote.link.connection.pulse import Probing, Pulse
-from jlremote.link.connection.supervisor import Nobody, Supervisor
+from jlremote.link.connection.supervisor import IN_BACKGROUND, Supervisor
 from jlremote.link.wire.states import State
 from jlremote.ssh.contract import Connection
 from tests.link.fakes import Call, FakeConnection, FakeDialer, FakePerson, until, waiters
@@ -112,7 +112,7 @@ def test_whoever_can_ask_tries_again_where_another_could_not(watched: Watched) -
 def test_a_lost_connection_is_made_again_in_the_background(watched: Watched) -> None:
     watched.connect().close()
     watched.dialed(2)
-    assert isinstance(watched.dialer.askers[1], Nobody)
+    assert watched.dialer.askers[1] is IN_BACKGROUND
     assert watched.state is State.RECONNECTING
     waiting = Call(lambda: watched.supervisor.wait(20))
     again = FakeConnection()

@@ -9,30 +9,16 @@ from contextlib import AbstractContextManager
 from typing import TextIO
 
 from jlremote.errors import NeedsAuthentication
-from jlremote.questions import Question
-from jlremote.text import one_line, printable
+from jlremote.questions import NeverAsks, Question, unanswered
+from jlremote.text import printable
 
 _FINGERPRINT = re.compile(r"\b(?:SHA256|MD5):\S+")
-_MEANING = {
-    "host-key": "the host's key is unknown and somebody must accept it",
-    "passphrase": "a key's passphrase is needed",
-    "password": "a password is needed",
-    "code": "a one-time code is needed",
-    "remember": "somebody must say whether to remember it",
-    "remember-again": "somebody must say whether to remember it",
-}
+_STAYS = "then the link stays logged in"
 
 
-class Nobody:
-    """The `Asker` of `--no-input`: every question is refused."""
-
-    def ask(self, question: Question) -> str:
-        """Refuse.
-
-        Raises:
-            NeedsAuthentication: always.
-        """
-        raise _nobody(question, "without `--no-input`")
+def no_input() -> NeverAsks:
+    """Return the `Asker` of `--no-input`."""
+    return NeverAsks(f"run the command once without `--no-input`; {_STAYS}")
 
 
 class Person:
@@ -65,19 +51,10 @@ class Person:
             try:
                 terminal = stack.enter_context(_terminal())
             except OSError as failure:
-                raise _nobody(question, "in a terminal") from failure
+                hint = f"run the command once in a terminal; {_STAYS}"
+                raise unanswered(question, hint) from failure
             stack.enter_context(self._paused())
             return _answer(question, terminal)
-
-
-def _nobody(question: Question, remedy: str) -> NeedsAuthentication:
-    *facts, prompt = printable(question.text).strip().splitlines() or [""]
-    # What a person decides about a host key stands above the question itself.
-    asked = " ".join(facts) if question.kind == "host-key" and facts else prompt
-    return NeedsAuthentication(
-        f"{_MEANING[question.kind]}, and nobody can be asked: {one_line(asked).rstrip(': ?')}",
-        hint=f"run the command once {remedy}; then the link stays logged in",
-    )
 
 
 def _not_now() -> NeedsAuthentication:

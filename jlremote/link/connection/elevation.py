@@ -11,7 +11,7 @@ from jlremote.host import sudo
 from jlremote.host.script import Completed
 from jlremote.host.shell import Host, run_script
 from jlremote.host.sudo import SUDO_IF_KNOWN
-from jlremote.link.connection.supervisor import Nobody
+from jlremote.link.connection.supervisor import IN_BACKGROUND
 from jlremote.questions import Asker
 from jlremote.runtimes.engine.engine import ENGINES, Engine
 from jlremote.runtimes.engine.engine_errors import (
@@ -72,12 +72,12 @@ class Elevation:
         self._looked_up = frozenset()
         if password is not None:
             account = sudo_account(self._destination())
-            Credentials(Nobody(), self._keychain).was_wrong(account, password)
+            Credentials(IN_BACKGROUND, self._keychain).was_wrong(account, password)
 
     def _look_up(self, host: Host, engine: Engine) -> None:
         """Have what is in the keychain, once: nobody is asked."""
         self._looked_up |= {engine.name}
-        self._settle(host, engine, Nobody())
+        self._settle(host, engine, IN_BACKGROUND)
 
     def _settle(self, host: Host, engine: Engine, asker: Asker) -> None:
         if engine.name in self._settled:

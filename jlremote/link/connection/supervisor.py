@@ -17,21 +17,14 @@ from jlremote.errors import (
 from jlremote.link.connection.backoff import Backoff
 from jlremote.link.connection.pulse import Pulse
 from jlremote.link.wire.states import Condition, State, without_history
-from jlremote.questions import Asker, Question
+from jlremote.questions import Asker, NeverAsks
 from jlremote.ssh.contract import Connection
 
 log = logging.getLogger(__name__)
 
 
-class Nobody:
-    """The asker of the background, where no person is."""
-
-    def ask(self, question: Question) -> str:
-        """Refuse: what must be asked waits for the next command with a terminal."""
-        what = question.text.strip().splitlines()[0] if question.text.strip() else question.kind
-        raise NeedsAuthentication(
-            f"the host asks again: {what}", hint="any `jlr` command in a terminal will ask you"
-        )
+# What must be asked waits for the next command with a terminal.
+IN_BACKGROUND = NeverAsks("any `jlr` command in a terminal will ask you")
 
 
 class Supervisor:
@@ -198,7 +191,7 @@ class Supervisor:
         while self._wanted() and not self._ended:
             self._backoff.rest()
             try:
-                self.connection(Nobody())
+                self.connection(IN_BACKGROUND)
             except HostKeyChanged as error:
                 # Nothing was offered to it. Without its VPN a laptop may find another host by that
                 # name, and the right one is back with it.

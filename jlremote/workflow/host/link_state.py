@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jlremote.durations import utc
-from jlremote.errors import Authentication, JlrError, NeedsAuthentication, Unreachable, Usage
+from jlremote.errors import Authentication, JlrError, Unreachable, Usage
 from jlremote.link.client.dial import LinkStuck
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import LinkStatus
-from jlremote.questions import Question
+from jlremote.questions import NeverAsks
 
 # How long a list waits for a link that lost its host and calls it again.
 PATIENCE_SECONDS = 4.0
@@ -26,19 +26,8 @@ class Unreached:
     detail: str | None
 
 
-class AsksNobody:
-    """A list shows that a host asks for something; it does not ask in its name."""
-
-    def ask(self, question: Question) -> str:
-        """Refuse.
-
-        Raises:
-            NeedsAuthentication: always.
-        """
-        raise NeedsAuthentication(
-            "the host asks for a password, a code or a decision",
-            hint="`jlr status SESSION` in a terminal asks you",
-        )
+# A list shows that a host asks for something, and does not ask in its name.
+ASKS_NOTHING = NeverAsks("`jlr status SESSION` in a terminal asks you")
 
 
 def connected(link: Link) -> LinkStatus:

@@ -14,7 +14,7 @@ from jlremote.mounts.system import System, this_system
 from jlremote.storage import mounts
 from jlremote.storage.mounts import MountRecord
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.link_state import AsksNobody
+from jlremote.workflow.host.link_state import ASKS_NOTHING
 from jlremote.workflow.host.links import link_of
 from jlremote.workflow.mounts import mounted
 from jlremote.workflow.mounts.mounted import MountReport
@@ -32,7 +32,7 @@ def reports(context: Context, *, connect: bool = True) -> list[MountReport]:
     records = mounts.load_all()
     if not records:
         return []
-    quiet = replace(context, asker=AsksNobody())
+    quiet = replace(context, asker=ASKS_NOTHING)
     ways = {(record.host, record.ssh_config): record for record in records}
     with ThreadPoolExecutor(HOSTS_AT_ONCE) as pool:
         statuses = pool.map(lambda record: _status(record, quiet, connect=connect), ways.values())

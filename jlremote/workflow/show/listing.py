@@ -18,7 +18,7 @@ from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.gpus import fault
-from jlremote.workflow.host.link_state import AsksNobody, connected
+from jlremote.workflow.host.link_state import ASKS_NOTHING, connected
 from jlremote.workflow.host.links import link_of
 from jlremote.workflow.mounts import mount_listing
 from jlremote.workflow.selection import session_selection
@@ -38,7 +38,7 @@ def reports(context: Context, host: str | None = None) -> list[SessionReport]:
     if host is not None:
         return on_host(context, host)
     records = [record for record in sessions.load_all() if record.forwarded]
-    quiet = replace(context, asker=AsksNobody())
+    quiet = replace(context, asker=ASKS_NOTHING)
     by_link: dict[tuple[str, str | None], list[SessionRecord]] = defaultdict(list)
     for record in records:
         by_link[record.host, record.ssh_config].append(record)
