@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from jlremote.cli.screen.escapes import Escapes
 from jlremote.cli.screen.terminal import not_written
 from jlremote.errors import JlrError
-from jlremote.workflow.session.shell import HungUp
+from jlremote.workflow.session.shell import TerminalClosed
 
 if sys.platform == "win32":
     from jlremote.cli.screen import windows_keyboard as keyboard
@@ -79,11 +79,11 @@ class LocalScreen:
         escapes = Escapes()
         for event in self._keyboard.events():
             if event == b"":
-                raise HungUp  # the terminal is gone
+                raise TerminalClosed  # the terminal is gone
             if isinstance(event, bytes):
                 event = escapes.without(event)
                 if escapes.hung_up:
-                    raise HungUp
+                    raise TerminalClosed
             if event:
                 yield event
 

@@ -14,7 +14,7 @@ from jlremote.jupyter.server import Endpoint
 from jlremote.link.client.call import Caller, Message
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.remote_output import RemoteOutput
-from jlremote.link.client.remote_process import RemoteProcess, Terminal
+from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
 from jlremote.link.wire.files import link_files
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.link.wire.status import (
@@ -77,7 +77,7 @@ class Link:
             yield RemoteOutput(call.messages(), marker, given, call.say)
 
     @contextmanager
-    def process(self, script: str, terminal: Terminal | None = None) -> Iterator[RemoteProcess]:
+    def process(self, script: str, terminal: TerminalKind | None = None) -> Iterator[RemoteProcess]:
         """Run `script` with bytes both ways; leaving ends it.
 
         Args:

@@ -17,7 +17,7 @@ Message = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Terminal:
+class TerminalKind:
     """The terminal that a process is to run in.
 
     Attributes:

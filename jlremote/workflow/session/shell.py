@@ -12,7 +12,7 @@ from typing import Protocol
 
 from jlremote.errors import LinkLost, NotFound
 from jlremote.link.client.link import Link
-from jlremote.link.client.remote_process import RemoteProcess, Terminal
+from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
 from jlremote.runtimes.contract import Attachment, Runtime
 from jlremote.runtimes.scripts import shells
 from jlremote.runtimes.table import runtime_named
@@ -25,8 +25,8 @@ from jlremote.workflow.session.open import again
 HUNG_UP = 255  # as ssh
 
 
-class HungUp(Exception):
-    """The person typed `~.`: whatever runs there is to end."""
+class TerminalClosed(Exception):
+    """The person typed `~.` or closed the terminal, so what runs there is to end."""
 
 
 class Screen(Protocol):
@@ -50,7 +50,7 @@ class Screen(Protocol):
         """Give what is typed, nothing at the end, and the size whenever it changes.
 
         Raises:
-            HungUp: the person wants out.
+            TerminalClosed: the person wants out.
         """
         ...
 
@@ -101,10 +101,10 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
     )
     word = secrets.token_hex(8)
     script = shells.script(runtime, record.name, attached, request.command, word)
-    terminal = Terminal(screen.kind, screen.size) if screen.kind else None
+    terminal = TerminalKind(screen.kind, screen.size) if screen.kind else None
     try:
         return _converse(host, script, terminal, screen)
-    except HungUp:
+    except TerminalClosed:
         screen.recover()
         context.progress.note(f"closed the terminal in `{record.host}/{record.name}`")
         return HUNG_UP
@@ -113,11 +113,11 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
         raise _lost(record, lost) from lost
 
 
-def _converse(host: Link, script: str, terminal: Terminal | None, screen: Screen) -> int:
+def _converse(host: Link, script: str, terminal: TerminalKind | None, screen: Screen) -> int:
     """Run a script that the person types to and reads from; return its exit status.
 
     Raises:
-        HungUp: the person wants out.
+        TerminalClosed: the person wants out.
         LinkLost: the connection broke.
     """
     with host.process(script, terminal) as process:
@@ -130,7 +130,7 @@ def _converse(host: Link, script: str, terminal: Terminal | None, screen: Screen
                     screen.show(stream, data)
             except LinkLost:
                 if typing.hung_up:
-                    raise HungUp from None
+                    raise TerminalClosed from None
                 raise
     assert process.status is not None
     return process.status
@@ -153,7 +153,7 @@ class _Typing(threading.Thread):
                     self._process.resize(event)
                 elif not self._process.give(event):
                     return
-        except HungUp:
+        except TerminalClosed:
             self.hung_up = True
             self._process.hang_up()
 
