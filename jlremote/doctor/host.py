@@ -9,8 +9,8 @@ from jlremote.doctor.findings import Check, Opinion, fail, fine, of_error, skip,
 from jlremote.doctor.host_facts import HostFacts, Room
 from jlremote.errors import NotFound
 from jlremote.gpus.inventory import Inventory
-from jlremote.gpus.reading import CannotAsk
-from jlremote.host.script import command_line
+from jlremote.gpus.snapshot import CannotAsk
+from jlremote.host.shell_text import command_line
 from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.runtimes.engine.engine_errors import EngineDisguised, EngineMissing, EngineUnusable
 from jlremote.text import size_in_words

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from jlremote.errors import JlrError
 from jlremote.gpus.inventory import Inventory
-from jlremote.gpus.reading import CannotAsk
+from jlremote.gpus.snapshot import CannotAsk
 from jlremote.runtimes.docker.old_docker import Other
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import EngineUnusable

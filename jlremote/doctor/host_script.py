@@ -7,10 +7,11 @@ from collections.abc import Mapping
 
 from jlremote.doctor.host_facts import HostFacts, Image, Room
 from jlremote.errors import JlrError
-from jlremote.gpus import queries
+from jlremote.gpus import snapshot_script
 from jlremote.gpus.inventory import Inventory
-from jlremote.gpus.reading import CannotAsk, read
-from jlremote.host.script import Completed, Steps, command_line
+from jlremote.gpus.snapshot import CannotAsk, read
+from jlremote.host.contract import Completed, Steps
+from jlremote.host.shell_text import command_line
 from jlremote.images.commands import inspect_image_argv
 from jlremote.runtimes.docker import old_docker
 from jlremote.runtimes.docker.docker_commands import usable_argv
@@ -72,7 +73,7 @@ def steps(engine: Engine | None, image: str | None) -> Steps:
         "logout": _BEYOND_LOGOUT,
         "hardware": _HARDWARE,
         "driver": _DRIVER,
-        "gpus": queries.snapshot(),
+        "gpus": snapshot_script.snapshot(),
         "toolkit": _TOOLKIT.replace("OLD_TOOL", _old_tool(engine)),
     }
     if engine is not None:

@@ -8,7 +8,7 @@ from jlremote.doctor import advice
 from jlremote.doctor.findings import Opinion, fail, fine, skip, warn
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.gpus.inventory import Inventory
-from jlremote.host.script import Completed
+from jlremote.host.contract import Completed
 from jlremote.text import one_line
 
 CHECK = "toolkit"

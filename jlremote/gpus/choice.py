@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from jlremote.errors import Busy, NotFound
 from jlremote.gpus.inventory import Device, Gpu, Inventory
-from jlremote.gpus.wanted import Wanted
-from jlremote.gpus.words import everybody
+from jlremote.gpus.request import GpuRequest
+from jlremote.gpus.usage import users_of_all
 
 SHARE = "`--share-gpus` takes what is in use all the same"
 
@@ -28,7 +28,7 @@ class Chosen:
     places: tuple[str, ...]
 
 
-def choose(wanted: Wanted, inventory: Inventory, host: str, *, share: bool) -> Chosen:
+def choose(wanted: GpuRequest, inventory: Inventory, host: str, *, share: bool) -> Chosen:
     """Return the devices that `wanted` asks for.
 
     Args:
@@ -66,7 +66,7 @@ def _too_few_free(count: int, devices: Sequence[Device], inventory: Inventory, h
     free = len(devices) - len(busy)
     return Busy(
         f"{_plural(count)} asked for, and {free or 'none'} of {len(devices)} on `{host}` "
-        f"{'is' if free < 2 else 'are'} free: {everybody(busy, inventory.now)}",
+        f"{'is' if free < 2 else 'are'} free: {users_of_all(busy, inventory.now)}",
         hint=f"`jlr gpus {host} --watch` shows when one gets free; {SHARE}",
     )
 
@@ -80,7 +80,7 @@ def _named(names: Sequence[str], inventory: Inventory, host: str, *, share: bool
     busy = {device.uuid: device for _, device in found if device.in_use}
     if busy and not share:
         raise Busy(
-            f"in use on `{host}`: {everybody(busy.values(), inventory.now)}",
+            f"in use on `{host}`: {users_of_all(busy.values(), inventory.now)}",
             hint=f"`--gpus auto` takes one that nobody uses; {SHARE}",
         )
     return _chosen(found)

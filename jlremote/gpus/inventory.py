@@ -17,7 +17,7 @@ State = Literal["free", "reserved", "held, idle", "below 90 %", "busy", "held", 
 
 
 @dataclass(frozen=True)
-class Process:
+class GpuProcess:
     """A process that computes on a GPU.
 
     Attributes:
@@ -76,7 +76,7 @@ class Device:
     uuid: str
     memory_used: int | None = None
     memory_total: int | None = None
-    processes: tuple[Process, ...] = ()
+    processes: tuple[GpuProcess, ...] = ()
     claims: tuple[Claim, ...] = ()
     draws: bool = False
     profile: str | None = None
@@ -146,7 +146,7 @@ class Gpu:
         return self.slices if self.mig else (self.whole,)
 
     @property
-    def processes(self) -> tuple[tuple[Device, Process], ...]:
+    def processes(self) -> tuple[tuple[Device, GpuProcess], ...]:
         """All processes on it, each with where it is."""
         places = (self.whole, *self.slices)
         return tuple((device, process) for device in places for process in device.processes)

@@ -1,6 +1,6 @@
 """Leases on the host: two people who start at the same moment never get the same GPU.
 
-A lease is a symbolic link in a folder that everybody may write to, as editors' lock files are:
+A lease is a symbolic link in a folder that users_of_all may write to, as editors' lock files are:
 made in one step, and neither writing nor reading it ever follows it anywhere, so a planted one can
 do no harm. Its name is the device's UUID and a random word, its target says for what, and its
 owner, whom nobody can forge, for whom.
@@ -70,7 +70,7 @@ class Lease:
 
 
 @dataclass(frozen=True)
-class Found:
+class ListedLease:
     """A lease as the host lists it.
 
     Attributes:
@@ -145,7 +145,7 @@ def _delete(names: Iterable[str]) -> str:
     return f"rm -f -- {words}\n" if words else ""
 
 
-def found(fields: Sequence[str], now: float, boot: str) -> Found | None:
+def read(fields: Sequence[str], now: float, boot: str) -> ListedLease | None:
     """Return a lease out of the fields that `LIST` printed; `None` for what is none."""
     if len(fields) != 4:
         return None
@@ -161,4 +161,4 @@ def found(fields: Sequence[str], now: float, boot: str) -> Found | None:
     fresh = -_AHEAD_SECONDS <= now - since <= LEASE_SECONDS
     settled = start != "0"
     holds = of_boot == boot and (alive if settled else fresh)
-    return Found(name, uuid.replace("_", "/"), session, owner, since, settled, holds)
+    return ListedLease(name, uuid.replace("_", "/"), session, owner, since, settled, holds)

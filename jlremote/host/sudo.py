@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import shlex
 
-from jlremote.host.script import command_line
+from jlremote.host.shell_text import command_line
 
 # `-A` never asks by itself: without a program that was named it fails.
 SUDO = ("sudo", "-A", "-k")

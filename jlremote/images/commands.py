@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jlremote.host.script import command_line
+from jlremote.host.shell_text import command_line
 from jlremote.images import image_names
 from jlremote.runtimes.contract import CREATOR_LABEL
 from jlremote.runtimes.engine.engine import Argv, Engine

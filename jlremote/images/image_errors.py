@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from jlremote.errors import Authentication, JlrError, NotFound, Usage
-from jlremote.host.script import Completed
+from jlremote.host.contract import Completed
 from jlremote.images import image_names
 from jlremote.images.build_log import BuildLog
 from jlremote.images.image_names import ImageName

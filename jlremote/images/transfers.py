@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from jlremote.host.script import command_line
+from jlremote.host.shell_text import command_line
 from jlremote.host.sudo import endable
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.text import printable, size_in_words

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from jlremote.gpus.queries import MINE
-from jlremote.host.script import command_line, until_hang_up
+from jlremote.gpus.snapshot_script import MINE
+from jlremote.host.shell_text import command_line, until_hang_up
 from jlremote.host.sudo import endable
 from jlremote.jobs.contract import Job
 from jlremote.runtimes.contract import TYPED_LABEL

@@ -13,7 +13,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from jlremote.host.script import command_line, until_hang_up
+from jlremote.host.shell_text import command_line, until_hang_up
 from jlremote.host.sudo import KEEP
 from jlremote.jobs.contract import Job
 from jlremote.runtimes.bare import Bare

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from jlremote.errors import JlrError
 from jlremote.gpus import lost
-from jlremote.gpus.queries import MINE
-from jlremote.host.script import command_line
-from jlremote.host.shell import Host
+from jlremote.gpus.snapshot_script import MINE
+from jlremote.host.contract import Host
+from jlremote.host.shell_text import command_line
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, endpoint, read_probe
 from jlremote.jupyter.server import Endpoint, Place, Server

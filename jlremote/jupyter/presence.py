@@ -6,15 +6,15 @@ import re
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError
-from jlremote.gpus.queries import USER_LABEL
-from jlremote.host.shell import Host
+from jlremote.gpus.snapshot_script import USER_LABEL
+from jlremote.host.contract import Host
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import PAGES, read_probe
-from jlremote.runtimes import overview
+from jlremote.runtimes import container_list
 from jlremote.runtimes.bare import Bare
+from jlremote.runtimes.container_list import ListedContainer
 from jlremote.runtimes.contract import SESSION_LABEL
 from jlremote.runtimes.engine.engine import Engine
-from jlremote.runtimes.overview import Glimpse
 
 ADMINISTRATOR = ("root", "0")
 HOME = re.compile(r"/(?:home|Users)/([^/]+)")
@@ -51,7 +51,7 @@ class Presence:
         engine_failure: why the containers are unknown, where they are.
     """
 
-    containers: tuple[Glimpse, ...]
+    containers: tuple[ListedContainer, ...]
     sessions: tuple[Present, ...]
     engine_failure: JlrError | None = None
 
@@ -61,13 +61,13 @@ def look(host: Host, engine: Engine) -> Presence:
     done = host.run(
         {
             "user": "id -un || id -u",
-            "containers": overview.script(engine),
+            "containers": container_list.script(engine),
             "bare": scripts.own_servers(),
         }
     )
     bare = tuple(_bare(done["bare"].stdout))
     try:
-        containers = overview.read(engine, done["containers"])
+        containers = container_list.read(engine, done["containers"])
     except JlrError as failure:
         return Presence((), bare, failure)
     user = done["user"].stdout.strip()
@@ -76,14 +76,14 @@ def look(host: Host, engine: Engine) -> Presence:
     return Presence(containers, (*(one for one in present if one), *bare))
 
 
-def runs_jupyter(glimpse: Glimpse) -> bool:
+def runs_jupyter(glimpse: ListedContainer) -> bool:
     """Return whether a Jupyter server runs in a container, whoever has started it."""
     # The interpreter, its options and the script or module; what follows may be any path.
     begins = (process.command.split()[:4] for process in glimpse.processes)
     return any(word.rpartition("/")[2] in PROGRAMS for words in begins for word in words)
 
 
-def owner(glimpse: Glimpse) -> str | None:
+def owner(glimpse: ListedContainer) -> str | None:
     """Return whose a container seems to be, as no engine notes who has asked for it.
 
     The label of jlr's own tells, else the user of its processes, or whose home folder it sees.
@@ -98,7 +98,7 @@ def owner(glimpse: Glimpse) -> str | None:
     return next(filter(None, likely), None)
 
 
-def is_session(glimpse: Glimpse) -> bool:
+def is_session(glimpse: ListedContainer) -> bool:
     """Return whether jlr has made a container, or has launched the Jupyter that runs in it."""
     launched = any(_launches(process.command) for process in glimpse.processes)
     return launched or SESSION_LABEL in glimpse.container.labels
@@ -109,7 +109,7 @@ def _launches(command: str) -> bool:
     return scripts.LAUNCH_MARK in command
 
 
-def _session(engine: Engine, glimpse: Glimpse) -> Present | None:
+def _session(engine: Engine, glimpse: ListedContainer) -> Present | None:
     if not is_session(glimpse):
         return None
     container = glimpse.container

@@ -16,7 +16,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from jlremote.host.script import until_hang_up
+from jlremote.host.shell_text import until_hang_up
 from jlremote.runtimes.scripts import homes
 
 GROUP_END = "\035"  # ASCII's group separator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jlremote.errors import JlrError
-from jlremote.host.shell import Host
+from jlremote.host.contract import Host
 from jlremote.host.target import Target
 from jlremote.jupyter.locate import same_container
 from jlremote.ports import listeners

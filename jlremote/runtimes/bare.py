@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jlremote.errors import Usage
-from jlremote.host.script import Completed, Steps, command_line
+from jlremote.host.contract import Completed, Steps
+from jlremote.host.shell_text import command_line
 from jlremote.runtimes.contract import Attachment, Container
 
 SESSION_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")

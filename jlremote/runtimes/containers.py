@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from jlremote.errors import Usage
-from jlremote.host.script import Completed, Steps, command_line
+from jlremote.host.contract import Completed, Steps
+from jlremote.host.shell_text import command_line
 from jlremote.runtimes.contract import Attachment, Container, Volume
 from jlremote.runtimes.docker.docker_commands import inspect_argv
 from jlremote.runtimes.engine.engine import Engine

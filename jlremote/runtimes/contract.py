@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from jlremote.host.script import Completed, Steps
+from jlremote.host.contract import Completed, Steps
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.options.container_options import NO_OPTIONS, ContainerOptions
 

@@ -24,8 +24,8 @@ from jlremote.errors import (
     Usage,
 )
 from jlremote.gpus.inventory import Device, Gpu, Inventory
-from jlremote.gpus.reading import CannotAsk
-from jlremote.host.script import Completed
+from jlremote.gpus.snapshot import CannotAsk
+from jlremote.host.contract import Completed
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES, PODMAN
 from jlremote.runtimes.engine.engine_errors import EngineMissing, EngineNotRunning
 

@@ -7,7 +7,7 @@ import pytest
 from jlremote.errors import Busy, NotFound, Usage
 from jlremote.gpus.choice import choose
 from jlremote.gpus.inventory import Inventory
-from jlremote.gpus.wanted import met, wanted
+from jlremote.gpus.request import is_met, parse_request
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.docker.docker_commands import create_argv
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES
@@ -39,7 +39,7 @@ FREE = inventory([row(0), row(1)])
     ],
 )
 def test_every_way_to_write_it(text: str, kind: str, count: int, names: tuple[str, ...]) -> None:
-    asked = wanted(text)
+    asked = parse_request(text)
     assert (asked.kind, asked.count, asked.names) == (kind, count, names)
 
 
@@ -48,11 +48,11 @@ def test_every_way_to_write_it(text: str, kind: str, count: int, names: tuple[st
 )
 def test_what_means_nothing_is_usage(text: str) -> None:
     with pytest.raises(Usage, match="asks for nothing"):
-        wanted(text)
+        parse_request(text)
 
 
 def taken(text: str, found: Inventory = FREE, *, share: bool = False) -> tuple[str, ...]:
-    return choose(wanted(text), found, "dgx", share=share).names
+    return choose(parse_request(text), found, "dgx", share=share).names
 
 
 def test_of_equals_the_first_is_taken() -> None:
@@ -97,7 +97,7 @@ def test_what_is_not_there_is_told_with_what_is(name: str) -> None:
 
 
 def test_a_gpu_named_twice_is_one() -> None:
-    chosen = choose(wanted(f"0,0,{uuid(1)}"), FREE, "dgx", share=False)
+    chosen = choose(parse_request(f"0,0,{uuid(1)}"), FREE, "dgx", share=False)
     assert chosen.uuids == (uuid(0), uuid(1))
     assert chosen.names == ("0", uuid(1))
 
@@ -115,7 +115,7 @@ def test_mig_devices_are_chosen_like_gpus() -> None:
     assert taken("0:2", found) == ("MIG-36c795f2-5cf7-55d6-af30-e535e79b7bb6",)
     with pytest.raises(Busy, match="GPU 0:0: "):
         taken("device=0", found)
-    assert choose(wanted("device=0"), found, "dgx", share=True).names == ("0",)
+    assert choose(parse_request("device=0"), found, "dgx", share=True).names == ("0",)
     with pytest.raises(NotFound) as failure:
         taken("0:7", found)
     assert "0:1 (MIG-a25704ba" in (failure.value.hint or "")
@@ -138,7 +138,7 @@ def test_mig_devices_are_chosen_like_gpus() -> None:
     ],
 )
 def test_what_is_there_may_be_what_is_asked_for(text: str, have: str | None, same: bool) -> None:
-    assert met(text, have) is same
+    assert is_met(text, have) is same
 
 
 @pytest.mark.parametrize(

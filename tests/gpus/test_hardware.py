@@ -7,16 +7,16 @@ import subprocess
 
 import pytest
 
-from jlremote.gpus import queries
+from jlremote.gpus import snapshot_script
 from jlremote.gpus.inventory_json import to_json
-from jlremote.gpus.reading import read
+from jlremote.gpus.snapshot import read
 
 
 @pytest.mark.hardware
 @pytest.mark.skipif(shutil.which("nvidia-smi") is None, reason="`nvidia-smi` is not installed")
 def test_real_gpus_are_read_as_nvidia_smi_lists_them() -> None:
     said = subprocess.run(
-        ["/bin/sh"], input=queries.snapshot(), capture_output=True, text=True, timeout=60
+        ["/bin/sh"], input=snapshot_script.snapshot(), capture_output=True, text=True, timeout=60
     )
     found = read(said.stdout, "here")
     listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.gpus import queries
+from jlremote.gpus import snapshot_script
 from jlremote.gpus.inventory import Gpu
-from jlremote.gpus.queries import GPU_FIELDS
-from jlremote.gpus.reading import CannotAsk, read
+from jlremote.gpus.snapshot import CannotAsk, read
+from jlremote.gpus.snapshot_script import GPU_FIELDS
 from tests.gpus.parts import (
     DATA,
     FIELDS,
@@ -240,7 +240,11 @@ def test_what_was_written_is_what_is_read(used: int, busy: int, pid: int) -> Non
 
 def test_the_script_runs_in_any_sh_and_says_what_is_missing() -> None:
     said = subprocess.run(
-        ["/bin/sh"], input=queries.snapshot(), env={"PATH": ""}, capture_output=True, text=True
+        ["/bin/sh"],
+        input=snapshot_script.snapshot(),
+        env={"PATH": ""},
+        capture_output=True,
+        text=True,
     )
     assert said.stderr == ""
     with pytest.raises(CannotAsk):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 
-from jlremote.host.collect import run_steps
-from jlremote.host.script import Completed, Steps
+from jlremote.host.contract import Completed, Steps
+from jlremote.host.output import run_steps
 
 SHELLS = ("sh", "dash", "bash")
 LIMIT = 8 << 20

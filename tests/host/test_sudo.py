@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from jlremote.host.script import until_hang_up
+from jlremote.host.shell_text import until_hang_up
 from jlremote.host.sudo import SUDO, SUDO_IF_KNOWN, endable, given, programs
 from tests.lab.programs import SYSTEM_PATH, lives, wait_until
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jlremote.errors import Authentication, JlrError, NotFound
-from jlremote.host.script import Completed
+from jlremote.host.contract import Completed
 from jlremote.images.build_log import BuildLog
 from jlremote.images.image_errors import Attempt, build_error, login_error, reason, transfer_error
 from jlremote.images.image_names import parse

@@ -7,21 +7,25 @@ from dataclasses import replace
 
 import pytest
 
-from jlremote.gpus.queries import USER_LABEL
-from jlremote.host.script import Completed
+from jlremote.gpus.snapshot_script import USER_LABEL
+from jlremote.host.contract import Completed
 from jlremote.jupyter import scripts
 from jlremote.jupyter.launch import launch
 from jlremote.jupyter.presence import is_session, owner, runs_jupyter
+from jlremote.runtimes.container_list import ContainerProcess, ListedContainer, read
 from jlremote.runtimes.contract import SESSION_LABEL, Container, Volume
 from jlremote.runtimes.engine.engine import DOCKER
-from jlremote.runtimes.overview import Glimpse, Process, read
 
 CONTAINER = Container("f00", "cont1", running=True, started_at="t")
 LAUNCHED = launch("cont1", "1", engine=True, bind_address="0.0.0.0")
 
 
-def glimpse(*commands: str, user: str = "root", container: Container = CONTAINER) -> Glimpse:
-    return Glimpse(container, "running", tuple(Process(user, command) for command in commands))
+def glimpse(
+    *commands: str, user: str = "root", container: Container = CONTAINER
+) -> ListedContainer:
+    return ListedContainer(
+        container, "running", tuple(ContainerProcess(user, command) for command in commands)
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.host.script import Completed, Steps
-from jlremote.host.shell import OUTPUT_BYTES, SCRIPT_SECONDS
+from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.host.target import Target
 from jlremote.jupyter.server import Place
 from jlremote.ports import locate

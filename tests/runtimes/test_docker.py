@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jlremote.errors import Busy, JlrError, Usage
-from jlremote.host.script import Completed
+from jlremote.host.contract import Completed
 from jlremote.runtimes.containers import Containers, read_container
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.docker.docker_commands import create_argv

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jlremote.host.script import Completed
+from jlremote.host.contract import Completed
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES
 from jlremote.runtimes.engine.engine_errors import EngineMissing, engine_error
 from tests.test_ladder import MODULES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jlremote.host.script import Completed
+from jlremote.host.contract import Completed
 from jlremote.runtimes.engine.engine import ENGINES
 from jlremote.runtimes.engine.engine_errors import (
     EngineMissing,

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from jlremote.gpus.queries import USER_LABEL
+from jlremote.gpus.snapshot_script import USER_LABEL
 from jlremote.runtimes.contract import SESSION_LABEL
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory

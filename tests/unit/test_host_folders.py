@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import NotFound, Usage
-from jlremote.host.script import Completed, Steps
+from jlremote.host.contract import Completed, Steps
 from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.storage import mounts
 from jlremote.workflow.container.host_folders import on_host, with_workspace

@@ -7,9 +7,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from jlremote.errors import LinkLost
-from jlremote.host.collect import run_steps
-from jlremote.host.script import Completed, Steps, announced, new_marker
-from jlremote.host.shell import OUTPUT_BYTES, SCRIPT_SECONDS
+from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
+from jlremote.host.framing import announced, new_marker
+from jlremote.host.output import run_steps
 from jlremote.jupyter.server import Endpoint
 from jlremote.link.client.call import Caller, Message
 from jlremote.link.client.dial import NoLink

@@ -6,8 +6,8 @@ import base64
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from jlremote.host.collect import FromMarker
-from jlremote.host.script import ended_early
+from jlremote.host.framing import ended_early
+from jlremote.host.output import FromMarker
 from jlremote.link.wire.protocol import bytes_of
 
 Message = dict[str, Any]
@@ -57,7 +57,7 @@ class RemoteOutput:
 
     def _printed(self, message: Message) -> str:
         begun = self._streams["stdout"].begun
-        text = self._streams[message["stream"]].take(bytes_of(message["data"]))
+        text = self._streams[message["stream"]].text(bytes_of(message["data"]))
         if self._streams["stdout"].begun and not begun:
             self._give()  # by now the shell has read its script to the end, and nothing beyond
         return text

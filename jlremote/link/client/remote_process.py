@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from jlremote.host.collect import BytesFromMarker
-from jlremote.host.script import ended_early
+from jlremote.host.framing import ended_early
+from jlremote.host.output import FromMarker
 from jlremote.link.wire.protocol import bytes_of
 
 Message = dict[str, Any]
@@ -46,7 +46,7 @@ class RemoteProcess:
     ) -> None:
         self.status: int | None = None
         self._messages = messages
-        self._streams = {name: BytesFromMarker(marker or "") for name in ("stdout", "stderr")}
+        self._streams = {name: FromMarker(marker or "") for name in ("stdout", "stderr")}
         self._in_terminal = marker is None
         self._say = say
         self._saying = threading.Lock()

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError
-from jlremote.host.collect import run_steps
-from jlremote.host.script import Completed, Steps
-from jlremote.host.shell import OUTPUT_BYTES, SCRIPT_SECONDS
+from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
+from jlremote.host.output import run_steps
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.ssh.contract import Connection
 

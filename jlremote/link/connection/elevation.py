@@ -8,8 +8,7 @@ from contextlib import suppress
 
 from jlremote.errors import Authentication, JlrError, NeedsAuthentication
 from jlremote.host import sudo
-from jlremote.host.script import Completed
-from jlremote.host.shell import Host, run_script
+from jlremote.host.contract import Completed, Host, run_script
 from jlremote.host.sudo import SUDO_IF_KNOWN
 from jlremote.link.connection.supervisor import IN_BACKGROUND
 from jlremote.questions import Asker

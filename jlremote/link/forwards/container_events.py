@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from jlremote.errors import JlrError
-from jlremote.host.script import command_line, until_hang_up
+from jlremote.host.shell_text import command_line, until_hang_up
 from jlremote.host.sudo import endable
 from jlremote.link.wire.protocol import bytes_of, text_of
 from jlremote.runtimes.docker.docker_commands import events_argv

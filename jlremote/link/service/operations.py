@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from jlremote import __version__
 from jlremote.errors import Authentication
-from jlremote.host.script import command_line
+from jlremote.host.shell_text import command_line
 from jlremote.jupyter.server import Endpoint, Place, endpoint_from_json
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.forwards import Forwards

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jlremote.errors import Busy, JlrError, Usage
-from jlremote.host.script import Completed
+from jlremote.host.contract import Completed
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.docker.old_docker import KNOWS_NO_GPUS
 from jlremote.runtimes.engine.engine import Engine

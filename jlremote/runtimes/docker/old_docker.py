@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from jlremote.host.script import Completed, Steps, command_line
+from jlremote.host.contract import Completed, Steps
+from jlremote.host.shell_text import command_line
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES, Engine
 
 NO_PULL_OPTION = "unknown flag: --pull"

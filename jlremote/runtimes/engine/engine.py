@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
-from jlremote.host.script import command_line
+from jlremote.host.shell_text import command_line
 from jlremote.host.sudo import SUDO, SUDO_ALONE, SUDO_IF_KNOWN
 
 Argv = tuple[str, ...]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from jlremote.errors import JlrError
-from jlremote.host.script import TOOK_TOO_LONG, Completed, bounded
+from jlremote.host.contract import Completed
+from jlremote.host.shell_text import TOOK_TOO_LONG, bounded
 from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.text import printable
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from jlremote.host.script import command_line
+from jlremote.host.shell_text import command_line
 from jlremote.host.sudo import endable
 from jlremote.runtimes.contract import Attachment, Runtime
 from jlremote.runtimes.scripts import homes, packages

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jlremote.host import sudo
-from jlremote.host.script import new_marker
+from jlremote.host.framing import new_marker
 from jlremote.ssh.contract import Given, Output, Stream, SudoPassword
 
 _WRONG = b"incorrect password attempt"

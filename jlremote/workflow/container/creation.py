@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from jlremote.errors import JlrError
-from jlremote.gpus.queries import USER_LABEL
-from jlremote.host.script import Completed, command_line
-from jlremote.host.shell import run_script
+from jlremote.gpus.snapshot_script import USER_LABEL
+from jlremote.host.contract import Completed, run_script
+from jlremote.host.shell_text import command_line
 from jlremote.images import commands
 from jlremote.jupyter import scripts
 from jlremote.runtimes.containers import Containers

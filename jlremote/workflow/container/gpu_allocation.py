@@ -14,12 +14,12 @@ from jlremote.gpus import leases
 from jlremote.gpus.choice import Chosen, choose
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.leases import Lease
-from jlremote.gpus.queries import GPUS_LABEL, USER_LABEL, snapshot
-from jlremote.gpus.reading import CannotAsk, read
-from jlremote.gpus.wanted import Wanted, met, wanted
-from jlremote.gpus.words import everybody
-from jlremote.host.script import command_line
-from jlremote.host.shell import Host, run_script
+from jlremote.gpus.request import GpuRequest, is_met, parse_request
+from jlremote.gpus.snapshot import CannotAsk, read
+from jlremote.gpus.snapshot_script import GPUS_LABEL, USER_LABEL, snapshot
+from jlremote.gpus.usage import users_of_all
+from jlremote.host.contract import Host, run_script
+from jlremote.host.shell_text import command_line
 from jlremote.jupyter.server import Server
 from jlremote.runtimes.contract import Container
 from jlremote.runtimes.docker import docker_commands as docker
@@ -71,7 +71,7 @@ def take(start: StartContext) -> Taken:
     request = start.request
     if request.gpus is None:
         return Taken()
-    asked = wanted(request.gpus)
+    asked = parse_request(request.gpus)
     if asked.kind not in ("free", "named"):
         return _as_asked(start, asked)
     try:
@@ -95,7 +95,7 @@ def take_again(start: StartContext, container: Container) -> Taken:
     if not uuids:
         return Taken()
     try:
-        return _take(start, Wanted("named", ",".join(uuids), names=uuids))
+        return _take(start, GpuRequest("named", ",".join(uuids), names=uuids))
     except (CannotAsk, NotFound):  # the engine will say what it thinks of that
         return Taken()
     except Busy as busy:
@@ -111,7 +111,7 @@ def planned(request: StartRequest, host: Host, engine: Engine | None) -> Taken:
     """Return what `take` would take, without taking it."""
     if request.gpus is None:
         return Taken()
-    asked = wanted(request.gpus)
+    asked = parse_request(request.gpus)
     if asked.kind not in ("free", "named"):
         return _plain(asked, engine=engine is not None)
     try:
@@ -127,7 +127,7 @@ def planned(request: StartRequest, host: Host, engine: Engine | None) -> Taken:
 def explain_unchanged(start: StartContext, have: str | None, uuids: str | None = None) -> None:
     """Tell that what is there already keeps its GPUs, where others were asked for."""
     asked = start.request.gpus
-    if asked is not None and not (met(asked, have) or (uuids and met(asked, uuids))):
+    if asked is not None and not (is_met(asked, have) or (uuids and is_met(asked, uuids))):
         start.context.progress.note(
             f"`{start.name}` is there already, with GPUs `{have or 'none'}`, and keeps them: "
             "`--gpus` is for new ones"
@@ -148,17 +148,17 @@ def exports(taken: Taken) -> str:
     )
 
 
-def _as_asked(start: StartContext, asked: Wanted) -> Taken:
+def _as_asked(start: StartContext, asked: GpuRequest) -> Taken:
     if asked.kind == "all":
         with suppress(JlrError):
             found = ask(start.host)
             if busy := [device for device in found.devices if device.in_use]:
-                users = everybody(busy, found.now)
+                users = users_of_all(busy, found.now)
                 start.context.progress.note(f"`all` takes GPUs that others use: {users}")
     return _plain(asked, engine=start.runtime.engine is not None)
 
 
-def _plain(asked: Wanted, *, engine: bool) -> Taken:
+def _plain(asked: GpuRequest, *, engine: bool) -> Taken:
     """Return what needs no choice."""
     if asked.kind == "none":
         # NVIDIA's images ask for all GPUs themselves, and where its runtime is the engine's
@@ -176,7 +176,7 @@ def _plain(asked: Wanted, *, engine: bool) -> Taken:
     return Taken(engine=asked.text, shown=asked.text)
 
 
-def _unseen(asked: Wanted) -> Taken:
+def _unseen(asked: GpuRequest) -> Taken:
     """Return what the engine makes of it by itself, for a host that cannot be asked."""
     if asked.kind == "free":
         return Taken(engine=str(asked.count), shown=str(asked.count))
@@ -208,7 +208,7 @@ def _of(
     )
 
 
-def _take(start: StartContext, asked: Wanted) -> Taken:
+def _take(start: StartContext, asked: GpuRequest) -> Taken:
     """Choose and lease until nobody else has leased the same."""
     share = start.request.share_gpus
     for left in reversed(range(TRIES)):

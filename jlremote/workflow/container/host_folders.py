@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from jlremote.errors import NotFound, Usage
-from jlremote.host.script import Completed, command_line, typed_path
-from jlremote.host.shell import Host
+from jlremote.host.contract import Completed, Host
+from jlremote.host.shell_text import command_line, typed_path
 from jlremote.runtimes.docker.docker_commands import info_argv
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.options.container_options import ContainerOptions
@@ -26,7 +26,7 @@ _WHO = "id -u; id -g; id -un; printf '%s\\n' \"$HOME\""
 
 
 @dataclass(frozen=True)
-class Person:
+class HostUser:
     """Who one is on the host.
 
     Attributes:
@@ -109,15 +109,15 @@ def on_host(options: ContainerOptions, host: Host, info: tuple[str, ...]) -> Con
     if options.user is None:
         steps["info"] = command_line(info)
     found = host.run(steps)
-    person = _person(found["who"])
+    user = _user(found["who"])
     if missing := [sources[int(number)] for number in found["missing"].stdout.split()]:
         raise _no_folder(missing, host.name)
-    options = replace(options, volumes=tuple(_expanded(v, person) for v in options.volumes))
-    if options.user is not None or person.uid == 0 or _maps_users(found["info"]):
+    options = replace(options, volumes=tuple(_expanded(v, user) for v in options.volumes))
+    if options.user is not None or user.uid == 0 or _maps_users(found["info"]):
         return options
     # Much asks for the name of a user who is in no passwd file there, and finds none.
-    named = (f"USER={person.name}", f"LOGNAME={person.name}", *options.environment)
-    return replace(options, user=f"{person.uid}:{person.gid}", environment=named)
+    named = (f"USER={user.name}", f"LOGNAME={user.name}", *options.environment)
+    return replace(options, user=f"{user.uid}:{user.gid}", environment=named)
 
 
 def _source(volume: str) -> str | None:
@@ -144,13 +144,13 @@ def _quoted(path: str) -> str:
     return f'"$HOME"{shlex.quote(path[1:])}' if path.startswith("~") else shlex.quote(path)
 
 
-def _expanded(volume: str, person: Person) -> str:
-    return person.home + volume[1:] if volume.startswith("~") else volume
+def _expanded(volume: str, user: HostUser) -> str:
+    return user.home + volume[1:] if volume.startswith("~") else volume
 
 
-def _person(answer: Completed) -> Person:
+def _user(answer: Completed) -> HostUser:
     uid, gid, name, home = (answer.stdout.splitlines() + [""] * 4)[:4]
-    return Person(int(uid), int(gid), name or uid, home)
+    return HostUser(int(uid), int(gid), name or uid, home)
 
 
 def _maps_users(info: Completed) -> bool:

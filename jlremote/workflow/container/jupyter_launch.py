@@ -6,8 +6,8 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 
 from jlremote.errors import JlrError, NotFound
-from jlremote.host.script import Completed, command_line, typed_path
-from jlremote.host.shell import Host, run_script
+from jlremote.host.contract import Completed, Host, run_script
+from jlremote.host.shell_text import command_line, typed_path
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.jupyter.launch import ON_PATH, launch, launch_once, with_conda, with_python

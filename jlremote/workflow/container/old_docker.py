@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jlremote.host.script import Completed
-from jlremote.host.shell import Host
+from jlremote.host.contract import Completed, Host
 from jlremote.runtimes.docker import old_docker
 from jlremote.runtimes.docker.old_docker import Other
 from jlremote.runtimes.engine.engine import Engine

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from jlremote.errors import JlrError
-from jlremote.host.shell import run_script
+from jlremote.host.contract import run_script
 from jlremote.runtimes.contract import Container
 from jlremote.runtimes.docker import docker_errors
 from jlremote.runtimes.scripts import packages

@@ -6,9 +6,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.errors import JlrError, NotFound, Usage
-from jlremote.gpus.queries import GPUS_LABEL
-from jlremote.host.script import command_line
-from jlremote.host.shell import Host, run_script
+from jlremote.gpus.snapshot_script import GPUS_LABEL
+from jlremote.host.contract import Host, run_script
+from jlremote.host.shell_text import command_line
 from jlremote.images import commands, image_names
 from jlremote.jupyter.locate import Survey, survey
 from jlremote.runtimes.contract import Container, ContainerSpec, Runtime

@@ -13,7 +13,7 @@ from contextlib import ExitStack, suppress
 
 from jlremote.doctor.findings import Diagnosis, Finding, Opinion, fine, of_error, skip, warn
 from jlremote.errors import JlrError
-from jlremote.host.shell import run_script
+from jlremote.host.contract import run_script
 from jlremote.jupyter import scripts
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
 from jlremote.jupyter.discovery import endpoint

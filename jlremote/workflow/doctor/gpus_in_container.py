@@ -7,8 +7,8 @@ from contextlib import ExitStack, suppress
 from jlremote.doctor import toolkit
 from jlremote.doctor.findings import Diagnosis, Opinion, of_error
 from jlremote.errors import JlrError
-from jlremote.host.script import Completed, command_line
-from jlremote.host.shell import run_script
+from jlremote.host.contract import Completed, run_script
+from jlremote.host.shell_text import command_line
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.docker.docker_errors import creation_error

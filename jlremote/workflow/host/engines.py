@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jlremote.errors import JlrError
-from jlremote.host.script import command_line
-from jlremote.host.shell import Host
+from jlremote.host.contract import Host
+from jlremote.host.shell_text import command_line
 from jlremote.jupyter.locate import Survey, survey
 from jlremote.link.client.link import Link
 from jlremote.runtimes.containers import Containers

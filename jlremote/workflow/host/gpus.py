@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from jlremote.errors import JlrError
-from jlremote.gpus import lost, queries
+from jlremote.gpus import lost, snapshot_script
 from jlremote.gpus.inventory import Inventory
-from jlremote.gpus.reading import CannotAsk, read
-from jlremote.host.shell import Host, run_script
+from jlremote.gpus.snapshot import CannotAsk, read
+from jlremote.host.contract import Host, run_script
 from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Argv
 from jlremote.runtimes.table import runtime_named
@@ -42,18 +42,18 @@ def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory]:
     Raises:
         CannotAsk: nothing on the host can tell.
     """
-    asked = queries.snapshots(seconds, engines_asked(host))
+    asked = snapshot_script.snapshots(seconds, engines_asked(host))
     with link_on(host, context).stream(asked) as output:
         text = ""
         for piece in output:
-            *whole, text = (text + piece).split(queries.GROUP)
+            *whole, text = (text + piece).split(snapshot_script.GROUP)
             yield from (read(snapshot, host) for snapshot in whole)
     raise CannotAsk(f"`{host}` tells no more about its GPUs")
 
 
 def ask(host: Host) -> Inventory:
     """Return the GPUs of a host and who is on them, in one round trip."""
-    asked = queries.snapshot(engines_asked(host.name))
+    asked = snapshot_script.snapshot(engines_asked(host.name))
     return read(run_script(host, asked, timeout=ASK_SECONDS).stdout, host.name)
 
 
@@ -65,7 +65,7 @@ def engines_asked(host: str) -> tuple[Argv, ...]:
     know.
     """
     behind_sudo = (engine.if_known()() for engine in used_on(host) if engine.behind_sudo)
-    return tuple(dict.fromkeys((*queries.EVERYBODYS, *behind_sudo)))
+    return tuple(dict.fromkeys((*snapshot_script.EVERYBODYS, *behind_sudo)))
 
 
 def fault(link: Link, record: SessionRecord) -> lost.Fault | None:

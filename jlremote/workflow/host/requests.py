@@ -44,7 +44,7 @@ class StartRequest:
         image: image to create the container from, if there is no such container.
         options: what else a new container is to be.
         workspace: a folder of the host for `/workspace`; `.` is the current folder's namesake.
-        gpus: as the engine's `--gpus`, and `none`, `auto`, `auto:2`; see `gpus.wanted`.
+        gpus: as the engine's `--gpus`, and `none`, `auto`, `auto:2`; see `gpus.request`.
         share_gpus: whether others may be on them.
         local_port: the exact local TCP port, `None` for any.
         ports: further TCP ports of the container to forward.

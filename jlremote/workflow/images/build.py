@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from jlremote.errors import LinkLost, Usage
-from jlremote.host.script import command_line
-from jlremote.host.shell import run_script
+from jlremote.host.contract import run_script
+from jlremote.host.shell_text import command_line
 from jlremote.host.sudo import endable
 from jlremote.images import commands as docker
 from jlremote.images import image_names

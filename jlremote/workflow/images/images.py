@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from jlremote.errors import NotFound, Usage
-from jlremote.host.script import command_line
-from jlremote.host.shell import Host, run_script
+from jlremote.host.contract import Host, run_script
+from jlremote.host.shell_text import command_line
 from jlremote.images import commands as docker
 from jlremote.images import image_names
 from jlremote.images.commands import Image

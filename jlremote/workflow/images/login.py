@@ -6,8 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from jlremote.errors import Authentication, Usage
-from jlremote.host.script import Completed, command_line
-from jlremote.host.shell import run_script
+from jlremote.host.contract import Completed, run_script
+from jlremote.host.shell_text import command_line
 from jlremote.images.commands import login_argv, logout_argv
 from jlremote.images.image_errors import login_error
 from jlremote.images.image_names import DOCKER_HUB, parse

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jlremote.errors import LinkLost, NotFound, Usage
-from jlremote.host.script import command_line
-from jlremote.host.shell import run_script
+from jlremote.host.contract import run_script
+from jlremote.host.shell_text import command_line
 from jlremote.images import commands as docker
 from jlremote.images import image_names
 from jlremote.images.commands import Image

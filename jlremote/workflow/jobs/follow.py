@@ -11,7 +11,7 @@ from types import FrameType
 from typing import TypeVar
 
 from jlremote.errors import JlrError, Unreachable
-from jlremote.host.shell import run_script
+from jlremote.host.contract import run_script
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.jobs.jobs import Found, Show
 

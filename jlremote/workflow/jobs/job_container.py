@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import partial
 
 from jlremote.errors import Busy, JlrError, NotFound
-from jlremote.host.script import Completed, Steps, command_line
-from jlremote.host.shell import run_script
+from jlremote.host.contract import Completed, Steps, run_script
+from jlremote.host.shell_text import command_line
 from jlremote.images.commands import inspect_image_argv
 from jlremote.jobs.containers import COMMAND_LABEL, GPUS_LABEL, JOB_LABEL
 from jlremote.runtimes.contract import START_LABEL, ContainerSpec

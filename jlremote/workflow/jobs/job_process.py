@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus import leases
-from jlremote.host.shell import run_script
+from jlremote.host.contract import run_script
 from jlremote.jobs import processes
 from jlremote.jobs.processes import ProcessPlan
 from jlremote.jupyter.locate import survey

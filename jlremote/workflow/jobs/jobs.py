@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jlremote.errors import JlrError, NotFound, Usage
-from jlremote.host.shell import run_script
+from jlremote.host.contract import run_script
 from jlremote.jobs import containers, processes
 from jlremote.jobs.containers import ContainerJobs
 from jlremote.jobs.contract import Job, Keeper

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.errors import NotFound, Usage
-from jlremote.host.shell import run_script
+from jlremote.host.contract import run_script
 from jlremote.jupyter.locate import survey
 from jlremote.link.client.link import Link
 from jlremote.runtimes.contract import Container

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from jlremote.host.shell import Host, run_script
+from jlremote.host.contract import Host, run_script
 from jlremote.runtimes.contract import TYPED_LABEL, Runtime
 from jlremote.runtimes.engine.engine import ENGINES
 from jlremote.runtimes.table import AUTO, runtime_named

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from jlremote.errors import Busy, JlrError, NotFound, Usage
-from jlremote.host.shell import run_script
+from jlremote.host.contract import run_script
 from jlremote.jupyter.scripts import session_directory
 from jlremote.link.client.link import Link
 from jlremote.runtimes.options.container_options import ContainerOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jlremote.errors import NotFound
-from jlremote.host.script import command_line, until_hang_up
+from jlremote.host.shell_text import command_line, until_hang_up
 from jlremote.host.sudo import endable
 from jlremote.jupyter import scripts
 from jlremote.runtimes.contract import Runtime

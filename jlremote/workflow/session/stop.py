@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from jlremote.errors import Busy, JlrError
-from jlremote.host.script import command_line
-from jlremote.host.shell import Host, run_script
+from jlremote.host.contract import Host, run_script
+from jlremote.host.shell_text import command_line
 from jlremote.jupyter import scripts
 from jlremote.jupyter.api import JupyterApi
 from jlremote.jupyter.discovery import endpoint

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jlremote.jupyter.presence import Presence, is_session, look, owner, runs_jupyter
-from jlremote.runtimes.overview import Glimpse
+from jlremote.runtimes.container_list import ListedContainer
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_if_any
 from jlremote.workflow.host.links import connect, link_on
@@ -66,7 +66,7 @@ def containers(host: str, context: Context) -> list[ContainerReport]:
     return [_container_report(glimpse) for glimpse in found.containers]
 
 
-def _container_report(glimpse: Glimpse) -> ContainerReport:
+def _container_report(glimpse: ListedContainer) -> ContainerReport:
     container = glimpse.container
     return ContainerReport(
         name=container.name,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import NotFound
-from jlremote.host.script import Completed, Steps
+from jlremote.host.contract import Completed, Steps
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.requests import StartRequest

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.host.collect import FromMarker, OutputTooLong, run_steps
+from jlremote.host.output import FromMarker, OutputTooLong, run_steps
 
 MARKER = "jlr-0123456789abcdef"
 
@@ -39,7 +39,7 @@ def test_a_stream_begins_behind_its_marker_however_it_is_cut(
     whole = noise + f"{MARKER}\n{text}".encode()
     edges = [0, *sorted(cut for cut in cuts if cut < len(whole)), len(whole)]
     stream = FromMarker(MARKER)
-    taken = [stream.take(whole[a:b]) for a, b in itertools.pairwise(edges)]
+    taken = [stream.text(whole[a:b]) for a, b in itertools.pairwise(edges)]
     assert "".join(taken) == text
     assert stream.begun
 
@@ -47,7 +47,7 @@ def test_a_stream_begins_behind_its_marker_however_it_is_cut(
 def test_a_stream_without_marker_is_noise_of_which_the_end_is_kept() -> None:
     stream = FromMarker(MARKER)
     for _ in range(100):
-        assert stream.take(b"noise " * 1000) == ""
+        assert stream.text(b"noise " * 1000) == ""
     stream.take(b"the last words")
     assert not stream.begun
     assert stream.noise.endswith("the last words")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jlremote.gpus.leases import LIST
-from jlremote.host.script import command_line, until_hang_up
+from jlremote.host.shell_text import command_line, until_hang_up
 from jlremote.host.sudo import ALONE_UNLESS_KNOWN
 
 # Commands of container engines, as their argvs begin.

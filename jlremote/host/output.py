@@ -1,4 +1,4 @@
-"""Run framed steps over anything that can execute a script and pass its output on."""
+"""The output of scripts as it comes: collected up to a limit, or decoded from a marker on."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from jlremote.errors import JlrError
-from jlremote.host.script import Completed, Steps, framed, new_marker, unframed
+from jlremote.host.contract import Completed, Steps
+from jlremote.host.framing import framed, new_marker, unframed
 
 NOISE_BYTES = 4096
 
 Execute = Callable[[str, Callable[[str, bytes], None]], object]
 
 
+class OutputTooLong(JlrError):
+    """A script printed more than its limit."""
+
+
 @dataclass
 class _Output:
-    """What came back so far, up to a limit for both streams together."""
+    """The output so far, up to a limit for both streams together."""
 
     limit: int
     parts: dict[str, bytearray] = field(
@@ -32,7 +37,7 @@ class _Output:
         return self.parts[stream].decode("utf-8", "surrogateescape")
 
 
-class BytesFromMarker:
+class FromMarker:
     """One stream of an announced script, from the marker on.
 
     Attributes:
@@ -43,45 +48,24 @@ class BytesFromMarker:
         self.begun = False
         self._marker = f"{marker}\n".encode()
         self._before = b""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     @property
     def noise(self) -> str:
-        """What came last without a marker."""
+        """The last output before the marker."""
         return self._before.decode("utf-8", "replace")
 
     def take(self, data: bytes) -> bytes:
-        """Return what of it, and of what was held back, comes after the marker."""
+        """Return the part of `data`, and of bytes held back, that comes after the marker."""
         if not self.begun:
             before, marker, data = (self._before + data).partition(self._marker)
             self.begun = bool(marker)
             self._before = before[-NOISE_BYTES:]
         return data
 
-
-class FromMarker:
-    """Decodes one stream of an announced script, from the marker on."""
-
-    def __init__(self, marker: str) -> None:
-        self._bytes = BytesFromMarker(marker)
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-    @property
-    def begun(self) -> bool:
-        """Whether the marker has come."""
-        return self._bytes.begun
-
-    @property
-    def noise(self) -> str:
-        """What came last without a marker."""
-        return self._bytes.noise
-
-    def take(self, data: bytes) -> str:
-        """Return the text that is whole by now."""
-        return self._decoder.decode(self._bytes.take(data))
-
-
-class OutputTooLong(JlrError):
-    """A script printed more than it may."""
+    def text(self, data: bytes) -> str:
+        """Return the characters after the marker that are complete by now."""
+        return self._decoder.decode(self.take(data))
 
 
 def run_steps(steps: Steps, limit: int, execute: Execute) -> dict[str, Completed]:

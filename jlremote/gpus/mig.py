@@ -15,7 +15,7 @@ _DEVICE = re.compile(r"\s+MIG (\S+)\s+Device\s+(\d+): \(UUID: (MIG-[^)]+)\)")
 
 
 @dataclass(frozen=True)
-class Slice:
+class MigDevice:
     """A MIG device.
 
     Attributes:
@@ -35,16 +35,16 @@ class Slice:
     processes: tuple[tuple[int, str, int | None], ...] = ()
 
 
-def read(listing: str, document: str) -> dict[str, tuple[Slice, ...]]:
+def read(listing: str, document: str) -> dict[str, tuple[MigDevice, ...]]:
     """Return the MIG devices by their GPU's UUID."""
     known = {gpu.findtext("uuid", ""): gpu for gpu in _gpus(document)}
-    found: dict[str, list[Slice]] = {}
+    found: dict[str, list[MigDevice]] = {}
     here = ""
     for line in listing.splitlines():
         if gpu := _GPU.match(line):
             here = gpu[1]
         elif device := _DEVICE.match(line):
-            part = Slice(int(device[2]), device[3], device[1])
+            part = MigDevice(int(device[2]), device[3], device[1])
             described = _described(part, known[here]) if here in known else part
             found.setdefault(here, []).append(described)
     return {uuid: tuple(parts) for uuid, parts in found.items()}
@@ -58,7 +58,7 @@ def _gpus(document: str) -> list[Xml.Element]:
         return []
 
 
-def _described(part: Slice, gpu: Xml.Element) -> Slice:
+def _described(part: MigDevice, gpu: Xml.Element) -> MigDevice:
     for device in gpu.iterfind("mig_devices/mig_device"):
         if device.findtext("index", "").strip() == str(part.index):
             return replace(

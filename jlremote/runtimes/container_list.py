@@ -9,7 +9,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from jlremote.host.script import Completed, command_line
+from jlremote.host.contract import Completed
+from jlremote.host.shell_text import command_line
 from jlremote.runtimes.containers import read_container
 from jlremote.runtimes.contract import Container
 from jlremote.runtimes.docker.docker_commands import inspect_argv, list_ids_argv, top_argv
@@ -20,7 +21,7 @@ FIELD, RECORD = "\037", "\036"
 
 
 @dataclass(frozen=True)
-class Process:
+class ContainerProcess:
     """A process in a container.
 
     Attributes:
@@ -33,7 +34,7 @@ class Process:
 
 
 @dataclass(frozen=True)
-class Glimpse:
+class ListedContainer:
     """A container and what can be seen of it from outside.
 
     Attributes:
@@ -44,7 +45,7 @@ class Glimpse:
 
     container: Container
     status: str
-    processes: tuple[Process, ...] = ()
+    processes: tuple[ContainerProcess, ...] = ()
 
 
 def script(engine: Engine) -> str:
@@ -69,7 +70,7 @@ def _of(variable: str, argv: Argv) -> str:
     return command_line(argv).replace(_WHICH, variable)
 
 
-def read(engine: Engine, done: Completed) -> tuple[Glimpse, ...]:
+def read(engine: Engine, done: Completed) -> tuple[ListedContainer, ...]:
     """Return what the script found, by name.
 
     Raises:
@@ -84,7 +85,7 @@ def read(engine: Engine, done: Completed) -> tuple[Glimpse, ...]:
     tables = {identity: table for identity, _, table in parted}
     found = json.loads(described) if described.strip() else []
     glimpses = (
-        Glimpse(
+        ListedContainer(
             read_container(inspected),
             str(inspected["State"].get("Status", "")),
             tuple(_processes(tables.get(inspected["Id"], "").splitlines()[1:])),
@@ -94,9 +95,9 @@ def read(engine: Engine, done: Completed) -> tuple[Glimpse, ...]:
     return tuple(sorted(glimpses, key=lambda glimpse: glimpse.container.name))
 
 
-def _processes(lines: Iterable[str]) -> Iterable[Process]:
+def _processes(lines: Iterable[str]) -> Iterable[ContainerProcess]:
     """Read a table of the columns user, pid and arguments."""
     for line in lines:
         columns = line.split(None, 2)
         if len(columns) == 3:
-            yield Process(columns[0], columns[2])
+            yield ContainerProcess(columns[0], columns[2])

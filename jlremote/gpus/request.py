@@ -23,7 +23,7 @@ _NAME = re.compile(r"\d+(:\d+)?|(GPU|MIG)-[0-9A-Za-z/-]+")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class GpuRequest:
     """What was asked for.
 
     Attributes:
@@ -45,7 +45,7 @@ class Wanted:
         return self.text.startswith("auto")
 
 
-def wanted(text: str) -> Wanted:
+def parse_request(text: str) -> GpuRequest:
     """Return what `--gpus TEXT` asks for.
 
     Raises:
@@ -55,24 +55,24 @@ def wanted(text: str) -> Wanted:
     if len(bare) > 1 and bare[0] == bare[-1] == '"' and bare.count('"') == 2:
         bare = bare[1:-1]  # docker's manual writes --gpus '"device=0,2"'
     if bare in ("none", "all"):
-        return Wanted("none" if bare == "none" else "all", bare)
+        return GpuRequest("none" if bare == "none" else "all", bare)
     names = tuple(bare.removeprefix("device=").split(","))
     counted = re.fullmatch(r"(?:count=|auto:)?(\d{1,4})|auto", bare)
     if counted:
         return _counted(bare, int(counted[1] or 1))
     if all(_NAME.fullmatch(name) for name in names):
-        return Wanted("named", bare, names=names)
+        return GpuRequest("named", bare, names=names)
     if "=" in bare:
-        return Wanted("engine", bare)
+        return GpuRequest("engine", bare)
     raise Usage(
         f"`--gpus {one_line(text)}` asks for nothing that there is",
         hint="write `none`, `all`, `auto`, `auto:2`, `2`, `0,3`, a UUID, or what the engine takes",
     )
 
 
-def met(text: str, have: str | None) -> bool:
+def is_met(text: str, have: str | None) -> bool:
     """Return whether a container that was created with the GPUs `have` is what is asked for."""
-    asked = wanted(text)
+    asked = parse_request(text)
     if asked.kind == "none":
         return have in (None, "none")
     if asked.kind == "free":
@@ -84,10 +84,10 @@ def _names(text: str | None) -> list[str]:
     return (text or "").removeprefix("device=").split(",")
 
 
-def _counted(text: str, count: int) -> Wanted:
+def _counted(text: str, count: int) -> GpuRequest:
     if count == 0:
         raise Usage(
             f"`--gpus {text}` asks for no GPU at all",
             hint="the first one is `--gpus device=0`, none is `--gpus none`",
         )
-    return Wanted("free", text, count=count)
+    return GpuRequest("free", text, count=count)

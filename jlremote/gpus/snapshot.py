@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from jlremote.errors import JlrError
-from jlremote.gpus import leases, slices
-from jlremote.gpus.inventory import Claim, Device, Gpu, Inventory, Process
-from jlremote.gpus.queries import ANSWER_SECONDS, FIELD, PROCESS_FIELDS, RECORD
+from jlremote.gpus import leases, mig
+from jlremote.gpus.inventory import Claim, Device, Gpu, GpuProcess, Inventory
+from jlremote.gpus.mig import MigDevice
+from jlremote.gpus.snapshot_script import ANSWER_SECONDS, FIELD, PROCESS_FIELDS, RECORD
 from jlremote.text import one_line, printable
 
 Records = Mapping[str, Sequence[str]]
@@ -75,7 +76,7 @@ class _Reading:
             for uuid in container.devices:
                 claim = Claim("container", container.name, container.user, container.since)
                 kept[uuid].append(claim)
-        listed = [leases.found(fields, self.now, self.boot) for fields in found_leases]
+        listed = [leases.read(fields, self.now, self.boot) for fields in found_leases]
         for lease in (lease for lease in listed if lease and lease.holds):
             kind: Literal["session", "start"] = "session" if lease.settled else "start"
             claim = Claim(kind, lease.session, lease.owner, lease.since, lease.name)
@@ -104,7 +105,7 @@ class _Reading:
         if not rows:
             raise self._refused(int(_number(status) or 0), complaints)
         processes = self._processes()
-        layout = slices.read(*self.records.get("slices", ("", "")))
+        layout = mig.read(*self.records.get("slices", ("", "")))
         gpus = [self._gpu(row, processes, layout) for row in rows]
         return sorted(gpus, key=lambda gpu: gpu.index), tuple(complaints)
 
@@ -125,8 +126,8 @@ class _Reading:
     def _gpu(
         self,
         row: Mapping[str, str],
-        processes: Mapping[str, tuple[Process, ...]],
-        layout: Mapping[str, tuple[slices.Slice, ...]],
+        processes: Mapping[str, tuple[GpuProcess, ...]],
+        layout: Mapping[str, tuple[MigDevice, ...]],
     ) -> Gpu:
         uuid, index = row["uuid"], int(row["index"])
         mig = row.get("mig.mode.current") == "Enabled"
@@ -158,9 +159,9 @@ class _Reading:
 
     def _slice(
         self,
-        part: slices.Slice,
+        part: MigDevice,
         whole: Device,
-        processes: Mapping[str, tuple[Process, ...]],
+        processes: Mapping[str, tuple[GpuProcess, ...]],
     ) -> Device:
         placed = tuple(self._process(pid, name, memory) for pid, name, memory in part.processes)
         if part.memory_total is None:  # nobody told which process is on which of them
@@ -174,9 +175,9 @@ class _Reading:
             profile=part.profile,
         )
 
-    def _processes(self) -> dict[str, tuple[Process, ...]]:
+    def _processes(self) -> dict[str, tuple[GpuProcess, ...]]:
         """Return the processes by the UUID of what they are on."""
-        found: dict[str, list[Process]] = defaultdict(list)
+        found: dict[str, list[GpuProcess]] = defaultdict(list)
         text = printable(self.records.get("processes", [""])[0])
         for line in text.splitlines():
             values = [value.strip() for value in line.split(",", PROCESS_FIELDS.count(","))]
@@ -185,11 +186,11 @@ class _Reading:
                 found[uuid].append(self._process(int(pid), name, _whole(memory)))
         return {uuid: tuple(processes) for uuid, processes in found.items()}
 
-    def _process(self, pid: int, name: str, memory: int | None) -> Process:
+    def _process(self, pid: int, name: str, memory: int | None) -> GpuProcess:
         owners, starts, groups = self.records.get("owners", ("", "", ""))
         [start] = _of_file(starts, f"/proc/{pid}/stat") or [""]
         ticks = start.rpartition(")")[2].split()[19:20]
-        return Process(
+        return GpuProcess(
             pid=pid,
             name=one_line(name).rpartition("/")[2] or "?",
             memory=memory,

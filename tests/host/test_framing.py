@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jlremote.errors import JlrError
-from jlremote.host.script import announced, command_line, new_marker, until_hang_up
+from jlremote.host.framing import announced, new_marker
+from jlremote.host.shell_text import command_line, until_hang_up
 from tests.host.shells import SHELLS, as_bytes, through
 
 ANY_SHELL = pytest.mark.parametrize("shell", SHELLS)

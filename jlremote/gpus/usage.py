@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jlremote.gpus.inventory import Claim, Device, Process
+from jlremote.gpus.inventory import Claim, Device, GpuProcess
 from jlremote.text import one_line
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
@@ -41,12 +41,12 @@ def users(device: Device, now: float) -> str:
     return ", ".join(told)
 
 
-def everybody(devices: Iterable[Device], now: float) -> str:
+def users_of_all(devices: Iterable[Device], now: float) -> str:
     """Return who uses each of some devices."""
     return "; ".join(f"GPU {device.place}: {users(device, now)}" for device in devices)
 
 
-def _process(process: Process, now: float) -> str:
+def _process(process: GpuProcess, now: float) -> str:
     whose = f"`{one_line(process.user)}`" if process.user else "an unknown user"
     where = f" in container `{one_line(process.container)}`" if process.container else ""
     since = f" since {age(process.since, now)}" if process.since is not None else ""

@@ -1,0 +1,89 @@
+"""A host as its callers see it: a shell that runs scripts, and how each of their steps ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from jlremote.text import printable
+
+SCRIPT_SECONDS = 60.0
+OUTPUT_BYTES = 8 << 20
+
+Steps = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Completed:
+    """How a step ended: its exit status and what it printed."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    @property
+    def complaint(self) -> str:
+        """The last line of stderr (else of stdout), safe to show to a person."""
+        lines = (self.stderr.strip() or self.stdout.strip()).splitlines()
+        return printable(lines[-1].strip()) if lines else f"exit status {self.status}"
+
+
+class Host(Protocol):
+    """A machine that runs scripts."""
+
+    @property
+    def name(self) -> str:
+        """The destination as it was typed after `ssh`."""
+        ...
+
+    def run(
+        self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
+    ) -> dict[str, Completed]:
+        """Run `steps` in order in one round trip and return how each ended.
+
+        Args:
+            steps: name of a step to its text, POSIX sh.
+            timeout: seconds for all steps together.
+            limit: bytes of output for all steps together.
+
+        Raises:
+            JlrError: time or output went over the limit, or the shell ended early.
+            Unreachable: there is no connection, or it broke.
+        """
+        ...
+
+
+class OutputStream(Protocol):
+    """The output of a script that still runs."""
+
+    status: int | None
+    """The exit status, set when the iteration has ended."""
+
+    def __iter__(self) -> Iterator[str]:
+        """Give stdout and stderr as they come."""
+        ...
+
+
+class StreamingHost(Host, Protocol):
+    """A host whose scripts can also be followed while they run."""
+
+    def stream(
+        self, script: str, given: Iterable[bytes] = (), *, end: bool = False
+    ) -> AbstractContextManager[OutputStream]:
+        """Run `script` and give its output as it comes; leaving the context ends the script.
+
+        Args:
+            script: POSIX sh.
+            given: bytes for the script's stdin. Each piece is fetched when the host can take it,
+                while the output is iterated over; an exception from it is passed on.
+            end: whether stdin ends after `given`. Otherwise it stays open as long as the context,
+                so that `until_hang_up` can end what runs on the host.
+        """
+        ...
+
+
+def run_script(host: Host, script: str, *, timeout: float = SCRIPT_SECONDS) -> Completed:
+    """Run a script of one step, for at most `timeout` seconds (see `Host.run`)."""
+    return host.run({"script": script}, timeout=timeout)["script"]

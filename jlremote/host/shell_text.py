@@ -1,0 +1,47 @@
+"""Text for `sh`: command lines, and commands that end after a time or with their reader."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+TOOK_TOO_LONG = 124  # the exit status of `timeout`
+
+
+def command_line(argv: Iterable[str]) -> str:
+    """Return argv as one line for a POSIX shell, also fit to be pasted by a person."""
+    return shlex.join(argv)
+
+
+def typed_path(path: str) -> str:
+    """Return a path as a person types it in a shell, where `~/` must stay unquoted."""
+    home, slash, below = path.partition("/")
+    return f"~/{shlex.quote(below)}" if home == "~" and slash else shlex.quote(path)
+
+
+def bounded(argv: Iterable[str], seconds: int) -> str:
+    """Return shell text that runs a command and ends it after `seconds`, if the host has `timeout`.
+
+    The status of a command that was ended is `TOOK_TOO_LONG`.
+    """
+    command = command_line(argv)
+    return f"if command -v timeout >/dev/null; then timeout {seconds} {command}; else {command}; fi"
+
+
+def until_hang_up(command: str) -> str:
+    """Return shell text that runs `command` until it ends or its stdin ends.
+
+    For commands that would run for ever after their reader has gone. The end of stdin reaches
+    every place that the text may run in, also a container; a signal ends at the engine's client.
+    """
+    return f"""\
+exec 3<&0
+{command} 3<&- &
+command=$!
+{{ read -r nothing; kill $command; }} <&3 3<&- >/dev/null 2>&1 &
+watcher=$!
+exec 3<&-
+wait $command; status=$?
+kill $watcher 2>/dev/null
+exit $status
+"""
