@@ -9,13 +9,13 @@ from typing import Any
 from jlremote.errors import JlrError, LinkLost, NeedsAuthentication, NotSSH, Unreachable
 from jlremote.questions import Asker
 from jlremote.ssh.config.destination import Destination
-from jlremote.ssh.contract import Connection, Given, Output, SudoPassword, Terminal
+from jlremote.ssh.contract import Connection, Output, Stdin, SudoPassword, Terminal
 from jlremote.ssh.failures import translated
 from jlremote.ssh.login.authentication import log_in
 from jlremote.ssh.login.credentials import Credentials, Keychain, Remember
 from jlremote.ssh.login.identities import agent_of
 from jlremote.ssh.login.user_authentication import UserAuthentication
-from jlremote.ssh.reach import ProxyProcess, Way, patience, refusal, straight, through_jump
+from jlremote.ssh.route.tcp import ProxyProcess, Way, refusal, step_seconds, straight, through_jump
 from jlremote.ssh.sessions.commands import Commands
 from jlremote.ssh.sessions.sudo_password import with_password
 from jlremote.ssh.transport.algorithms import offer
@@ -54,7 +54,7 @@ class SSHConnection:
         *,
         timeout: float | None = None,
         cancelled: threading.Event | None = None,
-        given: Given | None = None,
+        stdin: Stdin | None = None,
         hold_stdin: bool = False,
         terminal: Terminal | None = None,
     ) -> int:
@@ -64,18 +64,18 @@ class SSHConnection:
             output,
             timeout=timeout,
             cancelled=cancelled,
-            given=given,
+            stdin=stdin,
             hold_stdin=hold_stdin,
             terminal=terminal,
         )
 
-    def prepared(self, script: bytes) -> bytes:
-        """Return it with the password of `sudo`; see `contract.Connection.prepared`."""
+    def with_sudo_password(self, script: bytes) -> bytes:
+        """Return it with the password of `sudo`; see `contract.Connection.with_sudo_password`."""
         return with_password(script, self._sudo)
 
-    def attend(self, script: bytes, output: Output) -> bool:
-        """Run a script in a session to spare; see `contract.Connection.attend`."""
-        return self._commands.attend(script, output)
+    def run_preemptible(self, script: bytes, output: Output) -> bool:
+        """Run a script in a session to spare; see `contract.Connection.run_preemptible`."""
+        return self._commands.run_preemptible(script, output)
 
     def probe(self, timeout: float) -> float:
         """Return the seconds that an answer took; see `contract.Connection.probe`."""
@@ -158,7 +158,7 @@ def _is_straight(destination: Destination) -> bool:
 def _shake_hands(destination: Destination, transport: Transport, ways: Sequence[Way]) -> None:
     try:
         with translated(destination, transport):
-            transport.handshake(patience(destination))
+            transport.handshake(step_seconds(destination))
     except (NotSSH, LinkLost) as error:
         for way in ways:
             if isinstance(way, ProxyProcess) and (complaint := way.complaint()):
@@ -183,7 +183,7 @@ def _reach(
         proxy = ProxyProcess(destination.proxy_command)
         ways.insert(0, proxy)
         if destination.proxy_passes_descriptor:
-            return proxy.receive_descriptor(patience(destination))
+            return proxy.receive_descriptor(step_seconds(destination))
         return proxy.socket
 
 

@@ -13,14 +13,14 @@ Stream = Literal["stdout", "stderr"]
 Output = Callable[[Stream, bytes], None]
 
 
-class Given(Protocol):
+class Stdin(Protocol):
     """What a script finds on its stdin behind itself, and which comes piece by piece."""
 
     def take(self) -> bytes | None:
         """Return the next piece, nothing (`b""`) at the end, `None` if it has not come yet."""
         ...
 
-    def tell(self, wake: Callable[[], None]) -> None:
+    def on_ready(self, wake: Callable[[], None]) -> None:
         """Have `wake` called whenever there is something to take again."""
         ...
 
@@ -66,7 +66,7 @@ class Connection(Protocol):
         *,
         timeout: float | None = None,
         cancelled: threading.Event | None = None,
-        given: Given | None = None,
+        stdin: Stdin | None = None,
         hold_stdin: bool = False,
         terminal: Terminal | None = None,
     ) -> int:
@@ -79,17 +79,17 @@ class Connection(Protocol):
         waiting. A signal's death counts as 128 + its number, as in a shell.
 
         Args:
-            script: what the remote shell reads on its stdin, whole; then comes what is `given`,
+            script: what the remote shell reads on its stdin, whole; then comes `stdin`,
                 and then end of file, at once or with `hold_stdin` when the call ends.
             output: called with `"stdout"` or `"stderr"` and the bytes.
             timeout: seconds until the call gives up, `None` for never.
             cancelled: ends the call early when it is set; the channel is closed.
-            given: what the script's commands read. A shell may read ahead, so it must not begin
+            stdin: what the script's commands read. A shell may read ahead, so it must not begin
                 before the shell is known to have read the script.
             hold_stdin: keeps the script's stdin open, so that it sees by end of file that nobody
                 is there any more, however we went.
-            terminal: runs the script in a terminal of its own, where stdin is what is `given` and
-                never ends, and both streams are one. `given` wakes us when the size changes, too.
+            terminal: runs the script in a terminal of its own, where `stdin` is read and
+                never ends, and both streams are one. `stdin` wakes us when the size changes, too.
 
         Raises:
             TimeoutError: `timeout` seconds went by.
@@ -98,14 +98,14 @@ class Connection(Protocol):
         """
         ...
 
-    def prepared(self, script: bytes) -> bytes:
+    def with_sudo_password(self, script: bytes) -> bytes:
         """Return what `sh -s` is to read in place of a script: with the password of `sudo` in it.
 
         `execute` does that by itself.
         """
         ...
 
-    def attend(self, script: bytes, output: Output) -> bool:
+    def run_preemptible(self, script: bytes, output: Output) -> bool:
         """Run `script`, as `execute` does, for as long as nobody else wants its session.
 
         Then its stdin ends, which is open until then. Return whether it ended before that.
@@ -156,7 +156,7 @@ class Gateway(Protocol):
         """
         ...
 
-    def doubt(self) -> None:
+    def recheck(self) -> None:
         """Learn that the target refused a connection: what was proved may be so no more."""
         ...
 

@@ -131,7 +131,7 @@ class _Gateway:
     def wait(self, timeout: float) -> tuple[Connection, Target]:
         return cast("Connection", self), self._target
 
-    def doubt(self) -> None:
+    def recheck(self) -> None:
         pass
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from jlremote.ssh.forward.connection_router import WaitLimits
 from jlremote.ssh.forward.forwarder import TunnelForward
-from jlremote.ssh.forward.reception import Patience
 from tests.forward.parts import Server, SwitchedGateway, echo, new_transport
 from tests.lab.sshd import SSHServer, make_key
 
@@ -48,7 +48,7 @@ def gateway() -> SwitchedGateway:
 @pytest.fixture
 def forward(gateway: SwitchedGateway) -> Iterator[TunnelForward]:
     """A started forward on any port, which waits shorter than a real one."""
-    started = TunnelForward(0, gateway, patience=Patience(connection=3.0, page_load=0.5))
+    started = TunnelForward(0, gateway, limits=WaitLimits(connection=3.0, page_load=0.5))
     started.start()
     yield started
     started.stop()

@@ -28,7 +28,7 @@ class PlainConnection:
 
     transport: Any
 
-    def prepared(self, script: bytes) -> bytes:
+    def with_sudo_password(self, script: bytes) -> bytes:
         return script
 
 
@@ -39,7 +39,7 @@ class SwitchedGateway:
         self._changed = threading.Condition()
         self._route: tuple[Connection, Target] | None = None
         self.final: JlrError | None = None
-        self.doubts = 0
+        self.rechecks = 0
 
     def up(self, transport: Any, target: Target) -> None:
         with self._changed:
@@ -50,8 +50,8 @@ class SwitchedGateway:
         with self._changed:
             self._route = None
 
-    def doubt(self) -> None:
-        self.doubts += 1
+    def recheck(self) -> None:
+        self.rechecks += 1
 
     def wait(self, timeout: float) -> tuple[Connection, Target]:
         with self._changed:

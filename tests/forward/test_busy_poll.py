@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from jlremote.ssh.forward import busy_poll
-from jlremote.ssh.forward.busy_poll import BusyPoll
+from jlremote.ssh.channels import busy_poll
+from jlremote.ssh.channels.busy_poll import BusyPoll
 from jlremote.ssh.forward.forwarder import TunnelForward
-from jlremote.ssh.transport.lending import Lending
 from jlremote.ssh.transport.packet_reader import PacketReader
+from jlremote.ssh.transport.reader_handover import ReaderHandover
 from tests.forward.parts import Server, SwitchedGateway, ask, connect
 from tests.forward.test_bytes import MEGABYTE, ask_at_once, count_key_exchanges, same
 from tests.lab.sshd import SSHServer
@@ -123,26 +123,26 @@ def test_what_only_the_transport_understands_ends_it_for_a_while(desk: Desk) -> 
 
 
 def test_an_offer_that_nobody_takes_is_taken_back() -> None:
-    lending = Lending()
+    handover = ReaderHandover()
     offered: list[bool] = []
-    lending.wanted = lambda: offered.append(True)
-    lending.lend()
+    handover.wanted = lambda: offered.append(True)
+    handover.lend()
     assert offered
-    assert not lending.borrow(), "too late"
-    lending.lend()
+    assert not handover.borrow(), "too late"
+    handover.lend()
     assert len(offered) == 1, "nobody wants it now"
 
 
 def test_the_lender_waits_until_it_is_given_back() -> None:
-    lending = Lending()
-    lending.wanted = lambda: taken.append(lending.borrow())
+    handover = ReaderHandover()
+    handover.wanted = lambda: taken.append(handover.borrow())
     taken: list[bool] = []
-    lender = threading.Thread(target=lending.lend)
+    lender = threading.Thread(target=handover.lend)
     lender.start()
     until(lambda: taken == [True], "the loan")
     lender.join(0.2)
     assert lender.is_alive()
-    lending.give_back()
+    handover.give_back()
     lender.join(5)
     assert not lender.is_alive()
 

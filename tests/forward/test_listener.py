@@ -12,8 +12,8 @@ import pytest
 
 from jlremote.errors import Busy, JlrError, NeedsAuthentication
 from jlremote.host.target import Target
+from jlremote.ssh.forward.connection_router import WaitLimits
 from jlremote.ssh.forward.forwarder import TunnelForward
-from jlremote.ssh.forward.reception import Patience
 from tests.forward.parts import (
     Server,
     SwitchedGateway,
@@ -227,7 +227,7 @@ def test_nothing_is_left_when_it_stops(
 def test_it_logs_to_nobody_and_shows_no_more_than_its_port(
     gateway: SwitchedGateway, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    forward = TunnelForward(0, gateway, patience=Patience(connection=0.3, page_load=0.1))
+    forward = TunnelForward(0, gateway, limits=WaitLimits(connection=0.3, page_load=0.1))
     forward.start()
     assert repr(forward) == str(forward) == f"TunnelForward(127.0.0.1:{forward.local_port})"
     assert is_turned_away(forward.local_port, b"nobody")

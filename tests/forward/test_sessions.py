@@ -9,15 +9,15 @@ from typing import Any
 
 from jlremote.host.target import Target
 from jlremote.ssh.channels.session_slots import KEPT, LASTING, SessionSlots
+from jlremote.ssh.forward.connection_router import WaitLimits
 from jlremote.ssh.forward.forwarder import TunnelForward
-from jlremote.ssh.forward.reception import Patience
 from jlremote.ssh.sessions.commands import Commands
 from tests.forward.parts import Server, SwitchedGateway, ask
 from tests.link.fakes import until
 
 
 def started(gateway: SwitchedGateway, stack: ExitStack) -> TunnelForward:
-    forward = TunnelForward(0, gateway, patience=Patience(connection=10))
+    forward = TunnelForward(0, gateway, limits=WaitLimits(connection=10))
     stack.callback(forward.stop)
     forward.start()
     return forward
@@ -60,7 +60,7 @@ def test_one_relay_too_many_is_told_so_and_commands_still_run(
         until(lambda: is_served(one_more.local_port), "the session that is free now")
 
 
-class Keeper:
+class LastingSession:
     """Knows whether it was told that there is a session for it."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ def test_a_relay_waits_for_a_command_to_end_and_goes_before_further_ones() -> No
     slots = SessionSlots()
     assert all(slots.take(0) for _ in range(8))
     assert not slots.take(0)
-    keepers = [Keeper() for _ in range(3)]
+    keepers = [LastingSession() for _ in range(3)]
     assert all(slots.keep(keeper) for keeper in keepers)
     assert [keeper.has_one for keeper in keepers] == [True, True, False]
     slots.give_back()
@@ -90,31 +90,31 @@ def test_what_lasts_leaves_two_sessions_for_what_does_not() -> None:
     slots = SessionSlots()
     assert all(slots.may_last() and slots.take(0) for _ in range(LASTING))
     assert not slots.may_last()
-    keepers = [Keeper() for _ in range(KEPT - LASTING)]
+    keepers = [LastingSession() for _ in range(KEPT - LASTING)]
     assert all(slots.keep(keeper) for keeper in keepers)
-    assert not slots.keep(Keeper())
+    assert not slots.keep(LastingSession())
     assert slots.take(0)
     assert slots.take(0)
     slots.lasted()
-    assert slots.keep(Keeper())
+    assert slots.keep(LastingSession())
 
 
-class Borrower:
+class PreemptibleSession:
     """Counts how often it was asked to end."""
 
     def __init__(self) -> None:
         self.calls = 0
 
-    def called_in(self) -> None:
+    def preempt(self) -> None:
         self.calls += 1
 
 
 def test_a_borrowed_session_is_called_in_by_whoever_needs_the_last_one() -> None:
     slots = SessionSlots()
-    borrower = Borrower()
+    borrower = PreemptibleSession()
     assert slots.borrow(borrower)
     assert slots.lasting() == 0
-    assert all(slots.keep(Keeper()) for _ in range(KEPT))
+    assert all(slots.keep(LastingSession()) for _ in range(KEPT))
     assert slots.take(0)
     assert borrower.calls == 0
     assert not slots.take(0)
@@ -126,10 +126,10 @@ def test_a_borrowed_session_is_called_in_by_whoever_needs_the_last_one() -> None
 
 def test_a_relay_calls_in_a_borrowed_session_too() -> None:
     slots = SessionSlots()
-    borrower = Borrower()
+    borrower = PreemptibleSession()
     assert all(slots.take(0) for _ in range(8))
     assert slots.borrow(borrower)
-    keepers = [Keeper() for _ in range(2)]
+    keepers = [LastingSession() for _ in range(2)]
     assert all(slots.keep(keeper) for keeper in keepers)
     assert [keeper.has_one for keeper in keepers] == [True, False]
     assert borrower.calls == 1

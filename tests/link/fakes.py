@@ -37,10 +37,10 @@ class FakeConnection:
     def execute(self, script: bytes, output: Output, **options: Any) -> int:
         raise NotImplementedError
 
-    def prepared(self, script: bytes) -> bytes:
+    def with_sudo_password(self, script: bytes) -> bytes:
         return script
 
-    def attend(self, script: bytes, output: Output) -> bool:
+    def run_preemptible(self, script: bytes, output: Output) -> bool:
         raise NotImplementedError
 
     def probe(self, timeout: float) -> float:

@@ -39,7 +39,7 @@ def test_a_server_that_refuses_is_looked_at_and_told_to_be_dead(
 ) -> None:
     monkeypatch.setattr(session_forward, "UNSURE_SECONDS", 0.0)
     forward = parts.forwards.add("cont1", 8888, new_endpoint(), parts.connection)
-    forward.doubt()
+    forward.recheck()
     parts.settle(JupyterDead("the server is gone"))
     until(is_in(State.JUPYTER_DEAD, forward), "the verdict")
 
@@ -47,7 +47,7 @@ def test_a_server_that_refuses_is_looked_at_and_told_to_be_dead(
 def test_many_refusals_in_a_row_are_looked_at_once(parts: Parts) -> None:
     forward = parts.forwards.add("cont1", 8888, new_endpoint(), parts.connection)
     for _ in range(50):
-        forward.doubt()
+        forward.recheck()
     assert parts.asked == []
     assert forward.wait(0)[1] == new_endpoint().target
 

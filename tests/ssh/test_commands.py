@@ -207,17 +207,19 @@ def test_a_session_to_spare_is_given_up_where_the_server_has_but_one(
         ended_by_itself: list[bool] = []
         script = f"{{ echo up; {until_hang_up('sleep 65')} }}\n".encode()
 
-        def attend() -> None:
-            ended_by_itself.append(connection.attend(script, lambda *_: started.set()))
+        def run_in_spare_session() -> None:
+            ended_by_itself.append(connection.run_preemptible(script, lambda *_: started.set()))
 
-        attending = threading.Thread(target=attend)
+        attending = threading.Thread(target=run_in_spare_session)
         attending.start()
         assert started.wait(10)
         assert run(connection, "exit 4")[0] == 4
         attending.join(10)
         assert ended_by_itself == [False]
         # sshd counts a session a moment longer than it lasts.
-        wait_until(lambda: connection.attend(b"exit 0\n", lambda *_: None), "another's own end")
+        wait_until(
+            lambda: connection.run_preemptible(b"exit 0\n", lambda *_: None), "another's own end"
+        )
 
 
 def test_what_may_last_for_hours_leaves_room_for_everything_else(

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from jlremote.errors import Usage
 from jlremote.ssh.config.destination import Destination, resolve
-from jlremote.ssh.config.ssh_settings import Asked, arguments, check_host
-from jlremote.ssh.config.tokens import Names, expand, expand_path
+from jlremote.ssh.config.ssh_settings import RequestedHost, arguments, check_host
+from jlremote.ssh.config.tokens import TokenValues, expand, expand_path
 
-NAMES = Names("lab", "lab.example.org", 2222, "me", jump="bastion")
+NAMES = TokenValues("lab", "lab.example.org", 2222, "me", jump="bastion")
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_any_value_is_taken_as_ssh_takes_it_or_is_a_usage_error(
 
 @given(st.text(min_size=1, max_size=20))
 def test_nothing_that_a_person_types_becomes_an_option_of_ssh(host: str) -> None:
-    assert arguments(Asked(host), None)[-2:] == ("--", host)
+    assert arguments(RequestedHost(host), None)[-2:] == ("--", host)
 
 
 @pytest.mark.parametrize("host", ["lab", "me@lab", "ssh://me@lab:2200", "LAB.example.org", "::1"])

@@ -30,7 +30,7 @@ from jlremote.errors import (
 )
 from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.failures import explain, explain_channel, translated
-from jlremote.ssh.reach import straight
+from jlremote.ssh.route.tcp import straight
 from tests.lab.accounts import Account
 from tests.lab.sshd import SSHServer, free_port
 from tests.ssh.beside import Laptop

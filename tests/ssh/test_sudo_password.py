@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jlremote.ssh.sessions.sudo_password import Typing
+from jlremote.ssh.sessions.sudo_password import TypedPassword
 
 MARKER = "jlr-0123456789abcdef"
 
@@ -13,13 +13,13 @@ class Keys:
     def take(self) -> bytes | None:
         return b"ls\r"
 
-    def tell(self, wake: object) -> None:
+    def on_ready(self, wake: object) -> None:
         pass
 
 
 def test_it_is_typed_at_the_marker_and_before_the_persons_keys() -> None:
     shown: list[bytes] = []
-    typing = Typing("pw\x03", MARKER, Keys(), lambda _, data: shown.append(data))
+    typing = TypedPassword("pw\x03", MARKER, Keys(), lambda _, data: shown.append(data))
     assert typing.take() is None
     for byte in f"noise jlr-0 {MARKER}$ ".encode():
         typing.output("stdout", bytes((byte,)))

@@ -69,7 +69,7 @@ class ContainerEvents:
             began = time.monotonic()
             script = _script(engine, since=pause, again=again)
             try:
-                if not connection.attend(bytes_of(script), reader):
+                if not connection.run_preemptible(bytes_of(script), reader):
                     return
             except JlrError as refused:
                 log.info("containers of %s are not observed: %s", engine.name, refused)

@@ -128,7 +128,7 @@ class SessionForward:
             assert self._endpoint.target is not None
             return self._connection, self._endpoint.target
 
-    def doubt(self) -> None:
+    def recheck(self) -> None:
         """Have it proved again, unless that was just done: the far end refuses (see `Gateway`)."""
         with self._changed:
             self._doubted = True

@@ -35,7 +35,7 @@ class GivenByCommand:
         self._pieces.put(base64.b64decode(str(message["given"]), validate=True))
         self.wake()
 
-    def tell(self, wake: Callable[[], None]) -> None:
+    def on_ready(self, wake: Callable[[], None]) -> None:
         """Have `wake` called whenever a piece has come."""
         self.wake = wake
 

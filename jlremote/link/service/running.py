@@ -69,7 +69,7 @@ def run(conversation: Conversation, connection: Connection) -> int:
             partial(_pass_on, conversation),
             timeout=request.get("timeout"),
             cancelled=cancelled,
-            given=given,
+            stdin=given,
             hold_stdin=bool(request.get("hold_stdin")),
             terminal=terminal,
         )

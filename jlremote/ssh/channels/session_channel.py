@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jlremote.ssh.channels.receiver import Loop, Receiver
+from jlremote.ssh.channels.channel_handler import ChannelHandler, EventLoop
 from jlremote.ssh.channels.session_slots import SessionSlots
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 
@@ -16,11 +16,11 @@ class SessionChannel(TunnelChannel):
     def __init__(
         self,
         transport: Any,
-        receiver: Receiver,
-        loop: Loop,
+        handler: ChannelHandler,
+        loop: EventLoop,
         complained: Callable[[bytes], None] = lambda _: None,
     ) -> None:
-        super().__init__(transport, receiver, loop, complained)
+        super().__init__(transport, handler, loop, complained)
         self.wire = None  # sshfs never pauses, and the programs at both its ends want the cores
         self._slots = SessionSlots.of(transport)
 
@@ -33,7 +33,7 @@ class SessionChannel(TunnelChannel):
             )
 
     def granted(self) -> None:
-        """See `Keeper`."""
+        """See `LastingSession`."""
         self._loop.call(lambda: self.ask(b"session"))
 
     def refuse(self, reason: str) -> None:

@@ -18,7 +18,7 @@ KEPT = 8
 LASTING = 6
 
 
-class Keeper(Protocol):
+class LastingSession(Protocol):
     """A channel that is to stay."""
 
     def granted(self) -> None:
@@ -26,10 +26,10 @@ class Keeper(Protocol):
         ...
 
 
-class Borrower(Protocol):
+class PreemptibleSession(Protocol):
     """Whoever uses a session that nobody else wants."""
 
-    def called_in(self) -> None:
+    def preempt(self) -> None:
         """Learn that somebody wants it, and end; in any thread, at once. Twice is fine."""
         ...
 
@@ -44,10 +44,10 @@ class SessionSlots:
         self._changed = threading.Condition()
         self._commands = 0
         self._lasting = 0
-        self._kept: set[Keeper] = set()
+        self._kept: set[LastingSession] = set()
         # In the order in which they came; they go before commands.
-        self._waiting: dict[Keeper, None] = {}
-        self._borrowed: set[Borrower] = set()
+        self._waiting: dict[LastingSession, None] = {}
+        self._borrowed: set[PreemptibleSession] = set()
 
     @classmethod
     def of(cls, transport: Any) -> SessionSlots:
@@ -62,7 +62,7 @@ class SessionSlots:
         """Take a slot for a command; return whether one was free within `seconds`."""
         with self._changed:
             if self._used() >= _MOST:
-                self.call_in()
+                self.preempt_sessions()
             if not self._changed.wait_for(self._has_room_for_a_command, seconds):
                 return False
             self._commands += 1
@@ -91,7 +91,7 @@ class SessionSlots:
         """Return how many sessions are meant to last."""
         return self._lasting + len(self._kept) + len(self._waiting)
 
-    def borrow(self, borrower: Borrower) -> bool:
+    def borrow(self, borrower: PreemptibleSession) -> bool:
         """Take a slot until somebody else wants it; return whether there is one to spare."""
         with self._changed:
             if self._waiting or self._used() >= _MOST:
@@ -99,19 +99,19 @@ class SessionSlots:
             self._borrowed.add(borrower)
             return True
 
-    def call_in(self) -> None:
+    def preempt_sessions(self) -> None:
         """Have the borrowers end: there is no room, or the server says that there is none."""
         with self._changed:
             for borrower in self._borrowed:
-                borrower.called_in()
+                borrower.preempt()
 
-    def bring_back(self, borrower: Borrower) -> None:
+    def bring_back(self, borrower: PreemptibleSession) -> None:
         """Take a borrower's slot back."""
         with self._changed:
             self._borrowed.discard(borrower)
         self._serve()
 
-    def keep(self, keeper: Keeper) -> bool:
+    def keep(self, keeper: LastingSession) -> bool:
         """Have `keeper` told once it may open a session; return `False` if too many are kept."""
         with self._changed:
             if self.lasting() >= KEPT:
@@ -120,7 +120,7 @@ class SessionSlots:
         self._serve()
         return True
 
-    def leave(self, keeper: Keeper) -> None:
+    def leave(self, keeper: LastingSession) -> None:
         """Take a keeper's slot back, if it has one or waits for one. Twice is fine."""
         with self._changed:
             self._kept.discard(keeper)
@@ -142,7 +142,7 @@ class SessionSlots:
                 self._kept.add(keeper)
                 granted.append(keeper)
             if self._waiting:
-                self.call_in()
+                self.preempt_sessions()
             self._changed.notify_all()
         for keeper in granted:
             keeper.granted()

@@ -2,8 +2,9 @@
 
 `paramiko.Channel` is made to be read by a blocked thread: opening one waits in steps of 0.1 s, its
 buffer is an array whose front is deleted at O(n), and a window update may be sent from the thread
-that alone can end a key exchange, which then waits for itself. This one calls its `Receiver` from
-the transport's thread as messages come, and sends from the loop's thread only.
+that alone can end a key exchange, which then waits for itself. This one calls its
+`ChannelHandler` from the transport's thread as messages come, and sends from the loop's thread
+only.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import Any
 import paramiko
 from paramiko import common
 
-from jlremote.ssh.channels.channel_table import ChannelTable
-from jlremote.ssh.channels.receiver import Loop, Receiver
+from jlremote.ssh.channels.channel_handler import ChannelHandler, EventLoop
+from jlremote.ssh.channels.channel_registry import ChannelRegistry
 from jlremote.ssh.transport.tuning import LARGEST_PACKET, PACED_SECONDS, PACED_WINDOW
 from jlremote.ssh.wire_format import string
 
@@ -49,7 +50,7 @@ class TunnelChannel:
 
     Args:
         transport: the `paramiko.Transport`.
-        receiver: who is told what happens.
+        handler: who is told what happens.
         loop: does something in its thread.
         complained: gets a session's standard error, in the transport's thread.
 
@@ -60,24 +61,24 @@ class TunnelChannel:
     def __init__(
         self,
         transport: Any,
-        receiver: Receiver,
-        loop: Loop,
+        handler: ChannelHandler,
+        loop: EventLoop,
         complained: Callable[[bytes], None] = lambda _: None,
     ) -> None:
         self._transport = transport
-        self._table = ChannelTable.of(transport)
-        self._receiver = receiver
+        self._registry = ChannelRegistry.of(transport)
+        self._handler = handler
         self._loop = loop
         self._complained = complained
         self._reader = transport.packetizer.reader
         self.wire: Any = self._reader
         self._lock = threading.Lock()
-        self._number = self._table.add(self)
+        self._number = self._registry.add(self)
         self._peer = 0
         self._packet = 0
         self._allowed = 0
         self._sent = 0
-        self._window = self._credit = self._table.first_window()
+        self._window = self._credit = self._registry.first_window()
         self._unread = 0
         self._since_growth = 0
         self._granting = False
@@ -110,8 +111,8 @@ class TunnelChannel:
         """Send `data`, at most `room()` bytes of it."""
         count = len(data)
         self._sent += count
-        self._table.sender = self._number
-        self._table.sent_at = time.monotonic()
+        self._registry.sender = self._number
+        self._registry.sent_at = time.monotonic()
         if count > self._packet:
             starts = range(0, count, self._packet)
             self._send(*(self._packed(data[start : start + self._packet]) for start in starts))
@@ -137,7 +138,7 @@ class TunnelChannel:
                 return
             self._unread -= count
             self._consume(count)
-        self._table.unread(-count)
+        self._registry.unread(-count)
 
     def close(self) -> None:
         """Close the channel. Twice is fine."""
@@ -159,7 +160,7 @@ class TunnelChannel:
 
     def _grant(self) -> None:
         now = time.monotonic()
-        is_others = self._table.sender != self._number
+        is_others = self._registry.sender != self._number
         is_paced = is_others and now - self._reader.talked_at < _TALK_SECONDS
         if is_paced and now < self._granted_at + PACED_SECONDS:
             self._loop.call_later(PACED_SECONDS, self._grant)
@@ -169,7 +170,7 @@ class TunnelChannel:
             self._granting = False
             if self._since_growth >= self._window // 2:
                 self._since_growth = 0
-                self._window = self._table.grown(self._window, shared=self._is_shared())
+                self._window = self._registry.grown(self._window, shared=self._is_shared())
             if is_paced:
                 self._window = min(self._window, PACED_WINDOW)
             more = self._window - self._credit - self._unread
@@ -179,9 +180,9 @@ class TunnelChannel:
 
     def _is_shared(self) -> bool:
         """Tell whether others used the connection lately; what they do is not all of one moment."""
-        table = self._table
-        if table.sender not in {0, self._number}:
-            self._shared_at = max(self._shared_at, table.sent_at)
+        registry = self._registry
+        if registry.sender not in {0, self._number}:
+            self._shared_at = max(self._shared_at, registry.sent_at)
         return time.monotonic() - self._shared_at < _SHARED_SECONDS
 
     def _head(self, kind: bytes) -> bytes:
@@ -207,13 +208,13 @@ class TunnelChannel:
             self._released = True
             unread, self._unread = self._unread, 0
         self._reader.sinks.pop(self._number, None)
-        self._table.remove(self._number)
-        self._table.unread(-unread)
+        self._registry.remove(self._number)
+        self._registry.unread(-unread)
 
     # What paramiko's transport calls, from its thread.
 
     def _set_remote_channel(self, number: int, window: int, packet: int) -> None:
-        self._table.answered(time.monotonic() - self._asked)
+        self._registry.answered(time.monotonic() - self._asked)
         self._peer = number
         self._allowed = window
         self._packet = packet
@@ -222,13 +223,13 @@ class TunnelChannel:
         if self._close_sent:  # given up meanwhile: `close` could not name the peer's channel yet
             self._loop.call(lambda: self._send((self._head(common.cMSG_CHANNEL_CLOSE),)))
             return
-        self._receiver.opened()
+        self._handler.opened()
 
     def refuse(self, reason: str) -> None:
         """Take the far end's no."""
         self._close_sent = self._close_received = True
         self._release()
-        self._receiver.refused(reason)
+        self._handler.refused(reason)
 
     def _feed(self, message: Any) -> None:
         self._take(memoryview(message.get_binary()))
@@ -236,9 +237,9 @@ class TunnelChannel:
     def _take(self, data: memoryview) -> None:
         """Take what comes; straight from the packetizer where its cipher allows."""
         size = len(data)
-        kept = size - self._receiver.received(data)
+        kept = size - self._handler.received(data)
         if kept:
-            self._table.unread(kept)
+            self._registry.unread(kept)
         with self._lock:
             self._credit -= size
             self._unread += kept
@@ -262,17 +263,17 @@ class TunnelChannel:
         # Looked at after it was raised: whoever sends looks in the opposite order, so one of both
         # sees that it goes on.
         if before <= self._sent:
-            self._receiver.writable()
+            self._handler.writable()
 
     def _handle_eof(self, _message: Any) -> None:
-        self._receiver.ended()
+        self._handler.ended()
 
     def _handle_close(self, _message: Any) -> None:
         self._close_received = True
         if self._close_sent:
             self._release()
         else:
-            self._receiver.closed()
+            self._handler.closed()
 
     def _handle_request(self, _message: Any) -> None:
         """Ignore an exit status or signal: the end of the channel follows and says enough."""
@@ -290,7 +291,7 @@ class TunnelChannel:
                 return
             self._close_sent = self._close_received = True
         self._release()
-        self._receiver.lost()
+        self._handler.lost()
 
 
 def direct_tcpip(address: str, port: int, origin: tuple[str, int]) -> bytes:

@@ -18,8 +18,8 @@ from jlremote.ssh.config.rules import (
     login_rules,
     number,
 )
-from jlremote.ssh.config.ssh_settings import Asked, Settings, read_settings
-from jlremote.ssh.config.tokens import PROXY_TOKENS, Names, expand
+from jlremote.ssh.config.ssh_settings import RequestedHost, SshSettings, read_settings
+from jlremote.ssh.config.tokens import PROXY_TOKENS, TokenValues, expand
 from jlremote.ssh.config.unsupported import remarks
 
 AddressFamily = Literal["any", "inet", "inet6"]
@@ -82,10 +82,10 @@ def resolve(host: str, ssh_config: Path | None) -> Destination:
     Raises:
         Usage: the host, or a setting for it, is one that `ssh` refuses too.
     """
-    return _resolve(Asked(host), ssh_config, hops=0)
+    return _resolve(RequestedHost(host), ssh_config, hops=0)
 
 
-def _resolve(asked: Asked, ssh_config: Path | None, hops: int) -> Destination:
+def _resolve(asked: RequestedHost, ssh_config: Path | None, hops: int) -> Destination:
     if hops > _MOST_HOPS:
         raise Usage(
             f"the jump hosts of `{asked.host}` go in circles",
@@ -116,11 +116,11 @@ def _resolve(asked: Asked, ssh_config: Path | None, hops: int) -> Destination:
     )
 
 
-def _names(host: str, settings: Settings) -> Names:
+def _names(host: str, settings: SshSettings) -> TokenValues:
     typed = _JUMP.fullmatch(host)
     alias = settings.first("hostkeyalias")
     name = typed["host"].strip("[]") if typed else host.rpartition("@")[2]
-    return Names(
+    return TokenValues(
         host=name,
         hostname=settings.first("hostname", name),
         port=number(settings.first("port", "22"), "Port"),
@@ -131,7 +131,7 @@ def _names(host: str, settings: Settings) -> Names:
 
 
 def _jump(
-    settings: Settings, names: Names, ssh_config: Path | None, hops: int
+    settings: SshSettings, names: TokenValues, ssh_config: Path | None, hops: int
 ) -> Destination | None:
     """Resolve the last jump host; what stands before it is how that one is reached."""
     chain = settings.first("proxyjump")
@@ -144,11 +144,11 @@ def _jump(
             f"`{last}` in the `ProxyJump` of `{names.host}` is not a host",
             hint="a jump host is `[user@]host[:port]`",
         )
-    asked = Asked(parts["host"].strip("[]"), parts["user"], parts["port"], before or None)
+    asked = RequestedHost(parts["host"].strip("[]"), parts["user"], parts["port"], before or None)
     return _resolve(asked, ssh_config, hops + 1)
 
 
-def _address_family(settings: Settings) -> AddressFamily:
+def _address_family(settings: SshSettings) -> AddressFamily:
     families: dict[str, AddressFamily] = {"inet": "inet", "inet6": "inet6"}
     return families.get(settings.first("addressfamily"), "any")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from jlremote.errors import Usage
-from jlremote.ssh.config.ssh_settings import Settings
-from jlremote.ssh.config.tokens import Names, expand_path
+from jlremote.ssh.config.ssh_settings import SshSettings
+from jlremote.ssh.config.tokens import TokenValues, expand_path
 
 StrictHostKeyChecking = Literal["yes", "no", "ask", "accept-new"]
 
@@ -80,7 +80,7 @@ class LoginRules:
     batch: bool = False
 
 
-def host_key_rules(settings: Settings, names: Names) -> HostKeyRules:
+def host_key_rules(settings: SshSettings, names: TokenValues) -> HostKeyRules:
     """Return how the host has to prove who it is."""
     revoked = settings.first("revokedhostkeys")
     return HostKeyRules(
@@ -93,7 +93,7 @@ def host_key_rules(settings: Settings, names: Names) -> HostKeyRules:
     )
 
 
-def login_rules(settings: Settings, names: Names) -> LoginRules:
+def login_rules(settings: SshSettings, names: TokenValues) -> LoginRules:
     """Return which credentials may be offered, and in which order."""
     agent = settings.first("identityagent")
     return LoginRules(
@@ -107,7 +107,7 @@ def login_rules(settings: Settings, names: Names) -> LoginRules:
     )
 
 
-def _methods(settings: Settings) -> tuple[str, ...]:
+def _methods(settings: SshSettings) -> tuple[str, ...]:
     switches = {
         "publickey": "pubkeyauthentication",
         "keyboard-interactive": "kbdinteractiveauthentication",
@@ -121,7 +121,7 @@ def _methods(settings: Settings) -> tuple[str, ...]:
     )
 
 
-def algorithms(settings: Settings) -> Algorithms:
+def algorithms(settings: SshSettings) -> Algorithms:
     """Return the algorithms that the settings allow."""
 
     def names(setting: str) -> tuple[str, ...] | None:
@@ -138,14 +138,14 @@ def algorithms(settings: Settings) -> Algorithms:
     )
 
 
-def _paths(text: str, names: Names) -> tuple[Path, ...]:
+def _paths(text: str, names: TokenValues) -> tuple[Path, ...]:
     """Split a list of files, which `ssh -G` prints without the quotes that kept blanks together."""
     if not is_set(text):
         return ()
     return tuple(expand_path(part, names) for part in re.split(r"\s+(?=[/~%$]|[A-Za-z]:)", text))
 
 
-def _each_path(settings: Settings, name: str, names: Names) -> tuple[Path, ...]:
+def _each_path(settings: SshSettings, name: str, names: TokenValues) -> tuple[Path, ...]:
     return tuple(expand_path(text, names) for text in settings.every(name) if is_set(text))
 
 

@@ -21,7 +21,7 @@ _SECONDS = 30  # `Match exec` and canonical names may ask a slow name server
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedHost:
     """What the person (or a ProxyJump) asked for, before any file was read.
 
     Attributes:
@@ -38,7 +38,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Settings:
+class SshSettings:
     """Resolved settings: lower-case names, each with its values in order."""
 
     values: Mapping[str, tuple[str, ...]]
@@ -72,7 +72,7 @@ def check_host(host: str) -> None:
         raise Usage(f"{host!a} is not a host: it holds blanks or control characters", hint=hint)
 
 
-def read_settings(asked: Asked, ssh_config: Path | None) -> Settings:
+def read_settings(asked: RequestedHost, ssh_config: Path | None) -> SshSettings:
     """Return what `ssh -G` says about a host.
 
     Raises:
@@ -84,11 +84,11 @@ def read_settings(asked: Asked, ssh_config: Path | None) -> Settings:
     program = shutil.which("ssh")
     if program is None:
         values, notes = read_without_ssh(asked.host, asked.user, asked.port, asked.jump, ssh_config)
-        return Settings(values, notes)
-    return Settings(_parse(_run((program, *arguments(asked, ssh_config)), asked.host)))
+        return SshSettings(values, notes)
+    return SshSettings(_parse(_run((program, *arguments(asked, ssh_config)), asked.host)))
 
 
-def arguments(asked: Asked, ssh_config: Path | None) -> tuple[str, ...]:
+def arguments(asked: RequestedHost, ssh_config: Path | None) -> tuple[str, ...]:
     """Return the arguments that make `ssh` print its settings for a host."""
     options: list[str] = ["-G"]
     for option, value in (

@@ -18,7 +18,7 @@ PROXY_TOKENS = "%hnpr"
 
 
 @dataclass(frozen=True)
-class Names:
+class TokenValues:
     """What the tokens of one destination stand for (section TOKENS of ssh_config(5))."""
 
     host: str
@@ -63,7 +63,7 @@ def local_user() -> str:
         ) from nameless
 
 
-def expand(text: str, names: Names, allowed: str | None = None) -> str:
+def expand(text: str, names: TokenValues, allowed: str | None = None) -> str:
     """Return `text` with its tokens replaced; `allowed` limits which there may be.
 
     Raises:
@@ -83,7 +83,7 @@ def expand(text: str, names: Names, allowed: str | None = None) -> str:
     return _TOKEN.sub(replace, text)
 
 
-def expand_path(text: str, names: Names) -> Path:
+def expand_path(text: str, names: TokenValues) -> Path:
     """Return a path with its tokens, `${VARIABLE}` and `~` replaced.
 
     Raises:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jlremote.ssh.config.ssh_settings import Settings
+from jlremote.ssh.config.ssh_settings import SshSettings
 
 # Each setting with the values that change nothing, and with what the person should know.
 _QUIET = frozenset({"", "no", "none", "false", "0 0"})
@@ -31,7 +31,7 @@ _REMARKS = {
 }
 
 
-def remarks(host: str, settings: Settings) -> tuple[str, ...]:
+def remarks(host: str, settings: SshSettings) -> tuple[str, ...]:
     """Return a sentence for each setting of a host that is set and not honoured."""
     found = [
         f"{host}: `{name} {settings.first(name)}` is not honoured: {remark}"

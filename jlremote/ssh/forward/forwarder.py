@@ -4,7 +4,7 @@ What is left of sshtunnel is its frame: a server for each bind, run in a thread,
 together. As it comes it makes its own connection (without checking the host's key, one for each
 key it tries) and closes it; listens on 0.0.0.0; serves each connection by `select` in a thread;
 ends both directions when one ends; logs to stderr; and shows the password in its `repr`. Here the
-gateway has the connection, `Reception` and `Splice` move the bytes.
+gateway has the connection, `ConnectionRouter` and `SocketBridge` move the bytes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any
 import sshtunnel
 
 from jlremote.errors import Busy, JlrError
+from jlremote.ssh.channels.event_loop import READ, EventLoop
 from jlremote.ssh.contract import Gateway
-from jlremote.ssh.forward.loop import READ, Loop
-from jlremote.ssh.forward.reception import Patience, Reception, Traffic
+from jlremote.ssh.forward.connection_router import ConnectionRouter, Traffic, WaitLimits
 from jlremote.ssh.transport.tuning import allow_many_descriptors, has_descriptors_to_spare
 
 LOCALHOST = "127.0.0.1"
@@ -45,10 +45,10 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
     """
 
     def __init__(
-        self, local_port: int, gateway: Gateway, *, patience: Patience | None = None
+        self, local_port: int, gateway: Gateway, *, limits: WaitLimits | None = None
     ) -> None:
         self._gateway = gateway
-        self._patience = patience or Patience()
+        self._limits = limits or WaitLimits()
         self._wanted_port = local_port
         self._started = False
         super().__init__(
@@ -123,7 +123,7 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
         self._started = True  # the gateway connects, and it is asked at every connection
 
     def _make_ssh_forward_server_class(self, _remote: Any) -> Any:
-        return functools.partial(_Server, gateway=self._gateway, patience=self._patience)
+        return functools.partial(_Server, gateway=self._gateway, limits=self._limits)
 
     def _make_ssh_forward_handler_class(self, remote: Any) -> type[_Handler]:
         return type("Handler", (_Handler,), {"remote_address": remote})
@@ -142,7 +142,7 @@ class _Handler(socketserver.BaseRequestHandler):
     server: _Server
 
     def handle(self) -> None:
-        self.server.reception.welcome(self.request)
+        self.server.router.welcome(self.request)
 
 
 class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has no types
@@ -159,29 +159,29 @@ class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has 
         *,
         logger: logging.Logger,
         gateway: Gateway,
-        patience: Patience,
+        limits: WaitLimits,
     ) -> None:
         try:
             super().__init__(address, handler, logger=logger)
         except OSError as error:
             raise _cannot_listen(address[1], error) from error
         self.socket.setblocking(False)
-        self._loop = Loop()
+        self._loop = EventLoop()
         self._finished = threading.Event()
-        self.reception = Reception(gateway, self._loop, patience)
-        self.traffic = self.reception.traffic
+        self.router = ConnectionRouter(gateway, self._loop, limits)
+        self.traffic = self.router.traffic
 
     def serve_forever(self, poll_interval: float = 0.5) -> None:
         try:
             self._listen()
             self._loop.run()
-            self.reception.close()
+            self.router.close()
         finally:
             self._loop.close()
             self._finished.set()
 
     def cut(self) -> None:
-        self._loop.call(self.reception.cut)
+        self._loop.call(self.router.cut)
 
     def shutdown(self) -> None:
         self._loop.stop()

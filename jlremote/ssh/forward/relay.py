@@ -16,11 +16,11 @@ from typing import Any
 
 from jlremote.host.sudo import SUDO
 from jlremote.host.target import Target
+from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.session_channel import SessionChannel
-from jlremote.ssh.forward.loop import Loop
 from jlremote.ssh.forward.relay_program import CLOSE, CREDIT, DATA, END, HEAD, OPEN, OPENED, REFUSED
 from jlremote.ssh.forward.relay_stream import RelayStream
-from jlremote.ssh.forward.splice import Splice
+from jlremote.ssh.forward.socket_bridge import SocketBridge
 
 _SHELL = b"exec /bin/sh -s"
 _COMPLAINT_LIMIT = 2000
@@ -45,20 +45,24 @@ def relay_argv(target: Target, marker: str) -> tuple[str, ...]:
 
 
 class Relay:
-    """A relay process at work, and the receiver of the session that it runs in.
+    """A relay process at work, and the handler of the session that it runs in.
 
     Attributes:
         over: it has ended, or was told to; a new one is needed.
     """
 
     def __init__(
-        self, transport: Any, target: Target, loop: Loop, prepared: Callable[[bytes], bytes]
+        self,
+        transport: Any,
+        target: Target,
+        loop: EventLoop,
+        with_sudo_password: Callable[[bytes], bytes],
     ) -> None:
         self.call = loop.call
         self.over = False
         self._transport = transport
         self._target = target
-        self._prepared = prepared
+        self._with_sudo_password = with_sudo_password
         self._marker = secrets.token_hex(16)
         self._streams: dict[int, RelayStream] = {}
         self._last_number = 0
@@ -78,12 +82,12 @@ class Relay:
         same = self._transport is transport and self._target == target
         return same and not self.over and self._last_number < _LAST_NUMBER
 
-    def connect(self, splice: Splice) -> None:
-        """Open a stream for `splice`."""
+    def connect(self, bridge: SocketBridge) -> None:
+        """Open a stream for `bridge`."""
         self._last_number += 1
-        stream = RelayStream(self, self._last_number, splice)
+        stream = RelayStream(self, self._last_number, bridge)
         self._streams[stream.number] = stream
-        splice.join(stream)
+        bridge.join(stream)
         self.send(OPEN, stream.number)
 
     def retire(self) -> None:
@@ -125,20 +129,20 @@ class Relay:
         self.over = True
         self._channel.close()
 
-    # What the channel tells, in the transport's thread: `Receiver`.
+    # What the channel tells, in the transport's thread: `ChannelHandler`.
 
     def opened(self) -> None:
-        """See `Receiver`."""
+        """See `ChannelHandler`."""
         self.call(self._start)
 
     def refused(self, reason: str) -> None:
-        """See `Receiver`."""
+        """See `ChannelHandler`."""
         self.over = True
         self._complaint += reason.encode()
         self.call(self._stop)
 
     def received(self, data: memoryview) -> int:
-        """See `Receiver`."""
+        """See `ChannelHandler`."""
         if self._ready:
             self._parse(data)
         else:
@@ -146,18 +150,18 @@ class Relay:
         return len(data)
 
     def writable(self) -> None:
-        """See `Receiver`."""
+        """See `ChannelHandler`."""
         self.call(self._go_on)
 
     def ended(self) -> None:
-        """See `Receiver`."""
+        """See `ChannelHandler`."""
         self.over = True
         self.call(self._stop)
 
     closed = ended
 
     def lost(self) -> None:
-        """See `Receiver`."""
+        """See `ChannelHandler`."""
         self._lost = True
         self.ended()
 
@@ -200,15 +204,15 @@ class Relay:
         if stream is None:
             return  # late: the stream was closed meanwhile
         if kind == OPENED:
-            stream.splice.opened()
+            stream.bridge.opened()
         elif kind == REFUSED:
-            stream.splice.refused(f"nothing listens on port {self._target.port} there")
+            stream.bridge.refused(f"nothing listens on port {self._target.port} there")
         elif kind == CREDIT:
             stream.credited(count)
         elif kind == END:
-            stream.splice.ended()
+            stream.bridge.ended()
         elif kind == CLOSE:
-            stream.splice.closed()
+            stream.bridge.closed()
 
     # In the loop's thread.
 
@@ -222,13 +226,13 @@ class Relay:
         line = shlex.join(relay_argv(self._target, self._marker))
         # `sudo` gets its password from the shell, which must be there for it.
         script = f"{line}\nexit\n" if line.startswith(SUDO[0]) else f"exec {line}\n"
-        self._channel.send(memoryview(self._prepared(script.encode())))
+        self._channel.send(memoryview(self._with_sudo_password(script.encode())))
 
     def _go_on(self) -> None:
         self._flush()
         if not self._waiting:
             for stream in list(self._streams.values()):
-                stream.splice.writable()
+                stream.bridge.writable()
 
     def _stop(self) -> None:
         """Tell all streams that the relay is gone; one that never began is not tried again."""
@@ -236,9 +240,9 @@ class Relay:
         streams, self._streams = self._streams, {}
         for stream in streams.values():
             if self._ready or self._lost:
-                stream.splice.lost()
+                stream.bridge.lost()
             else:
-                stream.splice.refused(self._reason())
+                stream.bridge.refused(self._reason())
 
     def _reason(self) -> str:
         lines = bytes(self._complaint or self._input).decode("utf-8", "replace").split("\n")

@@ -34,10 +34,10 @@ _OUTPUT_LIMIT = 1 << 20
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
-class Stream:
+class TargetConnection:
     """One connection to the target."""
 
-    def __init__(self, relay: "Relay", number: int) -> None:
+    def __init__(self, relay: "RelayServer", number: int) -> None:
         self.relay = relay
         self.number = number
         self.credit = WINDOW
@@ -184,13 +184,13 @@ class Stream:
             self.reset()
 
 
-class Relay:
+class RelayServer:
     """All streams, and the frames on stdin and stdout."""
 
     def __init__(self, address: str, port: int) -> None:
         self.address = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
         self.selector = selectors.DefaultSelector()
-        self.streams: Dict[int, Stream] = {}
+        self.streams: Dict[int, TargetConnection] = {}
         self.input = bytearray()
         self.output = bytearray()
         self.writing = False
@@ -239,7 +239,7 @@ class Relay:
             self.selector.unregister(1)
         self.writing = wanted
 
-    def all_streams(self) -> List[Stream]:
+    def all_streams(self) -> List[TargetConnection]:
         """Return the streams; they may leave while they are walked through."""
         return list(self.streams.values())
 
@@ -289,7 +289,7 @@ class Relay:
     def open(self, number: int) -> None:
         """Connect a new stream."""
         try:
-            stream = Stream(self, number)
+            stream = TargetConnection(self, number)
         except OSError:  # no file descriptor is left
             self.frame(REFUSED, number)
             return
@@ -300,7 +300,7 @@ class Relay:
 
 def main(marker: str, address: str, port: str) -> None:
     """Serve frames on stdin and stdout."""
-    relay = Relay(address, int(port))
+    relay = RelayServer(address, int(port))
     os.write(1, marker.encode() + b"\n")
     try:
         relay.run()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from jlremote.ssh.forward.relay_program import CREDIT, DATA, END, WINDOW
-from jlremote.ssh.forward.splice import Splice
+from jlremote.ssh.forward.socket_bridge import SocketBridge
 
 
 class Frames(Protocol):
@@ -35,10 +35,10 @@ class RelayStream:
 
     wire = None
 
-    def __init__(self, relay: Frames, number: int, splice: Splice) -> None:
+    def __init__(self, relay: Frames, number: int, bridge: SocketBridge) -> None:
         self._relay = relay
         self.number = number
-        self.splice = splice
+        self.bridge = bridge
         self._credit = WINDOW
         self._passed_on = 0
         self._lock = threading.Lock()
@@ -78,7 +78,7 @@ class RelayStream:
 
     def received(self, data: memoryview) -> None:
         """Take a piece of DATA."""
-        taken = self.splice.received(data)
+        taken = self.bridge.received(data)
         if taken:
             self.consumed(taken)
 
@@ -88,4 +88,4 @@ class RelayStream:
             had_none = self._credit <= 0
             self._credit += count
         if had_none:
-            self.splice.writable()
+            self.bridge.writable()

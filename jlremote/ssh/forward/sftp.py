@@ -1,4 +1,4 @@
-"""The `sftp` subsystem of a connection, spliced with the socket of an sshfs.
+"""The `sftp` subsystem of a connection, joined with the socket of an sshfs.
 
 One login serves shells, forwards and mounts, so a host with one-time codes asks once, and the
 host's key is verified in one place.
@@ -13,10 +13,10 @@ from typing import Any
 
 from paramiko import common
 
+from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.session_channel import SessionChannel
 from jlremote.ssh.contract import Connection
-from jlremote.ssh.forward.loop import Loop
-from jlremote.ssh.forward.splice import Splice
+from jlremote.ssh.forward.socket_bridge import SocketBridge
 from jlremote.ssh.wire_format import string
 
 _STOP_SECONDS = 5.0
@@ -28,7 +28,7 @@ class SftpStreams:
     """All SFTP streams of a link, in one thread."""
 
     def __init__(self) -> None:
-        self._loop = Loop()
+        self._loop = EventLoop()
         self._thread = threading.Thread(target=self._loop.run, name="sftp", daemon=True)
 
     def open(self, connection: Connection, local: Any, ended: Ended) -> SftpStream:
@@ -53,58 +53,58 @@ class SftpStreams:
 
 
 class SftpStream:
-    """One sshfs and its SFTP server; the receiver of the channel, for it asks for the subsystem.
+    """One sshfs and its SFTP server; the handler of the channel, for it asks for the subsystem.
 
     Attributes:
         connection: what it goes over.
         heard: when the host last did something on this stream, seconds of the monotonic clock.
     """
 
-    def __init__(self, connection: Connection, local: Any, loop: Loop, ended: Ended) -> None:
+    def __init__(self, connection: Connection, local: Any, loop: EventLoop, ended: Ended) -> None:
         self.connection = connection
         self.heard = time.monotonic()
         self._loop = loop
         local.setblocking(False)
-        self._splice = Splice(local, loop, _Fate(ended))
+        self._bridge = SocketBridge(local, loop, _Fate(ended))
         self._channel = _Subsystem(connection.transport, self, loop)
-        self._splice.join(self._channel)
+        self._bridge.join(self._channel)
         loop.call(lambda: self._channel.ask_session())
 
     def abort(self) -> None:
         """Close it, so that whatever sshfs waits for fails now; from any thread."""
-        self._loop.call(self._splice.abort)
+        self._loop.call(self._bridge.abort)
 
-    # What the channel tells, in the transport's thread: `Receiver`.
+    # What the channel tells, in the transport's thread: `ChannelHandler`.
 
     def opened(self) -> None:
         """Ask for the subsystem; sshfs's first words follow without waiting for the answer."""
         self._loop.call(self._channel.start)
-        self._splice.opened()
+        self._bridge.opened()
 
     def refused(self, reason: str) -> None:
-        """See `Receiver`."""
-        self._splice.refused(reason)
+        """See `ChannelHandler`."""
+        self._bridge.refused(reason)
 
     def received(self, data: memoryview) -> int:
-        """See `Receiver`."""
+        """See `ChannelHandler`."""
         self.heard = time.monotonic()
-        return self._splice.received(data)
+        return self._bridge.received(data)
 
     def ended(self) -> None:
-        """See `Receiver`."""
-        self._splice.ended()
+        """See `ChannelHandler`."""
+        self._bridge.ended()
 
     def writable(self) -> None:
-        """See `Receiver`."""
-        self._splice.writable()
+        """See `ChannelHandler`."""
+        self._bridge.writable()
 
     def closed(self) -> None:
-        """See `Receiver`."""
-        self._splice.closed()
+        """See `ChannelHandler`."""
+        self._bridge.closed()
 
     def lost(self) -> None:
-        """See `Receiver`."""
-        self._splice.lost()
+        """See `ChannelHandler`."""
+        self._bridge.lost()
 
     def taken(self) -> None:
         """Learn that the host took some of what was sent to it."""
@@ -114,7 +114,7 @@ class SftpStream:
 class _Subsystem(SessionChannel):
     """A session channel that runs the SFTP server, whatever program that is on the host."""
 
-    _receiver: SftpStream
+    _handler: SftpStream
 
     def start(self) -> None:
         """Ask for the subsystem, and for an answer: a server without one keeps the channel."""
@@ -122,31 +122,31 @@ class _Subsystem(SessionChannel):
         self._send((head, string(b"subsystem"), b"\1", string(b"sftp")))
 
     def _window_adjust(self, message: Any) -> None:
-        self._receiver.taken()
+        self._handler.taken()
         super()._window_adjust(message)
 
     def _request_failed(self, _message: Any) -> None:
-        self._receiver.refused("the host's SSH server offers no `sftp` subsystem")
+        self._handler.refused("the host's SSH server offers no `sftp` subsystem")
 
 
 class _Fate:
-    """Who is told by the splice how it ends: `Opening`; in the loop's thread."""
+    """Who is told by the bridge how it ends: `BridgeOwner`; in the loop's thread."""
 
     def __init__(self, ended: Ended) -> None:
         self._ended = ended
         self._reason: str | None = None
 
-    def accepted(self, _splice: Splice) -> None:
-        """See `Opening`."""
+    def accepted(self, _bridge: SocketBridge) -> None:
+        """See `BridgeOwner`."""
 
-    def refused(self, _splice: Splice, reason: str) -> None:
-        """See `Opening`."""
+    def refused(self, _bridge: SocketBridge, reason: str) -> None:
+        """See `BridgeOwner`."""
         self._reason = reason
 
-    def failed(self, splice: Splice) -> None:
+    def failed(self, bridge: SocketBridge) -> None:
         """Close: sshfs fails what it was asked, and connects again when it is asked again."""
-        splice.close()
+        bridge.close()
 
-    def finished(self, _splice: Splice) -> None:
-        """See `Opening`."""
+    def finished(self, _bridge: SocketBridge) -> None:
+        """See `BridgeOwner`."""
         self._ended(self._reason)

@@ -10,7 +10,7 @@ from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.login.agent import Agent
 from jlremote.ssh.login.credentials import Credentials, password_account
 from jlremote.ssh.login.identities import gather
-from jlremote.ssh.login.interactive import Conversation
+from jlremote.ssh.login.keyboard_interactive import KeyboardInteractive
 from jlremote.ssh.login.public_keys import PublicKeys
 from jlremote.ssh.login.user_authentication import Outcome, PasswordExpired, UserAuthentication
 
@@ -29,10 +29,10 @@ def log_in(
         Authentication: it takes nothing that we have.
         NeedsAuthentication: a person is needed, and nobody is there; passed on from the asker.
     """
-    Login(wire, destination, credentials, agent).run()
+    LoginAttempt(wire, destination, credentials, agent).run()
 
 
-class Login:
+class LoginAttempt:
     """One login: which methods are left, and what was tried."""
 
     def __init__(
@@ -104,7 +104,9 @@ class Login:
 
     def _interactive(self) -> Iterator[Outcome]:
         for attempt in range(self._destination.login.prompts):
-            conversation = Conversation(self._destination, self._credentials, first=attempt == 0)
+            conversation = KeyboardInteractive(
+                self._destination, self._credentials, first=attempt == 0
+            )
             try:
                 outcome = self._wire.interactive(conversation.answer)
             except EOFError:

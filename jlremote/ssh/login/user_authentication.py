@@ -59,11 +59,11 @@ class UserAuthentication:
         banners: what the server showed besides, in order.
     """
 
-    def __init__(self, transport: Any, user: str, patience: float) -> None:
+    def __init__(self, transport: Any, user: str, seconds: float) -> None:
         self.banners: list[str] = []
         self._transport = transport
         self._user = user
-        self._patience = patience
+        self._seconds = seconds
         self._answers: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
         self._authenticated = False
         transport.auth_handler = self
@@ -152,7 +152,7 @@ class UserAuthentication:
 
     def _wait(self, expected: int | None = None) -> tuple[int, Any]:
         try:
-            answer = self._answers.get(timeout=self._patience)
+            answer = self._answers.get(timeout=self._seconds)
         except queue.Empty:
             raise TimeoutError from None
         if answer is None:

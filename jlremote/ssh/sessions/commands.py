@@ -9,10 +9,10 @@ from typing import Any
 
 from jlremote.errors import Busy, LinkLost
 from jlremote.ssh.channels.session_slots import SessionSlots
-from jlremote.ssh.contract import Given, Output, SudoPassword, Terminal
-from jlremote.ssh.sessions.patience import Patience
+from jlremote.ssh.contract import Output, Stdin, SudoPassword, Terminal
+from jlremote.ssh.sessions.deadline import Deadline
 from jlremote.ssh.sessions.shell_session import ShellSession
-from jlremote.ssh.sessions.sudo_password import Passing
+from jlremote.ssh.sessions.sudo_password import SudoScript
 
 
 class Commands:
@@ -30,7 +30,7 @@ class Commands:
         *,
         timeout: float | None = None,
         cancelled: threading.Event | None = None,
-        given: Given | None = None,
+        stdin: Stdin | None = None,
         hold_stdin: bool = False,
         terminal: Terminal | None = None,
     ) -> int:
@@ -41,15 +41,15 @@ class Commands:
             LinkLost: the connection broke, or `cancelled` was set.
             Busy: the server opens no more sessions, or too many last already.
         """
-        patience = Patience(timeout, cancelled)
+        deadline = Deadline(timeout, cancelled)
         in_terminal = terminal is not None
-        way = Passing(script, given, output, self._sudo, in_terminal=in_terminal)
-        with self._turn(patience, lasting=timeout is None):
-            session = ShellSession(self._transport, patience, terminal)
-            return session.run(way.script, way.output, way.given, hold_stdin=hold_stdin)
+        way = SudoScript(script, stdin, output, self._sudo, in_terminal=in_terminal)
+        with self._turn(deadline, lasting=timeout is None):
+            session = ShellSession(self._transport, deadline, terminal)
+            return session.run(way.script, way.output, way.stdin, hold_stdin=hold_stdin)
 
-    def attend(self, script: bytes, output: Output) -> bool:
-        """Run a script in a session that nobody else wants; see `contract.Connection.attend`.
+    def run_preemptible(self, script: bytes, output: Output) -> bool:
+        """Run a script in a spare session; see `contract.Connection.run_preemptible`.
 
         Raises:
             LinkLost: the connection broke.
@@ -59,15 +59,15 @@ class Commands:
         if not self._slots.borrow(loan):
             raise Busy("no session of this connection is to spare")
         try:
-            way = Passing(script, loan, output, self._sudo, in_terminal=False)
-            session = ShellSession(self._transport, Patience(None, None), None)
-            session.run(way.script, way.output, way.given, hold_stdin=False)
+            way = SudoScript(script, loan, output, self._sudo, in_terminal=False)
+            session = ShellSession(self._transport, Deadline(None, None), None)
+            session.run(way.script, way.output, way.stdin, hold_stdin=False)
         finally:
             self._slots.bring_back(loan)
         return not loan.over
 
     @contextlib.contextmanager
-    def _turn(self, patience: Patience, *, lasting: bool) -> Iterator[None]:
+    def _turn(self, deadline: Deadline, *, lasting: bool) -> Iterator[None]:
         if lasting and not self._slots.may_last():
             raise Busy(
                 f"{self._slots.lasting()} terminals, logs, mounts and the like are open over this"
@@ -75,7 +75,7 @@ class Commands:
                 hint="close one of them, and try again",
             )
         try:
-            self._take_slot(patience)
+            self._take_slot(deadline)
             try:
                 yield
             finally:
@@ -84,9 +84,9 @@ class Commands:
             if lasting:
                 self._slots.lasted()
 
-    def _take_slot(self, patience: Patience) -> None:
-        while not self._slots.take(patience.slice()):
-            patience.check()
+    def _take_slot(self, deadline: Deadline) -> None:
+        while not self._slots.take(deadline.slice()):
+            deadline.check()
             if not self._transport.is_active():
                 raise LinkLost("the connection is gone")
 
@@ -98,15 +98,15 @@ class _Loan:
         self.over = False
         self._wake: Callable[[], None] = lambda: None
 
-    def called_in(self) -> None:
-        """See `Borrower`."""
+    def preempt(self) -> None:
+        """See `PreemptibleSession`."""
         self.over = True
         self._wake()
 
     def take(self) -> bytes | None:
-        """See `Given`."""
+        """See `Stdin`."""
         return b"" if self.over else None
 
-    def tell(self, wake: Callable[[], None]) -> None:
-        """See `Given`."""
+    def on_ready(self, wake: Callable[[], None]) -> None:
+        """See `Stdin`."""
         self._wake = wake

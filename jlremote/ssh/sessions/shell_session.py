@@ -12,10 +12,10 @@ from paramiko import common
 
 from jlremote.errors import Busy, LinkLost
 from jlremote.ssh.channels.session_slots import SessionSlots
-from jlremote.ssh.contract import Given, Output, Stream, Terminal
+from jlremote.ssh.contract import Output, Stdin, Stream, Terminal
 from jlremote.ssh.sessions import pseudo_terminal
-from jlremote.ssh.sessions.feeding import Feeding
-from jlremote.ssh.sessions.patience import Patience
+from jlremote.ssh.sessions.deadline import Deadline
+from jlremote.ssh.sessions.stdin import StdinSender
 
 _COMMAND = "exec /bin/sh -s"
 _PIECE = 1 << 20
@@ -45,26 +45,26 @@ class _Wake(threading.Event):
 class ShellSession:
     """One session channel that runs one script."""
 
-    def __init__(self, transport: Any, patience: Patience, terminal: Terminal | None) -> None:
+    def __init__(self, transport: Any, deadline: Deadline, terminal: Terminal | None) -> None:
         self._transport = transport
-        self._patience = patience
+        self._deadline = deadline
         self._terminal = terminal
         self._size = None if terminal is None else terminal.size
         self._wake = _Wake()
         self._channel = self._open()
 
-    def run(self, script: bytes, output: Output, given: Given | None, *, hold_stdin: bool) -> int:
+    def run(self, script: bytes, output: Output, stdin: Stdin | None, *, hold_stdin: bool) -> int:
         """Feed the script, pass on the output, and return the exit status.
 
         Raises:
-            TimeoutError: patience is over; the shell was sent a TERM signal.
+            TimeoutError: the deadline has passed; the shell was sent a TERM signal.
             LinkLost: the connection broke, or the call was cancelled.
         """
         try:
             script, hold_stdin = self._begin(script), hold_stdin or self._terminal is not None
-            if given is not None:
-                given.tell(self._wake.set)
-            self._exchange(Feeding(self._channel, script, given, hold=hold_stdin), output)
+            if stdin is not None:
+                stdin.on_ready(self._wake.set)
+            self._exchange(StdinSender(self._channel, script, stdin, hold=hold_stdin), output)
             return self._status()
         except BaseException:
             self._terminate()
@@ -83,15 +83,15 @@ class ShellSession:
                 pause = next(pauses, None)
                 if pause is None:
                     raise
-                SessionSlots.of(self._transport).call_in()
-            self._transport.ended.wait(self._patience.slice(pause))
+                SessionSlots.of(self._transport).preempt_sessions()
+            self._transport.ended.wait(self._deadline.slice(pause))
 
     def _ask_for_channel(self) -> Any:
-        seconds = self._patience.slice(_OPEN_SECONDS)
+        seconds = self._deadline.slice(_OPEN_SECONDS)
         try:
             return self._transport.open_channel("session", timeout=seconds)
         except (paramiko.SSHException, EOFError, OSError) as error:
-            self._patience.check()
+            self._deadline.check()
             if not self._transport.is_active():
                 raise LinkLost("the connection is gone") from error
             raise Busy(
@@ -138,26 +138,26 @@ class ShellSession:
         except (paramiko.SSHException, EOFError, OSError) as error:
             raise LinkLost("the connection broke") from error
 
-    def _exchange(self, feeding: Feeding, output: Output) -> None:
+    def _exchange(self, sender: StdinSender, output: Output) -> None:
         """Send and receive until both streams end; neither direction waits for the other."""
         quiet_since = time.monotonic()
         while True:
             self._wake.rest()
             self._resize()
-            held_up = feeding.go_on()
+            held_up = sender.send()
             if self._drain(output):
                 quiet_since = time.monotonic()
-                self._patience.check()  # output that never ends is no reason to go on for ever
+                self._deadline.check()  # output that never ends is no reason to go on for ever
                 continue
             if self._finished(quiet_since):
                 return
-            self._patience.check()
+            self._deadline.check()
             self._wake.wait(self._pause(held_up=held_up))
 
     def _pause(self, *, held_up: bool) -> float:
         if held_up:
-            return self._patience.slice(_WINDOW_SECONDS)
-        return self._patience.slice(_QUIET_SECONDS if self._channel.status_event.is_set() else 60.0)
+            return self._deadline.slice(_WINDOW_SECONDS)
+        return self._deadline.slice(_QUIET_SECONDS if self._channel.status_event.is_set() else 60.0)
 
     def _drain(self, output: Output) -> bool:
         """Pass on what has arrived; return whether there was anything."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from jlremote.host import sudo
 from jlremote.host.framing import new_marker
-from jlremote.ssh.contract import Given, Output, Stream, SudoPassword
+from jlremote.ssh.contract import Output, Stdin, Stream, SudoPassword
 
 _WRONG = b"incorrect password attempt"
 
@@ -29,25 +29,25 @@ def _bytes(script: str) -> bytes:
     return script.encode("utf-8", "surrogateescape")
 
 
-class Passing:
+class SudoScript:
     """A script's way to the host and its output's way back, with a password in between.
 
     Attributes:
         script: what the host is to run.
-        given: what it is to read.
+        stdin: what it is to read.
         output: who takes what it prints.
     """
 
     def __init__(
         self,
         script: bytes,
-        given: Given | None,
+        stdin: Stdin | None,
         output: Output,
         source: SudoPassword | None,
         *,
         in_terminal: bool,
     ) -> None:
-        self.script, self.given, self.output = script, given, output
+        self.script, self.stdin, self.output = script, stdin, output
         password = source.password_for(script) if source else None
         if source is None or password is None:
             return
@@ -57,9 +57,9 @@ class Passing:
             self.script = _told(script, password)
             return
         marker = new_marker()
-        typing = Typing(password, marker, given, heard.take)
+        typing = TypedPassword(password, marker, stdin, heard.take)
         self.script = _bytes(sudo.asking(_text(script), marker))
-        self.given, self.output = typing, typing.output
+        self.stdin, self.output = typing, typing.output
 
 
 class _Heard:
@@ -75,20 +75,20 @@ class _Heard:
         self._output(stream, data)
 
 
-class Typing:
+class TypedPassword:
     """Types a password when a terminal shows a marker, before anything that a person types.
 
     Args:
         password: what is typed.
         marker: what is waited for, and shown to nobody.
-        given: what the person types.
+        stdin: what the person types.
         shown: who takes what the terminal shows.
     """
 
-    def __init__(self, password: str, marker: str, given: Given | None, shown: Output) -> None:
+    def __init__(self, password: str, marker: str, stdin: Stdin | None, shown: Output) -> None:
         self._line: bytes | None = sudo.typed(password)
         self._marker = marker.encode()
-        self._given = given
+        self._stdin = stdin
         self._shown = shown
         self._before = b""
         self._asked = False
@@ -107,11 +107,11 @@ class Typing:
         if data:
             self._shown(stream, data)
 
-    def tell(self, wake: Callable[[], None]) -> None:
+    def on_ready(self, wake: Callable[[], None]) -> None:
         """Have `wake` called whenever there is something to take."""
         self._wake = wake
-        if self._given is not None:
-            self._given.tell(wake)
+        if self._stdin is not None:
+            self._stdin.on_ready(wake)
 
     def take(self) -> bytes | None:
         """Return the password when it was asked for, and then what the person types."""
@@ -120,7 +120,7 @@ class Typing:
         if self._line is not None:
             line, self._line = self._line, None
             return line
-        return self._given.take() if self._given is not None else None
+        return self._stdin.take() if self._stdin is not None else None
 
 
 def _beginning(marker: bytes, data: bytes) -> int:

@@ -11,8 +11,8 @@ import paramiko
 from cryptography.exceptions import InvalidTag
 from paramiko import common
 
-from jlremote.ssh.transport.lending import Lending
 from jlremote.ssh.transport.packet_format import BLOCK, DATA, LARGEST_PACKET, LENGTH, TAG, Keys
+from jlremote.ssh.transport.reader_handover import ReaderHandover
 
 _BUFFER = 1 << 20
 _LARGEST = LENGTH.size + LARGEST_PACKET + TAG
@@ -53,7 +53,7 @@ class PacketReader:
         self._buffer = memoryview(bytearray(_BUFFER if isinstance(sock, socket.socket) else 0))
         self._start = self._end = 0
         self.talked_at = -math.inf
-        self._lending = Lending()
+        self._handover = ReaderHandover()
         self._left: bytes | None = None
         self._surprise: Exception | None = None
 
@@ -67,8 +67,8 @@ class PacketReader:
             paramiko.SSHException: a packet is mangled.
         """
         while True:
-            if self._lending.wanted is not None and self._may_lend():
-                self._lending.lend()
+            if self._handover.wanted is not None and self._may_lend():
+                self._handover.lend()
             plain = self._taken_over() or self._packet(keys)
             if not self._sink(plain):
                 return plain
@@ -83,15 +83,15 @@ class PacketReader:
     def want(self, offer: Callable[[], None]) -> None:
         """Ask to read instead of the transport's thread."""
         if _NOW:
-            self._lending.wanted = offer
+            self._handover.wanted = offer
 
     def borrow(self) -> bool:
         """Begin to, if that may still begin."""
-        return self._lending.borrow()
+        return self._handover.borrow()
 
     def give_back(self) -> None:
         """End it."""
-        self._lending.give_back()
+        self._handover.give_back()
 
     def poll(self) -> bool:
         """Hand what has come to the sinks; whether the transport's thread need not go on."""

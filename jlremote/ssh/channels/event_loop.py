@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from jlremote.ssh.forward.busy_poll import BusyPoll
+from jlremote.ssh.channels.busy_poll import BusyPoll
 
 Action = Callable[[], None]
 Handler = Callable[[int], None]
@@ -32,7 +32,7 @@ PIECE = 256 * 1024
 _log = logging.getLogger(__name__)
 
 
-class Loop:
+class EventLoop:
     """Watches sockets, and does in its own thread what others ask it to do.
 
     Attributes:

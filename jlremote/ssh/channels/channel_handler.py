@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 
-class Loop(Protocol):
+class EventLoop(Protocol):
     """What does things in a thread of its own, one after the other."""
 
     def call(self, action: Callable[[], None]) -> None:
@@ -18,7 +18,7 @@ class Loop(Protocol):
         ...
 
 
-class Receiver(Protocol):
+class ChannelHandler(Protocol):
     """What wants to know of a channel. All is called from the transport's thread: do not block."""
 
     def opened(self) -> None:

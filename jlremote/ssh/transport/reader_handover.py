@@ -11,7 +11,7 @@ _PATIENCE = 0.05
 _OWN, _OFFERED, _LENT = range(3)
 
 
-class Lending:
+class ReaderHandover:
     """Passes the reading of a connection to another thread and back; one of both reads at a time.
 
     Attributes:

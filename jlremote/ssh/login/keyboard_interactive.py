@@ -14,7 +14,7 @@ _ASKS_ONCE = re.compile(r"one.?time|code|token|otp|verification|new|retype", re.
 _MOST_REPEATS = 3
 
 
-class Conversation:
+class KeyboardInteractive:
     """Answers the prompts of one attempt: a remembered password by itself, the rest by asking.
 
     Attributes:

@@ -22,14 +22,14 @@ _LEAST_WINDOW = 32 << 10
 
 
 class Refusable(Protocol):
-    """A channel, as far as the table knows it."""
+    """A channel, as far as the registry knows it."""
 
     def refuse(self, reason: str) -> None:
         """Take the far end's no."""
         ...
 
 
-class ChannelTable:
+class ChannelRegistry:
     """All tunnel channels of one transport: their numbers, what they hold, how far the host is.
 
     Attributes:
@@ -37,7 +37,7 @@ class ChannelTable:
         sent_at: when that was, seconds of the monotonic clock.
     """
 
-    _tables: ClassVar[weakref.WeakKeyDictionary[Any, ChannelTable]] = weakref.WeakKeyDictionary()
+    _tables: ClassVar[weakref.WeakKeyDictionary[Any, ChannelRegistry]] = weakref.WeakKeyDictionary()
     _tables_lock = threading.Lock()
 
     def __init__(self, transport: Any) -> None:
@@ -55,13 +55,13 @@ class ChannelTable:
         _catch_refusals(transport, self)
 
     @classmethod
-    def of(cls, transport: Any) -> ChannelTable:
-        """Return the transport's table; there is one, whatever the number of forwards."""
+    def of(cls, transport: Any) -> ChannelRegistry:
+        """Return the transport's registry; there is one, whatever the number of forwards."""
         with cls._tables_lock:
-            table = cls._tables.get(transport)
-            if table is None:
-                table = cls._tables[transport] = cls(transport)
-            return table
+            registry = cls._tables.get(transport)
+            if registry is None:
+                registry = cls._tables[transport] = cls(transport)
+            return registry
 
     def add(self, channel: Refusable) -> int:
         """Give `channel` a number."""
@@ -128,12 +128,12 @@ def _dispatch_by_name(transport: Any) -> None:
     transport._channel_handler_table = {kind: calling(handler) for kind, handler in handlers}
 
 
-def _catch_refusals(transport: Any, table: ChannelTable) -> None:
+def _catch_refusals(transport: Any, registry: ChannelRegistry) -> None:
     """Hand refusals to our channels; paramiko would log an error and overwrite the last one."""
     otherwise = transport._handler_table[common.MSG_CHANNEL_OPEN_FAILURE]
 
     def refused(message: Any) -> None:
-        channel = table.get(message.get_int())
+        channel = registry.get(message.get_int())
         if channel is None:
             message.rewind()
             otherwise(message)

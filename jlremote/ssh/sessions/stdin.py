@@ -1,4 +1,4 @@
-"""What goes to a script's stdin: the script itself, what it is given, and the end."""
+"""What goes to a script's stdin: the script itself, its further input, and the end."""
 
 from __future__ import annotations
 
@@ -7,51 +7,51 @@ from typing import Any
 
 import paramiko
 
-from jlremote.ssh.contract import Given
+from jlremote.ssh.contract import Stdin
 
 _PIECE = 1 << 20
 
 
-class Feeding:
+class StdinSender:
     """The stdin of a channel that runs a script; nothing here waits.
 
     Args:
         channel: paramiko's, without a timeout.
         script: comes first.
-        given: comes then.
+        stdin: comes then.
         hold: whether there is no end, even when nothing is left.
     """
 
-    def __init__(self, channel: Any, script: bytes, given: Given | None, *, hold: bool) -> None:
+    def __init__(self, channel: Any, script: bytes, stdin: Stdin | None, *, hold: bool) -> None:
         self._channel = channel
         self._unsent = memoryview(script)
-        self._given = given
+        self._stdin = stdin
         self._hold = hold
         self._over = False
 
-    def go_on(self) -> bool:
+    def send(self) -> bool:
         """Send what there is; return whether the channel's window is full and has to grow."""
         while not self._over:
             if self._unsent:
-                if not self._send():
+                if not self._send_piece():
                     return True
-            elif self._given is None:
+            elif self._stdin is None:
                 self._end()
-            elif not self._take(self._given):
+            elif not self._take(self._stdin):
                 return False
         return False
 
-    def _take(self, given: Given) -> bool:
+    def _take(self, stdin: Stdin) -> bool:
         """Take the next piece, if it is there."""
-        piece = given.take()
+        piece = stdin.take()
         if piece is None:
             return False
         self._unsent = memoryview(piece)
         if not piece:
-            self._given = None
+            self._stdin = None
         return True
 
-    def _send(self) -> bool:
+    def _send_piece(self) -> bool:
         """Send what the window takes; return whether it took anything."""
         try:
             sent = self._channel.send(self._unsent[:_PIECE])

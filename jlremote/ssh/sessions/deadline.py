@@ -10,7 +10,7 @@ from jlremote.errors import LinkLost
 _CANCEL_SECONDS = 0.2  # how long a cancelled call may go unnoticed
 
 
-class Patience:
+class Deadline:
     """When a call gives up: at its time limit, or when it is cancelled."""
 
     def __init__(self, timeout: float | None, cancelled: threading.Event | None) -> None:

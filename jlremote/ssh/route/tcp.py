@@ -42,7 +42,7 @@ class Way(Protocol):
         ...
 
 
-def patience(destination: Destination) -> float:
+def step_seconds(destination: Destination) -> float:
     """Return the seconds for each step until the server shows its key."""
     return destination.connect_timeout or DEFAULT_SECONDS
 
@@ -89,7 +89,7 @@ class _Caller:
 
     def call(self) -> socket.socket:
         """Return the socket that was answered; the others are closed."""
-        seconds = patience(self.destination)
+        seconds = step_seconds(self.destination)
         limit = time.monotonic() + seconds
         pauses = iter(SILENT_PAUSES)
         first = self._dial()
@@ -167,7 +167,7 @@ def through_jump(transport: Any, jump: Destination, destination: Destination) ->
     Raises:
         Unreachable: the jump host cannot or may not connect to it.
     """
-    seconds = patience(destination)
+    seconds = step_seconds(destination)
     try:
         return transport.open_channel(
             "direct-tcpip",

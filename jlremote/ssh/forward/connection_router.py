@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from jlremote.errors import ConnectionTimedOut, JlrError
 from jlremote.host.target import Target
+from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel, direct_tcpip
 from jlremote.ssh.contract import Connection, Gateway
-from jlremote.ssh.forward.loop import Loop
 from jlremote.ssh.forward.relay import Relay
-from jlremote.ssh.forward.splice import Splice
+from jlremote.ssh.forward.socket_bridge import SocketBridge
 from jlremote.ssh.forward.waiting_page import is_page_load, waiting_page
 
 _REQUEST_LIMIT = 64 * 1024
@@ -28,7 +28,7 @@ _DEAD_CONNECTION_PAUSE = 0.05
 
 
 @dataclass(frozen=True)
-class Patience:
+class WaitLimits:
     """How long a connection may wait for the host, in seconds.
 
     Attributes:
@@ -57,17 +57,17 @@ class Traffic:
     last_failure: str | None
 
 
-class Reception:
+class ConnectionRouter:
     """Gives each accepted connection a far end through the gateway. Lives in the loop's thread."""
 
-    def __init__(self, gateway: Gateway, loop: Loop, patience: Patience) -> None:
+    def __init__(self, gateway: Gateway, loop: EventLoop, limits: WaitLimits) -> None:
         self._gateway = gateway
         self._loop = loop
-        self._patience = patience
-        self._splices: set[Splice] = set()
-        self._arrivals: dict[Splice, float] = {}
-        self._silent: dict[Splice, float] = {}
-        self._queue: list[Splice] = []
+        self._limits = limits
+        self._bridges: set[SocketBridge] = set()
+        self._arrivals: dict[SocketBridge, float] = {}
+        self._silent: dict[SocketBridge, float] = {}
+        self._queue: list[SocketBridge] = []
         self._total = 0
         self._last_failure: str | None = None
         self._obstacle: JlrError = ConnectionTimedOut("the host does not answer")
@@ -79,73 +79,73 @@ class Reception:
     def traffic(self) -> Traffic:
         """Return the counts; from any thread."""
         waiting = len(self._arrivals)
-        served = len(self._splices) - waiting
+        served = len(self._bridges) - waiting
         return Traffic(served, waiting, self._total, self._last_failure)
 
     def welcome(self, sock: socket.socket) -> None:
         """Take a connection that was just accepted."""
-        splice = Splice(sock, self._loop, self)
+        bridge = SocketBridge(sock, self._loop, self)
         self._total += 1
-        self._splices.add(splice)
-        self._arrivals[splice] = time.monotonic()
+        self._bridges.add(bridge)
+        self._arrivals[bridge] = time.monotonic()
         self._keep_time()
-        self._route(splice)
+        self._route(bridge)
 
     def cut(self) -> None:
         """Reset the connections that have a far end, as what they lead to has gone or moved."""
-        for splice in self._splices - self._arrivals.keys():
-            splice.abort()
+        for bridge in self._bridges - self._arrivals.keys():
+            bridge.abort()
 
     def close(self) -> None:
         """Close all connections."""
         self._closing.set()
-        for splice in list(self._splices):
-            splice.close()
+        for bridge in list(self._bridges):
+            bridge.close()
         if self._relay is not None:
             self._relay.retire()
 
-    # What splices tell: `Opening`.
+    # What bridges tell: `BridgeOwner`.
 
-    def accepted(self, splice: Splice) -> None:
-        """See `Opening`."""
-        self._arrivals.pop(splice, None)
+    def accepted(self, bridge: SocketBridge) -> None:
+        """See `BridgeOwner`."""
+        self._arrivals.pop(bridge, None)
 
-    def refused(self, splice: Splice, reason: str) -> None:
-        """See `Opening`; a browser gets a page, and when it comes again more is known."""
+    def refused(self, bridge: SocketBridge, reason: str) -> None:
+        """See `BridgeOwner`; a browser gets a page, and when it comes again more is known."""
         self._last_failure = reason
-        self._gateway.doubt()
-        if is_page_load(_said(splice.socket) or b""):
-            _answer(splice.socket, waiting_page(JlrError(f"nothing answers there: {reason}")))
+        self._gateway.recheck()
+        if is_page_load(_said(bridge.socket) or b""):
+            _answer(bridge.socket, waiting_page(JlrError(f"nothing answers there: {reason}")))
 
-    def failed(self, splice: Splice) -> None:
-        """See `Opening`."""
-        self._route(splice)
+    def failed(self, bridge: SocketBridge) -> None:
+        """See `BridgeOwner`."""
+        self._route(bridge)
 
-    def finished(self, splice: Splice) -> None:
-        """See `Opening`."""
-        self._splices.discard(splice)
-        self._arrivals.pop(splice, None)
-        self._silent.pop(splice, None)
+    def finished(self, bridge: SocketBridge) -> None:
+        """See `BridgeOwner`."""
+        self._bridges.discard(bridge)
+        self._arrivals.pop(bridge, None)
+        self._silent.pop(bridge, None)
 
-    def _route(self, splice: Splice) -> None:
+    def _route(self, bridge: SocketBridge) -> None:
         try:
             connection, target = self._gateway.wait(0)
         except JlrError as error:
             self._obstacle = error
-            self._enqueue(splice)
+            self._enqueue(bridge)
             return
         if connection.transport.is_active():
-            self._connect(splice, connection, target)
+            self._connect(bridge, connection, target)
         else:
-            self._enqueue(splice)
+            self._enqueue(bridge)
 
-    def _connect(self, splice: Splice, connection: Connection, target: Target) -> None:
+    def _connect(self, bridge: SocketBridge, connection: Connection, target: Target) -> None:
         if target.relay is not None:
-            self._relay_to(connection, target).connect(splice)
+            self._relay_to(connection, target).connect(bridge)
             return
-        channel = TunnelChannel(connection.transport, splice, self._loop)
-        splice.join(channel)
-        origin = splice.socket.getsockname()
+        channel = TunnelChannel(connection.transport, bridge, self._loop)
+        bridge.join(channel)
+        origin = bridge.socket.getsockname()
         channel.ask(b"direct-tcpip", direct_tcpip(target.address, target.port, origin))
 
     def _relay_to(self, connection: Connection, target: Target) -> Relay:
@@ -153,11 +153,13 @@ class Reception:
         if relay is None or not relay.leads_to(transport, target):
             if relay is not None:
                 relay.retire()
-            self._relay = relay = Relay(transport, target, self._loop, connection.prepared)
+            self._relay = relay = Relay(
+                transport, target, self._loop, connection.with_sudo_password
+            )
         return relay
 
-    def _enqueue(self, splice: Splice) -> None:
-        self._queue.append(splice)
+    def _enqueue(self, bridge: SocketBridge) -> None:
+        self._queue.append(bridge)
         if not self._asking:
             self._asking = True
             threading.Thread(target=self._ask, name="forward-gateway", daemon=True).start()
@@ -184,14 +186,14 @@ class Reception:
     def _asked(self, final: JlrError | None) -> None:
         self._asking = False
         queue, self._queue = self._queue, []
-        for splice in queue:
-            if splice not in self._arrivals:
+        for bridge in queue:
+            if bridge not in self._arrivals:
                 continue
             if final is None:
-                self._silent.pop(splice, None)
-                self._route(splice)
+                self._silent.pop(bridge, None)
+                self._route(bridge)
             else:
-                self._turn_away(splice)
+                self._turn_away(bridge)
 
     def _keep_time(self) -> None:
         if not self._ticking:
@@ -200,28 +202,28 @@ class Reception:
 
     def _tick(self) -> None:
         now = time.monotonic()
-        for splice in list(self._silent):
-            self._turn_away(splice)
-        for splice, arrival in list(self._arrivals.items()):
-            if now - arrival < self._patience.page_load:
+        for bridge in list(self._silent):
+            self._turn_away(bridge)
+        for bridge, arrival in list(self._arrivals.items()):
+            if now - arrival < self._limits.page_load:
                 break  # those behind it came later
-            said = _said(splice.socket) or b""
-            if now - arrival >= self._patience.connection or is_page_load(said):
-                self._turn_away(splice)
+            said = _said(bridge.socket) or b""
+            if now - arrival >= self._limits.connection or is_page_load(said):
+                self._turn_away(bridge)
         self._ticking = bool(self._arrivals)
         if self._ticking:
             self._loop.call_later(_TICK, self._tick)
 
-    def _turn_away(self, splice: Splice) -> None:
+    def _turn_away(self, bridge: SocketBridge) -> None:
         """Close a connection; a browser gets a page first, also one that has yet to ask for it."""
         self._last_failure = self._obstacle.message
         now = time.monotonic()
-        said = _said(splice.socket)
-        if said is None and now < self._silent.setdefault(splice, now + _SILENCE):
+        said = _said(bridge.socket)
+        if said is None and now < self._silent.setdefault(bridge, now + _SILENCE):
             return  # looked at again with every tick
         if is_page_load(said or b""):
-            _answer(splice.socket, waiting_page(self._obstacle))
-        splice.close()
+            _answer(bridge.socket, waiting_page(self._obstacle))
+        bridge.close()
 
 
 def _said(sock: socket.socket) -> bytes | None:

@@ -7,8 +7,8 @@ import struct
 import threading
 from typing import Protocol
 
-from jlremote.ssh.forward.busy_poll import Wire
-from jlremote.ssh.forward.loop import PIECE, READ, WRITE, Loop
+from jlremote.ssh.channels.busy_poll import Wire
+from jlremote.ssh.channels.event_loop import PIECE, READ, WRITE, EventLoop
 
 # What is read at once from a local socket, in bytes, and is no part of an upload.
 _SMALL = 16 * 1024
@@ -16,9 +16,9 @@ _RESET = struct.pack("ii", 1, 0)  # linger for 0 s: closing sends a reset
 
 
 class FarEnd(Protocol):
-    """The other side of a splice: an SSH channel of its own, or a stream of a relay.
+    """The other side of a bridge: an SSH channel of its own, or a stream of a relay.
 
-    All but `consumed` is for the loop's thread. It calls the splice as a `Receiver`.
+    All but `consumed` is for the loop's thread. It calls the bridge as a `ChannelHandler`.
 
     Attributes:
         wire: the connection that its answers come over, if the loop may look there itself.
@@ -50,27 +50,27 @@ class FarEnd(Protocol):
         ...
 
 
-class Opening(Protocol):
+class BridgeOwner(Protocol):
     """Whoever waits for the far end's answer; told in the loop's thread."""
 
-    def accepted(self, splice: Splice) -> None:
+    def accepted(self, bridge: SocketBridge) -> None:
         """Learn that the far end is there, and bytes flow."""
         ...
 
-    def refused(self, splice: Splice, reason: str) -> None:
-        """Learn that the far end does not want it; the splice closes itself next."""
+    def refused(self, bridge: SocketBridge, reason: str) -> None:
+        """Learn that the far end does not want it; the bridge closes itself next."""
         ...
 
-    def failed(self, splice: Splice) -> None:
+    def failed(self, bridge: SocketBridge) -> None:
         """Learn that the connection to the host went away before the far end's answer."""
         ...
 
-    def finished(self, splice: Splice) -> None:
-        """Learn, once, that the splice is closed, for whatever reason."""
+    def finished(self, bridge: SocketBridge) -> None:
+        """Learn, once, that the bridge is closed, for whatever reason."""
         ...
 
 
-class Splice:
+class SocketBridge:
     """Moves bytes both ways between a local socket and a far end.
 
     What comes from the far end is written by the transport's thread, straight from the packet; only
@@ -78,10 +78,10 @@ class Splice:
     goes there is read when the far end has room for it, so nothing is kept at all.
     """
 
-    def __init__(self, sock: socket.socket, loop: Loop, opening: Opening) -> None:
+    def __init__(self, sock: socket.socket, loop: EventLoop, owner: BridgeOwner) -> None:
         self.socket = sock
         self._loop = loop
-        self._opening = opening
+        self._owner = owner
         self._far: FarEnd | None = None
         self._watched = 0
         self._kept = bytearray()
@@ -108,7 +108,7 @@ class Splice:
             self.socket.close()
         if self._far is not None:
             self._far.close()
-        self._opening.finished(self)
+        self._owner.finished(self)
 
     def abort(self) -> None:
         """Close with a reset: a reader must not take a cut stream for a whole one."""
@@ -119,15 +119,15 @@ class Splice:
     # The far end's events, in the transport's thread.
 
     def opened(self) -> None:
-        """See `Receiver`."""
+        """See `ChannelHandler`."""
         self._loop.call(self._begin)
 
     def refused(self, reason: str) -> None:
-        """See `Receiver`."""
+        """See `ChannelHandler`."""
         self._loop.call(lambda: self._be_refused(reason))
 
     def received(self, data: memoryview) -> int:
-        """See `Receiver`."""
+        """See `ChannelHandler`."""
         with self._lock:
             if self._closed:
                 return len(data)
@@ -141,7 +141,7 @@ class Splice:
             return sent
 
     def ended(self) -> None:
-        """See `Receiver`."""
+        """See `ChannelHandler`."""
         with self._lock:
             self._far_ended = True
             if not self._kept and not self._local_ended:  # else `_update` closes the socket
@@ -149,17 +149,17 @@ class Splice:
         self._loop.call(self._update)
 
     def writable(self) -> None:
-        """See `Receiver`."""
+        """See `ChannelHandler`."""
         self._loop.call(self._resume)
 
     def closed(self) -> None:
-        """See `Receiver`."""
+        """See `ChannelHandler`."""
         with self._lock:
             self._far_closed = True
         self._loop.call(self._update)
 
     def lost(self) -> None:
-        """See `Receiver`."""
+        """See `ChannelHandler`."""
         self._loop.call(self._be_lost)
 
     # The local socket's events and everything else, in the loop's thread.
@@ -167,12 +167,12 @@ class Splice:
     def _begin(self) -> None:
         if not self._closed:
             self._started = True
-            self._opening.accepted(self)
+            self._owner.accepted(self)
             self._update()
 
     def _be_refused(self, reason: str) -> None:
         if not self._closed:
-            self._opening.refused(self, reason)
+            self._owner.refused(self, reason)
             self.close()
 
     def _be_lost(self) -> None:
@@ -181,7 +181,7 @@ class Splice:
         if self._started:
             self.abort()
         else:
-            self._opening.failed(self)
+            self._owner.failed(self)
 
     def _ready(self, events: int) -> None:
         if self._closed:
