@@ -59,6 +59,16 @@ class Survey:
     gpu_fault: lost.Fault | None = None
     called: tuple[str, ...] = ()
 
+    @property
+    def servers(self) -> tuple[Server, ...]:
+        """The Jupyter servers that run in it, the session's own first."""
+        return self.findings.servers if self.findings else ()
+
+    @property
+    def server(self) -> Server | None:
+        """The session's Jupyter server, or another one in its container; `None` for none."""
+        return next(iter(self.servers), None)
+
 
 def survey(
     host: Host,

@@ -37,9 +37,9 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
         NotFound: there is neither JupyterLab nor Notebook to launch.
         JlrError: it ended at once, or did not start in time; with the last lines of its log.
     """
-    if found.findings is not None and found.findings.servers:
-        _explain_running(start, found.findings.servers[0])
-        return found.findings.servers[0], False
+    if found.server is not None:
+        _explain_running(start, found.server)
+        return found.server, False
     if found.findings is not None and not found.findings.jupyter and start.runtime.engine:
         raise _missing(start, found)
     _explain_socket(start, found)

@@ -57,8 +57,7 @@ def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container,
         return start, made.container, found if made.launches else _own_doing(start)
     _explain_kept(start, container)
     container = container if container.running else _start(start, container)
-    runs = found.findings is not None and bool(found.findings.servers)
-    if not runs and package_install.restore(start, container):
+    if not found.server and package_install.restore(start, container):
         found = survey(start.host, start.runtime, start.name)
     return start, container, found
 
@@ -66,7 +65,7 @@ def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container,
 def _own_doing(start: StartContext) -> Survey:
     """Return what a new container does by itself, which may be a Jupyter server."""
     found = survey(start.host, start.runtime, start.name)
-    if found.findings is None or not found.findings.servers:
+    if not found.server:
         start.context.progress.note(
             f"the entrypoint of `{start.request.image}` runs something of its own; Jupyter is "
             "started beside it"

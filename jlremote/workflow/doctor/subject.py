@@ -28,9 +28,8 @@ def running(link: Link, runtime: Runtime, record: SessionRecord) -> Running | No
     """Return a session of the laptop's as it runs, `None` if it does not, or nobody can tell."""
     with suppress(JlrError):  # the checks tell what is wrong with the engine
         found = survey(link, runtime, record.name)
-        servers = found.findings.servers if found.findings else ()
-        if found.container is not None and servers:
-            return Running(record, found.container, servers[0])
+        if found.container is not None and found.server is not None:
+            return Running(record, found.container, found.server)
     return None
 
 

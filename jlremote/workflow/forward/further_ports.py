@@ -30,8 +30,7 @@ def endpoint(runtime: Runtime, found: Survey, name: str, port: int) -> PortEndpo
     """
     if found.container is None or not found.container.running:
         raise ContainerGone(f"the container `{name}` is gone or does not run")
-    servers = found.findings.servers if found.findings else ()
-    python = servers[0].python if servers else ""
+    python = found.server.python if found.server else ""
     return PortEndpoint(place_of(runtime, found.container), port, python)
 
 

@@ -35,9 +35,9 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     if found.container is None or not found.container.running:
         raise ContainerGone(f"the container `{record.name}` is gone or does not run")
     _bring_ports_back(link, record, place_of(runtime, found.container))
-    if found.findings is None or not found.findings.servers:
+    if found.server is None:
         raise gone(record.name, found.findings)
-    to = endpoint(runtime, found.container, found.findings.servers[0])
+    to = endpoint(runtime, found.container, found.server)
     with undone_on_failure() as undo:
         undo.callback(link.unforward, record.name)
         try:

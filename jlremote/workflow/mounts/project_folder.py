@@ -60,8 +60,7 @@ def find(
         return _look(link, _below_home(wanted))
     runtime = runtime_named(session.runtime)
     found = survey(link, runtime, session.name)
-    servers = found.findings.servers if found.findings else ()
-    roots = [server.root_directory for server in servers[:1]]
+    roots = [found.server.root_directory] if found.server else []
     if not runtime.engine:
         path = wanted or next(iter(roots), None) or _namesake(local)
         return _look(link, path)

@@ -101,10 +101,9 @@ def _forwarded(
     undo: ExitStack,
 ) -> SessionRecord:
     """Forward the session's server, if one runs, and return the record with its local port."""
-    servers = found.findings.servers if found.findings else ()
-    if found.container is None or not servers:
+    if found.container is None or found.server is None:
         return record
-    to = endpoint(runtime, found.container, servers[0])
+    to = endpoint(runtime, found.container, found.server)
     forward = forwards.forwarded(link, record.name, None, to, context.progress, undo)
     wait_for_answer(link, forward)
     refuse_open(link, forward, allowed=False)
@@ -138,5 +137,4 @@ def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey]:
 
 
 def _is_session(found: Survey, container: Container) -> bool:
-    running = found.findings is not None and bool(found.findings.servers)
-    return running or SESSION_LABEL in container.labels
+    return found.server is not None or SESSION_LABEL in container.labels

@@ -47,7 +47,7 @@ def start(request: StartRequest, context: Context) -> SessionReport:
     with ExitStack() as turn, undone_on_failure() as undo:
         connect(host, context)
         runtime, name, found = _look(request, runtime, known, host, context)
-        if not _runs(found) and turn.enter_context(alone(request.host, name, context)):
+        if not found.server and turn.enter_context(alone(request.host, name, context)):
             runtime, name, found = _look(request, runtime, known, host, context)
         start = StartContext(host, runtime, name, request, context, undo)
         _explain_lost_gpus(start, found)
@@ -55,7 +55,7 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         start, gpus = _settled(start, container, found)
         server, launched = jupyter_launch.ensure(start, found)
         gpu_allocation.keep(start, gpus, server)
-        to = endpoint(runtime, container, server)
+        to = endpoint(start.runtime, container, server)
         forward = forwarded(host, name, request.local_port, to, context.progress, undo)
         access = _answered(start, forward)
         container = replace(container, gpus=gpus.shown or container.gpus)
@@ -69,10 +69,10 @@ def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
     known, runtime = naming.session_of(request)
     host = link_on(request.host, context, without=known)
     runtime, name, found = _look(request, runtime, known, host, context)
-    new = found.container is None or not (runtime.engine or _runs(found))
+    new = found.container is None or not (runtime.engine or found.server)
     gpus = gpu_allocation.planned(request, host, runtime.engine) if new else Taken()
     commands = provision.plan(request, runtime, host, name, found, gpus, context)
-    if not _runs(found) and (found.container is not None or request.options.packages):
+    if not found.server and (found.container is not None or request.options.packages):
         environment = "" if runtime.engine else gpu_allocation.exports(gpus)
         loopback = (found.container or request.options).on_host_network
         launch = jupyter_launch.later_script(
@@ -113,7 +113,7 @@ def _gpus_without_container(start: StartContext, found: Survey) -> Taken:
     """Return the GPUs of a server that is about to run without a container."""
     if start.runtime.engine:
         return Taken()
-    if not _runs(found):
+    if not found.server:
         return gpu_allocation.take(start)
     gpus = start.known.gpus if start.known else None
     gpu_allocation.explain_unchanged(start, gpus)
@@ -125,7 +125,3 @@ def _answered(start: StartContext, forward: ForwardStatus) -> Access:
     with start.context.progress.step("Wait for JupyterLab's answer"):
         wait_for_answer(start.host, forward)
         return refuse_open(start.host, forward, allowed=start.open_allowed)
-
-
-def _runs(found: Survey) -> bool:
-    return found.findings is not None and bool(found.findings.servers)

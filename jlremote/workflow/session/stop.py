@@ -107,8 +107,7 @@ def _server(found: Survey, forward: ForwardStatus | None, request: StopRequest) 
     """
     forwarded = forward.endpoint.server.identity if forward else None
     with_it = request.container or request.remove
-    running = found.findings.servers if found.findings else ()
-    likely = sorted(running, key=lambda server: server.identity != forwarded)
+    likely = sorted(found.servers, key=lambda server: server.identity != forwarded)
     return next((s for s in likely if s.identity == forwarded or s.ours or with_it), None)
 
 
