@@ -1,0 +1,74 @@
+"""Parts for the tests of workflows: a host that answers, and a laptop that takes notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from jlremote.errors import NeedsAuthentication
+from jlremote.host.contract import Completed, Steps
+from jlremote.questions import Question
+from jlremote.workflow.host.context import Context
+
+
+@dataclass
+class FakeHost:
+    """A host that answers each step by its name; one that it does not know is a fault of the test.
+
+    Attributes:
+        name: what was typed after `ssh`.
+        answers: how each step ends; a plain text is printed by a step that ends well.
+        asked: the texts of the steps of the last script.
+    """
+
+    name: str
+    answers: dict[str, Completed | str] = field(default_factory=dict)
+    asked: dict[str, str] = field(default_factory=dict)
+
+    def run(self, steps: Steps, *, timeout: float = 0, limit: int = 0) -> dict[str, Completed]:
+        self.asked = dict(steps)
+        found = {step: self.answers[step] for step in steps}
+        return {
+            step: Completed(0, answer, "") if isinstance(answer, str) else answer
+            for step, answer in found.items()
+        }
+
+
+@dataclass
+class Notes:
+    """Progress that is kept and shown nowhere."""
+
+    steps: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    details: list[str] = field(default_factory=list)
+    commands: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def step(self, title: str) -> Iterator[None]:
+        self.steps.append(title)
+        yield
+
+    def advance(self, text: str) -> None:
+        """Keep nothing: only the latest word counts."""
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def detail(self, text: str) -> None:
+        self.details.append(text)
+
+    def command(self, text: str) -> None:
+        self.commands.append(text)
+
+
+class NoAnswer:
+    """Nobody is there to be asked."""
+
+    def ask(self, question: Question) -> str:
+        raise NeedsAuthentication(f"a test was asked: {question.text}")
+
+
+def context(notes: Notes | None = None) -> Context:
+    """Return the laptop's side of a workflow, which keeps what it is told in `notes`."""
+    return Context(None, NoAnswer(), notes or Notes(), lambda *_: None)

@@ -1,0 +1,75 @@
+"""The story of `jlr start`, where its parts are exchanged for ones that only answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jlremote.errors import Busy, JlrError
+from jlremote.jupyter.locate import Survey
+from jlremote.jupyter.server import Endpoint, Server
+from jlremote.link.client.link import Link
+from jlremote.runtimes.containers import Containers
+from jlremote.runtimes.contract import Container
+from jlremote.runtimes.engine.engine import ENGINES
+from jlremote.workflow.container import gpu_allocation, jupyter_launch, provision
+from jlremote.workflow.container.start_context import StartContext
+from jlremote.workflow.host.requests import StartRequest
+from jlremote.workflow.session import start
+from tests.workflow.parts import FakeHost, context
+
+CONTAINER = Container(
+    "c0ffee", "cont1", running=True, started_at="2026-01-01", addresses=("10.0.0.2",)
+)
+SERVER = Server(
+    pid=7,
+    process_start="99",
+    port=8888,
+    base_url="/cont1/",
+    token="t",
+    password=False,
+    root_directory="/",
+    beside_only=True,
+    near="127.0.0.1",
+    ours=True,
+    python="/usr/bin/python3",
+)
+REFUSED = Busy("no local port is free")
+
+
+def provisioned(start: StartContext, found: Survey) -> tuple[StartContext, Container, Survey]:
+    """Create the container by the old tool, as where docker knows no `--gpus`."""
+    return replace(start, runtime=Containers(ENGINES["nvidia-docker"])), CONTAINER, found
+
+
+@pytest.fixture
+def reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Endpoint]:
+    """Exchange what a start asks of the host; collect where its forward would lead."""
+    led: list[Endpoint] = []
+
+    def forwarded(host: Link, name: str, port: int | None, to: Endpoint, *_: Any) -> None:
+        led.append(to)
+        raise REFUSED
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr(start, "link_to", lambda *_, **__: FakeHost("dgx"))
+    monkeypatch.setattr(start, "connect", lambda *_: None)
+    monkeypatch.setattr(start, "surveyed", lambda _, runtime, *__: (runtime, Survey(None, None)))
+    monkeypatch.setattr(provision, "ensure", provisioned)
+    monkeypatch.setattr(jupyter_launch, "ensure", lambda *_: (SERVER, True))
+    monkeypatch.setattr(gpu_allocation, "keep", lambda *_: None)
+    monkeypatch.setattr(start, "forwarded", forwarded)
+    return led
+
+
+def test_the_forward_leads_through_the_engine_that_created_the_container(
+    reached: list[Endpoint],
+) -> None:
+    with pytest.raises(JlrError) as failure:
+        start.start(StartRequest("dgx", "cont1", runtime="docker", image="torch"), context())
+    assert failure.value is REFUSED
+    assert [to.place.runtime for to in reached] == ["nvidia-docker"]
