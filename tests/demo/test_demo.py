@@ -25,6 +25,8 @@ from tests.lab.laptop import PROGRAMS, Laptop
 from tests.lab.programs import wait_until
 from tests.sessions.parts import Session, failed
 
+pytestmark = pytest.mark.lab
+
 
 class RunDemo(Protocol):
     """Starts a demo; the arguments are those of `start_demo`."""

@@ -18,6 +18,7 @@ from tests.lab.laptop import Laptop
 from tests.lab.programs import Result
 from tests.sessions.parts import START_SECONDS, Session, failed
 
+pytestmark = pytest.mark.lab
 SEEN = "import os; os.environ['CUDA_VISIBLE_DEVICES']"
 
 

@@ -26,7 +26,7 @@ def test_every_test_that_the_document_names_exists() -> None:
 
 
 def test_every_error_that_the_document_names_exists() -> None:
-    table = DOCUMENT.read_text().split("## What goes wrong")[1]
+    table = DOCUMENT.read_text().split("## Errors and exit codes")[1]
     named = re.findall(r"`([A-Z]\w+)`[^|]*\|$", table, re.MULTILINE)
     assert named
     assert [name for name in named if not hasattr(errors, name)] == []
