@@ -1,4 +1,4 @@
-"""The demo's keys and ssh configuration: made anew each time, in a folder of ours alone."""
+"""The demo's keys and ssh configuration: new for each demo, in a folder of the user alone."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def _new_key() -> asyncssh.SSHKey:
 
 
 @dataclass(frozen=True)
-class Keys:
-    """One key by which the host is known, and one that it lets in."""
+class DemoKeys:
+    """The host's key, and the only user key that it accepts."""
 
     host: asyncssh.SSHKey = field(default_factory=_new_key)
-    person: asyncssh.SSHKey = field(default_factory=_new_key)
+    user: asyncssh.SSHKey = field(default_factory=_new_key)
 
 
-def write_configuration(config: Path, keys: Keys, host: str, user: str, port: int) -> None:
+def write_configuration(config: Path, keys: DemoKeys, host: str, user: str, port: int) -> None:
     """Write what a client needs to reach the demo's server: `ssh -F CONFIG HOST`.
 
     Args:
         config: the file to write; the keys go beside it.
-        keys: from which the server was made.
-        host: the name that the server gets.
-        user: who logs in.
+        keys: those of the server.
+        host: the server's name in the configuration.
+        user: the user name.
         port: the server's TCP port on 127.0.0.1.
 
     Raises:
@@ -52,5 +52,5 @@ def write_configuration(config: Path, keys: Keys, host: str, user: str, port: in
     folder = config.parent
     known = f"[127.0.0.1]:{port} ".encode() + keys.host.export_public_key()
     paths.write_whole(folder / "known_hosts", known)
-    paths.write_whole(folder / "id", keys.person.export_private_key())
+    paths.write_whole(folder / "id", keys.user.export_private_key())
     paths.write_whole(config, _CONFIG.format(host=host, port=port, user=user, folder=folder))

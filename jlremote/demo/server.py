@@ -12,29 +12,32 @@ from typing import Any
 
 import asyncssh
 
-from jlremote.demo.keys import Keys
-from jlremote.demo.login import Login
-from jlremote.demo.session import Session
+from jlremote.demo.account import Account
+from jlremote.demo.command_session import CommandSession
+from jlremote.demo.keys import DemoKeys
 
-logging.getLogger("asyncssh").addHandler(logging.NullHandler())  # or it would print to stderr
+for _name in ("asyncssh", "asyncio"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())  # or they would print to stderr
 
 END_SECONDS = 10.0
 
 
-class Server:
+class DemoServer:
     """The server in an event loop of its own.
 
     Args:
-        keys: who it is, and whom it lets in.
-        login: what they find.
-        addresses: returns where forwards may lead besides the loopback; may take its time.
+        keys: the server's own, and the one that it lets in.
+        account: what a login gets.
+        addresses: returns where forwards may lead besides the loopback; it may block.
     """
 
-    def __init__(self, keys: Keys, login: Login, addresses: Callable[[], Collection[str]]) -> None:
+    def __init__(
+        self, keys: DemoKeys, account: Account, addresses: Callable[[], Collection[str]]
+    ) -> None:
         self.keys = keys
-        self.login = login
+        self.account = account
         self.addresses = addresses
-        self.sessions: list[Session] = []
+        self.sessions: list[CommandSession] = []
         self.connections: set[asyncssh.SSHServerConnection] = set()
         self._acceptor: asyncssh.SSHAcceptor | None = None
 
@@ -43,7 +46,7 @@ class Server:
         self._acceptor = await asyncssh.listen(
             "127.0.0.1",
             0,
-            server_factory=lambda: Visitor(self),
+            server_factory=lambda: ClientConnection(self),
             server_host_keys=[self.keys.host],
             encoding=None,
             line_editor=False,
@@ -53,7 +56,7 @@ class Server:
         return int(self._acceptor.get_port())
 
     async def stop(self) -> None:
-        """End the connections, and what runs over them."""
+        """End the connections and the processes that run over them."""
         if self._acceptor is not None:
             self._acceptor.close()
         for connection in tuple(self.connections):
@@ -61,17 +64,17 @@ class Server:
         await asyncio.gather(*(session.ended() for session in self.sessions))
         await asyncio.get_running_loop().shutdown_default_executor()
 
-    def new_session(self) -> Session:
-        """Return a session that is ended with the server."""
+    def new_session(self) -> CommandSession:
+        """Return a new session, which ends with the server."""
         self.sessions = [session for session in self.sessions if not session.over]
-        self.sessions.append(session := Session(self.login))
+        self.sessions.append(session := CommandSession(self.account))
         return session
 
 
-class Visitor(asyncssh.SSHServer):
+class ClientConnection(asyncssh.SSHServer):
     """One connection to the server."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: DemoServer) -> None:
         self._server = server
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
@@ -84,16 +87,16 @@ class Visitor(asyncssh.SSHServer):
         self._server.connections.discard(self._connection)
 
     def public_key_auth_supported(self) -> bool:
-        """Take keys, and nothing else."""
+        """Accept keys, and nothing else."""
         return True
 
     def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
-        """Let the one user with the one key in."""
-        known = self._server.keys.person.convert_to_public()
-        return username == self._server.login.user and key == known
+        """Accept the one user with the one key."""
+        known = self._server.keys.user.convert_to_public()
+        return username == self._server.account.user and key == known
 
-    def session_requested(self) -> Session:
-        """Give a channel for a command or a shell."""
+    def session_requested(self) -> CommandSession:
+        """Return the session of a new channel."""
         return self._server.new_session()
 
     def connection_requested(
@@ -122,19 +125,19 @@ def _is_loopback(host: str) -> bool:
 
 @contextmanager
 def running_server(
-    keys: Keys, login: Login, addresses: Callable[[], Collection[str]] = tuple
+    keys: DemoKeys, account: Account, addresses: Callable[[], Collection[str]] = tuple
 ) -> Iterator[int]:
     """Run a server for the time of a `with` block, and give its TCP port on 127.0.0.1.
 
     Args:
-        keys: who it is, and whom it lets in.
-        login: what they find.
-        addresses: returns where forwards may lead besides the loopback, asked at each.
+        keys: the server's own, and the one that it lets in.
+        account: what a login gets.
+        addresses: returns where forwards may lead besides the loopback; asked at each forward.
     """
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="demo-server", daemon=True)
     thread.start()
-    server = Server(keys, login, addresses)
+    server = DemoServer(keys, account, addresses)
     try:
         yield asyncio.run_coroutine_threadsafe(server.start(), loop).result()
     finally:

@@ -10,8 +10,8 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from jlremote.demo.keys import Keys, write_configuration
-from jlremote.demo.login import Login
+from jlremote.demo.account import Account
+from jlremote.demo.keys import DemoKeys, write_configuration
 from jlremote.demo.server import running_server
 
 EVERY_INTERFACE = "0.0.0.0"
@@ -41,14 +41,14 @@ class Host:
         return transport
 
 
-def login(folder: Path) -> Login:
-    return Login("someone", "/bin/sh", folder, {"PATH": os.environ["PATH"], "MARK": "here"})
+def login(folder: Path) -> Account:
+    return Account("someone", "/bin/sh", folder, {"PATH": os.environ["PATH"], "MARK": "here"})
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Host]:
     """A server that forwards to the loopback alone."""
-    keys, there = Keys(), login(tmp_path)
+    keys, there = DemoKeys(), login(tmp_path)
     config = tmp_path / "keys" / "ssh_config"
     config.parent.mkdir()
     with running_server(keys, there) as port:

@@ -16,7 +16,7 @@ import paramiko
 import psutil
 import pytest
 
-from jlremote.demo.keys import Keys, write_configuration
+from jlremote.demo.keys import DemoKeys, write_configuration
 from jlremote.demo.server import running_server
 from tests.demo.conftest import EVERY_INTERFACE, Host, login
 from tests.lab.programs import wait_until
@@ -255,7 +255,7 @@ def test_a_forward_from_the_far_side_is_refused(client: paramiko.Transport) -> N
 
 
 def test_a_forward_to_a_container_is_allowed(tmp_path: Path) -> None:
-    keys, there = Keys(), login(tmp_path)
+    keys, there = DemoKeys(), login(tmp_path)
     with running_server(keys, there, lambda: {EVERY_INTERFACE}) as port, echo_to_the_end() as echo:
         write_configuration(tmp_path / "ssh_config", keys, "demo", there.user, port)
         host = Host(port, there.user, tmp_path / "ssh_config", tmp_path)
@@ -269,7 +269,7 @@ def test_a_forward_to_a_container_is_allowed(tmp_path: Path) -> None:
 
 
 def test_the_end_of_the_server_ends_what_it_runs(tmp_path: Path) -> None:
-    keys, there = Keys(), login(tmp_path)
+    keys, there = DemoKeys(), login(tmp_path)
     with running_server(keys, there) as port:
         write_configuration(tmp_path / "ssh_config", keys, "demo", there.user, port)
         host = Host(port, there.user, tmp_path / "ssh_config", tmp_path)
@@ -305,7 +305,7 @@ def test_openssh_is_refused_a_forward_to_elsewhere(host: Host) -> None:
 
 @needs_openssh
 def test_openssh_refuses_a_server_with_another_host_key(host: Host, tmp_path: Path) -> None:
-    other = Keys().host.export_public_key()
+    other = DemoKeys().host.export_public_key()
     (host.config.parent / "known_hosts").write_bytes(f"[127.0.0.1]:{host.port} ".encode() + other)
     done = ssh(host, "demo", "true")
     assert (done.returncode, b"HOST IDENTIFICATION HAS CHANGED" in done.stderr) == (255, True)
@@ -317,7 +317,7 @@ def test_the_configuration_is_readable_by_its_owner_alone(host: Host) -> None:
 
 
 def test_a_shell_that_does_not_exist_is_an_exit_status(tmp_path: Path) -> None:
-    keys = Keys()
+    keys = DemoKeys()
     there = login(tmp_path / "gone")
     with running_server(keys, there) as port:
         write_configuration(tmp_path / "ssh_config", keys, "demo", there.user, port)

@@ -78,6 +78,8 @@ def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport]
 def _check_request(request: DemoRequest) -> None:
     if request.runtime == "none" and request.image is not None:
         raise Usage("an image needs a container: `--image` and `--runtime none` exclude each other")
+    if sys.platform == "win32":
+        raise JlrError("`jlr demo` does not run on Windows", hint="try it in WSL, or on a host")
     _check_installed("asyncssh")
 
 

@@ -1,9 +1,9 @@
-"""Who logs in to the demo's host: the person who runs it, in the folder where they are."""
+"""The account of the demo's host: the current user, shell, folder and environment."""
 
 from __future__ import annotations
 
 import os
-import pwd
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +12,16 @@ from jlremote.errors import JlrError
 
 SHELL = "/bin/sh"
 
-# What belongs to the laptop's side, or to the Jupyter in whose terminal the demo was started.
+# Variables of the laptop's side, or of a Jupyter terminal in which the demo was started.
 _NOT_OF_THE_HOST = ("JLR_", "SSH_", "JUPYTER_", "JPY_")
 
 
 @dataclass(frozen=True)
-class Login:
-    """What a person who logs in finds.
+class Account:
+    """What a login to the demo's host gets.
 
     Attributes:
-        user: who that is.
+        user: the user name.
         shell: path of the login shell.
         folder: where commands start.
         environment: what they start with.
@@ -33,13 +33,13 @@ class Login:
     environment: Mapping[str, str]
 
 
-def current_login() -> Login:
-    """Return the login of the person who runs this process, as they are here and now.
+def current_account() -> Account:
+    """Return the account of the user who runs this process.
 
     Raises:
         JlrError: the current folder is gone.
     """
-    user, shell = _account()
+    user, shell = _user_and_shell()
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(_NOT_OF_THE_HOST)
     }
@@ -47,11 +47,15 @@ def current_login() -> Login:
         folder = Path.cwd()
     except FileNotFoundError:
         raise JlrError("the current folder was deleted", hint="go to another one: `cd`") from None
-    return Login(user, shell, folder, environment)
+    return Account(user, shell, folder, environment)
 
 
-def _account() -> tuple[str, str]:
+def _user_and_shell() -> tuple[str, str]:
     """Return the user's name and shell; a container's user may have neither."""
+    if sys.platform == "win32":
+        raise NotImplementedError
+    import pwd
+
     try:
         account = pwd.getpwuid(os.getuid())
     except KeyError:
