@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jlremote.doctor.findings import Check, Opinion, fail, fine, of_error, skip, warn
+from jlremote.doctor.findings import Check, Judgement, fail, fine, from_error, skip, warn
 from jlremote.errors import (
     Authentication,
     HostKey,
@@ -80,22 +80,22 @@ def failed_at(facts: ConnectionFacts) -> str | None:
 
 def _stage(
     name: str, well: Callable[[ConnectionFacts], str]
-) -> Callable[[ConnectionFacts], Opinion]:
-    def judge(facts: ConnectionFacts) -> Opinion:
+) -> Callable[[ConnectionFacts], Judgement]:
+    def judge(facts: ConnectionFacts) -> Judgement:
         if facts.error is not None and failed_at(facts) == name:
-            return of_error(facts.error)
+            return from_error(facts.error)
         return fine(well(facts))
 
     return judge
 
 
-def _config(facts: ConnectionFacts) -> Opinion:
+def _config(facts: ConnectionFacts) -> Judgement:
     if facts.notes:
         return warn("; ".join(facts.notes))
     return _stage(CONFIG, lambda _: "can be read")(facts)
 
 
-def _clock(facts: ConnectionFacts) -> Opinion:
+def _clock(facts: ConnectionFacts) -> Judgement:
     if facts.skew is None:
         return skip("the host does not tell its time")
     if abs(facts.skew) > SKEW_SECONDS:
@@ -107,7 +107,7 @@ def _clock(facts: ConnectionFacts) -> Opinion:
     return fine("agrees with this machine's")
 
 
-def _forwarding(facts: ConnectionFacts) -> Opinion:
+def _forwarding(facts: ConnectionFacts) -> Judgement:
     if facts.refusal is not None:
         return fail(
             f"the SSH server permits no connections onwards: {facts.refusal}",

@@ -53,7 +53,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Opinion:
+class Judgement:
     """A judgement before it is known of which check it is."""
 
     mark: Mark
@@ -62,27 +62,27 @@ class Opinion:
     exit_code: int = 0
 
 
-def fine(text: str) -> Opinion:
+def fine(text: str) -> Judgement:
     """Return that all is well."""
-    return Opinion(Mark.OK, text)
+    return Judgement(Mark.OK, text)
 
 
-def warn(text: str, *mend: str) -> Opinion:
+def warn(text: str, *mend: str) -> Judgement:
     """Return that it works, but."""
-    return Opinion(Mark.WARNING, text, mend)
+    return Judgement(Mark.WARNING, text, mend)
 
 
-def skip(text: str, *mend: str) -> Opinion:
+def skip(text: str, *mend: str) -> Judgement:
     """Return that nothing can be said."""
-    return Opinion(Mark.SKIPPED, text, mend)
+    return Judgement(Mark.SKIPPED, text, mend)
 
 
-def fail(text: str, *mend: str, exit_code: int = 1) -> Opinion:
+def fail(text: str, *mend: str, exit_code: int = 1) -> Judgement:
     """Return that it does not work."""
-    return Opinion(Mark.FAILED, text, mend, exit_code)
+    return Judgement(Mark.FAILED, text, mend, exit_code)
 
 
-def of_error(error: JlrError, *mend: str) -> Opinion:
+def from_error(error: JlrError, *mend: str) -> Judgement:
     """Return that it does not work for a reason that an error tells; its hint is the mend."""
     hint = (error.hint,) if error.hint else ()
     return fail(error.message, *(mend or hint), exit_code=error.exit_code)
@@ -99,7 +99,7 @@ class Check(Generic[Facts]):
     """
 
     name: str
-    judge: Callable[[Facts], Opinion]
+    judge: Callable[[Facts], Judgement]
     needs: tuple[str, ...] = ()
 
 
@@ -114,14 +114,14 @@ class Diagnosis:
         for check in checks:
             yield self.add(group, check.name, self.skipped(check.needs) or check.judge(facts))
 
-    def add(self, group: str, check: str, opinion: Opinion) -> Finding:
-        """Keep an opinion as the finding of a check, and return that."""
-        rest = (opinion.mark, opinion.text, opinion.mend, opinion.exit_code)
+    def add(self, group: str, check: str, judgement: Judgement) -> Finding:
+        """Keep an judgement as the finding of a check, and return that."""
+        rest = (judgement.mark, judgement.text, judgement.mend, judgement.exit_code)
         finding = Finding(check, *rest, group=group)
         self.findings.append(finding)
         return finding
 
-    def skipped(self, needs: Sequence[str]) -> Opinion | None:
+    def skipped(self, needs: Sequence[str]) -> Judgement | None:
         """Return that a check cannot be tried for want of another, `None` if it can.
 
         What was skipped itself hands on its reason, so that all that follows names the first one.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jlremote.doctor import advice
-from jlremote.doctor.findings import Check, Opinion, fail, fine, of_error, skip, warn
-from jlremote.doctor.host_facts import HostFacts, Room
+from jlremote.doctor.findings import Check, Judgement, fail, fine, from_error, skip, warn
+from jlremote.doctor.host_facts import DiskSpace, HostFacts
 from jlremote.errors import NotFound
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk
@@ -31,11 +31,11 @@ ARCHITECTURES = {
 NO_GPU = "this host has no NVIDIA GPU"
 
 
-def _system(facts: HostFacts) -> Opinion:
+def _system(facts: HostFacts) -> Judgement:
     return fine(f"{facts.system}, {facts.machine}".strip(", "))
 
 
-def _disk(facts: HostFacts) -> Opinion:
+def _disk(facts: HostFacts) -> Judgement:
     rooms = [(facts.home, LITTLE_IN_HOME), (facts.temporary, LITTLE_IN_HOME)]
     if facts.storage is not None:
         rooms.append((facts.storage, LITTLE_FOR_IMAGES))
@@ -51,13 +51,13 @@ def _disk(facts: HostFacts) -> Opinion:
     return fine("; ".join(_together([room for room, _ in rooms])))
 
 
-def _together(rooms: list[Room]) -> Iterator[str]:
+def _together(rooms: list[DiskSpace]) -> Iterator[str]:
     """Give what is left, once for folders that are on one disk."""
     for left in dict.fromkeys(map(_size, rooms)):
         yield f"{left} in {', '.join(room.folder for room in rooms if _size(room) == left)}"
 
 
-def _size(room: Room) -> str:
+def _size(room: DiskSpace) -> str:
     return "?" if room.free_bytes is None else size_in_words(room.free_bytes)
 
 
@@ -66,14 +66,14 @@ def _who_takes_it(folder: str) -> str:
     return f"df -h {shown}; du -xh --max-depth=1 {shown} | sort -h | tail"
 
 
-def _is_scarce(room: Room, least: int) -> bool:
+def _is_scarce(room: DiskSpace, least: int) -> bool:
     few = room.free_files is not None and room.free_files < FEW_FILES
     # A file system without a table of files says 0 of 0.
     few = few and room.free_files != 0
     return few or (room.free_bytes is not None and room.free_bytes < least)
 
 
-def _left(room: Room) -> str:
+def _left(room: DiskSpace) -> str:
     few = room.free_files is not None and 0 < room.free_files < FEW_FILES
     return f"{_size(room)} in {room.folder}" + (f" and {room.free_files} files" if few else "")
 
@@ -83,7 +83,7 @@ def _freeing(facts: HostFacts) -> tuple[str, ...]:
     return ("df -h", *shown)
 
 
-def _logout(facts: HostFacts) -> Opinion:
+def _logout(facts: HostFacts) -> Judgement:
     if facts.engine is not None:
         return fine("containers stay")
     if facts.kills_at_logout:
@@ -95,13 +95,13 @@ def _logout(facts: HostFacts) -> Opinion:
     return fine("what you run goes on")
 
 
-def _engine(facts: HostFacts) -> Opinion:
+def _engine(facts: HostFacts) -> Judgement:
     if facts.engine is None:
         return skip("without containers (`--runtime none`)")
     if facts.engine_version is None:
         # It may be there, and `sudo` before it refuse.
         if facts.engine_error and not isinstance(facts.engine_error, EngineMissing):
-            return of_error(facts.engine_error)
+            return from_error(facts.engine_error)
         both = any(isinstance(other, EngineMissing) for other in facts.others)
         return fail(
             "neither docker nor podman is installed on the host"
@@ -111,20 +111,20 @@ def _engine(facts: HostFacts) -> Opinion:
             "or without containers: `--runtime none`",
         )
     if "podman" in facts.engine_version and facts.engine.kind is DOCKER.kind:
-        return of_error(EngineDisguised())
+        return from_error(EngineDisguised())
     by = facts.gpus_by
     besides = (f"{by.engine.name} gives GPUs, as {by.why}",) if by and by.why else ()
     return _with_others((facts.engine_version, *besides), facts.others)
 
 
-def _with_others(told: Sequence[str], others: Sequence[EngineUnusable]) -> Opinion:
+def _with_others(told: Sequence[str], others: Sequence[EngineUnusable]) -> Judgement:
     """Return that an engine is there, and what keeps those that were tried besides it."""
     text = "; ".join((*told, *(other.message for other in others)))
     broken = [o for o in others if not isinstance(o, EngineMissing | EngineDisguised)]
     return warn(text, *(o.hint for o in broken if o.hint)) if broken else fine(text)
 
 
-def _permission(facts: HostFacts) -> Opinion:
+def _permission(facts: HostFacts) -> Judgement:
     if facts.engine is None:
         return skip("without containers (`--runtime none`)")
     error = facts.engine_error
@@ -132,11 +132,11 @@ def _permission(facts: HostFacts) -> Opinion:
         runs = ", and it runs" if facts.engine.kind.daemon else ""
         return fine(f"{facts.user} may use {facts.engine.name}{runs}")
     if "may not use" in error.message:
-        return of_error(error, *advice.permission(facts.engine, facts.user, facts.host))
-    return of_error(error)
+        return from_error(error, *advice.permission(facts.engine, facts.user, facts.host))
+    return from_error(error)
 
 
-def _driver(facts: HostFacts) -> Opinion:
+def _driver(facts: HostFacts) -> Judgement:
     gpus = facts.gpus
     if isinstance(gpus, Inventory) and gpus.gpus:
         version = f"{facts.driver}, " if facts.driver else ""
@@ -161,7 +161,7 @@ def _counted(gpus: Inventory) -> str:
     return ", ".join(f"{names.count(name)}x {name}" for name in dict.fromkeys(names))
 
 
-def _image(facts: HostFacts) -> Opinion:
+def _image(facts: HostFacts) -> Judgement:
     if facts.image is None:
         return skip("none is named")
     if facts.image.found:
@@ -174,10 +174,10 @@ def _image(facts: HostFacts) -> Opinion:
     )
     if facts.image.complaint is not None:
         return fail(f"the engine does not tell about the image: {facts.image.complaint}")
-    return of_error(missing)
+    return from_error(missing)
 
 
-def _architecture(facts: HostFacts) -> Opinion:
+def _architecture(facts: HostFacts) -> Judgement:
     assert facts.image is not None
     here = ARCHITECTURES.get(facts.machine, facts.machine)
     made_for = facts.image.architecture

@@ -13,7 +13,7 @@ from jlremote.runtimes.engine.engine_errors import EngineUnusable
 
 
 @dataclass(frozen=True)
-class Room:
+class DiskSpace:
     """A place on the host's disks.
 
     Attributes:
@@ -30,7 +30,7 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Image:
+class ImageFacts:
     """An image as the host has it.
 
     Attributes:
@@ -80,18 +80,18 @@ class HostFacts:
     system: str = ""
     distribution: tuple[str, ...] = ()
     machine: str = ""
-    home: Room = Room("~")
-    temporary: Room = Room("/tmp")  # noqa: S108  # it is a place to look at
+    home: DiskSpace = DiskSpace("~")
+    temporary: DiskSpace = DiskSpace("/tmp")  # noqa: S108  # it is a place to look at
     kills_at_logout: bool = False
     engine: Engine | None = None
     engine_version: str | None = None
     engine_error: JlrError | None = None
     gpus_by: Other | None = None
     others: tuple[EngineUnusable, ...] = ()
-    storage: Room | None = None
+    storage: DiskSpace | None = None
     hardware: int = 0
     driver: str = ""
     gpus: Inventory | CannotAsk | None = None
     toolkit: tuple[str, ...] = ()
-    image: Image | None = None
+    image: ImageFacts | None = None
     image_needed: bool = True

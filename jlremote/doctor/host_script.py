@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from jlremote.doctor.host_facts import HostFacts, Image, Room
+from jlremote.doctor.host_facts import DiskSpace, HostFacts, ImageFacts
 from jlremote.errors import JlrError
 from jlremote.gpus import snapshot_script
 from jlremote.gpus.inventory import Inventory
@@ -138,15 +138,15 @@ def _os_release(text: str) -> dict[str, str]:
     return {name.strip(): value.strip().strip("\"'") for name, _, value in pairs}
 
 
-def _room(told: Completed, otherwise: str) -> Room:
+def _room(told: Completed, otherwise: str) -> DiskSpace:
     folder, _, table = told.stdout.strip().partition("\n")
     folder = one_line(folder) or otherwise
     if told.status != 0:
         said = told.stderr.strip().splitlines()
         reason = one_line(said[0]).rpartition(": ")[2] if said else "it cannot be written"
-        return Room(folder, complaint=reason)
+        return DiskSpace(folder, complaint=reason)
     blocks, files = (_available(line) for line in (*table.splitlines(), "", "")[:2])
-    return Room(folder, free_bytes=None if blocks is None else blocks * 1024, free_files=files)
+    return DiskSpace(folder, free_bytes=None if blocks is None else blocks * 1024, free_files=files)
 
 
 def _available(line: str) -> int | None:
@@ -172,7 +172,7 @@ def _engine_error(engine: Engine | None, told: Completed | None) -> JlrError | N
     return engine_error(engine, told)
 
 
-def _storage_room(told: Completed | None) -> Room | None:
+def _storage_room(told: Completed | None) -> DiskSpace | None:
     return None if told is None or told.status != 0 else _room(told, "")
 
 
@@ -188,14 +188,14 @@ def _gpus(printed: str, host: str) -> Inventory | CannotAsk:
         return reason
 
 
-def _image(name: str | None, told: Completed | None) -> Image | None:
+def _image(name: str | None, told: Completed | None) -> ImageFacts | None:
     if name is None or told is None:
         return None
     if told.status == 0:
         (facts, *_) = json.loads(told.stdout)
-        return Image(name, found=True, architecture=str(facts.get("Architecture", "")))
+        return ImageFacts(name, found=True, architecture=str(facts.get("Architecture", "")))
     complaint = told.complaint
     gone = any(
         words in told.stderr.lower() for words in ("no such image", "not known", "no such object")
     )
-    return Image(name, found=False, complaint=None if gone else complaint)
+    return ImageFacts(name, found=False, complaint=None if gone else complaint)

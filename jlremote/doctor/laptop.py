@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jlremote.doctor.findings import Check, Opinion, fine, of_error, warn
+from jlremote.doctor.findings import Check, Judgement, fine, from_error, warn
 from jlremote.errors import JlrError
 
 GROUP = "this machine"
@@ -63,24 +63,24 @@ class LaptopFacts:
     unreadable: tuple[str, ...] = ()
 
 
-def _program(facts: LaptopFacts) -> Opinion:
+def _program(facts: LaptopFacts) -> Judgement:
     return fine(facts.program)
 
 
-def _folders(facts: LaptopFacts) -> Opinion:
+def _folders(facts: LaptopFacts) -> Judgement:
     if facts.folders is not None:
-        return of_error(facts.folders)
+        return from_error(facts.folders)
     free = facts.free_bytes
     if free is not None and free < LITTLE_SPACE:
         return warn(f"{facts.state_folder} has {free // 1000**2} MB left", "free some space there")
     return fine(facts.state_folder)
 
 
-def _settings(facts: LaptopFacts) -> Opinion:
-    return fine("config.toml can be read") if facts.settings is None else of_error(facts.settings)
+def _settings(facts: LaptopFacts) -> Judgement:
+    return fine("config.toml can be read") if facts.settings is None else from_error(facts.settings)
 
 
-def _ssh(facts: LaptopFacts) -> Opinion:
+def _ssh(facts: LaptopFacts) -> Judgement:
     if facts.ssh is None:
         return warn(
             "OpenSSH's `ssh` is not installed: your ssh config is read in part only",
@@ -89,7 +89,7 @@ def _ssh(facts: LaptopFacts) -> Opinion:
     return fine(facts.ssh)
 
 
-def _sshfs(facts: LaptopFacts) -> Opinion:
+def _sshfs(facts: LaptopFacts) -> Judgement:
     if isinstance(facts.sshfs, JlrError):
         hint = (facts.sshfs.hint,) if facts.sshfs.hint else ()
         return warn(f"{facts.sshfs.message}: no `jlr mount`", *hint)
@@ -98,7 +98,7 @@ def _sshfs(facts: LaptopFacts) -> Opinion:
     return fine(facts.sshfs)
 
 
-def _keychain(facts: LaptopFacts) -> Opinion:
+def _keychain(facts: LaptopFacts) -> Judgement:
     if facts.keychain is None:
         return warn(
             "no keychain: passwords and passphrases are asked for each time a link starts",
@@ -109,7 +109,7 @@ def _keychain(facts: LaptopFacts) -> Opinion:
     return fine(facts.keychain)
 
 
-def _browser(facts: LaptopFacts) -> Opinion:
+def _browser(facts: LaptopFacts) -> Judgement:
     if facts.browser is not None:
         return warn(
             facts.browser, "`jlr url` prints the address; `--browser NAME` or `BROWSER` names one"
@@ -117,7 +117,7 @@ def _browser(facts: LaptopFacts) -> Opinion:
     return fine("one opens")
 
 
-def _sessions(facts: LaptopFacts) -> Opinion:
+def _sessions(facts: LaptopFacts) -> Judgement:
     if facts.unreadable:
         return warn(
             f"records that cannot be read: {', '.join(facts.unreadable)}", "delete these files"

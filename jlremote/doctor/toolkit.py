@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jlremote.doctor import advice
-from jlremote.doctor.findings import Opinion, fail, fine, skip, warn
+from jlremote.doctor.findings import Judgement, fail, fine, skip, warn
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.gpus.inventory import Inventory
 from jlremote.host.contract import Completed
@@ -23,7 +23,7 @@ def has_gpus(facts: HostFacts) -> bool:
     return isinstance(facts.gpus, Inventory) and bool(facts.gpus.gpus)
 
 
-def unproved(facts: HostFacts) -> Opinion:
+def unproved(facts: HostFacts) -> Judgement:
     """Return what can be said without a container to prove it in."""
     if facts.engine is None:
         return skip("without containers (`--runtime none`)")
@@ -50,7 +50,7 @@ def unproved(facts: HostFacts) -> Opinion:
     )
 
 
-def proved(facts: HostFacts, where: str, done: Completed) -> Opinion:
+def proved(facts: HostFacts, where: str, done: Completed) -> Judgement:
     """Return what `PROOF` in a container says.
 
     Args:
@@ -68,7 +68,7 @@ def proved(facts: HostFacts, where: str, done: Completed) -> Opinion:
     )
 
 
-def refused(facts: HostFacts, reason: str) -> Opinion:
+def refused(facts: HostFacts, reason: str) -> Judgement:
     """Return that the engine gives no GPUs at all."""
     assert facts.engine is not None
     return fail(reason, *advice.toolkit(facts.engine, facts.distribution))

@@ -12,7 +12,7 @@ from jlremote.host.contract import Completed
 from jlremote.images import image_names
 from jlremote.images.build_log import BuildLog
 from jlremote.images.image_names import ImageName
-from jlremote.images.registry_reach import network_hint, way_there
+from jlremote.images.registry_hints import network_hint, reach_hint
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import EngineUnusable, engine_error
 from jlremote.text import one_line
@@ -119,7 +119,7 @@ def _refused(attempt: Attempt, why: str, *, ambiguous: bool) -> JlrError:
 
 def _out_of_reach(attempt: Attempt, why: str, complaint: str) -> JlrError:
     name = attempt.name.registry if attempt.name else ""
-    mend = way_there(attempt.engine, name, complaint)
+    mend = reach_hint(attempt.engine, name, complaint)
     # Whether it is there cannot be known; for whoever wants to use it, it is not.
     unreachable = NotFound if attempt.verb == "pulled" else JlrError
     return unreachable(
@@ -146,7 +146,7 @@ def login_error(engine: Engine, registry: str, user: str, host: str, failed: Com
             hint="check the key and `--username`; of nvcr.io that is `$oauthtoken`, literally",
         )
     if any(phrase in complaint for phrase in _OUT_OF_REACH):
-        mend = way_there(engine, registry, complaint) or "check its name"
+        mend = reach_hint(engine, registry, complaint) or "check its name"
         return JlrError(f"`{host}` cannot reach `{registry}`: {why}", hint=mend)
     return JlrError(f"`{registry}` was not asked: {why}")
 

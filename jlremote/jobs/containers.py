@@ -12,7 +12,7 @@ from typing import Any
 from jlremote.gpus.snapshot_script import MINE
 from jlremote.host.shell_text import command_line, until_hang_up
 from jlremote.host.sudo import endable
-from jlremote.jobs.contract import Job
+from jlremote.jobs.job import Job
 from jlremote.runtimes.contract import TYPED_LABEL
 from jlremote.runtimes.docker.docker_commands import ended_script, logs_argv, remove_argv, stop_argv
 from jlremote.runtimes.engine.engine import Engine

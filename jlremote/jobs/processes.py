@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from jlremote.host.shell_text import command_line, until_hang_up
 from jlremote.host.sudo import KEEP
-from jlremote.jobs.contract import Job
+from jlremote.jobs.job import Job
 from jlremote.runtimes.bare import Bare
 
 FIELD, RECORD = "\037", "\036"

@@ -6,18 +6,18 @@ from jlremote.doctor.findings import (
     Check,
     Diagnosis,
     Finding,
+    Judgement,
     Mark,
-    Opinion,
     fail,
     fine,
-    of_error,
+    from_error,
     skip,
     verdict,
     warn,
 )
 from jlremote.errors import Authentication, NotFound
 
-CHAIN: tuple[Check[dict[str, Opinion]], ...] = (
+CHAIN: tuple[Check[dict[str, Judgement]], ...] = (
     Check("name", lambda facts: facts["name"]),
     Check("port", lambda facts: facts["port"], needs=("name",)),
     Check("disk", lambda facts: facts["disk"]),
@@ -26,7 +26,7 @@ CHAIN: tuple[Check[dict[str, Opinion]], ...] = (
 WELL = {check.name: fine("well") for check in CHAIN}
 
 
-def judged(**other: Opinion) -> list[Finding]:
+def judged(**other: Judgement) -> list[Finding]:
     return list(Diagnosis().judged("lab", CHAIN, WELL | other))
 
 
@@ -41,7 +41,7 @@ def test_what_needs_a_broken_link_is_skipped_and_names_the_first_reason() -> Non
 
 
 def test_a_check_is_not_even_asked_where_its_ground_is_missing() -> None:
-    def never(_: object) -> Opinion:
+    def never(_: object) -> Judgement:
         raise AssertionError
 
     checks: tuple[Check[None], ...] = (
@@ -76,6 +76,6 @@ def test_warnings_and_what_was_not_tried_end_well_and_are_named() -> None:
 
 
 def test_an_error_brings_its_exit_code_and_its_hint() -> None:
-    refused = of_error(Authentication("no", hint="another key"))
+    refused = from_error(Authentication("no", hint="another key"))
     assert (refused.exit_code, refused.mend) == (4, ("another key",))
-    assert of_error(NotFound("none", hint="x"), "a command").mend == ("a command",)
+    assert from_error(NotFound("none", hint="x"), "a command").mend == ("a command",)

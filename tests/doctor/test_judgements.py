@@ -9,7 +9,7 @@ import pytest
 from jlremote.doctor import connection, host, laptop, toolkit
 from jlremote.doctor.connection import ConnectionFacts
 from jlremote.doctor.findings import Check, Diagnosis, Finding
-from jlremote.doctor.host_facts import HostFacts, Image, Room
+from jlremote.doctor.host_facts import DiskSpace, HostFacts, ImageFacts
 from jlremote.doctor.host_script import read_facts, steps
 from jlremote.doctor.laptop import KnownSession, LaptopFacts
 from jlremote.errors import (
@@ -315,5 +315,5 @@ def test_sessions_are_told_with_the_state_of_their_links() -> None:
 
 
 def test_rooms_and_images_compare_by_what_they_are() -> None:
-    assert facts().image == Image("me/torch", found=True, architecture="amd64")
-    assert facts().home == Room("/home/ada", None, 292368560 * 1024, 118000000)
+    assert facts().image == ImageFacts("me/torch", found=True, architecture="amd64")
+    assert facts().home == DiskSpace("/home/ada", None, 292368560 * 1024, 118000000)

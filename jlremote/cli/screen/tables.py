@@ -18,7 +18,7 @@ from jlremote.text import one_line
 if TYPE_CHECKING:
     from jlremote.jupyter.api import Kernel
     from jlremote.workflow.forward.port_report import PortReport
-    from jlremote.workflow.mounts.mounted import MountReport
+    from jlremote.workflow.mounts.known_mounts import MountReport
     from jlremote.workflow.session.report import SessionReport
     from jlremote.workflow.show.containers import ContainerReport
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, suppress
 
 from jlremote.doctor import toolkit
-from jlremote.doctor.findings import Diagnosis, Opinion, of_error
+from jlremote.doctor.findings import Diagnosis, Judgement, from_error
 from jlremote.errors import JlrError
 from jlremote.host.contract import Completed, run_script
 from jlremote.host.shell_text import command_line
@@ -15,16 +15,16 @@ from jlremote.runtimes.docker.docker_errors import creation_error
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.container import creation, old_docker
-from jlremote.workflow.doctor.subject import Subject
+from jlremote.workflow.doctor.trial import Trial
 from jlremote.workflow.host import gpus
 from jlremote.workflow.host.context import Context
 
 
-def judge(subject: Subject, diagnosis: Diagnosis, name: str, context: Context) -> Opinion:
+def judge(trial: Trial, diagnosis: Diagnosis, name: str, context: Context) -> Judgement:
     """Try it where it can be tried.
 
     Args:
-        subject: what the end of the chain is tried on.
+        trial: what the end of the chain is tried on.
         diagnosis: what was found before.
         name: that of a container, if one has to be made; it is removed again.
         context: the laptop's side.
@@ -32,46 +32,46 @@ def judge(subject: Subject, diagnosis: Diagnosis, name: str, context: Context) -
     Raises:
         JlrError: the host cannot be asked.
     """
-    facts, here = subject.facts, subject.running
+    facts, here = trial.facts, trial.running
     if not toolkit.has_gpus(facts) or facts.engine is None:
         return toolkit.unproved(facts)
     if here is not None and here.container.gpus:
-        return _in_session(subject, here.record)
+        return _in_session(trial, here.record)
     if facts.image is None or not diagnosis.well("image", "architecture", "disk"):
         return toolkit.unproved(facts)
-    return _in_new_container(subject, facts.image.name, name, context)
+    return _in_new_container(trial, facts.image.name, name, context)
 
 
-def _in_session(subject: Subject, record: SessionRecord) -> Opinion:
-    done = run_script(subject.link, subject.runtime.inside(record.name, toolkit.PROOF))
-    lost = gpus.fault(subject.link, record) if done.status != 0 else None
+def _in_session(trial: Trial, record: SessionRecord) -> Judgement:
+    done = run_script(trial.link, trial.runtime.inside(record.name, toolkit.PROOF))
+    lost = gpus.fault(trial.link, record) if done.status != 0 else None
     if lost is not None:
-        return of_error(JlrError(lost.why, hint=lost.mend))
-    return toolkit.proved(subject.facts, f"`{record.name}`", done)
+        return from_error(JlrError(lost.why, hint=lost.mend))
+    return toolkit.proved(trial.facts, f"`{record.name}`", done)
 
 
-def _in_new_container(subject: Subject, image: str, name: str, context: Context) -> Opinion:
-    engine = subject.facts.engine
+def _in_new_container(trial: Trial, image: str, name: str, context: Context) -> Judgement:
+    engine = trial.facts.engine
     assert engine is not None
     # What is to be proved is the engine's part; an entrypoint may end the container at once.
     spec = ContainerSpec(name, image, gpus="all", own_entrypoint=False)
     with ExitStack() as undo:
-        undo.callback(_remove, subject, name, context)
+        undo.callback(_remove, trial, name, context)
         by, done = old_docker.attempted(
-            engine, subject.request, context, lambda by: _begun(subject, by, spec)
+            engine, trial.request, context, lambda by: _begun(trial, by, spec)
         )
         if done.status == 0:
             another = f" by {by.name}" if by.name != engine.name else ""
             where = f"a new container of {image}{another}"
-            done = run_script(subject.link, subject.runtime.inside(name, toolkit.PROOF))
-            return toolkit.proved(subject.facts, where, done)
+            done = run_script(trial.link, trial.runtime.inside(name, toolkit.PROOF))
+            return toolkit.proved(trial.facts, where, done)
     error = creation_error(by, spec, done)
     if "no GPUs" in error.message:
-        return toolkit.refused(subject.facts, error.message)
-    return of_error(error)
+        return toolkit.refused(trial.facts, error.message)
+    return from_error(error)
 
 
-def _begun(subject: Subject, by: Engine, spec: ContainerSpec) -> Completed:
+def _begun(trial: Trial, by: Engine, spec: ContainerSpec) -> Completed:
     create, start, remove = (
         command_line(argv)
         for argv in (
@@ -82,14 +82,14 @@ def _begun(subject: Subject, by: Engine, spec: ContainerSpec) -> Completed:
     )
     begin = f"{start} >/dev/null || {{ {remove} >/dev/null; exit 1; }}"
     there = creation.unless_missing(by, spec.image)
-    return run_script(subject.link, f"{there}{create} >/dev/null || exit\n{begin}")
+    return run_script(trial.link, f"{there}{create} >/dev/null || exit\n{begin}")
 
 
-def _remove(subject: Subject, name: str, context: Context) -> None:
-    engine = subject.facts.engine
+def _remove(trial: Trial, name: str, context: Context) -> None:
+    engine = trial.facts.engine
     assert engine is not None
     with suppress(JlrError):
-        done = run_script(subject.link, command_line(docker.remove_argv(engine, name)))
+        done = run_script(trial.link, command_line(docker.remove_argv(engine, name)))
         if done.status == 0 or "no such container" in done.stderr.lower():
             return
-    context.progress.note(f"left behind on `{subject.link.name}`: the container `{name}`")
+    context.progress.note(f"left behind on `{trial.link.name}`: the container `{name}`")

@@ -16,7 +16,7 @@ from jlremote.images import commands as docker
 from jlremote.images import image_names
 from jlremote.images.build_log import BuildLog
 from jlremote.images.image_errors import build_error
-from jlremote.images.keys import outliving_us, with_keys
+from jlremote.images.key_scripts import surviving_disconnect, with_keys
 from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.text import size_in_words
@@ -113,7 +113,7 @@ def _build(
 
     def script(engine: Engine) -> str:
         argv = docker.build_argv(engine, request.tags, folder.dockerfile, request.arguments)
-        return outliving_us(endable(argv))
+        return surviving_disconnect(endable(argv))
 
     command = with_keys(engine, script) if keys else script(engine)
     config = [registry_keys.docker_config(keys)] if keys else []

@@ -11,7 +11,7 @@ from jlremote.host.shell_text import command_line
 from jlremote.images.commands import login_argv, logout_argv
 from jlremote.images.image_errors import login_error
 from jlremote.images.image_names import DOCKER_HUB, parse
-from jlremote.images.keys import with_key_to_login, with_keys
+from jlremote.images.key_scripts import with_key_to_login, with_keys
 from jlremote.link.client.link import Link
 from jlremote.questions import Question
 from jlremote.runtimes.engine.engine import Engine

@@ -12,7 +12,7 @@ from jlremote.images import image_names
 from jlremote.images.commands import Image
 from jlremote.images.image_errors import Attempt, transfer_error
 from jlremote.images.image_names import ImageName
-from jlremote.images.keys import outliving_us, with_keys
+from jlremote.images.key_scripts import surviving_disconnect, with_keys
 from jlremote.images.transfers import Transfer, watched
 from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Engine
@@ -113,7 +113,7 @@ def _transfer(
     argv = docker.pull_argv if verb == "pulled" else docker.push_argv
 
     def script(engine: Engine) -> str:
-        return outliving_us(watched(engine, argv(engine, image)))
+        return surviving_disconnect(watched(engine, argv(engine, image)))
 
     text = with_keys(engine, script) if keys else script(engine)
     given = [registry_keys.docker_config(keys)] if keys else []

@@ -13,14 +13,14 @@ from typing import TypeVar
 from jlremote.errors import JlrError, Unreachable
 from jlremote.host.contract import run_script
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.jobs.jobs import Found, Show
+from jlremote.workflow.jobs.jobs import JobHandle, Show
 
 PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
 # When the engine stops telling of a job that goes on, as it does when its daemon is restarted.
 AGAIN_SECONDS = 1.0
 
 
-def follow(found: Found, show: Show, context: Context) -> int:
+def follow(found: JobHandle, show: Show, context: Context) -> int:
     """Show a job's output from the beginning until it ends, and return its exit code.
 
     Each byte comes once: what was shown is counted, and after a loss it goes on from there.
@@ -41,7 +41,7 @@ def follow(found: Found, show: Show, context: Context) -> int:
         raise
 
 
-def _way_back(found: Found) -> str:
+def _way_back(found: JobHandle) -> str:
     return f"`jlr attach {found.selector}` shows it again, `jlr stop {found.selector}` ends it"
 
 
@@ -51,7 +51,7 @@ T = TypeVar("T")
 class _Watch:
     """How far somebody has seen a job's output."""
 
-    def __init__(self, found: Found, show: Show, context: Context) -> None:
+    def __init__(self, found: JobHandle, show: Show, context: Context) -> None:
         self._found = found
         self._show = show
         self._context = context
@@ -64,14 +64,14 @@ class _Watch:
         Raises:
             JlrError: nobody knows how the job ended.
         """
-        name, keeper = self._found.job.name, self._found.keeper
+        name, backend = self._found.job.name, self._found.backend
         while True:
-            self._print(keeper.follow)
+            self._print(backend.follow)
             job = self._reached(self._found.again)
             if job.over:
                 break
             threading.Event().wait(AGAIN_SECONDS)
-        self._print(keeper.rest)
+        self._print(backend.rest)
         if job.exit_code is None:
             raise JlrError(f"nobody saw how `{name}` ended: {job.detail}")
         if job.detail:
@@ -120,7 +120,7 @@ class _Watch:
 
     def _send(self, number: str) -> None:
         try:
-            run_script(self._found.host, self._found.keeper.signal(self._found.job.name, number))
+            run_script(self._found.host, self._found.backend.signal(self._found.job.name, number))
         except JlrError as failure:
             self._context.progress.note(f"the job was not reached: {failure.message}")
 

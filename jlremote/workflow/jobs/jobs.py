@@ -10,7 +10,7 @@ from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.host.contract import run_script
 from jlremote.jobs import containers, processes
 from jlremote.jobs.containers import ContainerJobs
-from jlremote.jobs.contract import Job, Keeper
+from jlremote.jobs.job import Job, JobBackend
 from jlremote.jobs.processes import ProcessJobs
 from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Engine
@@ -35,17 +35,17 @@ class EngineRefused(JlrError):
 
 
 @dataclass(frozen=True)
-class Found:
+class JobHandle:
     """A job, and how to reach it.
 
     Attributes:
         host: where.
-        keeper: who runs it there.
+        backend: who runs it there.
         job: how it is.
     """
 
     host: Link
-    keeper: Keeper
+    backend: JobBackend
     job: Job
 
     @property
@@ -55,11 +55,11 @@ class Found:
 
     def again(self) -> Job:
         """Ask anew how it is."""
-        engine = self.keeper.engine if isinstance(self.keeper, ContainerJobs) else None
+        engine = self.backend.engine if isinstance(self.backend, ContainerJobs) else None
         return _one(self.host, engine, self.job.name).job
 
 
-def find(selector: str | None, context: Context) -> Found:
+def find(selector: str | None, context: Context) -> JobHandle:
     """Return the job called `NAME` or `HOST/NAME`, the latest of this laptop by default.
 
     Raises:
@@ -79,7 +79,7 @@ def find(selector: str | None, context: Context) -> Found:
     return _one(link, _engine(link), name)
 
 
-def meant(selector: str | None, context: Context) -> Found | None:
+def meant(selector: str | None, context: Context) -> JobHandle | None:
     """Return the job that is meant where a session could be, `None` for none.
 
     Of that name the sessions come first that are known here; a host is asked about what is not.
@@ -133,9 +133,9 @@ def is_taken(host: Link, engine: Engine | None, name: str) -> bool:
     return any(each.job.name == name for each in found)
 
 
-def log(found: Found, show: Show, *, follow: bool, tail: int) -> None:
+def log(found: JobHandle, show: Show, *, follow: bool, tail: int) -> None:
     """Show the last lines of a job's output, and what comes until it ends, if wanted."""
-    with found.host.process(found.keeper.log(found.job.name, tail, follow=follow)) as process:
+    with found.host.process(found.backend.log(found.job.name, tail, follow=follow)) as process:
         for stream, data in process:
             show(stream, data)
 
@@ -168,7 +168,7 @@ def clean(host: str | None, context: Context) -> list[str]:
     return done
 
 
-def stop(found: Found, context: Context, *, force: bool, delete: bool) -> list[str]:
+def stop(found: JobHandle, context: Context, *, force: bool, delete: bool) -> list[str]:
     """Stop a job and return what was done: asked for ten seconds, then killed.
 
     Args:
@@ -182,7 +182,7 @@ def stop(found: Found, context: Context, *, force: bool, delete: bool) -> list[s
     """
     done = []
     if not found.job.over:
-        text = found.keeper.stop(found.job.name, force=force)
+        text = found.backend.stop(found.job.name, force=force)
         with context.progress.step(f"Stop {found.job.name}"):
             ended = run_script(found.host, text)
         if ended.status != 0:
@@ -194,13 +194,13 @@ def stop(found: Found, context: Context, *, force: bool, delete: bool) -> list[s
     return done or ["it was over before"]
 
 
-def remove(found: Found) -> None:
+def remove(found: JobHandle) -> None:
     """Delete a job that is over, and its output.
 
     Raises:
         JlrError: it could not be.
     """
-    done = run_script(found.host, found.keeper.remove(found.job.name))
+    done = run_script(found.host, found.backend.remove(found.job.name))
     if done.status != 0:
         raise JlrError(f"`{found.selector}` could not be deleted: {done.complaint}")
     records.delete(found.host.name, found.job.name)
@@ -251,7 +251,7 @@ def _of_jobs(host: Link) -> Engine | None:
     return next((r.engine for r in runtimes if r.engine), None)
 
 
-def _one(host: Link, engine: Engine | None, name: str) -> Found:
+def _one(host: Link, engine: Engine | None, name: str) -> JobHandle:
     found = _one_of(_all(host, engine, name), name)
     if found is None:
         records.delete(host.name, name)
@@ -262,12 +262,12 @@ def _one(host: Link, engine: Engine | None, name: str) -> Found:
     return found
 
 
-def _one_of(found: Sequence[Found], name: str) -> Found | None:
+def _one_of(found: Sequence[JobHandle], name: str) -> JobHandle | None:
     """Return the job of that name; one in full comes before a short one."""
     return min(found, key=lambda each: each.job.name != name, default=None)
 
 
-def _all(host: Link, engine: Engine | None, name: str | None = None) -> list[Found]:
+def _all(host: Link, engine: Engine | None, name: str | None = None) -> list[JobHandle]:
     """Return the jobs of the one who logged in, the latest first; in one round trip.
 
     Raises:
@@ -278,11 +278,11 @@ def _all(host: Link, engine: Engine | None, name: str | None = None) -> list[Fou
     told = host.run(
         {"processes": ours.tell(name)} | ({"containers": theirs.tell(name)} if theirs else {})
     )
-    found = [Found(host, ours, job) for job in processes.read(told["processes"].stdout)]
+    found = [JobHandle(host, ours, job) for job in processes.read(told["processes"].stdout)]
     if theirs is not None:
         answer = told["containers"]
         if answer.status == 0:
-            found += [Found(host, theirs, job) for job in containers.read(answer.stdout)]
+            found += [JobHandle(host, theirs, job) for job in containers.read(answer.stdout)]
         elif answer.status != COMMAND_NOT_FOUND and not found:
             why = engine_error(theirs.engine, answer)
             raise EngineRefused(why.message, hint=why.hint)

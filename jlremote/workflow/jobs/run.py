@@ -22,13 +22,13 @@ from jlremote.workflow.host.links import connect, link_to
 from jlremote.workflow.host.requests import EngineChoice, RunRequest, StartRequest
 from jlremote.workflow.host.rollback import undone_on_failure
 from jlremote.workflow.host.ssh_config import known_way
-from jlremote.workflow.jobs import job_container, job_process
-from jlremote.workflow.jobs.job_process import ANOTHER_NAME
-from jlremote.workflow.jobs.jobs import Found, find, is_taken
+from jlremote.workflow.jobs import container, process
+from jlremote.workflow.jobs.jobs import JobHandle, find, is_taken
+from jlremote.workflow.jobs.process import ANOTHER_NAME
 from jlremote.workflow.selection import naming
 
 
-def run(request: RunRequest, context: Context) -> Found:
+def run(request: RunRequest, context: Context) -> JobHandle:
     """Begin a job and return it; it goes on whatever becomes of us.
 
     Raises:
@@ -46,9 +46,9 @@ def run(request: RunRequest, context: Context) -> Found:
     with undone_on_failure() as undo:
         start = _start_context(host, runtime, request, typed, context, undo)
         if request.inside is None and runtime.engine:
-            start = job_container.begin(start, request.command)
+            start = container.begin(start, request.command)
         else:
-            job_process.begin(start, request)
+            process.begin(start, request)
         record = _record(start)
         undo.callback(records.delete, record.host, record.name)
         records.save(record)
@@ -68,7 +68,7 @@ def _runtime(request: RunRequest) -> Runtime:
                 f"`{request.inside}` is not on `{request.host}`",
                 hint=f"`jlr run {host} --in {name} -- …`",
             )
-        if (known := job_process.session(request)) is not None:
+        if (known := process.session(request)) is not None:
             return runtime_named(known.runtime)
     runtime = runtime_named(request.runtime, sudo=request.sudo)
     if request.inside is not None and runtime.engine is None:
@@ -88,7 +88,7 @@ def _runtime(request: RunRequest) -> Runtime:
 def _with_engine(host: Link, request: RunRequest, runtime: Runtime) -> Runtime:
     """Return the runtime, with an engine that works there if nothing says which it is."""
     said = request.runtime != AUTO or runtime.engine is None
-    if said or job_process.session(request) is not None:
+    if said or process.session(request) is not None:
         return runtime
     return Containers(engine_on(host, EngineChoice(sudo=request.sudo)))
 

@@ -20,8 +20,8 @@ from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
 from jlremote.workflow.host.rollback import undone_on_failure
-from jlremote.workflow.mounts import mounted, project_folder, unmount
-from jlremote.workflow.mounts.mounted import MountReport
+from jlremote.workflow.mounts import known_mounts, project_folder, unmount
+from jlremote.workflow.mounts.known_mounts import MountReport
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,13 @@ def mount(request: MountRequest, context: Context) -> MountReport:
     """
     system = this_system()
     program = system.sshfs()
-    local = mounted.place(request.local, system)
+    local = known_mounts.place(request.local, system)
     with FileLock(mounts.lock(), mode=0o600):
-        known = mounted.find(local, system)
+        known = known_mounts.find(local, system)
         if _stays(request, local, known, system):
             assert known is not None
             context.progress.note(f"`{local}` is mounted already")
-            return mounted.report(known, "up")
+            return known_mounts.report(known, "up")
         session = _session(request, known)
         link = link_of(session, context)
         with context.progress.step(f"Connect to {session.host}"):
@@ -78,7 +78,7 @@ def mount(request: MountRequest, context: Context) -> MountReport:
                 undo.callback(mounts.save, known)  # what the place alone means the next time
                 unmount.clear(known, context)
             _mount(program, record, link, system, undo, nonempty=request.nonempty)
-    return mounted.report(record, "up")
+    return known_mounts.report(record, "up")
 
 
 def _stays(request: MountRequest, local: str, known: MountRecord | None, system: System) -> bool:
@@ -94,7 +94,7 @@ def _stays(request: MountRequest, local: str, known: MountRecord | None, system:
         raise Usage(
             f"something else is mounted at `{local}`", hint=f"{mend}, or choose another folder"
         )
-    if not mounted.is_served(known):
+    if not known_mounts.is_served(known):
         return False
     other = request.remote is not None or request.session not in (
         *(None, known.session),
@@ -169,13 +169,13 @@ def _mount(
     undo.callback(_take_back, record, system)
     command = sshfs.argv(program, mounting, system.options)
     complaint = sshfs.start(command, sshfs.environment(mounting))
-    if complaint is not None or not mounted.is_mounted(record, system):
+    if complaint is not None or not known_mounts.is_mounted(record, system):
         raise _failed(record, link, complaint)
 
 
 def _take_back(record: MountRecord, system: System) -> None:
     """Unmount what was mounted just as we were interrupted."""
-    if mounted.is_mounted(record, system):
+    if known_mounts.is_mounted(record, system):
         system.unmount(record.local, lazily=True)
 
 

@@ -16,8 +16,8 @@ from jlremote.storage.mounts import MountRecord
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.link_state import ASKS_NOTHING
 from jlremote.workflow.host.links import link_of
-from jlremote.workflow.mounts import mounted
-from jlremote.workflow.mounts.mounted import MountReport
+from jlremote.workflow.mounts import known_mounts
+from jlremote.workflow.mounts.known_mounts import MountReport
 
 HOSTS_AT_ONCE = 16
 
@@ -57,14 +57,14 @@ def _status(record: MountRecord, context: Context, *, connect: bool) -> LinkStat
 
 def _report(record: MountRecord, system: System, link: LinkStatus | None) -> MountReport:
     state, detail = _state(record, system, link)
-    return mounted.report(record, state, detail)
+    return known_mounts.report(record, state, detail)
 
 
 def _state(record: MountRecord, system: System, link: LinkStatus | None) -> tuple[str, str | None]:
     again = f"`jlr mount {shlex.quote(str(record.local))}` mounts it again"
-    if not mounted.is_mounted(record, system):
+    if not known_mounts.is_mounted(record, system):
         return "unmounted", f"somebody else unmounted it, or the machine started anew; {again}"
-    if not mounted.is_served(record):
+    if not known_mounts.is_served(record):
         return "dead", f"its sshfs has ended; {again}"
     if link is None:
         return State.DOWN, f"there is no link to {record.host}"

@@ -14,7 +14,7 @@ from jlremote.storage import mounts
 from jlremote.storage.mounts import MountRecord
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
-from jlremote.workflow.mounts import mounted
+from jlremote.workflow.mounts import known_mounts
 
 _SHOWN = 5
 
@@ -31,7 +31,7 @@ def unmount(local: str, context: Context, *, force: bool = False) -> str:
         NotFound: no mount of ours is there.
         Busy: programs use it.
     """
-    record = mounted.find(local, this_system())
+    record = known_mounts.find(local, this_system())
     if record is None:
         raise NotFound(
             f"jlr has nothing mounted at `{local}`", hint="`jlr mount` shows what is mounted"
@@ -86,11 +86,11 @@ def _unmount(record: MountRecord, context: Context, *, force: bool) -> None:
 def _take_away(record: MountRecord, system: System, context: Context, *, force: bool) -> None:
     from jlremote.mounts.process import end
 
-    if mounted.is_mounted(record, system):
+    if known_mounts.is_mounted(record, system):
         complaint = system.unmount(record.local, lazily=False)
         if complaint is not None and force:
             complaint = system.unmount(record.local, lazily=True)
-        if complaint is not None and mounted.is_mounted(record, system):
+        if complaint is not None and known_mounts.is_mounted(record, system):
             raise _refusal(record, complaint, system.holders(record.local))
     end(record.name)
     link_of(record, context).unmount(record.name)

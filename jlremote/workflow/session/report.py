@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jlremote.jupyter.api import Kernel
     from jlremote.workflow.forward.port_report import PortReport
-    from jlremote.workflow.mounts.mounted import MountReport
+    from jlremote.workflow.mounts.known_mounts import MountReport
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from jlremote.link.client.link import Link
 from jlremote.storage import sessions
 from jlremote.workflow.forward.restore import bring_back
 from jlremote.workflow.host.context import Progress
-from jlremote.workflow.mounts import mounted
+from jlremote.workflow.mounts import known_mounts
 
 
 def restore(link: Link, ssh_config: Path | None, without: str | None, progress: Progress) -> None:
@@ -34,4 +34,4 @@ def restore(link: Link, ssh_config: Path | None, without: str | None, progress: 
                 raise
             except JlrError as error:
                 progress.note(f"`{record.name}` is not forwarded: {error.message}")
-    mounted.bring_back(link, ssh_config)
+    known_mounts.bring_back(link, ssh_config)

@@ -13,7 +13,7 @@ from jlremote.cli.screen.terminal import answer_json
 
 if TYPE_CHECKING:
     from jlremote.doctor.findings import Finding, Verdict
-    from jlremote.workflow.doctor.diagnose import DoctorRequest
+    from jlremote.workflow.doctor.doctor import DoctorRequest
 
 
 @command(
@@ -55,7 +55,7 @@ def doctor(
     ✓ is well, ! works but, ✗ does not work, - could not be tried. The exit code is 0, or that of
     the first ✗: 4 authentication, 5 unreachable, 6 not found, 1 anything else.
     """
-    from jlremote.workflow.doctor.diagnose import DoctorRequest
+    from jlremote.workflow.doctor.doctor import DoctorRequest
 
     request = DoctorRequest(host, image, runtime, sudo, python, conda_env)
     invocation = click_context.ensure_object(Invocation)
@@ -65,19 +65,19 @@ def doctor(
 
 def _shown(invocation: Invocation, request: DoctorRequest) -> Verdict:
     from jlremote.cli.screen.chain import Chain
-    from jlremote.workflow.doctor.diagnose import diagnose
+    from jlremote.workflow.doctor.doctor import doctor as examine
 
     chain = Chain(quiet=invocation.quiet)
-    verdict = diagnose(request, invocation.context(lasting=False), chain.show)
+    verdict = examine(request, invocation.context(lasting=False), chain.show)
     chain.close(verdict)
     return verdict
 
 
 def _as_json(invocation: Invocation, request: DoctorRequest) -> Verdict:
-    from jlremote.workflow.doctor.diagnose import diagnose
+    from jlremote.workflow.doctor.doctor import doctor as examine
 
     findings: list[Finding] = []
-    verdict = diagnose(request, invocation.context(silent=True), findings.append)
+    verdict = examine(request, invocation.context(silent=True), findings.append)
     checks = [finding.to_json() for finding in findings]
     answer_json({"host": request.host} | verdict.to_json() | {"checks": checks})
     return verdict

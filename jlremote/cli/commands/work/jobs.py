@@ -11,7 +11,7 @@ from jlremote.cli.invocation import Invocation, command
 from jlremote.cli.screen.terminal import answer_json
 
 if TYPE_CHECKING:
-    from jlremote.jobs.contract import Job
+    from jlremote.jobs.job import Job
 
 _HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "CONTAINER", "COMMAND")
 

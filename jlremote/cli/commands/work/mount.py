@@ -12,8 +12,8 @@ from jlremote.cli.screen.terminal import answer, answer_json
 from jlremote.errors import Usage
 
 if TYPE_CHECKING:
+    from jlremote.workflow.mounts.known_mounts import MountReport
     from jlremote.workflow.mounts.mount import MountRequest
-    from jlremote.workflow.mounts.mounted import MountReport
 
 
 @command(

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 
-from jlremote.doctor.findings import Diagnosis, Finding, Opinion, fine, of_error, skip, warn
+from jlremote.doctor.findings import Diagnosis, Finding, Judgement, fine, from_error, skip, warn
 from jlremote.errors import JlrError
 from jlremote.host.contract import run_script
 from jlremote.jupyter import scripts
@@ -24,7 +24,7 @@ from jlremote.runtimes.engine.engine_errors import reason
 from jlremote.workflow.container import jupyter_launch, provision
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.doctor import gpus_in_container
-from jlremote.workflow.doctor.subject import Subject
+from jlremote.workflow.doctor.trial import Trial
 from jlremote.workflow.forward.answer import of_access, wait_for_answer
 from jlremote.workflow.host.context import Context
 
@@ -35,11 +35,11 @@ NOTHING = Survey(None, None)
 Tell = Callable[[Finding], None]
 
 
-class FarEnd:
+class SessionChecks:
     """The checks from the container to the kernel, in their order.
 
     Args:
-        subject: what they are tried on.
+        trial: what they are tried on.
         context: the laptop's side.
         diagnosis: what was found before, and gets what is found now.
         tell: is told each finding.
@@ -48,22 +48,22 @@ class FarEnd:
 
     def __init__(
         self,
-        subject: Subject,
+        trial: Trial,
         context: Context,
         diagnosis: Diagnosis,
         tell: Tell,
         made: ExitStack,
     ) -> None:
-        self._subject = subject
+        self._trial = trial
         self._context = context
         self._diagnosis = diagnosis
         self._tell = tell
         self._made = made
-        self._name = f"{'jlr-' if subject.runtime.engine else ''}doctor-{secrets.token_hex(4)}"
-        given = (subject.link, subject.runtime, self._name, subject.request)
+        self._name = f"{'jlr-' if trial.runtime.engine else ''}doctor-{secrets.token_hex(4)}"
+        given = (trial.link, trial.runtime, self._name, trial.request)
         self._start = StartContext(*given, context, made)
         self._found = NOTHING
-        here = subject.running
+        here = trial.running
         self._container = here.container if here else None
         self._server = here.server if here else None
         self._forward: ForwardStatus | None = None
@@ -72,59 +72,59 @@ class FarEnd:
 
     def examine(self) -> None:
         """Judge one after the other, and tell of each."""
-        self._check("container", "Look for a container", self._subject.ready, self._judge_container)
+        self._check("container", "Look for a container", self._trial.ready, self._judge_container)
         gpus = ("permission", "driver")
         self._check("toolkit", "Look for GPUs in a container", gpus, self._judge_toolkit)
-        where = "shell" if self._subject.runtime.engine is None else "container"
+        where = "shell" if self._trial.runtime.engine is None else "container"
         self._check("jupyter", "Launch Jupyter", (where,), self._judge_jupyter)
         self._check("http", "Ask Jupyter", ("forwarding", "jupyter"), self._judge_http)
         self._check("websocket", "Start a kernel", ("http",), self._judge_websocket)
         self._check(PROOF, f"Ask the kernel for {QUESTION}", ("websocket",), self._judge_kernel)
 
     def _check(
-        self, name: str, title: str, needs: Sequence[str], judge: Callable[[], Opinion]
+        self, name: str, title: str, needs: Sequence[str], judge: Callable[[], Judgement]
     ) -> None:
-        opinion = self._diagnosis.skipped(needs)
-        if opinion is None:
+        judgement = self._diagnosis.skipped(needs)
+        if judgement is None:
             try:
                 with self._context.progress.step(title):
-                    opinion = judge()
+                    judgement = judge()
             except JlrError as error:
-                opinion = of_error(error)
-        self._tell(self._diagnosis.add(self._subject.link.name, name, opinion))
+                judgement = from_error(error)
+        self._tell(self._diagnosis.add(self._trial.link.name, name, judgement))
 
-    def _judge_container(self) -> Opinion:
-        subject = self._subject
-        if subject.runtime.engine is None:
+    def _judge_container(self) -> Judgement:
+        trial = self._trial
+        if trial.runtime.engine is None:
             return skip("without containers (`--runtime none`)")
-        if subject.running is not None:
-            return fine(f"that of the session `{subject.running.record.name}` runs")
-        if subject.request.image is None:
-            host = subject.link.name
+        if trial.running is not None:
+            return fine(f"that of the session `{trial.running.record.name}` runs")
+        if trial.request.image is None:
+            host = trial.link.name
             return skip(
                 "no session runs there, and no image is named",
                 f"`jlr doctor {host} --image IMAGE` tries it in a container of its own",
             )
         self._start, self._container, self._found = provision.ensure(self._start, NOTHING)
-        tried = run_script(subject.link, subject.runtime.inside(self._name, "true"))
+        tried = run_script(trial.link, trial.runtime.inside(self._name, "true"))
         if tried.status != 0:
             raise JlrError(
-                f"nothing runs in a new container of {subject.request.image}: {reason(tried)}",
-                hint=f"try it there: `{subject.runtime.engine.shown('run', '--rm', '-it')} "
-                f"{subject.request.image} sh`",
+                f"nothing runs in a new container of {trial.request.image}: {reason(tried)}",
+                hint=f"try it there: `{trial.runtime.engine.shown('run', '--rm', '-it')} "
+                f"{trial.request.image} sh`",
             )
-        return fine(f"a new one of {subject.request.image} starts")
+        return fine(f"a new one of {trial.request.image} starts")
 
-    def _judge_toolkit(self) -> Opinion:
+    def _judge_toolkit(self) -> Judgement:
         name = f"{self._name}-gpus"
-        return gpus_in_container.judge(self._subject, self._diagnosis, name, self._context)
+        return gpus_in_container.judge(self._trial, self._diagnosis, name, self._context)
 
-    def _judge_jupyter(self) -> Opinion:
-        if self._subject.running is not None:
-            return fine(f"that of the session `{self._subject.running.record.name}` runs")
-        if self._subject.runtime.engine is None:
+    def _judge_jupyter(self) -> Judgement:
+        if self._trial.running is not None:
+            return fine(f"that of the session `{self._trial.running.record.name}` runs")
+        if self._trial.runtime.engine is None:
             # There the place is the host itself, which every survey tells about.
-            self._found = survey(self._subject.link, self._subject.runtime, self._name)
+            self._found = survey(self._trial.link, self._trial.runtime, self._name)
             self._container = self._found.container
             self._made.callback(self._clear)
         self._server, launched = jupyter_launch.ensure(self._start, self._found)
@@ -134,13 +134,13 @@ class FarEnd:
         """Remove what a Jupyter without a container leaves on the disk."""
         with suppress(JlrError):
             script = scripts.clear(self._name, engine=False)
-            run_script(self._subject.link, self._subject.runtime.inside(self._name, script))
+            run_script(self._trial.link, self._trial.runtime.inside(self._name, script))
 
-    def _judge_http(self) -> Opinion:
+    def _judge_http(self) -> Judgement:
         assert self._container is not None
         assert self._server is not None
-        link = self._subject.link
-        to = endpoint(self._subject.runtime, self._container, self._server)
+        link = self._trial.link
+        to = endpoint(self._trial.runtime, self._container, self._server)
         # Of a name of its own: the session's own forward is left alone.
         self._forward = link.forward(self._name, ANY_PORT, to)
         self._made.callback(self._unforward)
@@ -156,14 +156,14 @@ class FarEnd:
 
     def _unforward(self) -> None:
         with suppress(JlrError):
-            self._subject.link.unforward(self._name)
+            self._trial.link.unforward(self._name)
 
     @property
     def _api(self) -> JupyterApi:
         assert self._forward is not None
         return JupyterApi(self._forward.local_port, self._forward.endpoint.server)
 
-    def _judge_websocket(self) -> Opinion:
+    def _judge_websocket(self) -> Judgement:
         try:
             self._kernel = self._api.start_kernel()
         except AccessRefused:
@@ -176,9 +176,9 @@ class FarEnd:
         with suppress(JlrError):
             self._api.end_kernel(self._kernel)
 
-    def _judge_kernel(self) -> Opinion:
+    def _judge_kernel(self) -> Judgement:
         assert self._line is not None
         answer = self._line.result(QUESTION)
         if ANSWER not in answer:  # R says `[1] 42`
-            return of_error(JlrError(f"the kernel says {QUESTION} is {answer}"))
+            return from_error(JlrError(f"the kernel says {QUESTION} is {answer}"))
         return fine(f"{QUESTION} is {answer}")

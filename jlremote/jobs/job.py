@@ -42,7 +42,7 @@ class Job:
         return dict(vars(self))
 
 
-class Keeper(Protocol):
+class JobBackend(Protocol):
     """Who runs a job and keeps its output: a container engine, or a process and its files."""
 
     def follow(self, name: str, stdout: int, stderr: int) -> str:

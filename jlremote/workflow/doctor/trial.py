@@ -16,7 +16,7 @@ from jlremote.workflow.host.requests import StartRequest
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningSession:
     """A session that runs, which is looked at and left as it is."""
 
     record: SessionRecord
@@ -24,17 +24,17 @@ class Running:
     server: Server
 
 
-def running(link: Link, runtime: Runtime, record: SessionRecord) -> Running | None:
+def running(link: Link, runtime: Runtime, record: SessionRecord) -> RunningSession | None:
     """Return a session of the laptop's as it runs, `None` if it does not, or nobody can tell."""
     with suppress(JlrError):  # the checks tell what is wrong with the engine
         found = survey(link, runtime, record.name)
         if found.container is not None and found.server is not None:
-            return Running(record, found.container, found.server)
+            return RunningSession(record, found.container, found.server)
     return None
 
 
 @dataclass(frozen=True)
-class Subject:
+class Trial:
     """What the end of the chain is tried on.
 
     Attributes:
@@ -48,7 +48,7 @@ class Subject:
     link: Link
     facts: HostFacts
     runtime: Runtime
-    running: Running | None
+    running: RunningSession | None
     request: StartRequest
 
     @property

@@ -22,8 +22,8 @@ from jlremote.runtimes.table import AUTO, runtime_named
 from jlremote.storage import sessions, settings
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.doctor import laptop_facts
-from jlremote.workflow.doctor.far_end import PROOF, FarEnd
-from jlremote.workflow.doctor.subject import Subject, running
+from jlremote.workflow.doctor.session_checks import PROOF, SessionChecks
+from jlremote.workflow.doctor.trial import Trial, running
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import Search, searched
 from jlremote.workflow.host.interrupts import undisturbed
@@ -58,7 +58,7 @@ class DoctorRequest:
     conda_env: str | None = None
 
 
-def diagnose(request: DoctorRequest, context: Context, tell: Callable[[Finding], None]) -> Verdict:
+def doctor(request: DoctorRequest, context: Context, tell: Callable[[Finding], None]) -> Verdict:
     """Tell of each link of the chain as soon as it is known, and return what it comes to.
 
     What is made for a proof is removed before this returns, also when it is interrupted.
@@ -102,11 +102,11 @@ class _Examination:
     def look_at_host(self, name: str) -> None:
         link = self._link(name)
         self._judge(name, connection.CHECKS, self._connect(link))
-        subject = self._subject(link)
-        self._judge(name, host.CHECKS, subject.facts)
+        trial = self._trial(link)
+        self._judge(name, host.CHECKS, trial.facts)
         made = ExitStack()
         try:
-            FarEnd(subject, self.context, self.diagnosis, self.tell, made).examine()
+            SessionChecks(trial, self.context, self.diagnosis, self.tell, made).examine()
         finally:
             with undisturbed(), self.context.progress.step("Remove what was made"):
                 made.close()
@@ -140,7 +140,7 @@ class _Examination:
             refusal=refusal,
         )
 
-    def _subject(self, link: Link) -> Subject:
+    def _trial(self, link: Link) -> Trial:
         """Ask the host about itself, and choose what the end of the chain is tried on."""
         settled = self._settled(link.name)
         record = _session(link.name)
@@ -168,7 +168,7 @@ class _Examination:
             python=_text(settled.get("python")),
             conda_env=_text(settled.get("conda-env")),
         )
-        return Subject(link, facts, chosen, here, start)
+        return Trial(link, facts, chosen, here, start)
 
     def _runtime(
         self, link: Link, record: SessionRecord | None, settled: dict[str, Any]

@@ -64,7 +64,7 @@ def with_key_to_login(login: str) -> str:
     return _KEY_TO_LOGIN.replace("{login}", login)
 
 
-def outliving_us(command: str) -> str:
+def surviving_disconnect(command: str) -> str:
     """Return shell text whose `command` goes on when nobody can be told about it any more.
 
     When a connection breaks, whoever writes to it is ended: here that is the first `cat`, and the

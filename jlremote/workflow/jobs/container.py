@@ -23,7 +23,7 @@ from jlremote.workflow.container import creation, gpu_allocation, old_docker, pa
 from jlremote.workflow.container.gpu_allocation import Taken
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.images import registry
-from jlremote.workflow.jobs.job_process import ANOTHER_NAME
+from jlremote.workflow.jobs.process import ANOTHER_NAME
 from jlremote.workflow.selection import naming
 
 _NO_SHELL = 123

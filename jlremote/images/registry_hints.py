@@ -14,7 +14,7 @@ def network_hint(engine: Engine) -> str:
     return f"it is the host that needs a way there; a proxy is set in {place} on it"
 
 
-def way_there(engine: Engine, registry: str, complaint: str) -> str | None:
+def reach_hint(engine: Engine, registry: str, complaint: str) -> str | None:
     """Return the mend, `None` where the network alone is in the way.
 
     Args:
