@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 # Escape sequences are taken out whole, so that no `[31m` stays behind: CSI (colours, cursor), then
 # the string sequences OSC, DCS, SOS, PM and APC (titles, hyperlinks, clipboard) up to their BEL or
@@ -23,6 +24,9 @@ _CONTROL = re.compile(
 )
 
 
+_UNITS = {1000: ("B", "kB", "MB", "GB", "TB"), 1024: ("B", "KiB", "MiB", "GiB", "TiB")}
+
+
 def printable(text: str) -> str:
     """Return `text` without control characters and escape sequences; newline and tab stay.
 
@@ -38,7 +42,9 @@ def one_line(text: str) -> str:
     return " ".join(printable(text).split())
 
 
-def size_in_words(size: int) -> str:
-    """Return bytes as docker tells them, in steps of a thousand: `421MB`, `1.2GB`."""
-    power = next((power for power in range(4) if size < 999.5 * 1000**power), 4)
-    return f"{size / 1000**power:.3g}{('B', 'kB', 'MB', 'GB', 'TB')[power]}"
+def size_in_words(size: int, step: Literal[1000, 1024] = 1000) -> str:
+    """Return bytes in the unit that suits: `421 MB`, `1.2 GB`; in steps of 1024, `80 GiB`."""
+    power = next((power for power in range(4) if size < (step - 0.5) * step**power), 4)
+    amount = size / step**power
+    digits = f"{amount:.1f}".removesuffix(".0") if amount < 9.95 else f"{amount:.0f}"
+    return f"{digits} {_UNITS[step][power]}"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.text import one_line, printable
+from jlremote.text import one_line, printable, size_in_words
 
 _PIECES = st.sampled_from(
     [
@@ -76,3 +76,29 @@ def test_sequences_go_whole(hostile: str, harmless: str) -> None:
 @given(HOSTILE)
 def test_one_line_is_one_line(text: str) -> None:
     assert one_line(text).splitlines() in ([], [one_line(text)])
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1 kB"),
+        (6.85e6, "6.8 MB"),
+        (9.96e6, "10 MB"),
+        (421e6, "421 MB"),
+        (999.6e6, "1 GB"),
+        (2.5e13, "25 TB"),
+        (3e15, "3000 TB"),
+    ],
+)
+def test_a_size_is_told_in_the_unit_that_suits(size: float, words: str) -> None:
+    assert size_in_words(int(size)) == words
+
+
+@pytest.mark.parametrize(
+    ("mebibytes", "words"),
+    [(12, "12 MiB"), (1023, "1023 MiB"), (1024, "1 GiB"), (9728, "9.5 GiB"), (81920, "80 GiB")],
+)
+def test_memory_is_told_in_steps_of_1024(mebibytes: int, words: str) -> None:
+    assert size_in_words(mebibytes << 20, 1024) == words

@@ -1,11 +1,14 @@
-"""Spans of time are read and told as people write them."""
+"""Spans of time and moments are read and told as people write them."""
 
 from __future__ import annotations
 
+import datetime
+
 import pytest
 
-from jlremote.durations import in_words, seconds_of
+from jlremote import times
 from jlremote.errors import Usage
+from jlremote.times import in_words, seconds_of
 
 
 @pytest.mark.parametrize(
@@ -28,5 +31,41 @@ def test_a_span_is_read_and_told(text: str, seconds: int, words: str) -> None:
     "text", ["", "2", "h", "0h", "2 h", "1h2d", "-1h", "two", "1.5h", "9999999d"]
 )
 def test_what_is_no_span_is_refused_with_its_place(text: str) -> None:
-    with pytest.raises(Usage, match="is no span of time"):
+    with pytest.raises(Usage, match="is not a span of time"):
         seconds_of(text, "`idle-stop`")
+
+
+def since(**age: float) -> str:
+    now = datetime.datetime.now(datetime.UTC)
+    return (now - datetime.timedelta(**age)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+@pytest.mark.parametrize(
+    ("age", "words"),
+    [
+        ({"seconds": 40.4}, "40s"),
+        ({"minutes": 5}, "5m"),
+        ({"hours": 3, "minutes": 59}, "3h"),
+        ({"days": 2}, "2d"),
+        ({"seconds": -30}, "0s"),
+    ],
+)
+def test_a_time_is_told_in_its_largest_unit(age: dict[str, float], words: str) -> None:
+    assert times.ago(since(**age)) == words
+
+
+def test_a_moment_without_a_zone_is_utc_and_nonsense_is_a_question_mark() -> None:
+    assert times.ago(since(hours=3).removesuffix("Z")) == "3h"
+    assert times.ago("yesterday") == "?"
+
+
+@pytest.mark.parametrize(
+    ("since", "words"),
+    [(None, "?"), (1000.0, "0s"), (940.6, "59s"), (940.0, "1m"), (2000.0, "0s")],
+)
+def test_an_age_is_counted_from_a_given_moment(since: float | None, words: str) -> None:
+    assert times.age(since, now=1000.0) == words
+
+
+def test_a_moment_is_told_to_the_millisecond() -> None:
+    assert times.utc(1.5) == "1970-01-01T00:00:01.500+00:00"

@@ -5,30 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jlremote.gpus.inventory import Claim, Device, GpuProcess
-from jlremote.text import one_line
-
-_UNITS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+from jlremote.text import one_line, size_in_words
+from jlremote.times import age
 
 
 def size(mebibytes: int | None) -> str:
     """Return an amount of memory as a person reads it: `4 MiB`, `140 GiB`, `?`."""
-    if mebibytes is None:
-        return "?"
-    if mebibytes < 1024:
-        return f"{mebibytes} MiB"
-    gibibytes = mebibytes / 1024
-    return f"{gibibytes:.1f} GiB" if gibibytes < 10 else f"{gibibytes:.0f} GiB"
-
-
-def age(since: float | None, now: float) -> str:
-    """Return the time since a moment in its largest unit: `40s`, `5m`, `3h`, `2d`, or `?`."""
-    if since is None:
-        return "?"
-    seconds = max(0, round(now - since))
-    amount, unit = next(
-        (seconds // size, unit) for size, unit in _UNITS if seconds >= size or size == 1
-    )
-    return f"{amount}{unit}"
+    return "?" if mebibytes is None else size_in_words(mebibytes << 20, 1024)
 
 
 def users(device: Device, now: float) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from jlremote.durations import seconds_of
 from jlremote.errors import Usage
+from jlremote.times import seconds_of
 
 Value = str | int | tuple[str, ...]  # a switch is a bool, which is an int
 Layer = Mapping[str, Value]

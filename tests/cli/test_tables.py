@@ -17,25 +17,6 @@ def since(**age: float) -> str:
     return (now - datetime.timedelta(**age)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-@pytest.mark.parametrize(
-    ("age", "words"),
-    [
-        ({"seconds": 40.4}, "40s"),
-        ({"minutes": 5}, "5m"),
-        ({"hours": 3, "minutes": 59}, "3h"),
-        ({"days": 2}, "2d"),
-        ({"seconds": -30}, "0s"),
-    ],
-)
-def test_a_time_is_told_in_its_largest_unit(age: dict[str, float], words: str) -> None:
-    assert tables.ago(since(**age)) == words
-
-
-def test_a_moment_without_a_zone_is_utc_and_nonsense_is_a_question_mark() -> None:
-    assert tables.ago(since(hours=3).removesuffix("Z")) == "3h"
-    assert tables.ago("yesterday") == "?"
-
-
 def kernel(state: str, **age: float) -> Kernel:
     return Kernel("a.ipynb", state, since(**age))
 

@@ -87,7 +87,7 @@ def test_a_host_that_is_well() -> None:
     assert {finding.mark for finding in found} == {"ok"}
     texts = {finding.check: finding.text for finding in found}
     assert texts["system"] == "Ubuntu 22.04.4 LTS, x86_64"
-    assert texts["disk"] == "299GB in /home/ada, /tmp, /var/lib/docker"
+    assert texts["disk"] == "299 GB in /home/ada, /tmp, /var/lib/docker"
     assert texts["driver"] == "550.54.15, 1x NVIDIA H200"
 
 
@@ -140,10 +140,10 @@ def test_disks_that_are_full_scarce_or_out_of_files() -> None:
     )
     scarce = said(DF.replace("292368560", "292368").replace("/home/ada", "/var/lib/docker"))
     found = of("disk", storage=scarce)
-    assert (found.mark, found.text) == ("warning", "little is left: 299MB in /var/lib/docker")
+    assert (found.mark, found.text) == ("warning", "little is left: 299 MB in /var/lib/docker")
     assert found.mend == ("df -h", "docker system df")
     few = of("disk", temporary=said(DF.replace("118000000", "12")))
-    assert few.text == "little is left: 299GB in /home/ada and 12 files"
+    assert few.text == "little is left: 299 GB in /home/ada and 12 files"
     without_table = of("disk", temporary=said(DF.replace("118000000", "-")))
     assert without_table.mark == "ok"
 

@@ -123,11 +123,11 @@ def test_two_hundred_megabytes_are_sent_and_counted_without_growing(
     peak = grown = 0
     with laptop.terminal("jlr", "build", "lab", str(folder), "-t", name, timeout=120) as terminal:
         command = psutil.Process(terminal.pid)
-        terminal.expect(r"Send .*\(210MB\) to lab")
-        while terminal.expect([r" (\d+)MB of 210MB", r"✓", r"Step 1"], timeout=120) == 0:
+        terminal.expect(r"Send .*\(210 MB\) to lab")
+        while terminal.expect([r" (\d+) MB of 210 MB", r"✓", r"Step 1"], timeout=120) == 0:
             peak = max(peak, command.memory_info().rss)
             grown = max(grown, link.memory_info().rss - began)
-        terminal.expect(rf"{name}: [0-9a-f]{{12}}, 210MB", timeout=120)
+        terminal.expect(rf"{name}: [0-9a-f]{{12}}, 210 MB", timeout=120)
         terminal.wait()
     assert terminal.exitstatus == 0
     assert 0 < peak < 100 << 20

@@ -75,7 +75,7 @@ def test_a_private_image_is_pulled_with_the_key_from_the_keychain(
     log_in(laptop, registry)
     done = laptop.jlr("pull", "lab", image)
     assert done.status == 0, done
-    assert re.fullmatch(rf"{image}: [0-9a-f]{{12}}, \d+MB\n", done.stdout)
+    assert re.fullmatch(rf"{image}: [0-9a-f]{{12}}, \d+ MB\n", done.stdout)
     assert has(engine, image)
     assert not (account.home / ".docker" / "config.json").exists()
 
@@ -152,7 +152,7 @@ def test_a_person_sees_layers_and_bytes_while_it_lasts(
 ) -> None:
     image = slow_image("me/live:1", 2_000_000, 12_000_000)
     with laptop.terminal("jlr", "pull", "lab", image, timeout=60) as terminal:
-        terminal.expect(r"1 of 2 layers, [3-9][.\d]*MB  ")
+        terminal.expect(r"1 of 2 layers, [3-9][.\d]* MB  ")
         terminal.expect_exact("✓")
         terminal.expect(rf"Pull {image}")
         terminal.expect(pexpect.EOF)
@@ -163,7 +163,7 @@ def test_ctrl_c_ends_a_pull_on_the_host_too_and_says_what_stays(
 ) -> None:
     image = slow_image("me/long:1", 60_000_000)
     with laptop.terminal("jlr", "pull", "lab", image, timeout=60) as terminal:
-        terminal.expect(r"0 of 1 layers, [2-9][.\d]*MB  ")
+        terminal.expect(r"0 of 1 layers, [2-9][.\d]* MB  ")
         terminal.sendintr()
         terminal.expect("is not pulled; docker keeps no part of it")
         terminal.expect(pexpect.EOF)
@@ -198,7 +198,7 @@ def test_a_pull_goes_on_over_a_broken_connection_and_is_joined_again(
     laptop.add_host("far", sshd, account, key=keys.private, port=line.port)
     image = slow_image("me/far:1", 40_000_000, host="far")
     with laptop.terminal("jlr", "pull", "far", image, timeout=60) as terminal:
-        terminal.expect(r"0 of 1 layers, [4-9][.\d]*MB  ")
+        terminal.expect(r"0 of 1 layers, [4-9][.\d]* MB  ")
         line.cut()
         terminal.expect_exact("the connection broke; it goes on there, and is joined again")
         terminal.expect(rf"{image}: [0-9a-f]{{12}}")

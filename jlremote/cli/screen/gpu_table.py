@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from jlremote.cli.screen.tables import show_table
 from jlremote.cli.screen.terminal import answer
 from jlremote.gpus.inventory import Device, Gpu, Inventory
-from jlremote.gpus.usage import age, size
+from jlremote.gpus.usage import size
+from jlremote.times import age
 
 GPU_HEADINGS = ("GPU", "NAME", "MEMORY", "BUSY", "TEMP", "POWER", "STATE")
 USER_HEADINGS = ("GPU", "USER", "CONTAINER", "SINCE", "MEMORY", "PROGRAM", "PID")

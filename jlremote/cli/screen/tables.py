@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import shutil
 import sys
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.cells import cell_len, set_cell_size
 
-from jlremote import durations
+from jlremote import times
 from jlremote.cli.screen.terminal import answer, watched
 from jlremote.text import one_line
 
@@ -85,7 +84,7 @@ def state_style(state: str) -> str:
 def state_in_words(report: SessionReport) -> str:
     """Return the state in colour, for how long it has been so, and why."""
     state = click.style(one_line(report.state), fg=state_style(report.state))
-    lasting = f"{state} for {ago(report.since)}" if report.since else state
+    lasting = f"{state} for {times.ago(report.since)}" if report.since else state
     return f"{lasting}, {one_line(report.detail)}" if report.detail else lasting
 
 
@@ -114,7 +113,7 @@ def idle_stop_in_words(seconds: int | None) -> str | None:
     if not seconds:
         return None
     return (
-        f"after {durations.in_words(seconds)} without work: each idle kernel, even under an open "
+        f"after {times.in_words(seconds)} without work: each idle kernel, even under an open "
         "page, then Jupyter, once no terminal or page is open; never what is busy, and the "
         "container stays"
     )
@@ -125,7 +124,7 @@ def session_row(report: SessionReport) -> tuple[str, ...]:
     port = str(report.local_port or "-")
     kernels = kernels_in_short(report.kernels)
     image = report.image or ("no container" if report.runtime == "none" else "-")
-    since = ago(report.since) if report.since else "-"
+    since = times.ago(report.since) if report.since else "-"
     where = (report.name, report.host, report.state, since)
     return (*where, kernels, port, report.gpus or "-", image)
 
@@ -140,7 +139,7 @@ def container_row(report: ContainerReport) -> tuple[str, ...]:
 
 def port_row(report: PortReport) -> tuple[str, ...]:
     """Return a further port's line of a list."""
-    since = ago(report.since) if report.since else "-"
+    since = times.ago(report.since) if report.since else "-"
     return (str(report.port), report.url, report.state, since, report.detail or "")
 
 
@@ -159,20 +158,4 @@ def kernels_in_short(kernels: Sequence[Kernel] | None) -> str:
         return f"{len(busy)} busy"
     if not kernels:
         return "none"
-    return f"idle {ago(max(kernel.last_activity for kernel in kernels))}"
-
-
-def ago(moment: str) -> str:
-    """Return the time since an ISO 8601 moment in its largest unit: `40s`, `5m`, `3h`, `2d`."""
-    try:
-        then = datetime.datetime.fromisoformat(moment)
-    except ValueError:
-        return "?"
-    now = datetime.datetime.now(datetime.UTC)
-    seconds = max(
-        0, round((now - then.replace(tzinfo=then.tzinfo or datetime.UTC)).total_seconds())
-    )
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= size:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
+    return f"idle {times.ago(max(kernel.last_activity for kernel in kernels))}"

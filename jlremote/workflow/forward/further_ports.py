@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from jlremote.durations import utc
 from jlremote.errors import Busy, JlrError
 from jlremote.jupyter.discovery import place_of
 from jlremote.jupyter.locate import ContainerGone, Survey
@@ -16,6 +15,7 @@ from jlremote.link.wire.status import PortStatus
 from jlremote.ports.endpoint import PortEndpoint
 from jlremote.runtimes.contract import Runtime
 from jlremote.storage.sessions import PortRecord, SessionRecord
+from jlremote.times import utc
 from jlremote.workflow.forward import local_ports
 from jlremote.workflow.forward.port_report import PortReport
 from jlremote.workflow.host.context import Progress

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jlremote.durations import utc
 from jlremote.errors import Authentication, JlrError, Unreachable, Usage
 from jlremote.link.client.dial import LinkStuck
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import LinkStatus
 from jlremote.questions import NeverAsks
+from jlremote.times import utc
 
 # How long a list waits for a link that lost its host and calls it again.
 PATIENCE_SECONDS = 4.0

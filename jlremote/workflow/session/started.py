@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jlremote.durations import utc
 from jlremote.jupyter.address import address
 from jlremote.jupyter.api import Access
 from jlremote.jupyter.server import Server
@@ -13,6 +12,7 @@ from jlremote.ports.endpoint import PortEndpoint
 from jlremote.runtimes.contract import Container
 from jlremote.storage import sessions
 from jlremote.storage.sessions import PortRecord, SessionRecord
+from jlremote.times import utc
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.forward import further_ports
 from jlremote.workflow.forward.answer import of_access

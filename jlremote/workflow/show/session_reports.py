@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from jlremote.durations import utc
 from jlremote.errors import JlrError
 from jlremote.jupyter.address import address
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
@@ -14,6 +13,7 @@ from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.storage.sessions import SessionRecord
+from jlremote.times import utc
 from jlremote.workflow.forward import further_ports
 from jlremote.workflow.forward.answer import of_access
 from jlremote.workflow.forward.restore import bring_back

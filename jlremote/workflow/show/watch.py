@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from jlremote.durations import utc
 from jlremote.errors import JlrError
 from jlremote.jupyter.api import JupyterApi, Kernel
 from jlremote.link.client.link import Link
@@ -15,6 +14,7 @@ from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
+from jlremote.times import utc
 from jlremote.workflow.forward import further_ports
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.link_state import Unreached

@@ -43,6 +43,7 @@ def images(
     AGE is the time since an image was built, SIZE what it takes with all that it shares with
     others.
     """
+    from jlremote import times
     from jlremote.cli.screen import tables
     from jlremote.workflow.images.images import images as found_images
 
@@ -56,7 +57,7 @@ def images(
                 image.repository or "<none>",
                 image.tag or "<none>",
                 short_id(image.id),
-                tables.ago(image.created),
+                times.ago(image.created),
                 size_in_words(image.size),
             )
             for image in found

@@ -133,12 +133,13 @@ def _show_change(report: SessionReport, *, as_json: bool) -> None:
 
 
 def _show(report: SessionReport) -> None:
+    from jlremote import times
     from jlremote.cli.screen import tables
 
     for line in tables.session_lines(report):
         answer(line)
     if report.kernels:
-        rows = [(k.notebook, k.state, tables.ago(k.last_activity)) for k in report.kernels]
+        rows = [(k.notebook, k.state, times.ago(k.last_activity)) for k in report.kernels]
         answer("")
         tables.show_table(("NOTEBOOK", "STATE", "SINCE"), rows)
     if report.ports:

@@ -13,8 +13,8 @@ from jlremote.cli.options.creation import after_dashes, creation_options, refuse
 from jlremote.cli.options.engine import runtime_options
 from jlremote.cli.screen.browse import browse, browser_options
 from jlremote.cli.screen.terminal import answer, answer_json
-from jlremote.durations import seconds_of
 from jlremote.errors import Usage
+from jlremote.times import seconds_of
 
 if TYPE_CHECKING:
     from jlremote.workflow.host.context import Context

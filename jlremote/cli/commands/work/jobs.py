@@ -67,8 +67,7 @@ def attach(invocation: Invocation, job: str | None) -> int:
 
 
 def _row(host: str, job: Job) -> tuple[str, ...]:
-    from jlremote.cli.screen import tables
-    from jlremote.durations import utc
+    from jlremote import times
 
     state = job.state if job.exit_code is None else f"exit {job.exit_code}"
     since = job.since if job.ended is None else job.ended
@@ -76,7 +75,7 @@ def _row(host: str, job: Job) -> tuple[str, ...]:
         job.name,
         host,
         state,
-        tables.ago(utc(since)) if since else "",
+        times.age(since) if since else "",
         job.gpus or "",
         job.container or "",
         job.command,

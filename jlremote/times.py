@@ -1,0 +1,69 @@
+"""Spans of time and moments, as people write and read them: `90s`, `1d12h`, `3h` ago."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import UTC, datetime
+
+from jlremote.errors import Usage
+
+UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_SPAN = re.compile("".join(rf"(?:(\d{{1,6}}){unit})?" for unit in UNITS))
+
+
+def seconds_of(text: str, place: str) -> int:
+    """Return the seconds of a span, 0 for `off`.
+
+    Args:
+        text: the span as it was written.
+        place: where it was written, for the message.
+
+    Raises:
+        Usage: it is not a span of time.
+    """
+    if text.strip().lower() == "off":
+        return 0
+    found = _SPAN.fullmatch(text.strip().lower())
+    counts = found.groups(default="0") if found else ()
+    seconds = sum(int(count) * size for count, size in zip(counts, UNITS.values(), strict=False))
+    if not seconds:
+        raise Usage(f"{place} is not a span of time: `{text}`", hint="use `30m`, `2h`, `1d`, `off`")
+    return seconds
+
+
+def in_words(seconds: int) -> str:
+    """Return a span with all its units: `1h30m`."""
+    parts = []
+    for unit, size in UNITS.items():
+        count, seconds = divmod(seconds, size)
+        parts += [f"{count}{unit}"] if count else []
+    return "".join(parts) or "0s"
+
+
+def age(since: float | None, now: float | None = None) -> str:
+    """Return the time since a moment in its largest unit: `40s`, `5m`, `3h`, `2d`, or `?`.
+
+    Args:
+        since: seconds since the epoch, `None` where that is not known.
+        now: likewise, by default the time of this machine.
+    """
+    if since is None:
+        return "?"
+    seconds = max(0, round((time.time() if now is None else now) - since))
+    unit = next((unit for unit, size in UNITS.items() if seconds >= size), "s")
+    return f"{seconds // UNITS[unit]}{unit}"
+
+
+def ago(moment: str) -> str:
+    """Return the time since an ISO 8601 moment likewise; one without a zone is in UTC."""
+    try:
+        then = datetime.fromisoformat(moment)
+    except ValueError:
+        return "?"
+    return age(then.replace(tzinfo=then.tzinfo or UTC).timestamp())
+
+
+def utc(seconds: float) -> str:
+    """Return seconds since the epoch as ISO 8601 in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
