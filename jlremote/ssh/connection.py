@@ -1,46 +1,47 @@
-"""From a destination to a connection that is verified and authenticated: one attempt, whole."""
+"""One authenticated connection: commands over it, its state and its end."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from jlremote.errors import JlrError, LinkLost, NeedsAuthentication, NotSSH, Unreachable
-from jlremote.questions import Asker
-from jlremote.ssh.config.destination import Destination
-from jlremote.ssh.contract import Connection, Output, Stdin, SudoPassword, Terminal
-from jlremote.ssh.failures import translated
-from jlremote.ssh.login.authentication import log_in
-from jlremote.ssh.login.credentials import Credentials, Keychain, Remember
-from jlremote.ssh.login.identities import agent_of
-from jlremote.ssh.login.user_authentication import UserAuthentication
-from jlremote.ssh.route.tcp import ProxyProcess, Way, refusal, step_seconds, straight, through_jump
-from jlremote.ssh.sessions.commands import Commands
-from jlremote.ssh.sessions.sudo_password import with_password
-from jlremote.ssh.transport.algorithms import offer
-from jlremote.ssh.transport.transport import GREETING, Transport
-from jlremote.ssh.trust.host_keys import look_up, verify
-from jlremote.text import printable
+import paramiko
 
-_ANSWER_SECONDS = 120.0  # PAM modules may ask a directory, or push to a telephone
+from jlremote.errors import Busy, LinkLost
+from jlremote.ssh.channels.session_slots import SessionSlots
+from jlremote.ssh.contract import Output, Stdin, SudoPassword, Terminal
+from jlremote.ssh.sessions.deadline import Deadline
+from jlremote.ssh.sessions.shell_session import ShellSession
+from jlremote.ssh.sessions.sudo_password import SudoScript, with_password
+from jlremote.ssh.transport.transport import Transport
+from jlremote.text import one_line
 
 
 class SSHConnection:
-    """One authenticated connection, and the ways that it goes over.
+    """One connection to a host; follows `contract.Connection`.
 
     Attributes:
-        banner: what the server showed before it let us in, made fit to be shown.
+        banner: what the server showed before the login, safe to print.
+
+    Args:
+        route: closes jump hosts and proxy commands.
+        sudo: the source of the password for `sudo` on the host.
     """
 
     def __init__(
-        self, transport: Transport, ways: Sequence[Way], banner: str, sudo: SudoPassword | None
+        self,
+        transport: Transport,
+        route: contextlib.ExitStack | None = None,
+        banner: str = "",
+        sudo: SudoPassword | None = None,
     ) -> None:
         self.banner = banner
         self._transport = transport
-        self._ways = tuple(ways)
+        self._route = route or contextlib.ExitStack()
         self._sudo = sudo
-        self._commands = Commands(transport, sudo)
+        self._slots = SessionSlots.of(transport)
 
     @property
     def transport(self) -> Any:
@@ -58,32 +59,47 @@ class SSHConnection:
         hold_stdin: bool = False,
         terminal: Terminal | None = None,
     ) -> int:
-        """Run a script; see `contract.Connection.execute`."""
-        return self._commands.execute(
-            script,
-            output,
-            timeout=timeout,
-            cancelled=cancelled,
-            stdin=stdin,
-            hold_stdin=hold_stdin,
-            terminal=terminal,
-        )
-
-    def with_sudo_password(self, script: bytes) -> bytes:
-        """Return it with the password of `sudo`; see `contract.Connection.with_sudo_password`."""
-        return with_password(script, self._sudo)
+        """Run a script in a session of its own; see `contract.Connection`."""
+        deadline = Deadline(timeout, cancelled)
+        in_terminal = terminal is not None
+        sudo = SudoScript(script, stdin, output, self._sudo, in_terminal=in_terminal)
+        with self._slot(deadline, lasting=timeout is None):
+            session = ShellSession(self._transport, deadline, terminal)
+            return session.run(sudo.script, sudo.output, sudo.stdin, hold_stdin=hold_stdin)
 
     def run_preemptible(self, script: bytes, output: Output) -> bool:
-        """Run a script in a session to spare; see `contract.Connection.run_preemptible`."""
-        return self._commands.run_preemptible(script, output)
+        """Run a script until another command needs its session; see `contract.Connection`."""
+        stdin = _PreemptibleStdin()
+        if not self._slots.borrow(stdin):
+            raise Busy("no session is free on this connection")
+        try:
+            sudo = SudoScript(script, stdin, output, self._sudo, in_terminal=False)
+            session = ShellSession(self._transport, Deadline(None, None), None)
+            session.run(sudo.script, sudo.output, sudo.stdin, hold_stdin=False)
+        finally:
+            self._slots.give_up(stdin)
+        return not stdin.preempted
+
+    def with_sudo_password(self, script: bytes) -> bytes:
+        """Return `script` with the password of `sudo` in it."""
+        return with_password(script, self._sudo)
 
     def probe(self, timeout: float) -> float:
-        """Return the seconds that an answer took; see `contract.Connection.probe`."""
+        """Return the seconds that a reply took; see `contract.Connection`."""
         return self._transport.probe(timeout)
 
     def refusal(self, address: str, port: int, timeout: float) -> str | None:
-        """Return why no connection goes on to there; see `contract.Connection.refusal`."""
-        return refusal(self._transport, address, port, timeout)
+        """Return why the server does not permit forwarding to an address, `None` if it does."""
+        try:
+            self._transport.open_tunnel(address, port, timeout).close()
+        except paramiko.ChannelException as error:
+            if error.code == paramiko.common.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED:
+                return f"administratively prohibited: {one_line(str(error.text))}"
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            raise LinkLost(
+                f"the server did not say whether it permits forwarding: {error}"
+            ) from error
+        return None
 
     def wait_closed(self, timeout: float | None = None) -> bool:
         """Wait until the connection is gone; return whether it is."""
@@ -92,110 +108,43 @@ class SSHConnection:
     def close(self) -> None:
         """Close the connection, jump hosts and proxy commands included. Never raises."""
         self._transport.close()
-        for way in self._ways:
-            way.close()
+        self._route.close()
+
+    @contextlib.contextmanager
+    def _slot(self, deadline: Deadline, *, lasting: bool) -> Iterator[None]:
+        """Hold a session of the server's, after waiting for one."""
+        if lasting and not self._slots.begin_lasting():
+            raise Busy(self._slots.too_many(), hint="close one of them and try again")
+        try:
+            while not self._slots.take(deadline.remaining()):
+                deadline.check()
+                if not self._transport.is_active():
+                    raise LinkLost("the connection is gone")
+            try:
+                yield
+            finally:
+                self._slots.give_back()
+        finally:
+            if lasting:
+                self._slots.end_lasting()
 
 
-def connect(
-    destination: Destination,
-    asker: Asker,
-    *,
-    agent_socket: str | None,
-    secrets: Keychain | None = None,
-    remember: Remember = "ask",
-    sudo: SudoPassword | None = None,
-) -> Connection:
-    """Connect, check the host's key, and log in; every jump host first, in the same way.
+class _PreemptibleStdin:
+    """The stdin of a preemptible session: it is empty, and ends when the session is needed."""
 
-    Args:
-        destination: from `resolve`.
-        asker: puts questions to the person; what it raises is passed on unchanged.
-        agent_socket: the calling shell's SSH_AUTH_SOCK.
-        secrets: the keychain, `None` for none.
-        remember: whether secrets that were right are kept.
-        sudo: who knows the password that `sudo` there is to be given.
+    def __init__(self) -> None:
+        self.preempted = False
+        self._wake: Callable[[], None] = lambda: None
 
-    Raises:
-        Unreachable: no connection; the class and the message say why.
-        HostKey: the server, or a jump host, could not prove who it is. Nothing was offered to it.
-        Authentication: it takes none of our credentials.
-        NeedsAuthentication: a person is needed and nobody is there.
-    """
-    ways: list[Way] = []
-    credentials = Credentials(asker, secrets, remember)
-    try:
-        return _connect(destination, credentials, agent_socket, ways, sudo)
-    except BaseException:
-        for way in ways:
-            way.close()
-        raise
+    def preempt(self) -> None:
+        """See `PreemptibleSession`."""
+        self.preempted = True
+        self._wake()
 
+    def take(self) -> bytes | None:
+        """See `Stdin`."""
+        return b"" if self.preempted else None
 
-def _connect(
-    destination: Destination,
-    credentials: Credentials,
-    agent_socket: str | None,
-    ways: list[Way],
-    sudo: SudoPassword | None = None,
-) -> SSHConnection:
-    known = look_up(destination)
-    offered = offer(destination.algorithms, known.algorithms(), compression=destination.compression)
-    sock = _reach(destination, credentials, agent_socket, ways)
-    transport = Transport(sock, offered, has_greeted=_is_straight(destination))
-    ways.insert(0, transport)
-    _shake_hands(destination, transport, ways)
-    verify(destination, transport.host_key_blob, credentials.asker)
-    with translated(destination, transport):
-        wire = UserAuthentication(transport, destination.user, _ANSWER_SECONDS)
-        log_in(wire, destination, credentials, agent_of(destination.login, agent_socket))
-    return SSHConnection(transport, ways[1:], printable("".join(wire.banners)), sudo)
-
-
-def _is_straight(destination: Destination) -> bool:
-    return destination.jump is None and destination.proxy_command is None
-
-
-def _shake_hands(destination: Destination, transport: Transport, ways: Sequence[Way]) -> None:
-    try:
-        with translated(destination, transport):
-            transport.handshake(step_seconds(destination))
-    except (NotSSH, LinkLost) as error:
-        for way in ways:
-            if isinstance(way, ProxyProcess) and (complaint := way.complaint()):
-                raise Unreachable(
-                    f"the proxy command of `{destination.host}` failed: {complaint}",
-                    hint="check `ProxyCommand` in your ssh config",
-                ) from error
-        raise
-
-
-def _reach(
-    destination: Destination, credentials: Credentials, agent_socket: str | None, ways: list[Way]
-) -> Any:
-    if destination.jump is not None:
-        jump = _connect_jump(destination.jump, credentials, agent_socket)
-        ways.insert(0, jump)
-        with translated(destination):
-            return through_jump(jump.transport, destination.jump, destination)
-    with translated(destination):
-        if destination.proxy_command is None:
-            return straight(destination, GREETING)
-        proxy = ProxyProcess(destination.proxy_command)
-        ways.insert(0, proxy)
-        if destination.proxy_passes_descriptor:
-            return proxy.receive_descriptor(step_seconds(destination))
-        return proxy.socket
-
-
-def _connect_jump(
-    jump: Destination, credentials: Credentials, agent_socket: str | None
-) -> SSHConnection:
-    ways: list[Way] = []
-    try:
-        return _connect(jump, credentials, agent_socket, ways)
-    except BaseException as error:
-        for way in ways:
-            way.close()
-        if isinstance(error, JlrError) and not isinstance(error, NeedsAuthentication):
-            raise type(error)(f"jump host: {error.message}", hint=error.hint) from error
-        raise
+    def on_ready(self, wake: Callable[[], None]) -> None:
+        """See `Stdin`."""
+        self._wake = wake

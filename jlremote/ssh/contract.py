@@ -1,4 +1,4 @@
-"""What the link asks of this room; the implementations are `connection.py` and `forwarder.py`."""
+"""The protocols between the link and this room."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ Output = Callable[[Stream, bytes], None]
 
 
 class Stdin(Protocol):
-    """What a script finds on its stdin behind itself, and which comes piece by piece."""
+    """Input that follows a script on its stdin, and arrives piece by piece."""
 
     def take(self) -> bytes | None:
-        """Return the next piece, nothing (`b""`) at the end, `None` if it has not come yet."""
+        """Return the next piece, `b""` at the end, `None` if it has not arrived yet."""
         ...
 
     def on_ready(self, wake: Callable[[], None]) -> None:
-        """Have `wake` called whenever there is something to take again."""
+        """Call `wake` whenever there may be another piece."""
         ...
 
 
 class Terminal(Protocol):
-    """The terminal that a script is to believe it runs in."""
+    """The terminal in which a script runs."""
 
     @property
     def kind(self) -> str:
-        """What `$TERM` is to be."""
+        """The value of `$TERM`."""
         ...
 
     @property
     def size(self) -> os.terminal_size:
-        """Columns and rows as they are now."""
+        """Columns and rows at this moment."""
         ...
 
 
 class SudoPassword(Protocol):
-    """Who knows the password of `sudo` on the host."""
+    """The source of the password for `sudo` on the host."""
 
     def password_for(self, script: bytes) -> str | None:
-        """Return the password that a script is to be given, `None` for none."""
+        """Return the password that `script` needs, `None` for none."""
         ...
 
     def refused(self) -> None:
-        """Learn that `sudo` took it no more."""
+        """Note that `sudo` refused the password."""
         ...
 
 
@@ -70,66 +70,62 @@ class Connection(Protocol):
         hold_stdin: bool = False,
         terminal: Terminal | None = None,
     ) -> int:
-        """Feed `script` to `exec /bin/sh -s` and return its exit status.
+        """Feed `script` to `exec /bin/sh -s` and return its exit status, 128 + N for signal N.
 
-        `output` gets each stream's bytes as they come, from one thread. Both streams are drained
-        all the time. At most eight commands run at once, fewer beside relays and mounts (sshd's
-        `MaxSessions` is 10); a further call waits its turn. One without a time limit is refused
-        while six of those run, or eight with relays and mounts, or they might keep all others
-        waiting. A signal's death counts as 128 + its number, as in a shell.
+        Both output streams are drained all the time. At most eight commands run at once, fewer
+        beside relays and mounts (sshd's `MaxSessions` is 10); further calls wait. A call without a
+        time limit is refused while six such calls run, or eight with relays and mounts, so that
+        short commands always find a session.
 
         Args:
-            script: what the remote shell reads on its stdin, whole; then comes `stdin`,
+            script: the whole script, read by the remote shell on its stdin; then comes `stdin`,
                 and then end of file, at once or with `hold_stdin` when the call ends.
-            output: called with `"stdout"` or `"stderr"` and the bytes.
+            output: called from one thread with `"stdout"` or `"stderr"` and the bytes.
             timeout: seconds until the call gives up, `None` for never.
-            cancelled: ends the call early when it is set; the channel is closed.
-            stdin: what the script's commands read. A shell may read ahead, so it must not begin
+            cancelled: when set, the channel is closed and the call ends early.
+            stdin: input for the script's commands. A shell may read ahead, so it must not begin
                 before the shell is known to have read the script.
-            hold_stdin: keeps the script's stdin open, so that it sees by end of file that nobody
-                is there any more, however we went.
-            terminal: runs the script in a terminal of its own, where `stdin` is read and
-                never ends, and both streams are one. `stdin` wakes us when the size changes, too.
+            hold_stdin: keeps the script's stdin open, so that it sees an end of file when the
+                connection is gone, for whatever reason.
+            terminal: runs the script in a terminal of its own, in which `stdin` never ends and
+                both streams are one. `stdin` also wakes the call when the size changes.
 
         Raises:
             TimeoutError: `timeout` seconds went by.
             LinkLost: the connection broke, or `cancelled` was set.
-            Busy: too many calls without a time limit, or sessions of the server's.
+            Busy: too many calls without a time limit, or too many sessions for the server.
         """
         ...
 
     def with_sudo_password(self, script: bytes) -> bytes:
-        """Return what `sh -s` is to read in place of a script: with the password of `sudo` in it.
-
-        `execute` does that by itself.
-        """
+        """Return `script` for `sh -s` with the password of `sudo` in it, as `execute` sends it."""
         ...
 
     def run_preemptible(self, script: bytes, output: Output) -> bool:
-        """Run `script`, as `execute` does, for as long as nobody else wants its session.
+        """Run `script` until it ends or another command needs its session.
 
-        Then its stdin ends, which is open until then. Return whether it ended before that.
+        Its stdin stays open until then. Return whether the script ended by itself.
 
         Raises:
             LinkLost: the connection broke.
-            Busy: there is no session to spare.
+            Busy: no session is free.
         """
         ...
 
     def probe(self, timeout: float) -> float:
-        """Return the seconds that a `keepalive@openssh.com` request took to be answered.
+        """Return the seconds that the reply to a `keepalive@openssh.com` request took.
 
-        Whatever else comes from the host late in that time counts as well.
+        Other packets that the host sends late in that time count as a reply too.
 
         Raises:
-            LinkLost: no answer within `timeout` seconds.
+            LinkLost: no reply within `timeout` seconds.
         """
         ...
 
     def refusal(self, address: str, port: int, timeout: float) -> str | None:
-        """Return why the server permits no connection from it to there; `None` if it does.
+        """Return why the server does not permit forwarding to an address; `None` if it does.
 
-        That nobody listens there, or answers, is no matter of permission.
+        A port on which nothing listens or answers is permitted.
 
         Raises:
             LinkLost: the connection broke, or there was no answer within `timeout` seconds.
@@ -146,10 +142,10 @@ class Connection(Protocol):
 
 
 class Gateway(Protocol):
-    """What a forward needs of the link: a live connection, and where to go."""
+    """The link, as a forward needs it: a live connection and the target on it."""
 
     def wait(self, timeout: float) -> tuple[Connection, Target]:
-        """Return a connection that is up and a target that was proved, waiting if need be.
+        """Return a live connection and a target that was proved on it, waiting if need be.
 
         Raises:
             JlrError: there is none within `timeout` seconds; the message says why.
@@ -157,7 +153,7 @@ class Gateway(Protocol):
         ...
 
     def recheck(self) -> None:
-        """Learn that the target refused a connection: what was proved may be so no more."""
+        """Prove the target again: it has refused a connection."""
         ...
 
 
@@ -171,7 +167,7 @@ class Forward(Protocol):
 
     @property
     def failure(self) -> str | None:
-        """Why the last connection that was not served was turned away, `None` for none."""
+        """Why the last refused connection was refused, `None` if there was none."""
         ...
 
     def start(self) -> None:
@@ -183,9 +179,9 @@ class Forward(Protocol):
         ...
 
     def cut(self) -> None:
-        """Reset the connections that have a far end: it is not there any more."""
+        """Reset the connections that have a far end, because it is gone."""
         ...
 
     def stop(self) -> None:
-        """Stop listening and close what is open. Twice is fine."""
+        """Stop listening and close all connections. Twice is fine."""
         ...

@@ -38,7 +38,8 @@ class Desk:
         self.is_ours = True
         self.watched: dict[int, Callable[[int], None]] = {}
         monkeypatch.setattr(busy_poll, "time", self)
-        self.busy_poll = BusyPoll(self)
+        self.busy_poll = BusyPoll(self.watch, self.call)
+        self.reader: Any = self
 
     def monotonic(self) -> float:
         return self.now
@@ -67,7 +68,7 @@ class Desk:
     def talk(self, messages: int, seconds: float = QUICK) -> None:
         for _ in range(messages):
             self.now += seconds
-            self.busy_poll.sent(self)
+            self.busy_poll.sent(self.reader)
 
 
 @pytest.fixture

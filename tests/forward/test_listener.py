@@ -78,14 +78,14 @@ def test_a_connection_waits_for_the_gateway_and_is_served(
     with connect(forward.local_port) as sock:
         sock.sendall(b"early bird")
         sock.shutdown(socket.SHUT_WR)
-        until(lambda: forward.traffic().waiting == 1, "the connection")
+        until(lambda: forward.counts() == (0, 1), "the connection")
         gateway.up(transport, echo_server.target)
         assert read_all(sock) == b"early bird"
 
 
 def test_a_connection_is_closed_when_the_gateway_stays_away(forward: TunnelForward) -> None:
     assert is_turned_away(forward.local_port, b"POST /api HTTP/1.1\r\n\r\n")
-    assert forward.traffic().last_failure == "`lab` is <gone> for now"
+    assert forward.failure == "`lab` is <gone> for now"
 
 
 def test_a_page_load_gets_a_page_that_reloads_itself(forward: TunnelForward) -> None:
@@ -145,7 +145,7 @@ def test_a_browser_that_asks_a_moment_after_it_connected_gets_the_page_too(
 ) -> None:
     gateway.final = NeedsAuthentication("`lab` wants a password")
     with connect(forward.local_port) as sock:
-        until(lambda: forward.traffic().last_failure is not None, "the host's last word")
+        until(lambda: forward.failure is not None, "the host's last word")
         sock.sendall(PAGE_LOAD)
         assert b"`lab` wants a password" in read_all(sock)
 
@@ -157,7 +157,7 @@ def test_nobody_waits_when_nobody_tries_any_more(
     with connect(forward.local_port) as sock:
         sock.settimeout(5)
         assert sock.recv(1) == b""
-    assert forward.traffic().last_failure == "`lab` wants a password"
+    assert forward.failure == "`lab` wants a password"
 
 
 def test_the_port_survives_a_lost_connection(

@@ -93,7 +93,7 @@ def test_two_hundred_connections_share_one_process(
     assert len(relay_processes(echo_server)) == 1
     for sock in socks:
         sock.close()
-    until(lambda: forward.traffic().open == 0, "the end of the connections")
+    until(lambda: forward.counts() == (0, 0), "the end of the connections")
 
 
 def test_either_end_may_end_first_and_still_read(
@@ -112,7 +112,7 @@ def test_a_reset_reaches_the_far_end(
         gateway.up(transport, through_relay(server))
         sock = connect(forward.local_port)
         sock.sendall(b"hello")
-        until(lambda: forward.traffic().open == 1, "the connection")
+        until(lambda: forward.counts() == (1, 0), "the connection")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         sock.close()
         until(lambda: bool(server.errors), "the reset")
@@ -153,7 +153,7 @@ def test_a_port_where_nobody_listens_closes_at_once(
         port = unused.getsockname()[1]
     gateway.up(transport, Target("127.0.0.1", port, (sys.executable,)))
     assert is_turned_away(forward.local_port, b"hello")
-    assert forward.traffic().last_failure == f"nothing listens on port {port} there"
+    assert forward.failure == f"nothing listens on port {port} there"
 
 
 def test_a_relay_that_dies_is_started_again(
@@ -176,7 +176,7 @@ def test_a_relay_that_cannot_start_says_why(
 ) -> None:
     gateway.up(transport, through_relay(echo_server, "/no/such/python"))
     assert is_turned_away(forward.local_port, b"hello")
-    assert "/no/such/python" in (forward.traffic().last_failure or "")
+    assert "/no/such/python" in (forward.failure or "")
 
 
 def test_noise_of_login_files_is_skipped(

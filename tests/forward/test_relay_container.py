@@ -84,4 +84,4 @@ def test_a_container_that_is_gone_says_so(
         sock.settimeout(3)
         with contextlib.suppress(ConnectionResetError):
             assert sock.recv(1) == b""
-    assert "is not running" in (forward.traffic().last_failure or "")
+    assert "is not running" in (forward.failure or "")

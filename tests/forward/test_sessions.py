@@ -9,9 +9,9 @@ from typing import Any
 
 from jlremote.host.target import Target
 from jlremote.ssh.channels.session_slots import KEPT, LASTING, SessionSlots
+from jlremote.ssh.connection import SSHConnection
 from jlremote.ssh.forward.connection_router import WaitLimits
 from jlremote.ssh.forward.forwarder import TunnelForward
-from jlremote.ssh.sessions.commands import Commands
 from tests.forward.parts import Server, SwitchedGateway, ask
 from tests.link.fakes import until
 
@@ -34,7 +34,7 @@ def test_one_relay_too_many_is_told_so_and_commands_still_run(
     transport: Any, gateway: SwitchedGateway, echo_server: Server
 ) -> None:
     gateway.up(transport, Target("127.0.0.1", echo_server.port, (sys.executable,)))
-    commands = Commands(transport)
+    commands = SSHConnection(transport)
     with ExitStack() as stack:
         forwards = [started(gateway, stack) for _ in range(KEPT)]
         for forward in forwards:
@@ -75,28 +75,28 @@ def test_a_relay_waits_for_a_command_to_end_and_goes_before_further_ones() -> No
     assert all(slots.take(0) for _ in range(8))
     assert not slots.take(0)
     keepers = [LastingSession() for _ in range(3)]
-    assert all(slots.keep(keeper) for keeper in keepers)
+    assert all(slots.reserve(keeper) for keeper in keepers)
     assert [keeper.has_one for keeper in keepers] == [True, True, False]
     slots.give_back()
     assert keepers[2].has_one
     assert not slots.take(0)
-    slots.leave(keepers[0])
-    slots.leave(keepers[0])
+    slots.release(keepers[0])
+    slots.release(keepers[0])
     assert slots.take(0)
     assert not slots.take(0)
 
 
 def test_what_lasts_leaves_two_sessions_for_what_does_not() -> None:
     slots = SessionSlots()
-    assert all(slots.may_last() and slots.take(0) for _ in range(LASTING))
-    assert not slots.may_last()
+    assert all(slots.begin_lasting() and slots.take(0) for _ in range(LASTING))
+    assert not slots.begin_lasting()
     keepers = [LastingSession() for _ in range(KEPT - LASTING)]
-    assert all(slots.keep(keeper) for keeper in keepers)
-    assert not slots.keep(LastingSession())
+    assert all(slots.reserve(keeper) for keeper in keepers)
+    assert not slots.reserve(LastingSession())
     assert slots.take(0)
     assert slots.take(0)
-    slots.lasted()
-    assert slots.keep(LastingSession())
+    slots.end_lasting()
+    assert slots.reserve(LastingSession())
 
 
 class PreemptibleSession:
@@ -114,12 +114,12 @@ def test_a_borrowed_session_is_called_in_by_whoever_needs_the_last_one() -> None
     borrower = PreemptibleSession()
     assert slots.borrow(borrower)
     assert slots.lasting() == 0
-    assert all(slots.keep(LastingSession()) for _ in range(KEPT))
+    assert all(slots.reserve(LastingSession()) for _ in range(KEPT))
     assert slots.take(0)
     assert borrower.calls == 0
     assert not slots.take(0)
     assert borrower.calls == 1
-    slots.bring_back(borrower)
+    slots.give_up(borrower)
     assert slots.take(0)
     assert not slots.borrow(borrower)
 
@@ -130,8 +130,8 @@ def test_a_relay_calls_in_a_borrowed_session_too() -> None:
     assert all(slots.take(0) for _ in range(8))
     assert slots.borrow(borrower)
     keepers = [LastingSession() for _ in range(2)]
-    assert all(slots.keep(keeper) for keeper in keepers)
+    assert all(slots.reserve(keeper) for keeper in keepers)
     assert [keeper.has_one for keeper in keepers] == [True, False]
     assert borrower.calls == 1
-    slots.bring_back(borrower)
+    slots.give_up(borrower)
     assert keepers[1].has_one

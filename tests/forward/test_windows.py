@@ -45,8 +45,6 @@ class Wire:
         self.allowed: dict[int, int] = {}
         self._channels = ChannelMap()
         self.channels_seen: dict[int, bool] = {}
-        self._channel_handler_table: dict[int, Any] = {}
-        self._handler_table = {common.MSG_CHANNEL_OPEN_FAILURE: None}
         self.actions: deque[Callable[[], None]] = deque()
         self.later: deque[Callable[[], None]] = deque()
         self.talked_at = -math.inf
@@ -72,7 +70,8 @@ class Wire:
         return True
 
     def channel(self) -> TunnelChannel:
-        made = TunnelChannel(self, Eager(), self)
+        loop: Any = self
+        made = TunnelChannel(self, Eager(), loop)
         made.ask(b"direct-tcpip")
         made._set_remote_channel(made._number, 2 * MEGABYTE, PACKET)
         self.allowed[made._number] = made._window

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.questions import Question
 from jlremote.ssh.config.destination import resolve
-from jlremote.ssh.connection import SSHConnection, connect
+from jlremote.ssh.connect import connect
+from jlremote.ssh.connection import SSHConnection
 from jlremote.ssh.login.credentials import Keychain, Remember
 from tests.lab.accounts import Account
 from tests.lab.programs import run
@@ -118,7 +118,7 @@ class Laptop:
             remember=remember,
         )
         try:
-            yield cast("SSHConnection", connection)
+            yield connection
         finally:
             connection.close()
 

@@ -238,7 +238,7 @@ def test_what_may_last_for_hours_leaves_room_for_everything_else(
         thread.start()
     for _ in threads:
         assert begun.acquire(timeout=20)
-    with pytest.raises(Busy, match="6 terminals, logs, mounts and the like"):
+    with pytest.raises(Busy, match="6 terminals, logs, mounts or forwards"):
         run(connection, "true", timeout=None)
     assert run(connection, "exit 4")[0] == 4
     over.set()

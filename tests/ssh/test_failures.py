@@ -30,7 +30,7 @@ from jlremote.errors import (
 )
 from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.failures import explain, explain_channel, translated
-from jlremote.ssh.route.tcp import straight
+from jlremote.ssh.route.tcp import connect_tcp
 from tests.lab.accounts import Account
 from tests.lab.sshd import SSHServer, free_port
 from tests.ssh.beside import Laptop
@@ -215,7 +215,7 @@ def test_a_network_that_is_back_is_found_within_a_second(seconds: float) -> None
 
         back = threading.Thread(target=come_back)
         back.start()
-        straight(Destination("lab", "127.0.0.1", port, "me"), b"hello").close()
+        connect_tcp(Destination("lab", "127.0.0.1", port, "me"), b"hello").close()
         assert 0 < time.monotonic() - moments[0] < 1.5
         back.join()
 
@@ -235,7 +235,7 @@ def test_a_call_that_was_swallowed_is_not_waited_for() -> None:
         thread.start()
         began = time.monotonic()
         destination = Destination("lab", "127.0.0.1", listener.getsockname()[1], "me")
-        with straight(destination, b"hello") as sock:
+        with connect_tcp(destination, b"hello") as sock:
             assert sock.recv(100) == b"SSH-2.0-back\r\n"
         assert time.monotonic() - began < 3
         thread.join()
@@ -252,6 +252,6 @@ def test_a_server_that_is_slow_to_greet_is_waited_for() -> None:
         thread = threading.Thread(target=greet_late)
         thread.start()
         destination = Destination("lab", "127.0.0.1", listener.getsockname()[1], "me")
-        with straight(destination, b"hello") as sock:
+        with connect_tcp(destination, b"hello") as sock:
             assert sock.recv(100) == b"SSH-2.0-slow\r\n"
         thread.join()

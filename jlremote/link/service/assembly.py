@@ -23,7 +23,7 @@ from jlremote.ports.endpoint import PortEndpoint
 from jlremote.ports.locate import locate_port
 from jlremote.questions import Asker
 from jlremote.ssh.config.destination import Destination, resolve
-from jlremote.ssh.connection import connect
+from jlremote.ssh.connect import connect
 from jlremote.ssh.contract import Connection
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.forward.sftp import SftpStreams

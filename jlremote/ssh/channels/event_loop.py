@@ -1,4 +1,4 @@
-"""One thread that serves many sockets; a forward has one, whatever the number of its connections.
+"""One thread that serves many sockets: all the connections of a forward.
 
 A thread or two for each connection, as sshtunnel and most examples have it, costs 2,000 threads
 for 1,000 websockets, a poll interval each, and a hand-over between threads for every packet.
@@ -25,19 +25,19 @@ READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
 _NOTHING = 0
 
-# What one connection may move before the others have their turn; also the most that is read from a
-# local socket at once. Larger pieces make neither direction faster and others' small messages late.
+# Bytes that one connection may move before the others have their turn; also the most that is read
+# from a local socket at once. Larger pieces are no faster, and delay others' small messages.
 PIECE = 256 * 1024
 
 _log = logging.getLogger(__name__)
 
 
 class EventLoop:
-    """Watches sockets, and does in its own thread what others ask it to do.
+    """Watches sockets, and runs the actions of other threads in its own thread.
 
     Attributes:
         piece: a buffer of `PIECE` bytes that every handler may use while it runs.
-        busy_poll: whether the loop stays awake for an answer.
+        busy_poll: decides whether the loop stays awake for an answer.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class EventLoop:
         self._stopping = False
         self._thread: int | None = None
         self.piece = memoryview(bytearray(PIECE))
-        self.busy_poll = BusyPoll(self)
+        self.busy_poll = BusyPoll(self.watch, self.call)
         self._selector.register(self._woken, READ, self._wake)
 
     def watch(self, sock: socket.socket, old: int, new: int, handler: Handler) -> None:
@@ -68,7 +68,7 @@ class EventLoop:
             self._selector.modify(sock, new, handler)
 
     def call(self, action: Action) -> None:
-        """Do `action` in the loop's thread soon; from any thread, never blocks."""
+        """Run `action` in the loop's thread soon; from any thread, never blocks."""
         self._actions.append(action)
         if self._signalled or threading.get_ident() == self._thread:
             return
@@ -79,7 +79,7 @@ class EventLoop:
             return
 
     def call_later(self, seconds: float, action: Action) -> None:
-        """Do `action` in the loop's thread after `seconds`; only in the loop's thread."""
+        """Run `action` after `seconds`; only in the loop's thread."""
         when = time.monotonic() + seconds
         heapq.heappush(self._timers, (when, next(self._timer_numbers), action))
 
@@ -90,26 +90,26 @@ class EventLoop:
             while not self._stopping:
                 try:
                     self._turn()
-                except Exception:  # noqa: BLE001 - one connection's must not end the others
+                except Exception:  # noqa: BLE001 - one connection's error must not end the others
                     _log.exception("a handler of the forward failed")
         finally:
             self.busy_poll.end()
 
     def stop(self) -> None:
-        """End `run` after what it does now; from any thread."""
+        """End `run` after its current turn; from any thread."""
         self._stopping = True
         self._signalled = False
         self.call(lambda: None)
 
     def close(self) -> None:
-        """Give back the loop's own file descriptors; after `run` has ended."""
+        """Close the loop's own file descriptors; after `run` has ended."""
         self._selector.close()
         self._waker.close()
         self._woken.close()
         self._actions.clear()
         self._timers.clear()
 
-    def _patience(self) -> float | None:
+    def _timeout(self) -> float | None:
         if self._actions or self.busy_poll.is_awake():
             return 0
         if not self._timers:
@@ -117,7 +117,7 @@ class EventLoop:
         return max(0, self._timers[0][0] - time.monotonic())
 
     def _turn(self) -> None:
-        for key, events in self._selector.select(self._patience()):
+        for key, events in self._selector.select(self._timeout()):
             key.data(events)
         while self._timers and self._timers[0][0] <= time.monotonic():
             heapq.heappop(self._timers)[2]()
@@ -126,5 +126,5 @@ class EventLoop:
 
     def _wake(self, _events: int) -> None:
         self._woken.recv(64)
-        # Before the actions are taken: one that comes from now on signals again.
+        # Before the actions run: one that is added from now on signals again.
         self._signalled = False

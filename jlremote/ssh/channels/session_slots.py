@@ -7,38 +7,35 @@ theirs for hours. sshd itself would refuse one too many with no more than the wo
 from __future__ import annotations
 
 import threading
-import weakref
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 # sshd's own, unless the host's administrator chose another.
 _MOST = 10
 COMMANDS = 8
-# What may last for hours, of all kinds and of commands: the rest is for what waits for no person.
+# The most sessions that may last for hours, of all kinds and of commands: others must not wait
+# that long.
 KEPT = 8
 LASTING = 6
 
 
 class LastingSession(Protocol):
-    """A channel that is to stay."""
+    """A channel that stays open for hours."""
 
     def granted(self) -> None:
-        """Learn that the session may be opened now; in any thread."""
+        """Open the session now; in any thread."""
         ...
 
 
 class PreemptibleSession(Protocol):
-    """Whoever uses a session that nobody else wants."""
+    """A session that ends when another command needs it."""
 
     def preempt(self) -> None:
-        """Learn that somebody wants it, and end; in any thread, at once. Twice is fine."""
+        """End at once: the session is needed; in any thread. Twice is fine."""
         ...
 
 
 class SessionSlots:
-    """Says who may open a session channel on a connection, and who has to wait."""
-
-    _all: ClassVar[weakref.WeakKeyDictionary[Any, SessionSlots]] = weakref.WeakKeyDictionary()
-    _all_lock = threading.Lock()
+    """Grants the session channels of a connection, or makes their users wait."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -52,11 +49,8 @@ class SessionSlots:
     @classmethod
     def of(cls, transport: Any) -> SessionSlots:
         """Return the slots of a connection; all kinds of channels share them."""
-        with cls._all_lock:
-            slots = cls._all.get(transport)
-            if slots is None:
-                slots = cls._all[transport] = cls()
-            return slots
+        shared: SessionSlots = vars(transport).setdefault("session_slots", cls())
+        return shared
 
     def take(self, seconds: float) -> bool:
         """Take a slot for a command; return whether one was free within `seconds`."""
@@ -74,57 +68,64 @@ class SessionSlots:
             self._commands -= 1
         self._serve()
 
-    def may_last(self) -> bool:
-        """Count a command that may last for hours, before it takes its slot, if it is allowed."""
+    def begin_lasting(self) -> bool:
+        """Count a command without a time limit, before it takes its slot; return if permitted."""
         with self._changed:
             if self._lasting >= LASTING or self.lasting() >= KEPT:
                 return False
             self._lasting += 1
             return True
 
-    def lasted(self) -> None:
-        """Learn that such a command has ended."""
+    def end_lasting(self) -> None:
+        """Stop counting such a command."""
         with self._changed:
             self._lasting -= 1
 
     def lasting(self) -> int:
-        """Return how many sessions are meant to last."""
+        """Return how many sessions may last for hours."""
         return self._lasting + len(self._kept) + len(self._waiting)
 
-    def borrow(self, borrower: PreemptibleSession) -> bool:
-        """Take a slot until somebody else wants it; return whether there is one to spare."""
+    def too_many(self) -> str:
+        """Return the message that refuses one more session of that kind."""
+        return (
+            f"{self.lasting()} terminals, logs, mounts or forwards into containers are open over"
+            " this connection already"
+        )
+
+    def borrow(self, session: PreemptibleSession) -> bool:
+        """Take a slot until another command needs it; return whether one is free."""
         with self._changed:
             if self._waiting or self._used() >= _MOST:
                 return False
-            self._borrowed.add(borrower)
+            self._borrowed.add(session)
             return True
 
-    def preempt_sessions(self) -> None:
-        """Have the borrowers end: there is no room, or the server says that there is none."""
+    def give_up(self, session: PreemptibleSession) -> None:
+        """Give a preemptible session's slot back."""
         with self._changed:
-            for borrower in self._borrowed:
-                borrower.preempt()
-
-    def bring_back(self, borrower: PreemptibleSession) -> None:
-        """Take a borrower's slot back."""
-        with self._changed:
-            self._borrowed.discard(borrower)
+            self._borrowed.discard(session)
         self._serve()
 
-    def keep(self, keeper: LastingSession) -> bool:
-        """Have `keeper` told once it may open a session; return `False` if too many are kept."""
+    def preempt_sessions(self) -> None:
+        """End the preemptible sessions: no slot is left here, or none on the server."""
+        with self._changed:
+            for session in self._borrowed:
+                session.preempt()
+
+    def reserve(self, session: LastingSession) -> bool:
+        """Call `granted` once `session` may open; return `False` if too many are open."""
         with self._changed:
             if self.lasting() >= KEPT:
                 return False
-            self._waiting[keeper] = None
+            self._waiting[session] = None
         self._serve()
         return True
 
-    def leave(self, keeper: LastingSession) -> None:
-        """Take a keeper's slot back, if it has one or waits for one. Twice is fine."""
+    def release(self, session: LastingSession) -> None:
+        """Give a lasting session's slot or place in the queue back. Twice is fine."""
         with self._changed:
-            self._kept.discard(keeper)
-            self._waiting.pop(keeper, None)
+            self._kept.discard(session)
+            self._waiting.pop(session, None)
         self._serve()
 
     def _has_room_for_a_command(self) -> bool:
@@ -137,12 +138,12 @@ class SessionSlots:
         granted = []
         with self._changed:
             while self._waiting and self._used() < _MOST:
-                keeper = next(iter(self._waiting))
-                del self._waiting[keeper]
-                self._kept.add(keeper)
-                granted.append(keeper)
+                session = next(iter(self._waiting))
+                del self._waiting[session]
+                self._kept.add(session)
+                granted.append(session)
             if self._waiting:
                 self.preempt_sessions()
             self._changed.notify_all()
-        for keeper in granted:
-            keeper.granted()
+        for session in granted:
+            session.granted()

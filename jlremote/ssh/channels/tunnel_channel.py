@@ -1,4 +1,4 @@
-"""An SSH channel that tells what happens instead of being waited for.
+"""An SSH channel that reports events instead of being waited for.
 
 `paramiko.Channel` is made to be read by a blocked thread: opening one waits in steps of 0.1 s, its
 buffer is an array whose front is deleted at O(n), and a window update may be sent from the thread
@@ -18,20 +18,22 @@ from typing import Any
 import paramiko
 from paramiko import common
 
-from jlremote.ssh.channels.channel_handler import ChannelHandler, EventLoop
+from jlremote.ssh.channels.channel_handler import ChannelHandler
 from jlremote.ssh.channels.channel_registry import ChannelRegistry
+from jlremote.ssh.channels.event_loop import EventLoop
+from jlremote.ssh.transport.packet_reader import PacketReader
 from jlremote.ssh.transport.tuning import LARGEST_PACKET, PACED_SECONDS, PACED_WINDOW
 from jlremote.ssh.wire_format import string
 
 _DATA = struct.Struct(">BII")
-# For how long after others' last message a download leaves room for them: a smaller window, and a
-# pace where they talk without a pause.
+# Seconds after other channels' last message for which a download leaves room for them: with a
+# smaller window, and paced while small messages go to and fro.
 _SHARED_SECONDS = 5.0
 _TALK_SECONDS = 0.02
 
 
 class _Payload:
-    """What `Transport._send_user_message` wants: something with `asbytes`."""
+    """A message for `Transport._send_user_message`, which calls `asbytes`."""
 
     __slots__ = ("_content",)
 
@@ -45,17 +47,17 @@ class _Payload:
 class TunnelChannel:
     """One channel of a connection, with its two windows.
 
-    Public methods are for the loop's thread. Those with an underscore that are not private to this
-    class are paramiko's names: the transport calls them.
+    Public methods are for the loop's thread. The transport calls those with paramiko's names, which
+    begin with an underscore.
 
     Args:
         transport: the `paramiko.Transport`.
-        handler: who is told what happens.
-        loop: does something in its thread.
-        complained: gets a session's standard error, in the transport's thread.
+        handler: handles the events.
+        loop: runs actions in its thread.
+        on_stderr: gets a session's standard error, in the transport's thread.
 
     Attributes:
-        wire: what its data is read from; see `FarEnd`.
+        reader: reads its data; see `FarEnd`.
     """
 
     def __init__(
@@ -63,15 +65,15 @@ class TunnelChannel:
         transport: Any,
         handler: ChannelHandler,
         loop: EventLoop,
-        complained: Callable[[bytes], None] = lambda _: None,
+        on_stderr: Callable[[bytes], None] = lambda _: None,
     ) -> None:
         self._transport = transport
         self._registry = ChannelRegistry.of(transport)
         self._handler = handler
         self._loop = loop
-        self._complained = complained
-        self._reader = transport.packetizer.reader
-        self.wire: Any = self._reader
+        self._on_stderr = on_stderr
+        self._reader: PacketReader = transport.packetizer.reader
+        self.reader: PacketReader | None = self._reader
         self._lock = threading.Lock()
         self._number = self._registry.add(self)
         self._peer = 0
@@ -91,15 +93,15 @@ class TunnelChannel:
         self._released = False
 
     def ask(self, kind: bytes, details: bytes = b"") -> None:
-        """Ask the far end to open the channel; `opened` or `refused` tells the answer."""
+        """Ask the far end to open the channel; it calls `opened` or `refused`."""
         self._asked = time.monotonic()
         opening = struct.pack(">III", self._number, self._window, LARGEST_PACKET)
         self._send((common.cMSG_CHANNEL_OPEN, string(kind), opening, details))
         if not self._transport.is_active():
-            self._unlink()  # registered when the others had been told already
+            self._unlink()  # registered after the others had been told
 
     def request(self, kind: bytes, details: bytes = b"") -> None:
-        """Send a request of a session channel that wants no answer, such as `exec`."""
+        """Send a request of a session channel without an answer, such as `exec`."""
         head = self._head(common.cMSG_CHANNEL_REQUEST)
         self._send((head, string(kind), b"\0", details))
 
@@ -128,11 +130,11 @@ class TunnelChannel:
         return _DATA.pack(common.MSG_CHANNEL_DATA, self._peer, len(data)), data
 
     def send_end(self) -> None:
-        """Tell the far end that nothing more will be sent."""
+        """End our direction of the channel."""
         self._send((self._head(common.cMSG_CHANNEL_EOF),))
 
     def consumed(self, count: int) -> None:
-        """Tell that `count` bytes which `received` did not take were passed on; any thread."""
+        """Report `count` bytes that `received` kept as passed on; any thread."""
         with self._lock:
             if self._released:
                 return
@@ -151,7 +153,7 @@ class TunnelChannel:
             self._release()
 
     def _consume(self, count: int) -> None:
-        """Count what was passed on, and see whether the far end may send more. Hold the lock."""
+        """Count what was passed on; let the far end send more if need be. Hold the lock."""
         self._since_growth += count
         if self._granting or self._window - self._credit - self._unread < self._window // 4:
             return
@@ -179,7 +181,7 @@ class TunnelChannel:
             self._send((self._head(common.cMSG_CHANNEL_WINDOW_ADJUST), more.to_bytes(4, "big")))
 
     def _is_shared(self) -> bool:
-        """Tell whether others used the connection lately; what they do is not all of one moment."""
+        """Return whether other channels used the connection in the last seconds."""
         registry = self._registry
         if registry.sender not in {0, self._number}:
             self._shared_at = max(self._shared_at, registry.sent_at)
@@ -198,11 +200,11 @@ class TunnelChannel:
         except paramiko.SSHException:
             transport.close()  # the key exchange does not end
         except (EOFError, OSError):
-            return  # the transport's thread finds the connection broken as well, and tells
+            return  # the transport's thread finds the connection broken as well, and reports it
 
     def _release(self) -> None:
         with self._lock:
-            # Both sides' closing may find each other here; the number may be another's by then.
+            # Both sides may close at once; the number may belong to another channel by then.
             if self._released:
                 return
             self._released = True
@@ -211,7 +213,7 @@ class TunnelChannel:
         self._registry.remove(self._number)
         self._registry.unread(-unread)
 
-    # What paramiko's transport calls, from its thread.
+    # Called by paramiko's transport, from its thread.
 
     def _set_remote_channel(self, number: int, window: int, packet: int) -> None:
         self._registry.answered(time.monotonic() - self._asked)
@@ -226,7 +228,7 @@ class TunnelChannel:
         self._handler.opened()
 
     def refuse(self, reason: str) -> None:
-        """Take the far end's no."""
+        """Handle the far end's refusal."""
         self._close_sent = self._close_received = True
         self._release()
         self._handler.refused(reason)
@@ -235,7 +237,7 @@ class TunnelChannel:
         self._take(memoryview(message.get_binary()))
 
     def _take(self, data: memoryview) -> None:
-        """Take what comes; straight from the packetizer where its cipher allows."""
+        """Pass data on; called straight from the packet reader where the cipher allows."""
         size = len(data)
         kept = size - self._handler.received(data)
         if kept:
@@ -252,7 +254,7 @@ class TunnelChannel:
         """Pass a session's standard error on."""
         message.get_int()
         data = message.get_binary()
-        self._complained(data)
+        self._on_stderr(data)
         with self._lock:
             self._credit -= len(data)
             self._consume(len(data))
@@ -260,8 +262,8 @@ class TunnelChannel:
     def _window_adjust(self, message: Any) -> None:
         before = self._allowed
         self._allowed += message.get_int()
-        # Looked at after it was raised: whoever sends looks in the opposite order, so one of both
-        # sees that it goes on.
+        # Compared after it was raised: the sender does it in the opposite order, so one of both
+        # sees that sending can go on.
         if before <= self._sent:
             self._handler.writable()
 
@@ -276,16 +278,16 @@ class TunnelChannel:
             self._handler.closed()
 
     def _handle_request(self, _message: Any) -> None:
-        """Ignore an exit status or signal: the end of the channel follows and says enough."""
+        """Ignore an exit status or signal: the end of the channel follows."""
 
     def _request_success(self, _message: Any) -> None:
-        """Ignore it: none was asked for."""
+        """Ignore it: no answer was requested."""
 
     def _request_failed(self, _message: Any) -> None:
-        """Ignore it: none was asked for."""
+        """Ignore it: no answer was requested."""
 
     def _unlink(self) -> None:
-        """Learn, in whichever thread closes the connection, that it is gone."""
+        """Handle the end of the connection, in the thread that closes it."""
         with self._lock:
             if self._close_received:
                 return

@@ -1,4 +1,4 @@
-"""Where accepted connections wait until they have a far end, or are turned away."""
+"""Routes accepted connections to the target, or makes them wait for the host."""
 
 from __future__ import annotations
 
@@ -19,46 +19,33 @@ from jlremote.ssh.forward.waiting_page import is_page_load, waiting_page
 _REQUEST_LIMIT = 64 * 1024
 _TICK = 0.25
 
-# How long somebody who is turned away may take to say what was wanted: browsers connect first.
+# Seconds that a refused client has for its request: browsers connect before they have one.
 _SILENCE = 1.0
 
-# How long the gateway is waited for in one go; stopping a forward takes that long at most.
+# Seconds of one wait for the gateway; stopping a forward takes that long at most.
 _TURN = 1.0
 _DEAD_CONNECTION_PAUSE = 0.05
 
 
 @dataclass(frozen=True)
 class WaitLimits:
-    """How long a connection may wait for the host, in seconds.
+    """The seconds that a connection may wait for the host.
 
     Attributes:
-        connection: until it is closed. Long enough for a reconnect that nobody need notice.
-        page_load: until a browser that loads a page gets one that says what is happening.
+        connection: until it is closed. Long enough to hide a reconnect.
+        page_load: until a browser that loads a page gets one that says why.
     """
 
     connection: float = 30.0
     page_load: float = 4.0
 
 
-@dataclass(frozen=True)
-class Traffic:
-    """What a forward has to do.
+class ConnectionRouter:
+    """Joins each accepted connection with a far end, in the loop's thread.
 
     Attributes:
-        open: connections that are served now.
-        waiting: connections that wait for the host now.
-        total: connections that came since the forward started.
-        last_failure: why the last one that was not served was turned away.
+        failure: why the last refused connection was refused, `None` if there was none.
     """
-
-    open: int
-    waiting: int
-    total: int
-    last_failure: str | None
-
-
-class ConnectionRouter:
-    """Gives each accepted connection a far end through the gateway. Lives in the loop's thread."""
 
     def __init__(self, gateway: Gateway, loop: EventLoop, limits: WaitLimits) -> None:
         self._gateway = gateway
@@ -68,31 +55,28 @@ class ConnectionRouter:
         self._arrivals: dict[SocketBridge, float] = {}
         self._silent: dict[SocketBridge, float] = {}
         self._queue: list[SocketBridge] = []
-        self._total = 0
-        self._last_failure: str | None = None
+        self.failure: str | None = None
         self._obstacle: JlrError = ConnectionTimedOut("the host does not answer")
         self._relay: Relay | None = None
-        self._asking = False
+        self._waiting = False
         self._ticking = False
         self._closing = threading.Event()
 
-    def traffic(self) -> Traffic:
-        """Return the counts; from any thread."""
+    def counts(self) -> tuple[int, int]:
+        """Return how many connections have a far end and how many wait; from any thread."""
         waiting = len(self._arrivals)
-        served = len(self._bridges) - waiting
-        return Traffic(served, waiting, self._total, self._last_failure)
+        return len(self._bridges) - waiting, waiting
 
-    def welcome(self, sock: socket.socket) -> None:
-        """Take a connection that was just accepted."""
+    def accept(self, sock: socket.socket) -> None:
+        """Route a connection that was just accepted."""
         bridge = SocketBridge(sock, self._loop, self)
-        self._total += 1
         self._bridges.add(bridge)
         self._arrivals[bridge] = time.monotonic()
-        self._keep_time()
+        self._start_ticking()
         self._route(bridge)
 
     def cut(self) -> None:
-        """Reset the connections that have a far end, as what they lead to has gone or moved."""
+        """Reset the connections that have a far end, because it is gone or has moved."""
         for bridge in self._bridges - self._arrivals.keys():
             bridge.abort()
 
@@ -104,17 +88,17 @@ class ConnectionRouter:
         if self._relay is not None:
             self._relay.retire()
 
-    # What bridges tell: `BridgeOwner`.
+    # The bridges' events: `BridgeOwner`.
 
     def accepted(self, bridge: SocketBridge) -> None:
         """See `BridgeOwner`."""
         self._arrivals.pop(bridge, None)
 
     def refused(self, bridge: SocketBridge, reason: str) -> None:
-        """See `BridgeOwner`; a browser gets a page, and when it comes again more is known."""
-        self._last_failure = reason
+        """See `BridgeOwner`; a browser gets a page that loads itself again."""
+        self.failure = reason
         self._gateway.recheck()
-        if is_page_load(_said(bridge.socket) or b""):
+        if is_page_load(_request(bridge.socket) or b""):
             _answer(bridge.socket, waiting_page(JlrError(f"nothing answers there: {reason}")))
 
     def failed(self, bridge: SocketBridge) -> None:
@@ -160,12 +144,12 @@ class ConnectionRouter:
 
     def _enqueue(self, bridge: SocketBridge) -> None:
         self._queue.append(bridge)
-        if not self._asking:
-            self._asking = True
-            threading.Thread(target=self._ask, name="forward-gateway", daemon=True).start()
+        if not self._waiting:
+            self._waiting = True
+            threading.Thread(target=self._wait, name="forward-gateway", daemon=True).start()
 
-    def _ask(self) -> None:
-        """Wait for the gateway as long as somebody waits; in a thread of its own."""
+    def _wait(self) -> None:
+        """Wait for the gateway while connections wait; in a thread of its own."""
         final = None
         while self._arrivals and not self._closing.is_set():
             since = time.monotonic()
@@ -173,7 +157,7 @@ class ConnectionRouter:
                 connection, _ = self._gateway.wait(_TURN)
             except JlrError as error:
                 self._obstacle = error
-                # An answer before its time is the last word: nobody is trying any more.
+                # An error before the timeout is final: the link has stopped trying.
                 if time.monotonic() - since < _TURN / 2:
                     final = error
                     break
@@ -181,10 +165,10 @@ class ConnectionRouter:
                 if connection.transport.is_active():
                     break
                 self._closing.wait(_DEAD_CONNECTION_PAUSE)
-        self._loop.call(lambda: self._asked(final))
+        self._loop.call(lambda: self._waited(final))
 
-    def _asked(self, final: JlrError | None) -> None:
-        self._asking = False
+    def _waited(self, final: JlrError | None) -> None:
+        self._waiting = False
         queue, self._queue = self._queue, []
         for bridge in queue:
             if bridge not in self._arrivals:
@@ -195,7 +179,7 @@ class ConnectionRouter:
             else:
                 self._turn_away(bridge)
 
-    def _keep_time(self) -> None:
+    def _start_ticking(self) -> None:
         if not self._ticking:
             self._ticking = True
             self._loop.call_later(_TICK, self._tick)
@@ -207,27 +191,27 @@ class ConnectionRouter:
         for bridge, arrival in list(self._arrivals.items()):
             if now - arrival < self._limits.page_load:
                 break  # those behind it came later
-            said = _said(bridge.socket) or b""
-            if now - arrival >= self._limits.connection or is_page_load(said):
+            request = _request(bridge.socket) or b""
+            if now - arrival >= self._limits.connection or is_page_load(request):
                 self._turn_away(bridge)
         self._ticking = bool(self._arrivals)
         if self._ticking:
             self._loop.call_later(_TICK, self._tick)
 
     def _turn_away(self, bridge: SocketBridge) -> None:
-        """Close a connection; a browser gets a page first, also one that has yet to ask for it."""
-        self._last_failure = self._obstacle.message
+        """Close a connection; a browser gets a page first, even if its request is still to come."""
+        self.failure = self._obstacle.message
         now = time.monotonic()
-        said = _said(bridge.socket)
-        if said is None and now < self._silent.setdefault(bridge, now + _SILENCE):
-            return  # looked at again with every tick
-        if is_page_load(said or b""):
+        request = _request(bridge.socket)
+        if request is None and now < self._silent.setdefault(bridge, now + _SILENCE):
+            return  # until the next tick
+        if is_page_load(request or b""):
             _answer(bridge.socket, waiting_page(self._obstacle))
         bridge.close()
 
 
-def _said(sock: socket.socket) -> bytes | None:
-    """Return what has come so far: `None` for nothing yet, nothing (`b""`) at the end."""
+def _request(sock: socket.socket) -> bytes | None:
+    """Return the request so far: `None` for nothing yet, `b""` at the end."""
     try:
         return sock.recv(_REQUEST_LIMIT, socket.MSG_PEEK)
     except BlockingIOError:
@@ -237,7 +221,7 @@ def _said(sock: socket.socket) -> bytes | None:
 
 
 def _answer(sock: socket.socket, answer: bytes) -> None:
-    """Send a small answer; what was asked is read first, or closing would reset it."""
+    """Send a small answer; the request is read first, or closing would reset the connection."""
     try:
         sock.recv(_REQUEST_LIMIT)
         sock.send(answer)

@@ -1,10 +1,10 @@
-"""The forward of a port: sshtunnel's, on our own connection.
+"""The forward of a port: sshtunnel's frame, on our own connection.
 
-What is left of sshtunnel is its frame: a server for each bind, run in a thread, started and stopped
-together. As it comes it makes its own connection (without checking the host's key, one for each
-key it tries) and closes it; listens on 0.0.0.0; serves each connection by `select` in a thread;
-ends both directions when one ends; logs to stderr; and shows the password in its `repr`. Here the
-gateway has the connection, `ConnectionRouter` and `SocketBridge` move the bytes.
+Of sshtunnel only the frame is used: a server for each bind, run in a thread, started and stopped
+together. Left alone it makes its own connection (without checking the host's key, one for each key
+it tries) and closes it; listens on 0.0.0.0; serves each connection by `select` in a thread; ends
+both directions when one ends; logs to stderr; and shows the password in its `repr`. Here the
+gateway has the connection, and `ConnectionRouter` and `SocketBridge` move the bytes.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ import sshtunnel
 from jlremote.errors import Busy, JlrError
 from jlremote.ssh.channels.event_loop import READ, EventLoop
 from jlremote.ssh.contract import Gateway
-from jlremote.ssh.forward.connection_router import ConnectionRouter, Traffic, WaitLimits
+from jlremote.ssh.forward.connection_router import ConnectionRouter, WaitLimits
 from jlremote.ssh.transport.tuning import allow_many_descriptors, has_descriptors_to_spare
 
 LOCALHOST = "127.0.0.1"
 
-# sshtunnel wants a target when it is made; ours comes from the gateway with every connection.
+# sshtunnel's constructor needs a target; ours comes from the gateway with every connection.
 _NOWHERE = (LOCALHOST, 1)
 
 _BACKLOG = 1024
 _NO_DESCRIPTORS_PAUSE = 0.1
-_STOP_PATIENCE = 5.0
+_STOP_SECONDS = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # sshtunnel has no types
     """A listener on 127.0.0.1 whose connections end at the gateway's target; see `Forward`.
 
-    The listener stays open as long as the forward lives, whatever becomes of the SSH connection.
+    The listener stays open while the forward lives, with or without an SSH connection.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
 
     @property
     def local_port(self) -> int:
-        """The TCP port on 127.0.0.1; 0 before `start` when any port would do."""
+        """The TCP port on 127.0.0.1; 0 before `start` when any port was asked for."""
         return self._wanted_port
 
     @property
@@ -88,15 +88,13 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
 
     @property
     def failure(self) -> str | None:
-        """Why the last connection that was not served was turned away, `None` for none."""
-        return self.traffic().last_failure
+        """Why the last refused connection was refused, `None` if there was none."""
+        return self._server_list[0].router.failure if self._server_list else None
 
-    def traffic(self) -> Traffic:
-        """Return how many connections there are and were."""
-        if not self._server_list:
-            return Traffic(0, 0, 0, None)
-        traffic: Traffic = self._server_list[0].traffic()
-        return traffic
+    def counts(self) -> tuple[int, int]:
+        """Return how many connections have a far end and how many wait for one."""
+        counts: tuple[int, int] = self._server_list[0].router.counts()
+        return counts
 
     def cut(self) -> None:
         """Reset the connections that have a far end; see `Forward`."""
@@ -108,7 +106,7 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
 
     __str__ = __repr__
 
-    # What sshtunnel lets a subclass change.
+    # The hooks of sshtunnel.
 
     @staticmethod
     def _read_ssh_config(*_: Any, **__: Any) -> tuple[Any, ...]:
@@ -120,7 +118,7 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
         return None, []
 
     def _connect_to_gateway(self) -> None:
-        self._started = True  # the gateway connects, and it is asked at every connection
+        self._started = True  # the gateway is asked at every connection
 
     def _make_ssh_forward_server_class(self, _remote: Any) -> Any:
         return functools.partial(_Server, gateway=self._gateway, limits=self._limits)
@@ -137,16 +135,16 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
 
 
 class _Handler(socketserver.BaseRequestHandler):
-    """Hands an accepted connection over, and is done with it at once."""
+    """Hands an accepted connection to the router."""
 
     server: _Server
 
     def handle(self) -> None:
-        self.server.router.welcome(self.request)
+        self.server.router.accept(self.request)
 
 
 class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has no types
-    """The listener and, in its own thread, everything that the forward does."""
+    """The listener, and the thread of the whole forward."""
 
     # On Windows it would let another program take the port over.
     allow_reuse_address = os.name == "posix"
@@ -169,7 +167,6 @@ class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has 
         self._loop = EventLoop()
         self._finished = threading.Event()
         self.router = ConnectionRouter(gateway, self._loop, limits)
-        self.traffic = self.router.traffic
 
     def serve_forever(self, poll_interval: float = 0.5) -> None:
         try:
@@ -185,29 +182,29 @@ class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has 
 
     def shutdown(self) -> None:
         self._loop.stop()
-        # A thread that writes to a dead SSH connection ends when that is closed, and not before.
-        self._finished.wait(_STOP_PATIENCE)
+        # A thread that writes to a dead SSH connection ends only when that is closed.
+        self._finished.wait(_STOP_SECONDS)
 
     def _listen(self) -> None:
         self._loop.watch(self.socket, 0, READ, self._accept)
 
     def _accept(self, _events: int) -> None:
         if not has_descriptors_to_spare(self.socket.fileno()):
-            self._rest()
+            self._pause()
             return
         try:
             accepted, address = self.socket.accept()
-        except BlockingIOError:  # whoever came has left
+        except BlockingIOError:  # the client has left
             return
         except OSError:
-            self._rest()
+            self._pause()
             return
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.finish_request(accepted, address)
 
-    def _rest(self) -> None:
-        """Accept nobody for a while: where nobody can be, the listener is ready all the time."""
+    def _pause(self) -> None:
+        """Stop accepting for a moment: without free descriptors the listener is always ready."""
         self._loop.watch(self.socket, READ, 0, self._accept)
         self._loop.call_later(_NO_DESCRIPTORS_PAUSE, self._listen)
 
@@ -216,9 +213,11 @@ def _cannot_listen(port: int, error: OSError) -> JlrError:
     if error.errno == errno.EADDRINUSE:
         return Busy(
             f"port `{port}` on this machine is taken by another program",
-            hint="give another one with `--port`, or leave it out and a free one is taken",
+            hint="`--port PORT` chooses another one; without it jlr takes a free one",
         )
     return JlrError(
         f"cannot listen on port `{port}` of this machine: {error.strerror}",
-        hint="ports below 1024 are for the administrator" if 0 < port < 1024 else None,
+        hint="choose a `--port` of at least 1024: lower ones are for the administrator"
+        if 0 < port < 1024
+        else None,
     )

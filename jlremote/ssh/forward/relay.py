@@ -1,7 +1,7 @@
-"""The way to a server on a container's own loopback: a relay inside, reached by the engine's exec.
+"""The relay into a container: a process that reaches a server on the container's own loopback.
 
-One process for a forward, whatever the number of its connections: each engine exec costs 0.1 s, and
-sshd allows ten sessions. `relay_program.py` tells the protocol.
+It runs by the engine's `exec`, one process for a forward, whatever the number of its connections:
+each `exec` costs 0.1 s, and sshd permits ten sessions. `relay_program` documents the protocol.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jlremote.host.target import Target
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.session_channel import SessionChannel
 from jlremote.ssh.forward.relay_program import CLOSE, CREDIT, DATA, END, HEAD, OPEN, OPENED, REFUSED
-from jlremote.ssh.forward.relay_stream import RelayStream
+from jlremote.ssh.forward.relay_stream import FrameSender, RelayStream
 from jlremote.ssh.forward.socket_bridge import SocketBridge
 
 _SHELL = b"exec /bin/sh -s"
@@ -39,17 +39,13 @@ def relay_argv(target: Target, marker: str) -> tuple[str, ...]:
     Args:
         target: its `relay` is an argv that runs Python 3.6 or later where the server listens, with
             stdin and stdout attached and no terminal, such as `docker exec -i NAME python3`.
-        marker: what the relay prints, with a newline, when it is ready.
+        marker: printed by the relay, with a newline, when it is ready.
     """
     return (*(target.relay or ()), "-c", _program(), marker, target.address, str(target.port))
 
 
 class Relay:
-    """A relay process at work, and the handler of the session that it runs in.
-
-    Attributes:
-        over: it has ended, or was told to; a new one is needed.
-    """
+    """A relay process on the host, and the handler of the session in which it runs."""
 
     def __init__(
         self,
@@ -58,92 +54,65 @@ class Relay:
         loop: EventLoop,
         with_sudo_password: Callable[[bytes], bytes],
     ) -> None:
-        self.call = loop.call
-        self.over = False
+        self._loop = loop
         self._transport = transport
         self._target = target
         self._with_sudo_password = with_sudo_password
         self._marker = secrets.token_hex(16)
         self._streams: dict[int, RelayStream] = {}
         self._last_number = 0
-        self._ready = False
         self._retired = False
         self._lost = False
-        self._waiting = bytearray()
         self._complaint = bytearray()
         self._input = bytearray()
         self._body: RelayStream | None = None
         self._body_left = 0
-        self._channel = SessionChannel(transport, self, loop, self._complained)
+        self._channel = SessionChannel(transport, self, loop, self._note_complaint)
+        self._frames = FrameSender(self._channel)
         self._channel.ask_session()
 
     def leads_to(self, transport: Any, target: Target) -> bool:
         """Return whether it may serve another connection, on this transport to this target."""
         same = self._transport is transport and self._target == target
-        return same and not self.over and self._last_number < _LAST_NUMBER
+        return same and not self._frames.over and self._last_number < _LAST_NUMBER
 
     def connect(self, bridge: SocketBridge) -> None:
         """Open a stream for `bridge`."""
         self._last_number += 1
-        stream = RelayStream(self, self._last_number, bridge)
+        stream = RelayStream(self._frames, self._last_number, bridge, self._loop, self._leave)
         self._streams[stream.number] = stream
         bridge.join(stream)
-        self.send(OPEN, stream.number)
+        self._frames.send(OPEN, stream.number)
 
     def retire(self) -> None:
-        """End when the last stream has."""
+        """End after the last stream."""
         self._retired = True
-        if not self._streams:
-            self._end()
+        self._end_if_unused()
 
-    def leave(self, stream: RelayStream) -> None:
-        """Close a stream."""
-        if self._streams.pop(stream.number, None) is None:
-            return
-        self.send(CLOSE, stream.number)
+    def _leave(self, stream: RelayStream) -> None:
+        if self._streams.pop(stream.number, None) is not None:
+            self._frames.send(CLOSE, stream.number)
+            self._end_if_unused()
+
+    def _end_if_unused(self) -> None:
         if self._retired and not self._streams:
-            self._end()
+            self._frames.over = True
+            self._channel.close()
 
-    def room(self) -> int:
-        """Return how many bytes of DATA may be sent now."""
-        return 0 if self._waiting or not self._ready else self._channel.room()
-
-    def send(self, kind: int, number: int, count: int = 0, body: memoryview | None = None) -> None:
-        """Send a frame; what the channel has no room for waits."""
-        if self.over:
-            return
-        self._waiting += HEAD.pack(kind, number, count)
-        if body is not None:
-            self._waiting += body
-        self._flush()
-
-    def _flush(self) -> None:
-        room = self._channel.room()
-        if not (self._ready and self._waiting and room > 0):
-            return
-        with memoryview(self._waiting) as waiting:
-            self._channel.send(waiting[:room])
-        del self._waiting[:room]
-
-    def _end(self) -> None:
-        self.over = True
-        self._channel.close()
-
-    # What the channel tells, in the transport's thread: `ChannelHandler`.
+    # The channel's events, in the transport's thread: `ChannelHandler`.
 
     def opened(self) -> None:
         """See `ChannelHandler`."""
-        self.call(self._start)
+        self._loop.call(self._start)
 
     def refused(self, reason: str) -> None:
         """See `ChannelHandler`."""
-        self.over = True
         self._complaint += reason.encode()
-        self.call(self._stop)
+        self.ended()
 
     def received(self, data: memoryview) -> int:
         """See `ChannelHandler`."""
-        if self._ready:
+        if self._frames.ready:
             self._parse(data)
         else:
             self._await_marker(data)
@@ -151,12 +120,12 @@ class Relay:
 
     def writable(self) -> None:
         """See `ChannelHandler`."""
-        self.call(self._go_on)
+        self._loop.call(self._go_on)
 
     def ended(self) -> None:
         """See `ChannelHandler`."""
-        self.over = True
-        self.call(self._stop)
+        self._frames.over = True
+        self._loop.call(self._stop)
 
     closed = ended
 
@@ -165,18 +134,18 @@ class Relay:
         self._lost = True
         self.ended()
 
-    def _complained(self, data: bytes) -> None:
-        if not self._ready:
+    def _note_complaint(self, data: bytes) -> None:
+        if not self._frames.ready:
             self._complaint += data[:_COMPLAINT_LIMIT]
 
     def _await_marker(self, data: memoryview) -> None:
-        """Skip what login files print."""
+        """Skip the output of login files."""
         self._input += data
         noise, marker, frames = self._input.partition(self._marker.encode() + b"\n")
         if marker:
             self._input = bytearray()
-            self._ready = True
-            self.call(self._go_on)
+            self._frames.ready = True
+            self._loop.call(self._go_on)
             self._parse(memoryview(bytes(frames)))
         else:
             self._input = noise[-_COMPLAINT_LIMIT:]
@@ -202,7 +171,7 @@ class Relay:
         if kind == DATA:
             self._body, self._body_left = stream, count
         if stream is None:
-            return  # late: the stream was closed meanwhile
+            return  # it was closed meanwhile
         if kind == OPENED:
             stream.bridge.opened()
         elif kind == REFUSED:
@@ -217,29 +186,29 @@ class Relay:
     # In the loop's thread.
 
     def _start(self) -> None:
-        """Start the relay by a shell's script: the login shell may quote in ways of its own.
+        """Start the relay by a script for `sh`: the login shell may have other rules for quotes.
 
-        Nothing follows the line until the marker comes: dash reads ahead, and what it has read is
-        lost to the program that takes its place.
+        Nothing follows the line until the marker comes: dash reads ahead, and the program that
+        takes its place would miss that input.
         """
         self._channel.request(b"exec", struct.pack(">I", len(_SHELL)) + _SHELL)
         line = shlex.join(relay_argv(self._target, self._marker))
-        # `sudo` gets its password from the shell, which must be there for it.
+        # `sudo` gets its password from the shell, which must still run.
         script = f"{line}\nexit\n" if line.startswith(SUDO[0]) else f"exec {line}\n"
         self._channel.send(memoryview(self._with_sudo_password(script.encode())))
 
     def _go_on(self) -> None:
-        self._flush()
-        if not self._waiting:
+        self._frames.flush()
+        if not self._frames.waiting:
             for stream in list(self._streams.values()):
                 stream.bridge.writable()
 
     def _stop(self) -> None:
-        """Tell all streams that the relay is gone; one that never began is not tried again."""
+        """End all streams: the relay is gone. If it never started, none is tried again."""
         self._channel.close()
         streams, self._streams = self._streams, {}
         for stream in streams.values():
-            if self._ready or self._lost:
+            if self._frames.ready or self._lost:
                 stream.bridge.lost()
             else:
                 stream.bridge.refused(self._reason())

@@ -1,65 +1,97 @@
-"""One connection of many that a relay carries."""
+"""The connections that a relay carries, and the frames that they send to it."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Protocol
 
-from jlremote.ssh.forward.relay_program import CREDIT, DATA, END, WINDOW
+from jlremote.ssh.channels.event_loop import EventLoop
+from jlremote.ssh.channels.tunnel_channel import TunnelChannel
+from jlremote.ssh.forward.relay_program import CREDIT, DATA, END, HEAD, WINDOW
 from jlremote.ssh.forward.socket_bridge import SocketBridge
 
 
-class Frames(Protocol):
-    """The relay, as its streams know it."""
+class FrameSender:
+    """Sends frames over a channel; those that it has no room for wait.
+
+    Attributes:
+        ready: whether the relay reads frames.
+        over: whether it has ended, or was told to.
+        waiting: frames that wait.
+    """
+
+    def __init__(self, channel: TunnelChannel) -> None:
+        self.ready = False
+        self.over = False
+        self.waiting = bytearray()
+        self._channel = channel
 
     def room(self) -> int:
         """Return how many bytes of DATA may be sent now."""
-        ...
+        return 0 if self.waiting or not self.ready else self._channel.room()
 
     def send(self, kind: int, number: int, count: int = 0, body: memoryview | None = None) -> None:
         """Send a frame."""
-        ...
+        if self.over:
+            return
+        self.waiting += HEAD.pack(kind, number, count)
+        if body is not None:
+            self.waiting += body
+        self.flush()
 
-    def leave(self, stream: RelayStream) -> None:
-        """Close a stream."""
-        ...
-
-    def call(self, action: Callable[[], None]) -> None:
-        """Do `action` in the loop's thread."""
-        ...
+    def flush(self) -> None:
+        """Send what the channel has room for."""
+        room = self._channel.room()
+        if not (self.ready and self.waiting and room > 0):
+            return
+        with memoryview(self.waiting) as waiting:
+            self._channel.send(waiting[:room])
+        del self.waiting[:room]
 
 
 class RelayStream:
-    """One connection through the relay; see `FarEnd`."""
+    """One connection through the relay; see `FarEnd`.
 
-    wire = None
+    Args:
+        leave: removes the stream from the relay.
+    """
 
-    def __init__(self, relay: Frames, number: int, bridge: SocketBridge) -> None:
-        self._relay = relay
+    reader = None
+
+    def __init__(
+        self,
+        frames: FrameSender,
+        number: int,
+        bridge: SocketBridge,
+        loop: EventLoop,
+        leave: Callable[[RelayStream], None],
+    ) -> None:
         self.number = number
         self.bridge = bridge
+        self._frames = frames
+        self._loop = loop
+        self._leave = leave
         self._credit = WINDOW
         self._passed_on = 0
         self._lock = threading.Lock()
 
     def room(self) -> int:
         """See `FarEnd`."""
-        return min(self._credit, self._relay.room())
+        return min(self._credit, self._frames.room())
 
     def send(self, data: memoryview) -> None:
         """See `FarEnd`."""
         with self._lock:
             self._credit -= len(data)
-        self._relay.send(DATA, self.number, len(data), data)
+        self._frames.send(DATA, self.number, len(data), data)
 
     def send_end(self) -> None:
         """See `FarEnd`."""
-        self._relay.send(END, self.number)
+        self._frames.send(END, self.number)
 
     def close(self) -> None:
         """See `FarEnd`."""
-        self._relay.leave(self)
+        self._leave(self)
 
     def consumed(self, count: int) -> None:
         """See `FarEnd`."""
@@ -67,23 +99,23 @@ class RelayStream:
             before = self._passed_on
             self._passed_on += count
         if before < WINDOW // 4 <= before + count:
-            self._relay.call(self._give_credit)
+            self._loop.call(self._give_credit)
 
     def _give_credit(self) -> None:
         with self._lock:
             count, self._passed_on = self._passed_on, 0
-        self._relay.send(CREDIT, self.number, count)
+        self._frames.send(CREDIT, self.number, count)
 
-    # What the relay tells, in the transport's thread.
+    # Called by the relay, in the transport's thread.
 
     def received(self, data: memoryview) -> None:
-        """Take a piece of DATA."""
+        """Pass a piece of DATA on."""
         taken = self.bridge.received(data)
         if taken:
             self.consumed(taken)
 
     def credited(self, count: int) -> None:
-        """Take more credit."""
+        """Add credit."""
         with self._lock:
             had_none = self._credit <= 0
             self._credit += count

@@ -37,14 +37,14 @@ class SftpStreams:
         Args:
             connection: the connection to the host.
             local: sshfs's socket; closed when the stream ends.
-            ended: told once when the stream is over, with the reason if the host refused it.
+            ended: called once when the stream is over, with the reason if the host refused it.
         """
         if self._thread.ident is None:  # most links have no mounts
             self._thread.start()
         return SftpStream(connection, local, self._loop, ended)
 
     def stop(self) -> None:
-        """End the thread; streams are closed by those who opened them."""
+        """End the thread; each stream is closed by its owner."""
         self._loop.stop()
         if self._thread.ident is not None:
             self._thread.join(_STOP_SECONDS)
@@ -53,100 +53,67 @@ class SftpStreams:
 
 
 class SftpStream:
-    """One sshfs and its SFTP server; the handler of the channel, for it asks for the subsystem.
+    """One sshfs joined with its SFTP server.
 
     Attributes:
-        connection: what it goes over.
-        heard: when the host last did something on this stream, seconds of the monotonic clock.
+        connection: the connection to the host.
+        heard: when the host last sent or took something, seconds of the monotonic clock.
     """
 
     def __init__(self, connection: Connection, local: Any, loop: EventLoop, ended: Ended) -> None:
         self.connection = connection
         self.heard = time.monotonic()
         self._loop = loop
-        local.setblocking(False)
-        self._bridge = SocketBridge(local, loop, _Fate(ended))
-        self._channel = _Subsystem(connection.transport, self, loop)
-        self._bridge.join(self._channel)
-        loop.call(lambda: self._channel.ask_session())
-
-    def abort(self) -> None:
-        """Close it, so that whatever sshfs waits for fails now; from any thread."""
-        self._loop.call(self._bridge.abort)
-
-    # What the channel tells, in the transport's thread: `ChannelHandler`.
-
-    def opened(self) -> None:
-        """Ask for the subsystem; sshfs's first words follow without waiting for the answer."""
-        self._loop.call(self._channel.start)
-        self._bridge.opened()
-
-    def refused(self, reason: str) -> None:
-        """See `ChannelHandler`."""
-        self._bridge.refused(reason)
-
-    def received(self, data: memoryview) -> int:
-        """See `ChannelHandler`."""
-        self.heard = time.monotonic()
-        return self._bridge.received(data)
-
-    def ended(self) -> None:
-        """See `ChannelHandler`."""
-        self._bridge.ended()
-
-    def writable(self) -> None:
-        """See `ChannelHandler`."""
-        self._bridge.writable()
-
-    def closed(self) -> None:
-        """See `ChannelHandler`."""
-        self._bridge.closed()
-
-    def lost(self) -> None:
-        """See `ChannelHandler`."""
-        self._bridge.lost()
-
-    def taken(self) -> None:
-        """Learn that the host took some of what was sent to it."""
-        self.heard = time.monotonic()
-
-
-class _Subsystem(SessionChannel):
-    """A session channel that runs the SFTP server, whatever program that is on the host."""
-
-    _handler: SftpStream
-
-    def start(self) -> None:
-        """Ask for the subsystem, and for an answer: a server without one keeps the channel."""
-        head = self._head(common.cMSG_CHANNEL_REQUEST)
-        self._send((head, string(b"subsystem"), b"\1", string(b"sftp")))
-
-    def _window_adjust(self, message: Any) -> None:
-        self._handler.taken()
-        super()._window_adjust(message)
-
-    def _request_failed(self, _message: Any) -> None:
-        self._handler.refused("the host's SSH server offers no `sftp` subsystem")
-
-
-class _Fate:
-    """Who is told by the bridge how it ends: `BridgeOwner`; in the loop's thread."""
-
-    def __init__(self, ended: Ended) -> None:
         self._ended = ended
         self._reason: str | None = None
+        local.setblocking(False)
+        self._bridge = SocketBridge(local, loop, self)
+        self._channel = _SftpChannel(self, self._bridge, loop)
+        self._bridge.join(self._channel)
+        loop.call(self._channel.ask_session)
+
+    def abort(self) -> None:
+        """Close it, so that sshfs's requests fail now; from any thread."""
+        self._loop.call(self._bridge.abort)
+
+    # The bridge's events, in the loop's thread: `BridgeOwner`.
 
     def accepted(self, _bridge: SocketBridge) -> None:
-        """See `BridgeOwner`."""
+        """Start the SFTP server; sshfs's first request follows without waiting for the answer."""
+        self._channel.start()
 
     def refused(self, _bridge: SocketBridge, reason: str) -> None:
         """See `BridgeOwner`."""
         self._reason = reason
 
     def failed(self, bridge: SocketBridge) -> None:
-        """Close: sshfs fails what it was asked, and connects again when it is asked again."""
+        """Close: sshfs fails its requests, and connects again with the next one."""
         bridge.close()
 
     def finished(self, _bridge: SocketBridge) -> None:
         """See `BridgeOwner`."""
         self._ended(self._reason)
+
+
+class _SftpChannel(SessionChannel):
+    """A session channel that runs the host's SFTP server."""
+
+    def __init__(self, stream: SftpStream, bridge: SocketBridge, loop: EventLoop) -> None:
+        super().__init__(stream.connection.transport, bridge, loop)
+        self._stream = stream
+
+    def start(self) -> None:
+        """Request the subsystem, with an answer: a server without one keeps the channel open."""
+        head = self._head(common.cMSG_CHANNEL_REQUEST)
+        self._send((head, string(b"subsystem"), b"\1", string(b"sftp")))
+
+    def _take(self, data: memoryview) -> None:
+        self._stream.heard = time.monotonic()
+        super()._take(data)
+
+    def _window_adjust(self, message: Any) -> None:
+        self._stream.heard = time.monotonic()
+        super()._window_adjust(message)
+
+    def _request_failed(self, _message: Any) -> None:
+        self._handler.refused("the host's SSH server offers no `sftp` subsystem")

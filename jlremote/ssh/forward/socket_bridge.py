@@ -1,4 +1,4 @@
-"""An accepted connection, joined with its far end."""
+"""A local socket joined with its far end on the host."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import struct
 import threading
 from typing import Protocol
 
-from jlremote.ssh.channels.busy_poll import Wire
 from jlremote.ssh.channels.event_loop import PIECE, READ, WRITE, EventLoop
+from jlremote.ssh.transport.packet_reader import PacketReader
 
-# What is read at once from a local socket, in bytes, and is no part of an upload.
+# Bytes read at once from a local socket; more of them are part of an upload.
 _SMALL = 16 * 1024
 _RESET = struct.pack("ii", 1, 0)  # linger for 0 s: closing sends a reset
 
@@ -21,11 +21,11 @@ class FarEnd(Protocol):
     All but `consumed` is for the loop's thread. It calls the bridge as a `ChannelHandler`.
 
     Attributes:
-        wire: the connection that its answers come over, if the loop may look there itself.
+        reader: reads the connection of its answers, if the loop may poll that itself.
     """
 
     @property
-    def wire(self) -> Wire | None:
+    def reader(self) -> PacketReader | None:
         """See above."""
         ...
 
@@ -38,44 +38,44 @@ class FarEnd(Protocol):
         ...
 
     def send_end(self) -> None:
-        """Tell that nothing more will be sent."""
+        """Announce that nothing more will be sent."""
         ...
 
     def consumed(self, count: int) -> None:
-        """Tell that bytes which `received` did not take are passed on now."""
+        """Report bytes that `received` did not take as passed on."""
         ...
 
     def close(self) -> None:
-        """Give the far end up. Twice is fine."""
+        """Close the far end. Twice is fine."""
         ...
 
 
 class BridgeOwner(Protocol):
-    """Whoever waits for the far end's answer; told in the loop's thread."""
+    """The owner of a bridge; called in the loop's thread."""
 
     def accepted(self, bridge: SocketBridge) -> None:
-        """Learn that the far end is there, and bytes flow."""
+        """Handle that the far end accepted, before bytes flow."""
         ...
 
     def refused(self, bridge: SocketBridge, reason: str) -> None:
-        """Learn that the far end does not want it; the bridge closes itself next."""
+        """Handle that the far end refused; the bridge closes itself next."""
         ...
 
     def failed(self, bridge: SocketBridge) -> None:
-        """Learn that the connection to the host went away before the far end's answer."""
+        """Handle that the connection to the host was lost before the far end's answer."""
         ...
 
     def finished(self, bridge: SocketBridge) -> None:
-        """Learn, once, that the bridge is closed, for whatever reason."""
+        """Handle, once, that the bridge is closed, for whatever reason."""
         ...
 
 
 class SocketBridge:
     """Moves bytes both ways between a local socket and a far end.
 
-    What comes from the far end is written by the transport's thread, straight from the packet; only
-    what the local socket does not take at once is kept, and the far end's window bounds that. What
-    goes there is read when the far end has room for it, so nothing is kept at all.
+    The transport's thread writes data of the far end, straight from the packet; only what the local
+    socket does not take at once is kept, and the far end's window limits that. Data for the far end
+    is read when it has room, so none of that is kept.
     """
 
     def __init__(self, sock: socket.socket, loop: EventLoop, owner: BridgeOwner) -> None:
@@ -94,11 +94,11 @@ class SocketBridge:
         self._closed = False
 
     def join(self, far: FarEnd) -> None:
-        """Set the far end, before it is asked to open; again when the last one was lost."""
+        """Set the far end, before it opens; again when the last one was lost."""
         self._far = far
 
     def close(self) -> None:
-        """Close both sides in an orderly way. Twice is fine."""
+        """Close both sides in order. Twice is fine."""
         if self._closed:
             return
         self._closed = True
@@ -189,17 +189,17 @@ class SocketBridge:
         if events & WRITE and self._watched & WRITE:
             self._flush()
         if events & READ and self._watched & READ and self._read() and self._watched == READ:
-            return  # what a message comes to: nothing has changed
+            return  # a small message has changed nothing
         self._update()
 
     def _resume(self) -> None:
-        """Go on reading at once: what waited for room is most probably there."""
+        """Read at once: data that waited for room has most probably arrived."""
         if self._started and not self._closed and not self._local_ended:
             self._read()
         self._update()
 
     def _read(self) -> bool:
-        """Pass on what there is; return whether there is room for more of it."""
+        """Pass on what has arrived; return whether there is room for more."""
         far = self._far
         assert far is not None
         room = far.room()
@@ -217,8 +217,8 @@ class SocketBridge:
             return False
         if count:
             far.send(piece[:count])
-            if count < _SMALL and far.wire is not None:
-                self._loop.busy_poll.sent(far.wire)
+            if count < _SMALL and far.reader is not None:
+                self._loop.busy_poll.sent(far.reader)
             return count < room and not self._far_closed
         self._local_ended = True
         far.send_end()
@@ -245,7 +245,7 @@ class SocketBridge:
             return len(data)
 
     def _end_local(self) -> None:
-        """Pass the far end's end on; hold the lock."""
+        """Pass the far end's end of data on; hold the lock."""
         if not self._closed:
             try:
                 self.socket.shutdown(socket.SHUT_WR)
@@ -253,7 +253,7 @@ class SocketBridge:
                 self._loop.call(self.close)
 
     def _update(self) -> None:
-        """Watch the socket for what can go on now, or close when nothing can."""
+        """Watch the socket for the directions that can go on, or close when none can."""
         if self._closed or not self._started or self._far is None:
             return
         over = self._far_closed or (self._local_ended and self._far_ended)

@@ -1,4 +1,4 @@
-"""When a call over the connection gives up."""
+"""The moment at which a call over the connection gives up: at a time limit, or when cancelled."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ _CANCEL_SECONDS = 0.2  # how long a cancelled call may go unnoticed
 
 
 class Deadline:
-    """When a call gives up: at its time limit, or when it is cancelled."""
+    """The time limit of a call in seconds, `None` for none, and the event that cancels it."""
 
     def __init__(self, timeout: float | None, cancelled: threading.Event | None) -> None:
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._timeout = timeout
         self._cancelled = cancelled
 
-    def slice(self, longest: float = 60.0) -> float:
-        """Return the seconds that may be waited before looking again."""
+    def remaining(self, longest: float = 60.0) -> float:
+        """Return the seconds that the call may wait before its next `check`."""
         if self._cancelled is not None:
             longest = min(longest, _CANCEL_SECONDS)
         if self._deadline is not None:
@@ -27,7 +27,7 @@ class Deadline:
         return longest
 
     def check(self) -> None:
-        """Find out whether to go on.
+        """Check that the call may go on.
 
         Raises:
             LinkLost: the call was cancelled.

@@ -84,10 +84,10 @@ class ShellSession:
                 if pause is None:
                     raise
                 SessionSlots.of(self._transport).preempt_sessions()
-            self._transport.ended.wait(self._deadline.slice(pause))
+            self._transport.ended.wait(self._deadline.remaining(pause))
 
     def _ask_for_channel(self) -> Any:
-        seconds = self._deadline.slice(_OPEN_SECONDS)
+        seconds = self._deadline.remaining(_OPEN_SECONDS)
         try:
             return self._transport.open_channel("session", timeout=seconds)
         except (paramiko.SSHException, EOFError, OSError) as error:
@@ -156,8 +156,10 @@ class ShellSession:
 
     def _pause(self, *, held_up: bool) -> float:
         if held_up:
-            return self._deadline.slice(_WINDOW_SECONDS)
-        return self._deadline.slice(_QUIET_SECONDS if self._channel.status_event.is_set() else 60.0)
+            return self._deadline.remaining(_WINDOW_SECONDS)
+        return self._deadline.remaining(
+            _QUIET_SECONDS if self._channel.status_event.is_set() else 60.0
+        )
 
     def _drain(self, output: Output) -> bool:
         """Pass on what has arrived; return whether there was anything."""

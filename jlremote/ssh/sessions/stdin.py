@@ -1,4 +1,4 @@
-"""What goes to a script's stdin: the script itself, its further input, and the end."""
+"""The stdin of a script's channel: the script, then further input, then its end."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _PIECE = 1 << 20
 
 
 class StdinSender:
-    """The stdin of a channel that runs a script; nothing here waits.
+    """Sends a script and its input over a channel; nothing here waits.
 
     Args:
         channel: paramiko's, without a timeout.
-        script: comes first.
-        stdin: comes then.
-        hold: whether there is no end, even when nothing is left.
+        script: sent first.
+        stdin: sent then.
+        hold: whether the channel's stdin stays open at the end.
     """
 
     def __init__(self, channel: Any, script: bytes, stdin: Stdin | None, *, hold: bool) -> None:
@@ -30,26 +30,19 @@ class StdinSender:
         self._over = False
 
     def send(self) -> bool:
-        """Send what there is; return whether the channel's window is full and has to grow."""
+        """Send what has arrived; return whether the channel's window is full and has to grow."""
         while not self._over:
             if self._unsent:
                 if not self._send_piece():
                     return True
             elif self._stdin is None:
                 self._end()
-            elif not self._take(self._stdin):
+            elif (piece := self._stdin.take()) is None:
                 return False
+            else:
+                self._unsent = memoryview(piece)
+                self._stdin = self._stdin if piece else None
         return False
-
-    def _take(self, stdin: Stdin) -> bool:
-        """Take the next piece, if it is there."""
-        piece = stdin.take()
-        if piece is None:
-            return False
-        self._unsent = memoryview(piece)
-        if not piece:
-            self._stdin = None
-        return True
 
     def _send_piece(self) -> bool:
         """Send what the window takes; return whether it took anything."""

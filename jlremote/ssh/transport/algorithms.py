@@ -1,4 +1,4 @@
-"""Which algorithms are offered: only safe ones, the fastest first, never more than ssh allows."""
+"""The algorithms that we offer: only safe ones, the fastest first, within the ssh config."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ HOST_KEYS = (
 
 @dataclass(frozen=True)
 class Offer:
-    """What one connection offers, each in order of preference."""
+    """The algorithms that one connection offers, in order of preference."""
 
     ciphers: tuple[str, ...] = CIPHERS
     macs: tuple[str, ...] = MACS
@@ -57,12 +57,12 @@ class Offer:
 
 
 def offer(allowed: Algorithms, known: Sequence[str], *, compression: bool) -> Offer:
-    """Return what to offer to a server.
+    """Return the algorithms to offer to a server.
 
     Args:
         allowed: what the settings allow.
         known: host key algorithms that the known_hosts files can check; they go first, as in ssh.
-            The certificate suffix among them stands for certificates of every type.
+            The certificate suffix among them means certificates of every type.
         compression: whether the settings ask for it.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a packet of AES-GCM looks like, RFC 5647 and RFC 4253 section 6."""
+"""The format of AES-GCM packets, RFC 5647 and RFC 4253 section 6."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _LEAST_PADDING = 4
 
 LENGTH = struct.Struct(">I")
 NONCE = struct.Struct(">4sQ")
-# How a packet of channel data begins: the padding's count, the kind, the channel, the size.
+# The head of a packet of channel data: the padding's length, the kind, the channel, the size.
 DATA = struct.Struct(">BBII")
-DATA_HEAD = DATA.size - 1  # without the count
+DATA_HEAD = DATA.size - 1  # without the padding's length
 
 
 def _padding(payload: int) -> bytes:
-    """Return the padding for a payload of so many bytes beyond whole blocks."""
+    """Return the padding for a payload of `payload` bytes beyond whole blocks."""
     count = BLOCK - (1 + payload) % BLOCK
     return bytes(count if count >= _LEAST_PADDING else count + BLOCK)
 
 
-# By the payload's size beyond whole blocks. It need not be random: nothing is known of an AES-GCM
-# text from parts of it.
+# By the payload's size beyond whole blocks. It need not be random: known parts of an AES-GCM text
+# reveal nothing about the rest.
 PADDINGS = [_padding(payload) for payload in range(BLOCK)]
 
 
@@ -34,12 +34,12 @@ class Keys:
     """One direction's AES-GCM state: the nonce counts packets.
 
     Attributes:
-        packets: how many these keys were used for.
+        packets: the number of packets that used these keys.
 
     Args:
-        engine: what encrypts and decrypts.
+        engine: encrypts and decrypts.
         nonce: of the first packet.
-        limit: how many bytes they are for; then `exhausted` is called, again and again.
+        limit: bytes after which `exhausted` is called, with every packet.
     """
 
     def __init__(

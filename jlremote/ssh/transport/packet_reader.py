@@ -1,4 +1,4 @@
-"""SSH packets of AES-GCM, read in large pieces, by whichever thread waits for them."""
+"""SSH packets of AES-GCM, read in large pieces by the thread that waits for them."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from jlremote.ssh.transport.reader_handover import ReaderHandover
 _BUFFER = 1 << 20
 _LARGEST = LENGTH.size + LARGEST_PACKET + TAG
 _NOW: int = getattr(socket, "MSG_DONTWAIT", 0)  # not on Windows
-# What is read at once by somebody who waits for a small message.
+# Bytes that `poll` reads at once: it waits for a small message.
 _PIECE = 128 * 1024
 
 Sink = Callable[[memoryview], None]
 
 
 class PacketReader:
-    """Reads packets from a socket, and hands channels their data straight from there.
+    """Reads packets from a socket, and passes channels their data straight from there.
 
     Attributes:
-        socket: where they come from.
-        talked_at: see `Wire`.
-        keys: what they are sealed with; `None` until that is agreed.
-        decompress: what they go through then, `None` for nothing.
-        sinks: by a channel's number, who takes the data that comes on it; whoever is not here
-            gets messages from the transport. Called from the transport's thread, or from the one
-            that polls.
+        socket: the source of the packets.
+        talked_at: when a small message of a conversation went over the connection last, seconds of
+            the monotonic clock; downloads beside it give way.
+        keys: the keys of the packets; `None` until they are agreed on.
+        decompress: applied to each payload, `None` for nothing.
+        sinks: take the data of a channel, by its number; channels without one get messages from
+            the transport. Called from the transport's thread, or from the one that polls.
 
     Args:
         sock: a socket, or anything else, which is not read from.
-        is_exchange_due: whether new keys are wanted.
-        is_exchanging: whether they are agreed on just now: who sends waits then for what is read.
+        is_exchange_due: whether new keys are needed.
+        is_exchanging: whether a key exchange goes on, during which senders wait for the reader.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class PacketReader:
     def read(self, keys: Keys) -> bytes | None:
         """Return the next packet that is for no sink, or `None` when new keys are due.
 
-        It begins with the padding's count and ends with the padding.
+        It begins with the padding's length and ends with the padding.
 
         Raises:
             EOFError: the connection ended.
@@ -69,7 +69,7 @@ class PacketReader:
         while True:
             if self._handover.wanted is not None and self._may_lend():
                 self._handover.lend()
-            plain = self._taken_over() or self._packet(keys)
+            plain = self._left_by_poll() or self._packet(keys)
             if not self._sink(plain):
                 return plain
             if self._is_exchange_due():
@@ -78,23 +78,23 @@ class PacketReader:
     def _may_lend(self) -> bool:
         return self._start == self._end and not self._is_exchanging()
 
-    # What a forward's thread calls; see `Wire`.
+    # Called by a forward's thread; see `busy_poll`.
 
     def want(self, offer: Callable[[], None]) -> None:
-        """Ask to read instead of the transport's thread."""
+        """Ask to read; `offer` is called from the transport's thread when that may begin."""
         if _NOW:
             self._handover.wanted = offer
 
     def borrow(self) -> bool:
-        """Begin to, if that may still begin."""
+        """Begin to read; return whether that is still possible. Then `give_back` must follow."""
         return self._handover.borrow()
 
     def give_back(self) -> None:
-        """End it."""
+        """Let the transport's thread read again."""
         self._handover.give_back()
 
     def poll(self) -> bool:
-        """Hand what has come to the sinks; whether the transport's thread need not go on."""
+        """Pass arrived packets to sinks; return `False` when the transport's thread must go on."""
         keys = self.keys
         if keys is None:
             return False
@@ -102,17 +102,17 @@ class PacketReader:
             self._receive(_LARGEST, most=_PIECE, flags=_NOW)
             while self._left is None and self._has_packet():
                 plain = self._packet(keys)
-                # Only the transport knows what else there is; new keys, for one.
+                # Only the transport handles other packets, such as new keys.
                 self._left = None if self._sink(plain) else plain
         except BlockingIOError:
             return True
-        except Exception as surprise:  # noqa: BLE001 - it is the transport's, and raised there
+        except Exception as surprise:  # noqa: BLE001 - raised again in the transport's thread
             self._surprise = surprise
             return False
         return self._left is None and not self._is_exchange_due()
 
-    def _taken_over(self) -> bytes | None:
-        """Return the packet that `poll` left, and raise what it met."""
+    def _left_by_poll(self) -> bytes | None:
+        """Return the packet that `poll` left, or raise its error."""
         surprise, self._surprise = self._surprise, None
         if surprise is not None:
             raise surprise
@@ -127,7 +127,7 @@ class PacketReader:
         return there >= size + TAG or size > LARGEST_PACKET  # which is refused when it is read
 
     def _sink(self, plain: bytes) -> bool:
-        """Hand a packet to whoever takes its data; whether anybody does."""
+        """Pass a packet's data to its sink; return whether there is one."""
         if plain[1] != common.MSG_CHANNEL_DATA:
             return False
         _, _, number, size = DATA.unpack_from(plain)
@@ -138,7 +138,7 @@ class PacketReader:
         return True
 
     def _packet(self, keys: Keys) -> bytes:
-        """Return what the next packet holds: the padding's count, the payload, the padding."""
+        """Return the next packet, decrypted: the padding's length, the payload, the padding."""
         if self._end - self._start < LENGTH.size:
             self._fill(LENGTH.size)
         (size,) = LENGTH.unpack_from(self._buffer, self._start)
@@ -153,18 +153,18 @@ class PacketReader:
         try:
             plain: bytes = keys.decrypt(keys.nonce(size), buffer[begin:end], buffer[start:begin])
         except InvalidTag as error:
-            raise paramiko.SSHException("a packet is not what was sent") from error
+            raise paramiko.SSHException("a packet was changed on the way") from error
         if self.decompress is not None:
             return b"\0" + self.decompress(plain[1 : size - plain[0]])
         return plain
 
     def _fill(self, wanted: int) -> None:
-        """Read until `wanted` bytes are there."""
+        """Read until the buffer holds `wanted` bytes."""
         while self._end - self._start < wanted:
             self._receive(wanted)
 
     def _receive(self, wanted: int, *, most: int = _BUFFER, flags: int = 0) -> None:
-        """Read at most `most` bytes of what is there, after making room for `wanted`."""
+        """Read at most `most` arrived bytes, after making room for `wanted`."""
         if self._start == self._end:
             self._start = self._end = 0
         elif self._start + wanted > _BUFFER:

@@ -1,9 +1,9 @@
 """SSH packets, read and written in large pieces.
 
 paramiko reads a packet in two or three calls of `recv`, each behind a `poll`, copies it four times,
-and writes each packet by itself. This one does so too until keys are agreed, and with ciphers other
-than AES-GCM; with AES-GCM, which every server of the last ten years has, its `PacketReader` reads
-all that is there at once, and it writes several packets at once.
+and writes each packet by itself. This one does so too until keys are agreed on, and with ciphers
+other than AES-GCM; with AES-GCM, which every server of the last ten years has, its `PacketReader`
+reads many packets at once, and it writes many at once.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _ALL = 0xFFFFFFFF
 
 
 class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no types
-    """paramiko's packetizer with a way of its own for AES-GCM.
+    """paramiko's packetizer, with its own reading and writing for AES-GCM.
 
     Attributes:
-        already_sent: what is to be left out when it is written first: a greeting that went ahead.
-        reader: what reads packets of AES-GCM, and knows who takes which channel's data.
+        already_sent: a greeting that was sent ahead, and is left out when it is written first.
+        reader: reads packets of AES-GCM, and passes channels their data.
     """
 
     # OpenSSH's own limit for these ciphers, RFC 4344 allows 16 times as much. Each exchange stops
@@ -54,26 +54,26 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
 
     @property
     def packets_read(self) -> int:
-        """How many packets were read, modulo 2**32; begins anew with new keys."""
+        """The number of packets read, modulo 2**32; begins anew with new keys."""
         return self._number_in()
 
-    # What paramiko's transport calls.
+    # Called by paramiko's transport.
 
     def write_all(self, out: bytes) -> None:
-        """Write bytes as they are."""
+        """Write bytes unencrypted."""
         if out != self.already_sent:
             super().write_all(out)
         self.already_sent = b""
 
     def close(self) -> None:
-        """Close the socket, and wake whoever waits for it."""
+        """Close the socket, and wake the threads that wait for it."""
         if self._is_socket:
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
         super().close()
 
     def set_inbound_cipher(self, *, aead: bool = False, iv_in: Any = None, **rest: Any) -> None:
-        """Use new keys for what comes."""
+        """Use new keys for received packets."""
         super().set_inbound_cipher(aead=aead, iv_in=iv_in, **rest)
         self._Packetizer__sequence_number_in = self._number_in()
         self._exchange_asked = False
@@ -81,11 +81,11 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         self.reader.keys = None
         if aead and self._is_socket:
             self.reader.keys = self._new_keys(rest["block_engine"], iv_in)
-            # Its end wakes a thread that reads: it need not look whether it was closed.
+            # Its end wakes the reading thread, which need not check whether it was closed.
             self._socket.settimeout(None)
 
     def set_outbound_cipher(self, *, aead: bool = False, iv_out: Any = None, **rest: Any) -> None:
-        """Use new keys for what goes."""
+        """Use new keys for sent packets."""
         super().set_outbound_cipher(aead=aead, iv_out=iv_out, **rest)
         self._Packetizer__sequence_number_out += self._keys_out.packets if self._keys_out else 0
         self._Packetizer__sequence_number_out &= _ALL
@@ -104,7 +104,7 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         self._compress = compressor
 
     def send_message(self, message: Any) -> None:
-        """Send one message, also during an exchange of keys; the transport knows when it may."""
+        """Send one message, also during a key exchange; the transport knows which ones may go."""
         content = message.asbytes()
         with self._sending:
             if content[0] == common.MSG_KEXINIT:
@@ -112,7 +112,7 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
             self._send([(content,)])
 
     def read_message(self) -> tuple[int, Any]:
-        """Return the next message that is not for a sink, and its kind.
+        """Return the kind of the next message that is not for a sink, and the message.
 
         Raises:
             EOFError: the connection ended.
@@ -130,10 +130,10 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         kind, message = super().read_message()
         return kind, message
 
-    # What channels call.
+    # Called by channels.
 
     def send_payloads(self, payloads: Sequence[tuple[bytes | memoryview, ...]]) -> bool:
-        """Send several messages at once, each given in parts, unless keys are exchanged just now.
+        """Send several messages at once, each in parts; return `False` during a key exchange.
 
         Raises:
             EOFError: the connection broke.
@@ -147,8 +147,8 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
     def send_data(self, number: int, data: bytes | memoryview) -> bool:
         """Send a packet of data to the peer's channel `number`, as `send_payloads` would.
 
-        What a small message waits for: each call of a function costs it a microsecond or two, since
-        no cache is warm after a wait.
+        Small messages take this path: each call of a function would cost them a microsecond or two,
+        since no cache is warm after a wait.
         """
         size = len(data)
         padding = PADDINGS[(DATA_HEAD + size) % BLOCK]
@@ -179,7 +179,7 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
             raise EOFError("the connection broke") from error
 
     def _seal(self, keys: Keys, parts: tuple[bytes | memoryview, ...]) -> tuple[bytes, bytes]:
-        """Return a packet's length, which stays readable, and the rest, which does not."""
+        """Return a packet's length, which stays readable, and its encrypted rest."""
         if self._compress is not None:
             parts = (self._compress(b"".join(parts)),)
         padding = PADDINGS[sum(map(len, parts)) % BLOCK]
@@ -198,12 +198,12 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         return Keys(engine, nonce, self.REKEY_BYTES, self._trigger_rekey)
 
     def _number_in(self) -> int:
-        """Return the next packet's sequence number: paramiko's count knows nothing of ours."""
+        """Return the next packet's sequence number; paramiko's count leaves out our packets."""
         counted: int = self._Packetizer__sequence_number_in
         return (counted + (self.reader.keys.packets if self.reader.keys else 0)) & _ALL
 
     def _ask_for_exchange(self) -> None:
-        """Let the transport renew the keys, once, when either direction has used them enough."""
+        """Let the transport renew the keys, once, when either direction has reached the limit."""
         if not self._exchange_asked:
             self._exchange_asked = True
             raise NeedRekeyException

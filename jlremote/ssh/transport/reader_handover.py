@@ -1,21 +1,21 @@
-"""Who reads a connection: its own thread, or for a moment one that waits for an answer."""
+"""The handover of reading a connection, from its own thread to one that waits for an answer."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 
-# A borrower that does not come, because it is busy or ends just now, is waited for no longer.
-_PATIENCE = 0.05
+# Seconds that a borrower has to accept: it may be busy, or ending.
+_ACCEPT_SECONDS = 0.05
 
 _OWN, _OFFERED, _LENT = range(3)
 
 
 class ReaderHandover:
-    """Passes the reading of a connection to another thread and back; one of both reads at a time.
+    """Hands the reading of a connection to another thread and back; one of both reads at a time.
 
     Attributes:
-        wanted: tells whoever wants to read that it may, without waiting; `None` if nobody does.
+        wanted: tells the other thread that it may read, without waiting; `None` if none wants to.
     """
 
     def __init__(self) -> None:
@@ -25,18 +25,18 @@ class ReaderHandover:
         self._returned = threading.Event()
 
     def lend(self) -> None:
-        """Let the one who wants it read, until it gives back; in the connection's own thread."""
+        """Let the other thread read until it gives back; in the connection's own thread."""
         offer, self.wanted = self.wanted, None
         if offer is None:
             return
         self._returned.clear()
         self._state = _OFFERED
         offer()
-        if not self._returned.wait(_PATIENCE) and not self._take_back():
+        if not self._returned.wait(_ACCEPT_SECONDS) and not self._take_back():
             self._returned.wait()
 
     def borrow(self) -> bool:
-        """Begin to read, if the offer still stands; `give_back` must follow then."""
+        """Begin to read; return whether the offer still stands. Then `give_back` must follow."""
         with self._lock:
             if self._state != _OFFERED:
                 return False
@@ -50,7 +50,7 @@ class ReaderHandover:
         self._returned.set()
 
     def _take_back(self) -> bool:
-        """Take an offer back; whether nobody had taken it."""
+        """Withdraw the offer; return whether it was still open."""
         with self._lock:
             if self._state == _LENT:
                 return False

@@ -1,7 +1,4 @@
-"""paramiko's transport, without its traps: monotonic deadlines, a probe that wants an answer.
-
-What it changes, and why, is said at each method; the list of traps is in docs/ssh.md.
-"""
+"""paramiko's transport without its traps; the list of them is in docs/ssh.md."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ import socket
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import paramiko
@@ -23,8 +21,8 @@ from jlremote.ssh.transport.algorithms import Offer
 from jlremote.ssh.transport.packetizer import Packetizer
 from jlremote.ssh.wire_format import key_type
 
-# paramiko logs to stderr by itself where nobody configured logging. Its log stays available to
-# whoever adds a handler to this logger.
+# paramiko logs to stderr where logging is not configured. A handler added to this logger still
+# gets its log.
 _LOG = logging.getLogger("paramiko")
 _LOG.addHandler(logging.NullHandler())
 _LOG.propagate = False
@@ -33,11 +31,11 @@ _SIGNALS = {"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "ABRT": 6, "FPE": 8, "KILL"
 _SIGNALS |= {"SEGV": 11, "USR2": 12, "PIPE": 13, "ALRM": 14, "TERM": 15}
 _RSA_SIGNATURE = re.compile(r"rsa-sha2-(?:256|512)")
 _WINDOW = 4 << 20
-# How often the reading thread wakes up without need; `close` wakes it at once.
+# Seconds between needless wake-ups of the reading thread; `close` wakes it at once.
 _IDLE_SECONDS = 5.0
 
 
-# What a client says first, RFC 4253 section 4.2; as paramiko says it.
+# The first line that a client sends, RFC 4253 section 4.2; as paramiko sends it.
 GREETING = f"SSH-{paramiko.Transport._PROTO_ID}-{paramiko.Transport._CLIENT_ID}\r\n".encode()
 
 
@@ -46,10 +44,10 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
 
     Attributes:
         ended: set once the connection is gone and its thread has finished.
-        host_key_blob: the key that the server proved to have, after `handshake`.
-        disconnection: what the server said when it disconnected, `""` if nothing.
-        greeting: the lines that it said before anything was agreed.
-        server_offer: its lists of algorithms, by paramiko's names for them.
+        host_key_blob: the host key that the server proved to own, after `handshake`.
+        disconnection: the reason that the server gave when it disconnected, `""` for none.
+        greeting: the lines that it sent before the key exchange.
+        server_offer: its lists of algorithms, under paramiko's names.
     """
 
     _active_check_timeout = _IDLE_SECONDS
@@ -79,18 +77,20 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         self.greeting: list[str] = []
         self.server_offer: dict[str, Any] = {}
         self._probes: deque[threading.Event] = deque()
-        self._channel_handler_table: dict[int, Any] = {
-            **paramiko.Transport._channel_handler_table,
-            common.MSG_CHANNEL_REQUEST: _channel_request,
-        }
+        self._channel_handler_table = _CHANNEL_HANDLERS
 
     @property
     def preferred_keys(self) -> tuple[str, ...]:
-        """Return the host key algorithms; certificates only where an authority is known."""
+        """The host key algorithms; certificates only where an authority is known."""
         return self._host_key_names
 
+    def open_tunnel(self, address: str, port: int, seconds: float) -> Any:
+        """Return a channel that the server connects to an address, as `ssh -W` opens it."""
+        origin = ("127.0.0.1", 0)
+        return self.open_channel("direct-tcpip", (address, port), origin, timeout=seconds)
+
     def handshake(self, seconds: float) -> None:
-        """Agree on keys; the server's key is verified by the caller, before anything else.
+        """Exchange keys; the caller verifies the server's key before it does anything else.
 
         Raises:
             TimeoutError: `seconds` went by.
@@ -105,7 +105,7 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
             raise self.get_exception() or EOFError("the server closed the connection")
 
     def _check_banner(self) -> None:
-        """Keep what is said instead of a greeting: it tells which server this is, or why not."""
+        """Keep the lines of the greeting: they tell which server this is, or why it hangs up."""
         read = self.packetizer.readline
 
         def read_and_keep(seconds: float) -> str:
@@ -117,21 +117,21 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         super()._check_banner()
 
     def _really_parse_kex_init(self, *arguments: Any, **options: Any) -> dict[str, Any]:
-        """Keep what the server offers: it is named where nothing of it fits."""
+        """Keep the server's offer for the error that names it."""
         self.server_offer = super()._really_parse_kex_init(*arguments, **options)
         return self.server_offer
 
     def probe(self, seconds: float) -> float:
-        """Return the seconds that an answer took to a request which wants one.
+        """Return the seconds that the reply to a keepalive request took.
 
-        Behind a download on a slow line the answer comes late; then whatever comes is one.
+        Behind a download on a slow line the reply is late; then any packet counts as one.
 
-        `set_keepalive` wants none, and `global_request` waits without limit on an event that it
-        shares with the exchange of keys. Sent from a thread of its own: on a dead line the
-        socket's buffer may be full, and the write would block.
+        `set_keepalive` requests no reply, and `global_request` waits without limit on an event that
+        it shares with the key exchange. Sent from a thread of its own: on a dead line the socket's
+        buffer may be full, and the write would block.
 
         Raises:
-            LinkLost: nothing came within `seconds`.
+            LinkLost: nothing arrived within `seconds`.
         """
         answered = threading.Event()
         self._probes.append(answered)
@@ -173,7 +173,7 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
             self.sock.close()
 
     def run(self) -> None:
-        """Read until the connection ends; then wake whoever waits for an answer."""
+        """Read until the connection ends; then wake all threads that wait for an answer."""
         try:
             super().run()
         except (paramiko.SSHException, EOFError, OSError) as error:
@@ -181,8 +181,8 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
             _LOG.debug("while the connection was closed: %s", error)
         finally:
             self.active = False
-            # paramiko told those there were before `active` was false; one that was registered
-            # since would wait for ever. Whoever registers looks at `active` afterwards.
+            # paramiko told the channels before `active` was false; one that was registered since
+            # would wait for ever. A new channel checks `active` after it was registered.
             for channel in tuple(self._channels.values()):
                 channel._unlink()
             if self.completion_event is not None:
@@ -195,7 +195,7 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
                 self.auth_handler.abort()
 
     def _verify_key(self, host_key: bytes, signature: bytes) -> None:
-        """Check the signature, and that neither the key's type nor the key changes on the way."""
+        """Check the signature, the key's agreed type, and that it is the same as before."""
         agreed = _RSA_SIGNATURE.sub("ssh-rsa", self.host_key_type or "")
         if key_type(host_key) != agreed:
             raise paramiko.SSHException(f"the server's key is not of the agreed type {agreed}")
@@ -212,6 +212,12 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         """Keep the server's own words, which tell a refused connection from one not permitted."""
         number, code = message.get_int(), message.get_int()
         words = message.get_string().decode("utf-8", "replace")
+        channel = self._channels.get(number)
+        if channel is not None and not isinstance(channel, paramiko.Channel):
+            if code == common.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED:
+                words = f"administratively prohibited: {words}"  # sshd says only "open failed"
+            channel.refuse(words or f"code {code}")
+            return
         with self.lock:
             self.saved_exception = paramiko.ChannelException(code, words)
             self._channels.delete(number)
@@ -237,9 +243,9 @@ def _send_at_once(sock: Any) -> None:
 
 
 def _channel_request(channel: Any, message: Any) -> None:
-    """Take an exit by signal as a shell would report it; paramiko drops the message.
+    """Report an exit by signal as a shell would; paramiko drops the message.
 
-    Whoever waits for the channel's output also wants to know that the shell has ended.
+    The end of the shell also wakes the thread that waits for the channel's output.
     """
     if not isinstance(channel, paramiko.Channel):
         channel._handle_request(message)
@@ -255,3 +261,15 @@ def _channel_request(channel: Any, message: Any) -> None:
     waiting = channel.in_buffer._event
     if waiting is not None and channel.status_event.is_set():
         waiting.set()
+
+
+def _by_name(handler: Callable[..., None]) -> Callable[[Any, Any], None]:
+    """Return a handler that calls the channel's own method, not `paramiko.Channel`'s."""
+    name = handler.__name__
+    return lambda channel, message: getattr(channel, name)(message)
+
+
+_CHANNEL_HANDLERS = {
+    **{kind: _by_name(one) for kind, one in paramiko.Transport._channel_handler_table.items()},
+    common.MSG_CHANNEL_REQUEST: _channel_request,
+}

@@ -1,4 +1,4 @@
-"""Numbers and settings that make an SSH connection as fast as it can be."""
+"""Window sizes and limits that make SSH connections fast."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SMALLEST_WINDOW = 4 << 20
 _LARGEST_WINDOW = 16 << 20
 _BYTES_PER_SECOND = 320e6
 
-# What of a download waits on the way, others' small messages wait behind.
+# Small messages of other channels wait behind the part of a download that is on the way.
 _SMALLEST_SHARED_WINDOW = 1 << 20
 _SHARED_BYTES_PER_SECOND = 160e6
 
-# What a download may send in so many seconds while small messages go to and fro beside it: 2 Gb/s.
-# On a host so near that they take microseconds it would have every core for itself.
+# The bytes that a download may send in `PACED_SECONDS` while small messages go to and fro beside
+# it: 2 Gb/s. On a host so near that they take microseconds it would take every core.
 PACED_WINDOW = 256 << 10
 PACED_SECONDS = 1e-3
 
@@ -32,20 +32,20 @@ def window_for(round_trip: float, *, shared: bool) -> int:
     """Return the receive window in bytes of a channel whose reader keeps up.
 
     Args:
-        round_trip: what the line takes, in seconds.
-        shared: whether others use the connection at the same time.
+        round_trip: of the line, in seconds.
+        shared: whether other channels use the connection at the same time.
     """
     smallest = _SMALLEST_SHARED_WINDOW if shared else _SMALLEST_WINDOW
     rate = _SHARED_BYTES_PER_SECOND if shared else _BYTES_PER_SECOND
     return int(min(max(smallest, round_trip * rate), _LARGEST_WINDOW))
 
 
-# What the link itself needs: the commands' conversations, a new connection, the files it reads.
+# Descriptors for the link itself: requests of commands, a new connection, files that it reads.
 _RESERVED_DESCRIPTORS = 32
 
 
 def allow_many_descriptors() -> None:
-    """Raise this process's limit of open files to what it may be.
+    """Raise this process's limit of open files to the hard limit.
 
     Each connection takes one. The usual limit of 1,024 (256 on macOS) is for programs that use
     `select`, and thirty pages with thirty WebSockets each come near it.
@@ -58,13 +58,13 @@ def allow_many_descriptors() -> None:
 
 
 def has_descriptors_to_spare(one: int) -> bool:
-    """Return whether there are more than the link needs for itself.
+    """Return whether more file descriptors are free than the link needs for itself.
 
-    Were every one given to the local connections, no command could reach the link, and it could
-    not read `known_hosts` or make a new connection.
+    If local connections took all of them, no command could reach the link, and it could not read
+    `known_hosts` or make a new connection.
 
     Args:
-        one: any open descriptor. A copy of it gets the lowest free number.
+        one: any open descriptor; a copy of it gets the lowest free number.
     """
     if resource is None:
         return True

@@ -1,0 +1,133 @@
+"""Connect to a destination: reach it, verify its key, log in; jump hosts first, the same way."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import paramiko
+
+from jlremote.errors import JlrError, LinkLost, NeedsAuthentication, NotSSH, Unreachable
+from jlremote.questions import Asker
+from jlremote.ssh.config.destination import Destination
+from jlremote.ssh.connection import SSHConnection
+from jlremote.ssh.contract import SudoPassword
+from jlremote.ssh.failures import explain_channel, translated
+from jlremote.ssh.login.authentication import log_in
+from jlremote.ssh.login.credentials import Credentials, Keychain, Remember
+from jlremote.ssh.login.identities import agent_of
+from jlremote.ssh.login.user_authentication import UserAuthentication
+from jlremote.ssh.route.proxy_command import ProxyProcess
+from jlremote.ssh.route.tcp import connect_tcp, step_seconds
+from jlremote.ssh.transport.algorithms import offer
+from jlremote.ssh.transport.transport import GREETING, Transport
+from jlremote.ssh.trust.host_keys import look_up, verify
+from jlremote.text import printable
+
+_ANSWER_SECONDS = 120.0  # PAM modules may ask a directory, or push to a telephone
+
+
+def connect(
+    destination: Destination,
+    asker: Asker,
+    *,
+    agent_socket: str | None,
+    secrets: Keychain | None = None,
+    remember: Remember = "ask",
+    sudo: SudoPassword | None = None,
+) -> SSHConnection:
+    """Connect, verify the host's key, and log in; every jump host first, in the same way.
+
+    Args:
+        destination: from `resolve`.
+        asker: puts questions to the person; what it raises is passed on unchanged.
+        agent_socket: the calling shell's SSH_AUTH_SOCK.
+        secrets: the keychain, `None` for none.
+        remember: whether secrets that were right are kept.
+        sudo: the source of the password for `sudo` there.
+
+    Raises:
+        Unreachable: no connection; the class and the message say why.
+        HostKey: the server, or a jump host, could not prove its identity. Nothing was offered.
+        Authentication: the server takes none of our credentials.
+        NeedsAuthentication: a person must answer and cannot be asked.
+    """
+    return _connect(destination, Credentials(asker, secrets, remember), agent_socket, sudo)
+
+
+def _connect(
+    destination: Destination,
+    credentials: Credentials,
+    agent_socket: str | None,
+    sudo: SudoPassword | None = None,
+) -> SSHConnection:
+    known = look_up(destination)
+    offered = offer(destination.algorithms, known.algorithms(), compression=destination.compression)
+    with contextlib.ExitStack() as route:
+        sock, proxy = _reach(destination, credentials, agent_socket, route)
+        is_direct = destination.jump is None and destination.proxy_command is None
+        transport = Transport(sock, offered, has_greeted=is_direct)
+        route.callback(transport.close)
+        _handshake(destination, transport, proxy)
+        verify(destination, transport.host_key_blob, credentials.asker)
+        with translated(destination, transport):
+            wire = UserAuthentication(transport, destination.user, _ANSWER_SECONDS)
+            log_in(wire, destination, credentials, agent_of(destination.login, agent_socket))
+        banner = printable("".join(wire.banners))
+        return SSHConnection(transport, route.pop_all(), banner, sudo)
+    raise AssertionError("an exit stack swallowed an error")
+
+
+def _handshake(destination: Destination, transport: Transport, proxy: ProxyProcess | None) -> None:
+    try:
+        with translated(destination, transport):
+            transport.handshake(step_seconds(destination))
+    except (NotSSH, LinkLost) as error:
+        if proxy is not None and (complaint := proxy.complaint()):
+            raise Unreachable(
+                f"the proxy command of `{destination.host}` failed: {complaint}",
+                hint="check `ProxyCommand` in your ssh config",
+            ) from error
+        raise
+
+
+def _reach(
+    destination: Destination,
+    credentials: Credentials,
+    agent_socket: str | None,
+    route: contextlib.ExitStack,
+) -> tuple[Any, ProxyProcess | None]:
+    """Return a socket to the server, and the proxy command that it leads through."""
+    if destination.jump is not None:
+        jump = _connect_jump(destination.jump, credentials, agent_socket)
+        route.callback(jump.close)
+        with translated(destination):
+            return _through_jump(jump, destination.jump, destination), None
+    with translated(destination):
+        if destination.proxy_command is None:
+            return connect_tcp(destination, GREETING), None
+        proxy = ProxyProcess(destination.proxy_command)
+        route.callback(proxy.close)
+        if destination.proxy_passes_descriptor:
+            return proxy.receive_descriptor(step_seconds(destination)), proxy
+        return proxy.socket, proxy
+
+
+def _connect_jump(
+    jump: Destination, credentials: Credentials, agent_socket: str | None
+) -> SSHConnection:
+    try:
+        return _connect(jump, credentials, agent_socket)
+    except NeedsAuthentication:
+        raise
+    except JlrError as error:
+        raise type(error)(f"jump host: {error.message}", hint=error.hint) from error
+
+
+def _through_jump(connection: SSHConnection, jump: Destination, destination: Destination) -> Any:
+    """Return a channel from a jump host to the server, as `ssh -W` opens it."""
+    host, port, seconds = destination.hostname, destination.port, step_seconds(destination)
+    try:
+        return connection.transport.open_tunnel(host, port, seconds)
+    except paramiko.ChannelException as error:
+        raise explain_channel(error, destination.place, jump.place) from error
