@@ -6,6 +6,7 @@ import shlex
 
 from jlremote.jupyter import configuration
 from jlremote.jupyter.scripts import LAUNCH_MARK, session_directory
+from jlremote.runtimes.contract import Runtime
 
 # Where Jupyter begins to look for a port on a host that is not a container: beyond those that jlr
 # forwards, as both ends may be one machine, and beside the one that everybody's Jupyter wants.
@@ -80,28 +81,28 @@ python=$folder/bin/python
 
 
 def launch(
+    runtime: Runtime,
     name: str,
     launch_id: str,
     *,
-    engine: bool,
-    bind_address: str,
+    bind_address: str | None = None,
     jupyter: str = ON_PATH,
     idle_stop: int = 0,
 ) -> str:
     """Return the script that runs JupyterLab in the session's folder until it ends.
 
     Args:
+        runtime: where.
         name: the session's name, also its `base_url`.
         launch_id: what tells this launch's traces from those of an earlier one.
-        engine: whether this is a container.
-        bind_address: what Jupyter listens on.
+        bind_address: what Jupyter listens on, by default what the runtime says.
         jupyter: shell text that sets the positional parameters to what runs JupyterLab.
         idle_stop: seconds without work after which it ends by itself, 0 for never.
     """
     options = (
         "--no-browser",
-        f"--ip={bind_address}",
-        *(() if engine else (f"--port={HOST_PORT}",)),
+        f"--ip={bind_address or runtime.bind_address}",
+        *(() if runtime.has_containers else (f"--port={HOST_PORT}",)),
     )
     settings = "".join(
         f"cat >\"$directory/config/{file}\" <<'END'\n{text}END\n"
@@ -115,7 +116,7 @@ def launch(
         .replace("LAUNCH_MARK", LAUNCH_MARK)
         .replace("OPTIONS", shlex.join(options))
     )
-    return session_directory(name, engine=engine) + f"launch={shlex.quote(launch_id)}\n" + script
+    return session_directory(runtime, name) + f"launch={shlex.quote(launch_id)}\n" + script
 
 
 _LAUNCH = """\
@@ -147,13 +148,13 @@ echo "$status" >"$directory/exit"
 """
 
 
-def launch_once(name: str, launch_id: str, launching: str, *, engine: bool) -> str:
+def launch_once(runtime: Runtime, name: str, launch_id: str, launching: str) -> str:
     """Return the script that runs `launching` unless it has done so before.
 
     For a new container's own command, which the engine runs again at each later start; by then
     Jupyter is launched, or left alone, by whoever starts the container.
     """
-    return session_directory(name, engine=engine) + (
+    return session_directory(runtime, name) + (
         f"once=$directory/once-{shlex.quote(launch_id)}\n"
         f'[ -e "$once" ] || (\numask 077; mkdir -p "$directory" && : >"$once"\n{launching})\n'
     )

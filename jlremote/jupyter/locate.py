@@ -87,8 +87,8 @@ def survey(
         typed: what a person calls it, and perhaps another container if there is none of that name.
         check_gpus: whether a container that was given GPUs is asked for them.
     """
-    inside = scripts.probe(name, engine=runtime.engine is not None)
-    if check_gpus and runtime.engine is not None:
+    inside = scripts.probe(runtime, name)
+    if check_gpus and runtime.has_containers:
         inside += lost.CHECK
     steps = dict(runtime.survey(name, inside))
     if typed is not None and runtime.engine is not None:

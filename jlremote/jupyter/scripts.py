@@ -17,7 +17,8 @@ import shlex
 from collections.abc import Iterable
 
 from jlremote.host.shell_text import until_hang_up
-from jlremote.runtimes.scripts import homes
+from jlremote.runtimes.bare import Bare
+from jlremote.runtimes.contract import Runtime
 
 GROUP_END = "\035"  # ASCII's group separator
 # What the shell that waits for a server's end has among its arguments, and no probe.
@@ -34,38 +35,30 @@ NOT_LAUNCHED = 75  # sysexits.h: EX_TEMPFAIL
 KINDS = ("jpserver", "nbserver")
 
 
-def session_directory(name: str, *, engine: bool) -> str:
-    """Return the shell assignment of `$directory`, the session's folder.
-
-    A container's own `/tmp` can be written whoever the user is in there; a host's `/tmp` belongs
-    to everybody, so without an engine it is the XDG state folder. Machines may share that one,
-    and a process id of one means nothing on another, so each has a folder of its own in it.
-    """
-    root = homes.ROOT if engine else _STATE
-    return f'directory="{root}"/{shlex.quote(name)}\n'
-
-
-_STATE = "${XDG_STATE_HOME:-$HOME/.local/state}/jlr/servers/$(uname -n)"
+def session_directory(runtime: Runtime, name: str) -> str:
+    """Return the shell assignment of `$directory`, the session's folder."""
+    return f'directory="{runtime.servers_folder}"/{shlex.quote(name)}\n'
 
 
 def own_servers() -> str:
     """Return the script that probes every session of the host itself, each ended by `GROUP_END`."""
     files = _runtime_files(('"$directory"/runtime',))
     return (
-        f'for directory in "{_STATE}"/*; do\n[ -d "$directory/runtime" ] || continue\n'
+        f'for directory in "{Bare().servers_folder}"/*; do\n'
+        '[ -d "$directory/runtime" ] || continue\n'
         + _PROBE.replace("FILES", files)
         + "printf '\\035'\ndone\n"
     )
 
 
-def probe(name: str, *, engine: bool) -> str:
+def probe(runtime: Runtime, name: str) -> str:
     """Return the script that tells about the session's folder and every server within reach.
 
-    Without an engine only the session's own server counts: on a host that many share, a server
+    Without a container only the session's own server counts: on a host that many share, a server
     that was started by hand is somebody's business.
     """
-    folders = ('"$directory"/runtime', *(_FOREIGN_FOLDERS if engine else ()))
-    return session_directory(name, engine=engine) + _PROBE.replace("FILES", _runtime_files(folders))
+    folders = ('"$directory"/runtime', *(_FOREIGN_FOLDERS if runtime.has_containers else ()))
+    return session_directory(runtime, name) + _PROBE.replace("FILES", _runtime_files(folders))
 
 
 _FOREIGN_FOLDERS = (
@@ -114,7 +107,7 @@ printf 'listening{FIELD}%s{RECORD}' "$(grep -h ' 0A ' /proc/net/tcp /proc/net/tc
 """
 
 
-def wait_and_probe(name: str, launch_id: str, *, engine: bool) -> str:
+def wait_and_probe(runtime: Runtime, name: str, launch_id: str) -> str:
     """Return the script that waits until the server listens or has ended, then probes.
 
     It ends at once with what `mkdir` or `cat` says where the session's folder cannot be made or has
@@ -122,7 +115,7 @@ def wait_and_probe(name: str, launch_id: str, *, engine: bool) -> str:
     tell.
     """
     return (
-        session_directory(name, engine=engine)
+        session_directory(runtime, name)
         + f"""\
 umask 077
 mkdir -p "$directory/runtime" && printf '%0{ROOM_BYTES}d' 0 | cat >"$directory/room" ||
@@ -149,17 +142,17 @@ while [ "$turns" -lt {WAIT_SECONDS * POLLS_A_SECOND} ]; do
   sleep {1 / POLLS_A_SECOND} 2>/dev/null || sleep 1
 done
 """
-        + probe(name, engine=engine)
+        + probe(runtime, name)
     )
 
 
-def end(name: str, pid: int, process_start: str, *, engine: bool, patience: int = 10) -> str:
+def end(runtime: Runtime, name: str, pid: int, process_start: str, *, patience: int = 10) -> str:
     """Return the script that waits `patience` seconds for a server to end, then ends it.
 
     The process is told by pid and start time together, so that a pid which was given to
     somebody else meanwhile is left alone. Prints `asked`, `killed` or nothing.
     """
-    return session_directory(name, engine=engine) + (
+    return session_directory(runtime, name) + (
         '[ ! -d "$directory" ] || echo stopped >"$directory/ended"\n'
         f'same() {{ case "$(cat /proc/{pid}/stat 2>/dev/null)" in '
         # A zombie waits only for its parent, and a container without an init has none that looks.
@@ -174,13 +167,13 @@ def end(name: str, pid: int, process_start: str, *, engine: bool, patience: int 
     )
 
 
-def abandon(name: str, launch_id: str, *, engine: bool) -> str:
+def abandon(runtime: Runtime, name: str, launch_id: str) -> str:
     """Return the script that ends the server of one launch, which cannot be used.
 
     A launch that has not come to its server yet never does; and another one's, which somebody else
     may have begun meanwhile, is left alone.
     """
-    return session_directory(name, engine=engine) + (
+    return session_directory(runtime, name) + (
         f"launch={shlex.quote(launch_id)} launched=''\n"
         'umask 077; mkdir -p "$directory" && : >"$directory/abandoned-$launch"\n'
         'pid=$(cat "$directory/pid-$launch" 2>/dev/null) && kill "$pid"\n'
@@ -189,9 +182,9 @@ def abandon(name: str, launch_id: str, *, engine: bool) -> str:
     )
 
 
-def clear(name: str, *, engine: bool) -> str:
+def clear(runtime: Runtime, name: str) -> str:
     """Return the script that removes the session's folder once its server has ended."""
-    return session_directory(name, engine=engine) + (
+    return session_directory(runtime, name) + (
         'pid=$(cat "$directory/pid" 2>/dev/null)\n'
         f'turns=0; while [ -n "$pid" ] && [ ! -e "$directory/exit" ]; do\n'
         f'  [ "$turns" -lt {10 * POLLS_A_SECOND} ] || {{ kill -9 "$pid"; break; }}\n'
@@ -200,11 +193,11 @@ def clear(name: str, *, engine: bool) -> str:
     )
 
 
-def show_log(name: str, *, engine: bool, lines: int, follow: bool = False) -> str:
+def show_log(runtime: Runtime, name: str, *, lines: int, follow: bool = False) -> str:
     """Return the script that prints the last `lines` of the log, and what comes, if wanted."""
     tail = f'tail -n {lines} {"-F " if follow else ""}"$directory/jupyter.log" 2>/dev/null'
     return (
-        session_directory(name, engine=engine)
+        session_directory(runtime, name)
         + '[ -e "$directory/jupyter.log" ] || exit 6\n'
         + (until_hang_up(tail) if follow else f"exec {tail}\n")
     )

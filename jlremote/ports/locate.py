@@ -75,9 +75,9 @@ def _from_the_host(container: Container, found: tuple[Listener, ...]) -> str | N
 def _refuse_others(known: PortEndpoint, runtime: Runtime, found: Listeners) -> None:
     """Refuse what others may have put there, on a network that they share."""
     first = found.found[0]
-    if first.held if runtime.engine else first.user == found.user:
+    if first.held if runtime.has_containers else first.user == found.user:
         return
-    owner = "another container or program" if runtime.engine else "another user's program"
+    owner = "another container or program" if runtime.has_containers else "another user's program"
     raise PortTaken(
         f"{owner} listens on port {known.port} there, not one of `{known.place.name}`",
         hint="nothing is sent to it; let yours listen on another port, and forward that one",

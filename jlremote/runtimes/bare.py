@@ -39,6 +39,14 @@ class Bare:
     engine: None = None
     # Other users share the host's loopback, and only that: the token keeps them out.
     bind_address: str = "127.0.0.1"
+    has_containers: bool = False
+    # `/tmp` belongs to everybody there, so it is the XDG state folder. Machines may share that one,
+    # and a process id of one means nothing on another, so each has a folder of its own in it.
+    servers_folder: str = "${XDG_STATE_HOME:-$HOME/.local/state}/jlr/servers/$(uname -n)"
+
+    def place(self, name: str, host: str) -> str:
+        """Return the host."""
+        return f"`{host}`"
 
     def check_name(self, name: str) -> None:
         """Refuse a name that could not be a folder's name and a part of a URL."""

@@ -17,6 +17,7 @@ from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import EngineDisguised, engine_error, is_podman
 from jlremote.runtimes.engine.engine_gpus import gpus_of
 from jlremote.runtimes.options import existing_options
+from jlremote.runtimes.scripts import homes
 
 # Where an engine that runs without root keeps its networks: the host is not in them.
 _OF_A_USER = ("/run/user/", "/tmp/")  # noqa: S108
@@ -31,6 +32,12 @@ class Containers:
     engine: Engine
     # Only the container's own network sees it; Jupyter's check of the Host header stays on.
     bind_address: str = "0.0.0.0"  # noqa: S104
+    has_containers: bool = True
+    servers_folder: str = homes.ROOT
+
+    def place(self, name: str, host: str) -> str:
+        """Return the container."""
+        return f"the container `{name}`"
 
     @property
     def name(self) -> str:

@@ -123,6 +123,20 @@ class Runtime(Protocol):
         ...
 
     @property
+    def has_containers(self) -> bool:
+        """Whether a session has a container, with files, users and processes of its own."""
+        ...
+
+    @property
+    def servers_folder(self) -> str:
+        """The folder that holds a folder for each session's server, as shell text."""
+        ...
+
+    def place(self, name: str, host: str) -> str:
+        """Return where the session `name` runs, for a message: a container, or the host."""
+        ...
+
+    @property
     def bind_address(self) -> str:
         """What Jupyter is told to listen on."""
         ...

@@ -13,11 +13,12 @@ from jlremote.jupyter import scripts
 from jlremote.jupyter.launch import launch
 from jlremote.jupyter.presence import is_session, owner, runs_jupyter
 from jlremote.runtimes.container_list import ContainerProcess, ListedContainer, read
+from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import SESSION_LABEL, Container, Volume
 from jlremote.runtimes.engine.engine import DOCKER
 
 CONTAINER = Container("f00", "cont1", running=True, started_at="t")
-LAUNCHED = launch("cont1", "1", engine=True, bind_address="0.0.0.0")
+LAUNCHED = launch(Containers(DOCKER), "cont1", "1")
 
 
 def glimpse(
@@ -39,7 +40,7 @@ def glimpse(
         ("python train.py --config conf/base.yml --log /jupyter-lab", False),
         ("python3 -m ipykernel_launcher -f /root/.local/share/jupyter/runtime/k.json", False),
         ("vim my-notebook", False),
-        ("sh -c " + scripts.probe("cont1", engine=True).replace("\n", " "), False),
+        ("sh -c " + scripts.probe(Containers(DOCKER), "cont1").replace("\n", " "), False),
     ],
 )
 def test_a_jupyter_server_is_told_from_what_only_speaks_of_one(command: str, runs: bool) -> None:
@@ -65,7 +66,7 @@ def test_a_session_is_what_jlr_has_made_or_launched() -> None:
     labelled = Container("f00", "c", running=False, started_at="t", labels={SESSION_LABEL: "c"})
     assert is_session(glimpse(container=labelled))
     assert is_session(glimpse("sleep infinity", "sh -c " + LAUNCHED.replace("\n", " ")))
-    assert not is_session(glimpse("sh -c " + scripts.probe("cont1", engine=True)))
+    assert not is_session(glimpse("sh -c " + scripts.probe(Containers(DOCKER), "cont1")))
     assert not runs_jupyter(glimpse("sh -c " + LAUNCHED.replace("\n", " ")))
 
 

@@ -11,6 +11,10 @@ from pathlib import Path
 import psutil
 
 from jlremote.jupyter import scripts
+from jlremote.runtimes.bare import Bare
+from jlremote.runtimes.containers import Containers
+from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.engine.engine import DOCKER
 from tests.lab.accounts import Account
 from tests.lab.containers import Container
 from tests.link.fakes import until
@@ -18,10 +22,10 @@ from tests.link.fakes import until
 PROGRAM = (Path(__file__).parent / "stand_in.py").read_text(encoding="utf-8")
 
 
-def beginning(name: str, bind: str, port: int, *, engine: bool) -> str:
+def beginning(runtime: Runtime, name: str, bind: str, port: int) -> str:
     """Return shell text that becomes the stand-in of a session; the program is `$1`."""
     return (
-        scripts.session_directory(name, engine=engine)
+        scripts.session_directory(runtime, name)
         + f'export DIRECTORY="$directory" BIND={bind} PORT={port}\n'
         + f'exec python3 -c "$1" {name}\n'
     )
@@ -52,7 +56,7 @@ class HostServers:
 
     def start(self, name: str, port: int = 0) -> int:
         """Start a session's server and return its pid."""
-        argv = ("sh", "-c", beginning(name, "127.0.0.1", port, engine=False), "sh", PROGRAM)
+        argv = ("sh", "-c", beginning(Bare(), name, "127.0.0.1", port), "sh", PROGRAM)
         self._running[name] = subprocess.Popen(
             argv,
             user=self._account.uid,
@@ -85,7 +89,7 @@ class HostServers:
 
 def start_inside(container: Container, port: int, bind: str = "0.0.0.0") -> None:
     """Start a server in a container under the container's name."""
-    script = beginning(container.name, bind, port, engine=True)
+    script = beginning(Containers(DOCKER), container.name, bind, port)
     container.engine.docker("exec", container.name, "rm", "-rf", f"/tmp/jlr-0/{container.name}")
     argv = ("exec", "--detach", container.name, "sh", "-c", script, "sh", PROGRAM)
     container.engine.docker(*argv)

@@ -60,7 +60,8 @@ class RuntimeThatKnows:
     """A runtime with one container."""
 
     def __init__(self, addresses: tuple[str, ...], *, engine: bool) -> None:
-        self.name, self.engine = PLACE.runtime, engine
+        self.name, self.has_containers = PLACE.runtime, engine
+        self.servers_folder = "/tmp/jlr-0"
         self._addresses = addresses
 
     def read(self, name: str, results: Mapping[str, Completed]) -> Container:

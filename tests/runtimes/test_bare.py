@@ -20,6 +20,7 @@ from websocket import WebSocket, create_connection
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import read_probe
 from jlremote.jupyter.launch import HOST_PORT
+from jlremote.runtimes.bare import Bare
 from tests.demo.person import ignores
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
@@ -205,7 +206,7 @@ def test_on_a_home_that_machines_share_another_machine_s_server_is_not_ours(
 
 def probe(account: Account, before: str = ":") -> str:
     """Return what the probe tells in a UTS namespace of its own, as the account's user."""
-    ask = scripts.probe("work", engine=False)
+    ask = scripts.probe(Bare(), "work")
     group = pwd.getpwuid(account.uid).pw_gid
     user = f"--reuid {account.uid} --regid {group} --clear-groups"
     login = f"{before}; HOME={account.home} exec setpriv {user} sh -s"

@@ -54,15 +54,15 @@ def script(
         argv: the command; a shell if it is empty.
         word: what no other terminal is called.
     """
-    login = "" if runtime.engine else "-l"
+    login = "" if runtime.has_containers else "-l"
     size = attached.terminal
     inside = _TERMINAL + _SIZE.format(size) if size else ""
-    if runtime.engine:
+    if runtime.has_containers:
         inside += homes.writable_home(name) + packages.USE + _MARK
     inside += _SHELL.replace("LOGIN", login)
-    marked = {"JLR_SHELL": word} if runtime.engine else {}
+    marked = {"JLR_SHELL": word} if runtime.has_containers else {}
     begin = runtime.attached(name, ("sh", "-c", inside, "sh", *argv), attached, marked)
-    if not runtime.engine:
+    if not runtime.has_containers:
         return f"exec {command_line(begin)}\n"
     ending = Attachment(user=attached.user)
     end = runtime.attached(name, ("sh", "-c", _HANG_UP.replace("WORD", word)), ending, {})

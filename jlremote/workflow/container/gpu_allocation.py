@@ -21,7 +21,7 @@ from jlremote.gpus.usage import users_of_all
 from jlremote.host.contract import Host, run_script
 from jlremote.host.shell_text import command_line
 from jlremote.jupyter.server import Server
-from jlremote.runtimes.contract import Container
+from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.workflow.container.start_context import StartContext
@@ -77,7 +77,7 @@ def take(start: StartContext) -> Taken:
     try:
         return _take(start, asked)
     except CannotAsk as reason:
-        if asked.automatic or (asked.kind == "free" and not start.runtime.engine):
+        if asked.automatic or (asked.kind == "free" and not start.runtime.has_containers):
             raise
         start.context.progress.note(
             f"taking GPUs `{asked.text}` without knowing who uses them: {reason.message}"
@@ -107,13 +107,13 @@ def take_again(start: StartContext, container: Container) -> Taken:
         ) from busy
 
 
-def planned(request: StartRequest, host: Host, engine: Engine | None) -> Taken:
+def planned(request: StartRequest, host: Host, runtime: Runtime) -> Taken:
     """Return what `take` would take, without taking it."""
     if request.gpus is None:
         return Taken()
     asked = parse_request(request.gpus)
     if asked.kind not in ("free", "named"):
-        return _plain(asked, engine=engine is not None)
+        return _plain(asked, runtime)
     try:
         found = ask(host)
     except CannotAsk:
@@ -121,7 +121,7 @@ def planned(request: StartRequest, host: Host, engine: Engine | None) -> Taken:
             raise
         return _unseen(asked)
     share = request.share_gpus
-    return _of(choose(asked, found, host.name, share=share), found, engine, shared=share)
+    return _of(choose(asked, found, host.name, share=share), found, runtime, shared=share)
 
 
 def explain_unchanged(start: StartContext, have: str | None, uuids: str | None = None) -> None:
@@ -155,10 +155,10 @@ def _as_asked(start: StartContext, asked: GpuRequest) -> Taken:
             if busy := [device for device in found.devices if device.in_use]:
                 users = users_of_all(busy, found.now)
                 start.context.progress.note(f"`all` takes GPUs that others use: {users}")
-    return _plain(asked, engine=start.runtime.engine is not None)
+    return _plain(asked, start.runtime)
 
 
-def _plain(asked: GpuRequest, *, engine: bool) -> Taken:
+def _plain(asked: GpuRequest, runtime: Runtime) -> Taken:
     """Return what needs no choice."""
     if asked.kind == "none":
         # NVIDIA's images ask for all GPUs themselves, and where its runtime is the engine's
@@ -168,7 +168,7 @@ def _plain(asked: GpuRequest, *, engine: bool) -> Taken:
             environment={"CUDA_VISIBLE_DEVICES": ""},
             in_container=("NVIDIA_VISIBLE_DEVICES=void",),
         )
-    if asked.kind == "engine" and not engine:
+    if asked.kind == "engine" and not runtime.has_containers:
         raise Usage(
             f"`--gpus {asked.text}` is for a container engine, and there is none",
             hint="write `auto`, `2`, `0,3` or UUIDs",
@@ -189,14 +189,14 @@ def _unseen(asked: GpuRequest) -> Taken:
 def _of(
     chosen: Chosen,
     found: Inventory,
-    engine: Engine | None,
+    runtime: Runtime,
     *,
     lease: Lease | None = None,
     shared: bool = False,
 ) -> Taken:
     names, uuids = ",".join(chosen.names), ",".join(chosen.uuids)
     # What describes devices to podman names all of them by index, and only of late by UUID too.
-    by_index = engine is not None and engine.kind.gpus == "devices"
+    by_index = runtime.engine is not None and runtime.engine.kind.gpus == "devices"
     devices = ",".join(chosen.places) if by_index else names
     kept = {} if shared else {USER_LABEL: found.user, GPUS_LABEL: uuids}
     return Taken(
@@ -220,7 +220,7 @@ def _take(start: StartContext, asked: GpuRequest) -> Taken:
                 raise
         else:
             if share:
-                return _of(chosen, found, start.runtime.engine, shared=True)
+                return _of(chosen, found, start.runtime, shared=True)
             taken = _leased(start, chosen, found)
             if taken is not None:
                 return taken
@@ -246,12 +246,12 @@ def _leased(start: StartContext, chosen: Chosen, found: Inventory) -> Taken | No
             f"nobody else is kept from these GPUs: leases in `{leases.FOLDER}` on "
             f"`{start.request.host}` cannot be made"
         )
-        return _of(chosen, found, start.runtime.engine)
+        return _of(chosen, found, start.runtime)
     others = read(done["gpus"].stdout, start.request.host).without(lease.names)
     if any(device.in_use for device in others.devices if device.uuid in chosen.uuids):
         _release(start, lease)
         return None
-    return _of(chosen, found, start.runtime.engine, lease=lease)
+    return _of(chosen, found, start.runtime, lease=lease)
 
 
 def give_back(start: StartContext, taken: Taken) -> None:

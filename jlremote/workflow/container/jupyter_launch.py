@@ -40,7 +40,7 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
     if found.server is not None:
         _explain_running(start, found.server)
         return found.server, False
-    if found.findings is not None and not found.findings.jupyter and start.runtime.engine:
+    if found.findings is not None and not found.findings.jupyter and start.runtime.has_containers:
         raise _missing(start, found)
     _explain_socket(start, found)
     with start.context.progress.step("Launch JupyterLab"):
@@ -76,16 +76,16 @@ def script(
 
     With `loopback` it listens there only: all other addresses are the host's, for all to reach.
     """
-    jupyter = (packages.USE if runtime.engine else "") + ON_PATH
+    jupyter = (packages.USE if runtime.has_containers else "") + ON_PATH
     if request.python is not None:
         jupyter = with_python(request.python)
     elif request.conda_env is not None:
         jupyter = with_conda(request.conda_env)
     return launch(
+        runtime,
         name,
         launch_id,
-        engine=runtime.engine is not None,
-        bind_address="127.0.0.1" if loopback else runtime.bind_address,
+        bind_address="127.0.0.1" if loopback else None,
         jupyter=environment + jupyter,
         idle_stop=request.idle_stop or 0,
     )
@@ -102,7 +102,7 @@ def first_script(request: StartRequest, runtime: Runtime, name: str, launch_id: 
         return ""
     loopback = request.options.on_host_network
     launching = script(request, runtime, name, launch_id, loopback=loopback)
-    return launch_once(name, launch_id, launching, engine=runtime.engine is not None)
+    return launch_once(runtime, name, launch_id, launching)
 
 
 def later_script(
@@ -116,13 +116,13 @@ def later_script(
 ) -> str:
     """Return what is run in a container that is there, or on the host: JupyterLab."""
     launching = script(request, runtime, name, launch_id, environment, loopback=loopback)
-    return launching if runtime.engine is None else waiting.beside(launching)
+    return waiting.beside(launching) if runtime.has_containers else launching
 
 
 def _launch(start: StartContext, found: Survey) -> Server:
     """Launch the server and wait, on the host, until it has said where it listens."""
     runtime, name, launch_id = start.runtime, start.name, start.launch_id
-    probing = scripts.wait_and_probe(name, launch_id, engine=runtime.engine is not None)
+    probing = scripts.wait_and_probe(runtime, name, launch_id)
     if found.container is None and not start.request.options.packages:
         # A new one has launched it by itself, and is removed with it.
         doing = runtime.inside(name, probing)
@@ -149,8 +149,7 @@ def _launch(start: StartContext, found: Survey) -> Server:
 def _abandon(start: StartContext) -> None:
     """End a server that was launched by this call and cannot be used."""
     with suppress(JlrError):
-        engine = start.runtime.engine is not None
-        ending = scripts.abandon(start.name, start.launch_id, engine=engine)
+        ending = scripts.abandon(start.runtime, start.name, start.launch_id)
         run_script(start.host, start.runtime.inside(start.name, ending))
 
 
@@ -168,7 +167,7 @@ def _nobody_waits(start: StartContext, found: Survey, failed: Completed) -> JlrE
 
 
 def _no_folder(start: StartContext, failed: Completed) -> JlrError:
-    where = f"the container `{start.name}`" if start.runtime.engine else f"`{start.request.host}`"
+    where = start.runtime.place(start.name, start.request.host)
     return JlrError(
         f"no file can be written in {where}: {failed.complaint}", hint=_place(start, failed)
     )
@@ -202,7 +201,7 @@ def _failed(start: StartContext, found: Survey, findings: Findings) -> JlrError:
 
 
 def _by_hand(start: StartContext, found: Survey) -> str:
-    if start.runtime.engine is None:
+    if not start.runtime.has_containers:
         return _of_the_host(start.request)
     if found.container is None:  # ours, and gone by the time that this is read
         return start.engine.shown("run", "-it", "--rm", str(start.request.image), "jupyter", "lab")
@@ -222,7 +221,7 @@ def _of_the_host(request: StartRequest) -> str:
 
 def _missing(start: StartContext, found: Survey) -> NotFound:
     install = "python3 -m pip install jupyterlab"
-    if not start.runtime.engine:
+    if not start.runtime.has_containers:
         where, remedy = f"on `{start.request.host}`", f"install it there: `{install}`"
     elif found.container is None:
         where = f"in the image `{start.request.image}`"
@@ -243,5 +242,5 @@ def _as_oneself(request: StartRequest) -> bool:
 
 def log_tail(host: Host, runtime: Runtime, name: str, lines: int = LOG_LINES) -> str:
     """Return the last lines of the server's log, fit to be shown; empty if there is none."""
-    show = scripts.show_log(name, engine=runtime.engine is not None, lines=lines)
+    show = scripts.show_log(runtime, name, lines=lines)
     return printable(run_script(host, runtime.inside(name, show)).stdout).strip()

@@ -80,7 +80,7 @@ def _explain_kept(start: StartContext, container: Container) -> None:
         start.context.progress.note(
             f"`{container.name}` exists already, of the image {container.image}: kept as it is"
         )
-    if start.runtime.engine:
+    if start.runtime.has_containers:
         uuids = container.labels.get(GPUS_LABEL)
         gpu_allocation.explain_unchanged(start, container.gpus, uuids)
         _explain_other_settings(start, container)

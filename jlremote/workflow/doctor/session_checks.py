@@ -20,6 +20,7 @@ from jlremote.jupyter.discovery import endpoint
 from jlremote.jupyter.kernel import KernelLine, kernel_line
 from jlremote.jupyter.locate import Survey, survey
 from jlremote.link.wire.status import ForwardStatus
+from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.engine.engine_errors import reason
 from jlremote.workflow.container import jupyter_launch, provision
 from jlremote.workflow.container.start_context import StartContext
@@ -59,7 +60,9 @@ class SessionChecks:
         self._diagnosis = diagnosis
         self._tell = tell
         self._made = made
-        self._name = f"{'jlr-' if trial.runtime.engine else ''}doctor-{secrets.token_hex(4)}"
+        self._name = (
+            f"{'jlr-' if trial.runtime.has_containers else ''}doctor-{secrets.token_hex(4)}"
+        )
         given = (trial.link, trial.runtime, self._name, trial.request)
         self._start = StartContext(*given, context, made)
         self._found = NOTHING
@@ -75,7 +78,7 @@ class SessionChecks:
         self._check("container", "Look for a container", self._trial.ready, self._judge_container)
         gpus = ("permission", "driver")
         self._check("toolkit", "Look for GPUs in a container", gpus, self._judge_toolkit)
-        where = "shell" if self._trial.runtime.engine is None else "container"
+        where = "container" if self._trial.runtime.has_containers else "shell"
         self._check("jupyter", "Launch Jupyter", (where,), self._judge_jupyter)
         self._check("http", "Ask Jupyter", ("forwarding", "jupyter"), self._judge_http)
         self._check("websocket", "Start a kernel", ("http",), self._judge_websocket)
@@ -122,7 +125,7 @@ class SessionChecks:
     def _judge_jupyter(self) -> Judgement:
         if self._trial.running is not None:
             return fine(f"that of the session `{self._trial.running.record.name}` runs")
-        if self._trial.runtime.engine is None:
+        if not self._trial.runtime.has_containers:
             # There the place is the host itself, which every survey tells about.
             self._found = survey(self._trial.link, self._trial.runtime, self._name)
             self._container = self._found.container
@@ -133,7 +136,7 @@ class SessionChecks:
     def _clear(self) -> None:
         """Remove what a Jupyter without a container leaves on the disk."""
         with suppress(JlrError):
-            script = scripts.clear(self._name, engine=False)
+            script = scripts.clear(Bare(), self._name)
             run_script(self._trial.link, self._trial.runtime.inside(self._name, script))
 
     def _judge_http(self) -> Judgement:

@@ -54,7 +54,7 @@ class Trial:
     @property
     def ready(self) -> tuple[str, ...]:
         """The checks that must be well before a container can be had."""
-        if self.runtime.engine is None:
+        if not self.runtime.has_containers:
             return ("shell",)
         if self.running is not None or self.request.image is None:
             return ("permission",)

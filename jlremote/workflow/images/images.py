@@ -164,7 +164,7 @@ def _with_secrets_aside(runtime: Runtime, name: str, command: str, afterwards: s
     """
     assert runtime.engine is not None
     # Containers may share that memory, with each other and with the host.
-    names = f"{session_directory(name, engine=True)}aside=/dev/shm/jlr-{secrets.token_hex(8)}\n"
+    names = f"{session_directory(runtime, name)}aside=/dev/shm/jlr-{secrets.token_hex(8)}\n"
     aside, back = (runtime.inside(name, names + text) for text in (_ASIDE, _BACK))
     paused = command_line(paused_argv(runtime.engine, name))
     return f"""\

@@ -30,7 +30,7 @@ ANOTHER_NAME = "choose another name: `--name NAME`"
 
 def begin(start: StartContext, request: RunRequest) -> None:
     """Run it as a process of the host's: itself, or the engine's client for a container."""
-    place = _container(start, request) if start.runtime.engine else request.host
+    place = _container(start, request) if start.runtime.has_containers else request.host
     gpus = gpu_allocation.take(replace(start, runtime=Bare()))
     plan = _plan(start, request, place, gpus)
     start.undo.callback(_take_back, start, plan.mark)
@@ -75,7 +75,7 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: Taken) -> 
             raise Usage(f"`--env {item}` has no value", hint=f"write `--env {item}=VALUE`")
     given = dict(item.split("=", 1) for item in options.environment)
     how = Attachment(user=options.user, workdir=options.workdir)
-    if runtime.engine is None:
+    if not runtime.has_containers:
         argv = runtime.attached(place, request.command, how, given)
         signal: tuple[str, ...] = ()
     else:
@@ -90,9 +90,9 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: Taken) -> 
         name=start.name,
         argv=argv,
         shown=shlex.join(request.command),
-        container=place if runtime.engine else None,
+        container=place if runtime.has_containers else None,
         gpus=gpus.shown or "",
-        exports="" if runtime.engine else gpu_allocation.exports(gpus),
+        exports="" if runtime.has_containers else gpu_allocation.exports(gpus),
         signal=signal,
         mark=mark,
     )

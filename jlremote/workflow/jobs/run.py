@@ -45,7 +45,7 @@ def run(request: RunRequest, context: Context) -> JobHandle:
     runtime = _with_engine(host, request, runtime)
     with undone_on_failure() as undo:
         start = _start_context(host, runtime, request, typed, context, undo)
-        if request.inside is None and runtime.engine:
+        if request.inside is None and runtime.has_containers:
             start = container.begin(start, request.command)
         else:
             process.begin(start, request)
@@ -71,12 +71,12 @@ def _runtime(request: RunRequest) -> Runtime:
         if (known := process.session(request)) is not None:
             return runtime_named(known.runtime)
     runtime = runtime_named(request.runtime, sudo=request.sudo)
-    if request.inside is not None and runtime.engine is None:
+    if request.inside is not None and not runtime.has_containers:
         raise Usage(
             f"`--in {request.inside}` is a container, and with `--runtime none` there is none",
             hint="leave one of the two out",
         )
-    if runtime.engine and request.image is None and request.inside is None:
+    if runtime.has_containers and request.image is None and request.inside is None:
         raise Usage(
             "nothing says where the command is to run",
             hint="in a new container: `--image IMAGE`; in a session's: `--in SESSION`; on the host "
@@ -87,7 +87,7 @@ def _runtime(request: RunRequest) -> Runtime:
 
 def _with_engine(host: Link, request: RunRequest, runtime: Runtime) -> Runtime:
     """Return the runtime, with an engine that works there if nothing says which it is."""
-    said = request.runtime != AUTO or runtime.engine is None
+    said = request.runtime != AUTO or not runtime.has_containers
     if said or process.session(request) is not None:
         return runtime
     return Containers(engine_on(host, EngineChoice(sudo=request.sudo)))
@@ -118,7 +118,7 @@ def _start_context(
         gpus=request.gpus,
         share_gpus=request.share_gpus,
     )
-    own = request.inside is None and runtime.engine is not None
+    own = request.inside is None and runtime.has_containers
     name = naming.names(wanted, host)[0] if own else typed
     runtime.check_name(name)
     if sessions.find(request.host, name) is not None:

@@ -61,7 +61,7 @@ def find(
     runtime = runtime_named(session.runtime)
     found = survey(link, runtime, session.name)
     roots = [found.server.root_directory] if found.server else []
-    if not runtime.engine:
+    if not runtime.has_containers:
         path = wanted or next(iter(roots), None) or _namesake(local)
         return _look(link, path)
     if found.container is None:

@@ -21,7 +21,7 @@ def candidates(host: Host, runtime: Runtime, typed: str) -> Iterator[tuple[str, 
         typed: the name.
     """
     names: tuple[str, ...] = (typed,)
-    if runtime.engine is not None:
+    if runtime.has_containers:
         rule = str(settings.load().chosen(host.name, {}).get("name", naming.NAME))
         names = naming.names(StartRequest(host.name, typed, rule), host)
     first = survey(host, runtime, names[0], typed=typed)

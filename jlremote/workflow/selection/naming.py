@@ -25,7 +25,7 @@ def session_of(request: StartRequest) -> tuple[str | None, Runtime]:
     runtime = _runtime_of(request, known)
     name = _typed(request)
     runtime.check_name(name)
-    ruled = runtime.engine is not None and request.name_rule != NAME
+    ruled = runtime.has_containers and request.name_rule != NAME
     return known or (None if ruled else name), runtime
 
 

@@ -16,6 +16,7 @@ from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.host.contract import run_script
 from jlremote.jupyter.scripts import session_directory
 from jlremote.link.client.link import Link
+from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.storage import paths, sessions
 from jlremote.workflow.host.context import Context
@@ -240,5 +241,5 @@ def _end(name: str, context: Context) -> None:
 
 def _forget(name: str, context: Context) -> None:
     """Delete the folder that a session has on the host: its log would tell the next one's story."""
-    delete = session_directory(name, engine=False) + 'rm -rf "$directory"'
+    delete = session_directory(Bare(), name) + 'rm -rf "$directory"'
     run_script(link_to(HOST, context), delete)

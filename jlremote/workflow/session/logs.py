@@ -45,7 +45,7 @@ def log(selector: str | None, context: Context, *, follow: bool, tail: int) -> I
 
 
 def _script(runtime: Runtime, name: str, tail: int, *, follow: bool) -> str:
-    show = scripts.show_log(name, engine=runtime.engine is not None, lines=tail, follow=follow)
+    show = scripts.show_log(runtime, name, lines=tail, follow=follow)
     # With stdin attached, whose end is all that ends a process in a container.
     own = command_line((*runtime.relay_prefix(name), "sh", "-c", show))
     if runtime.engine is None:

@@ -69,11 +69,11 @@ def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
     known, runtime = naming.session_of(request)
     host = link_on(request.host, context, without=known)
     runtime, name, found = _look(request, runtime, known, host, context)
-    new = found.container is None or not (runtime.engine or found.server)
-    gpus = gpu_allocation.planned(request, host, runtime.engine) if new else Taken()
+    new = found.container is None or not (runtime.has_containers or found.server)
+    gpus = gpu_allocation.planned(request, host, runtime) if new else Taken()
     commands = provision.plan(request, runtime, host, name, found, gpus, context)
     if not found.server and (found.container is not None or request.options.packages):
-        environment = "" if runtime.engine else gpu_allocation.exports(gpus)
+        environment = "" if runtime.has_containers else gpu_allocation.exports(gpus)
         loopback = (found.container or request.options).on_host_network
         launch = jupyter_launch.later_script(
             request, runtime, name, jupyter_launch.BY_HAND, environment, loopback=loopback
@@ -111,7 +111,7 @@ def _settled(
 
 def _gpus_without_container(start: StartContext, found: Survey) -> Taken:
     """Return the GPUs of a server that is about to run without a container."""
-    if start.runtime.engine:
+    if start.runtime.has_containers:
         return Taken()
     if not found.server:
         return gpu_allocation.take(start)

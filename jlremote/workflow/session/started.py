@@ -57,7 +57,7 @@ def report(start: StartContext, started: Started, ports: tuple[PortReport, ...])
     return SessionReport(
         name=start.name,
         host=start.request.host,
-        container=start.name if start.runtime.engine else None,
+        container=start.name if start.runtime.has_containers else None,
         runtime=start.runtime.name,
         state="up",
         url=address(server, forward.local_port),

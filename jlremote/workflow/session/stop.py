@@ -169,13 +169,8 @@ def _end_server(
         api.shut_down()
     except JlrError:
         asked = False  # then a signal has to do
-    ending = scripts.end(
-        record.name,
-        server.pid,
-        server.process_start,
-        engine=runtime.engine is not None,
-        patience=10 if asked else 0,
-    )
+    patience = 10 if asked else 0
+    ending = scripts.end(runtime, record.name, server.pid, server.process_start, patience=patience)
     ended = run_script(host, runtime.inside(record.name, ending))
     if ended.status != 0 and _runs(host, runtime, record.name):
         raise JlrError(
