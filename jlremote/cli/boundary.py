@@ -103,9 +103,14 @@ def _fill_standard_streams() -> None:
 
 def _end_cleanly_on_signals() -> None:
     """Unwind on a signal that ends us, so that the cursor and the terminal's echo come back."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` wants SIGHUP ignored
-            signal.signal(number, _leave)
+    _leave_on(signal.SIGTERM)
+    if sys.platform != "win32":
+        _leave_on(signal.SIGHUP)
+
+
+def _leave_on(number: signal.Signals) -> None:
+    if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` wants SIGHUP ignored
+        signal.signal(number, _leave)
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:

@@ -96,7 +96,7 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
             output = os.dup(self._terminal)
             await self.redirect(self._terminal, output, send_eof=False, recv_eof=False)
             self._resize()  # asyncssh has set the size that the client gave, which may be 0
-        await _end_of(child.pid)
+        await _end_of(child)
         await self._last_output()
         status = child.wait()
         self._close_terminal()
@@ -188,8 +188,8 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
             self._terminal = None
 
 
-async def _end_of(pid: int) -> None:
-    """Wait until a child has ended, and leave its pid taken: it is waited for afterwards.
+async def _end_of(process: subprocess.Popen[bytes]) -> None:
+    """Wait until a child has ended; on Linux its pid stays taken until it is waited for.
 
     In a thread of its own, because asyncio's way to wait ends only when the pipes do, which a
     process that was left behind may hold open for ever.
@@ -200,7 +200,10 @@ async def _end_of(pid: int) -> None:
     ended = asyncio.Event()
 
     def wait() -> None:
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        if sys.platform == "linux":
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        else:  # macOS has no `waitid` before Python 3.13
+            process.wait()
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(ended.set)
 

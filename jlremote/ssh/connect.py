@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from typing import Any
 
 import paramiko
@@ -106,6 +107,11 @@ def _reach(
     with translated(destination):
         if destination.proxy_command is None:
             return connect_tcp(destination, GREETING), None
+        if sys.platform == "win32":
+            raise Unreachable(
+                "`ProxyCommand` does not work on Windows",
+                hint="use `ProxyJump`, or run `jlr` in WSL",
+            )
         proxy = ProxyProcess(destination.proxy_command)
         route.callback(proxy.close)
         if destination.proxy_passes_descriptor:

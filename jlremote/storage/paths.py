@@ -84,8 +84,7 @@ def private_directory(path: Path) -> Path:
         missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         for folder in reversed(missing):
             folder.mkdir(mode=0o700, exist_ok=True)
-        if sys.platform != "win32":
-            _verify(path)
+        _verify(path)
     return path
 
 
@@ -117,6 +116,8 @@ def _write_new(path: Path, data: bytes) -> None:
 
 def _verify(path: Path) -> None:
     """Raise unless `path` is a folder of ours that nobody else can enter, replace or redirect."""
+    if sys.platform == "win32":
+        return  # a person's folders there have an access list of their own
     us, root = os.getuid(), 0
     above = path.parent.stat()
     if above.st_uid not in (us, root):

@@ -7,59 +7,77 @@ import os
 import select
 import signal
 import sys
+import termios
+import tty
 from collections.abc import Iterator
 from types import FrameType
+from typing import TextIO
 
-if sys.platform != "win32":
-    import termios
-    import tty
+assert sys.platform != "win32"
 
-    _PIECE = 1 << 12
+TERMINAL = ("/dev/tty", "/dev/tty")  # where questions are read from and written to
+_PIECE = 1 << 12
 
-    class Keyboard:
-        """A terminal's keys and size.
 
-        Args:
-            descriptor: the terminal's.
+class PosixKeyboard:
+    """A terminal's keys and size.
+
+    Args:
+        descriptor: the terminal's.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._changed, self._tell_changed = -1, -1
+
+    @contextlib.contextmanager
+    def raw(self) -> Iterator[None]:
+        """Give every key as it is; afterwards the terminal is as it was, whatever happens.
+
+        Without discarding what was typed ahead, which `tty.setraw` does by default.
         """
+        self._changed, self._tell_changed = os.pipe()
+        os.set_blocking(self._tell_changed, False)
+        handler = signal.signal(signal.SIGWINCH, self._resized)
+        before = termios.tcgetattr(self._descriptor)
+        try:
+            tty.setraw(self._descriptor, termios.TCSADRAIN)
+            yield
+        finally:
+            termios.tcsetattr(self._descriptor, termios.TCSADRAIN, before)
+            signal.signal(signal.SIGWINCH, handler)
 
-        def __init__(self, descriptor: int) -> None:
-            self._descriptor = descriptor
-            self._changed, self._tell_changed = -1, -1
+    def events(self) -> Iterator[bytes | os.terminal_size]:
+        """Give what is typed, nothing at the end, and the size whenever it changes."""
+        while True:
+            ready, _, _ = select.select([self._descriptor, self._changed], [], [])
+            if self._changed in ready:
+                os.read(self._changed, _PIECE)
+                yield os.get_terminal_size(self._descriptor)
+            if self._descriptor in ready:
+                yield self._read()
 
-        @contextlib.contextmanager
-        def raw(self) -> Iterator[None]:
-            """Give every key as it is; afterwards the terminal is as it was, whatever happens.
+    def _read(self) -> bytes:
+        try:
+            return os.read(self._descriptor, _PIECE)
+        except OSError:  # EIO: the terminal's window was closed
+            return b""
 
-            Without discarding what was typed ahead, which `tty.setraw` does by default.
-            """
-            self._changed, self._tell_changed = os.pipe()
-            os.set_blocking(self._tell_changed, False)
-            handler = signal.signal(signal.SIGWINCH, self._resized)
-            before = termios.tcgetattr(self._descriptor)
-            try:
-                tty.setraw(self._descriptor, termios.TCSADRAIN)
-                yield
-            finally:
-                termios.tcsetattr(self._descriptor, termios.TCSADRAIN, before)
-                signal.signal(signal.SIGWINCH, handler)
+    def _resized(self, _number: int, _frame: FrameType | None) -> None:
+        with contextlib.suppress(BlockingIOError):  # it is told already
+            os.write(self._tell_changed, b"-")
 
-        def events(self) -> Iterator[bytes | os.terminal_size]:
-            """Give what is typed, nothing at the end, and the size whenever it changes."""
-            while True:
-                ready, _, _ = select.select([self._descriptor, self._changed], [], [])
-                if self._changed in ready:
-                    os.read(self._changed, _PIECE)
-                    yield os.get_terminal_size(self._descriptor)
-                if self._descriptor in ready:
-                    yield self._read()
 
-        def _read(self) -> bytes:
-            try:
-                return os.read(self._descriptor, _PIECE)
-            except OSError:  # EIO: the terminal's window was closed
-                return b""
-
-        def _resized(self, _number: int, _frame: FrameType | None) -> None:
-            with contextlib.suppress(BlockingIOError):  # it is told already
-                os.write(self._tell_changed, b"-")
+@contextlib.contextmanager
+def without_echo(reader: TextIO) -> Iterator[None]:
+    """Switch the terminal's echo off, and on again whatever happens."""
+    descriptor = reader.fileno()
+    before = termios.tcgetattr(descriptor)
+    silent = list(before)
+    silent[3] = before[3] & ~termios.ECHO
+    # Flushing drops what was typed ahead of the prompt: it was not meant for it.
+    termios.tcsetattr(descriptor, termios.TCSAFLUSH, silent)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSAFLUSH, before)

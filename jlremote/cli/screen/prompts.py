@@ -6,8 +6,10 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TextIO
 
+from jlremote.cli.screen.keyboard import TERMINAL, without_echo
 from jlremote.errors import NeedsAuthentication
 from jlremote.questions import NeverAsks, Question, unanswered
 from jlremote.text import printable
@@ -64,9 +66,10 @@ def _not_now() -> NeedsAuthentication:
 @contextlib.contextmanager
 def _terminal() -> Iterator[tuple[TextIO, TextIO]]:
     # Two files, because one that is read and written wants to seek, which a terminal cannot.
+    keys, screen = map(Path, TERMINAL)
     with (
-        open("/dev/tty", encoding="utf-8", errors="replace") as reader,  # noqa: PTH123
-        open("/dev/tty", "w", encoding="utf-8", errors="replace") as writer,  # noqa: PTH123
+        keys.open(encoding="utf-8", errors="replace") as reader,
+        screen.open("w", encoding="utf-8", errors="replace") as writer,
     ):
         yield reader, writer
 
@@ -98,7 +101,10 @@ def _yes_or_no(typed: str) -> str:
 
 def _line(prompt: str, terminal: tuple[TextIO, TextIO], *, echo: bool) -> str:
     reader, writer = terminal
-    with contextlib.nullcontext() if echo else _hidden(reader, writer):
+    with contextlib.ExitStack() as stack:
+        if not echo:
+            stack.callback(writer.write, "\n")  # the person's own was not shown
+            stack.enter_context(without_echo(reader))
         writer.write(prompt)
         writer.flush()
         typed = reader.readline()
@@ -106,22 +112,3 @@ def _line(prompt: str, terminal: tuple[TextIO, TextIO], *, echo: bool) -> str:
         writer.write("\n")
         raise NeedsAuthentication("the question was not answered", hint="run the command again")
     return typed.removesuffix("\n")
-
-
-@contextlib.contextmanager
-def _hidden(reader: TextIO, writer: TextIO) -> Iterator[None]:
-    """Switch the terminal's echo off, and on again whatever happens."""
-    import termios
-
-    descriptor = reader.fileno()
-    before = termios.tcgetattr(descriptor)
-    silent = list(before)
-    silent[3] = before[3] & ~termios.ECHO
-    # Flushing drops what was typed ahead of the prompt: it was not meant for it.
-    termios.tcsetattr(descriptor, termios.TCSAFLUSH, silent)
-    try:
-        yield
-    finally:
-        termios.tcsetattr(descriptor, termios.TCSAFLUSH, before)
-        writer.write("\n")
-        writer.flush()

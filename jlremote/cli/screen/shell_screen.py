@@ -7,19 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
 from jlremote.cli.screen.escapes import Escapes
+from jlremote.cli.screen.keyboard import Keyboard
 from jlremote.cli.screen.terminal import not_written
 from jlremote.errors import JlrError
 from jlremote.workflow.session.shell import TerminalClosed
-
-if sys.platform == "win32":
-    from jlremote.cli.screen import windows_keyboard as keyboard
-else:
-    from jlremote.cli.screen import posix_keyboard as keyboard
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _PIECE = 1 << 16
@@ -32,7 +27,7 @@ class LocalScreen:
     """The process's own stdin, stdout and stderr."""
 
     def __init__(self) -> None:
-        self._keyboard = keyboard.Keyboard(_STDIN)
+        self._keyboard = Keyboard(_STDIN)
 
     @property
     def kind(self) -> str | None:

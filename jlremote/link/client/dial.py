@@ -36,9 +36,10 @@ def dial(files: LinkFiles) -> Socket:
     """
     try:
         secret = files.key.read_bytes()
-        socket = sockets.Client(files.address)
+        client: Any = sockets.Client(files.address)
     except OSError as missing:
         raise NoLink(f"no link to `{files.host}` runs") from missing
+    socket: Socket = client  # on Windows a PipeConnection, which has the same methods
     try:
         _wait_for_challenge(socket, files)
         sockets.answer_challenge(socket, secret)

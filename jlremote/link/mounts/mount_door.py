@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +40,8 @@ class MountDoor:
         """
         if self._listener is not None:
             return
+        if sys.platform == "win32":
+            raise JlrError("cannot mount on Windows")
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._address.unlink(missing_ok=True)  # left by a link that was killed
@@ -68,6 +71,8 @@ class MountDoor:
             threading.Thread(target=self._receive, args=(visitor,), daemon=True).start()
 
     def _receive(self, visitor: socket.socket) -> None:
+        if sys.platform == "win32":
+            return  # `open` has refused
         try:
             with visitor:
                 visitor.settimeout(HANDOVER_SECONDS)

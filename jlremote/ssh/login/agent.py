@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import sys
 import time
 from dataclasses import dataclass
 
@@ -63,6 +64,8 @@ class Agent:
             raise AgentFailure(str(error)) from error
 
     def _ask(self, request: bytes, expected: int, seconds: float) -> bytes:
+        if sys.platform == "win32":
+            raise AgentFailure("on Windows agents listen on named pipes, which jlr cannot use")
         deadline = time.monotonic() + seconds
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as agent:
             agent.settimeout(seconds)

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import stat
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,7 +139,7 @@ def _check_private(path: Path) -> None:
         found = path.stat()
     except OSError as error:
         raise UnusableKey(f"`{path}` cannot be read: {error.strerror}") from error
-    if os.name == "posix" and found.st_uid == os.getuid() and found.st_mode & 0o077:
+    if sys.platform != "win32" and found.st_uid == os.getuid() and found.st_mode & 0o077:
         mode = stat.S_IMODE(found.st_mode)
         mend = f"chmod 600 {shlex.quote(str(path))}"
         raise UnusableKey(f"others may read `{path}` (mode {mode:04o}): `{mend}`")

@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 
 from jlremote.errors import Unreachable
@@ -62,6 +63,8 @@ class ProxyProcess:
             Unreachable: it handed over none.
             TimeoutError: it sent nothing within `seconds`.
         """
+        if sys.platform == "win32":
+            raise NotImplementedError  # `connect` has refused
         self.socket.settimeout(seconds)
         _, descriptors, _, _ = socket.recv_fds(self.socket, 1, 1)
         if not descriptors:
@@ -80,6 +83,8 @@ class ProxyProcess:
     def close(self) -> None:
         """End the command and everything that it started. Never raises."""
         self.socket.close()
+        if sys.platform == "win32":
+            raise NotImplementedError
         for signal_number in (signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal_number)

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-
-try:
-    import resource
-except ImportError:  # Windows has no such limit
-    resource = None  # type: ignore[assignment]
+import sys
 
 # OpenSSH's own first window; bytes.
 FIRST_WINDOW = 2 << 20
@@ -50,8 +46,10 @@ def allow_many_descriptors() -> None:
     Each connection takes one. The usual limit of 1,024 (256 on macOS) is for programs that use
     `select`, and thirty pages with thirty WebSockets each come near it.
     """
-    if resource is None:
-        return
+    if sys.platform == "win32":
+        return  # no such limit
+    import resource
+
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):  # macOS may refuse its own "unlimited"
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -66,8 +64,10 @@ def has_descriptors_to_spare(one: int) -> bool:
     Args:
         one: any open descriptor; a copy of it gets the lowest free number.
     """
-    if resource is None:
-        return True
+    if sys.platform == "win32":
+        return True  # no such limit
+    import resource
+
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         lowest = os.dup(one)

@@ -1,0 +1,133 @@
+"""What a platform lacks breaks no import, and what cannot work there is refused in plain words."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jlremote.errors import JlrError
+from jlremote.link.mounts.mount_door import MountDoor
+from jlremote.ssh.login.agent import Agent, AgentFailure
+
+PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
+
+# Only `keyboard` imports it, and not on Windows.
+POSIX_ONLY = "jlremote.cli.screen.posix_keyboard"
+COMMANDS = (["--version"], ["--help"], ["list"], ["demo"])
+
+# Import all libraries, take away what Windows lacks, then import our modules and run commands.
+WINDOWS = """
+import contextlib, ctypes, importlib, io, json, os, select, signal, socket, sys, time, types
+import platformdirs.unix
+
+def ours():
+    return [name for name in sys.modules if name.partition(".")[0] == "jlremote"]
+
+def load(names):
+    failed = {}
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except Exception as failure:
+            failed[name] = repr(failure)
+    return failed
+
+def take_away(module, *names):
+    for name in names:
+        if hasattr(module, name):
+            delattr(module, name)
+
+def become_windows():
+    for name in ours():
+        del sys.modules[name]
+    for name in "curses fcntl grp posix pty pwd readline resource syslog termios tty".split():
+        sys.modules[name] = None
+    kept = {"SIGABRT", "SIGFPE", "SIGILL", "SIGINT", "SIGSEGV", "SIGTERM", "SIG_DFL", "SIG_IGN"}
+    take_away(signal, *({name for name in vars(signal) if name.startswith("SIG")} - kept))
+    take_away(signal, "alarm", "pause", "pthread_kill", "pthread_sigmask", "setitimer", "sigwait")
+    take_away(os, "chown", "ctermid", "fchown", "fork", "forkpty", "getegid", "geteuid", "getgid",
+        "getgroups", "getloadavg", "getpgid", "getpgrp", "getresuid", "getsid", "getuid", "killpg",
+        "lchown", "mkfifo", "mknod", "openpty", "pipe2", "posix_spawn", "sched_getaffinity",
+        "sendfile", "set_blocking", "setpgid", "setsid", "setuid", "statvfs", "sysconf", "ttyname",
+        "uname", "wait", "waitid", "O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK",
+        "WNOHANG")
+    take_away(select, "epoll", "kqueue", "poll")
+    take_away(socket, "AF_UNIX", "MSG_DONTWAIT", "SCM_RIGHTS", "recv_fds", "send_fds")
+    take_away(time, "CLOCK_BOOTTIME", "clock_gettime", "tzset")
+    sys.modules["msvcrt"] = types.ModuleType("msvcrt")
+    ctypes.windll = types.SimpleNamespace(kernel32=None)
+    platformdirs.PlatformDirs = platformdirs.unix.Unix
+    sys.platform = "win32"
+
+def outcome(argv):
+    from jlremote.cli.boundary import run
+    sys.argv = ["jlr", *argv]
+    with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.redirect_stderr(said):
+        return run(), said.getvalue()
+
+modules, commands = sys.argv[1].split(","), json.loads(sys.argv[2])
+load(modules)
+become_windows()
+failed = load(modules)
+print(json.dumps({"failed": failed, "commands": [outcome(argv) for argv in commands]}))
+"""
+
+
+def modules() -> list[str]:
+    paths = (path.relative_to(PACKAGE.parent) for path in PACKAGE.rglob("*.py"))
+    names = (".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in paths)
+    return sorted(name for name in names if not name.endswith(".__main__"))  # these run
+
+
+@pytest.fixture(scope="module")
+def windows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return which imports failed, and the exit code and output of a few commands."""
+    home = tmp_path_factory.mktemp("home")
+    places = {f"XDG_{name}": str(home) for name in ("STATE_HOME", "CONFIG_HOME", "RUNTIME_DIR")}
+    done = subprocess.run(
+        [sys.executable, "-c", WINDOWS, ",".join(modules()), json.dumps(COMMANDS)],
+        env=os.environ | places,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    outcome: dict[str, Any] = json.loads(done.stdout)
+    return outcome
+
+
+def test_every_module_can_be_imported_without_what_windows_lacks(windows: dict[str, Any]) -> None:
+    assert set(windows["failed"]) == {POSIX_ONLY}, windows["failed"]
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [
+        (0, 0, "jlr "),
+        (1, 0, "Usage: jlr "),
+        (2, 0, "no sessions"),
+        (3, 1, "error: `jlr demo` does not run on Windows"),
+    ],
+)
+def test_a_command_works_or_is_refused_without_what_windows_lacks(
+    number: int, code: int, said: str, windows: dict[str, Any]
+) -> None:
+    outcome = windows["commands"][number]
+    assert outcome[0] == code, outcome
+    assert said in outcome[1]
+
+
+def test_what_windows_lacks_is_refused_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(AgentFailure, match="agents listen on named pipes"):
+        Agent(str(tmp_path / "agent")).sign(b"", b"", "ssh-ed25519")
+    with pytest.raises(JlrError, match="cannot mount on Windows"):
+        MountDoor(tmp_path / "door", lambda *_: None).open()
