@@ -1,13 +1,13 @@
-"""What can go wrong, by what a person would do about it.
+"""Every error that jlr expects, sorted by what a person does about it.
 
-::
+An error that is defined in another package is drawn with that package's name. ::
 
-    JlrError                     exit 1    an expected failure that has no better name below
+    JlrError                     exit 1    an expected failure with no better name below
     ├── Usage                    exit 2    the command line or a setting is wrong
-    ├── Bug                      exit 3    we are wrong; the details are in a log file
-    ├── Authentication           exit 4    the host does not accept who we are
-    │   ├── NeedsAuthentication            … and nobody is there to be asked
-    │   └── HostKey                        the host is not who it says it is
+    ├── Bug                      exit 3    jlr is wrong; the details are in a log file
+    ├── Authentication           exit 4    the host does not accept the login
+    │   ├── NeedsAuthentication            … and there is no terminal to ask on
+    │   └── HostKey                        the host cannot prove its identity
     │       ├── HostKeyUnknown
     │       ├── HostKeyChanged
     │       └── HostKeyRevoked
@@ -19,14 +19,36 @@
     │   │   └── HungUp                     … and hangs up before it greets
     │   ├── TooMany                        the server takes no more connections for now
     │   ├── NoCommonAlgorithm
-    │   └── LinkLost                       the connection broke while it was needed
-    ├── NoShell                            who logs in there is given no shell that runs scripts
+    │   ├── LinkLost                       the connection broke while it was needed
+    │   ├── NoAnswer             jupyter   Jupyter does not answer through the forward
+    │   └── NoWebSocket          jupyter   HTTP passes the forward, WebSocket does not
     ├── NotFound                 exit 6    no such session, container, image or file
-    └── Busy                     exit 7    kernels, a GPU or a port in use
+    ├── Busy                     exit 7    kernels, a GPU or a port in use
+    ├── NoShell                            the login shell on the host runs no scripts
+    ├── OutputTooLong            host      a script printed more than its limit
+    ├── NoLink                   link      no link runs for the host
+    ├── LinkStuck                link      the host's link does not answer
+    ├── EngineUnusable           runtimes  the container engine cannot be used
+    │   ├── EngineMissing        runtimes  … it is not installed
+    │   ├── EngineNotPermitted   runtimes  … the user may not use it
+    │   │   └── SudoPasswordNeeded  runtimes
+    │   ├── EngineNotRunning     runtimes  … its daemon does not run
+    │   └── EngineDisguised      runtimes  … it is podman under docker's name
+    ├── EngineRefused            workflow  the engine does not list its containers
+    ├── ContainerGone            jupyter   the session's container is missing or another one
+    ├── JupyterDead              jupyter   the session's Jupyter server is gone
+    ├── JupyterStopped           jupyter   … it was stopped
+    ├── IdleStopped              jupyter   … it ended after its idle time
+    ├── AccessRefused            jupyter   Jupyter wants a password
+    ├── OpenToAll                workflow  Jupyter asks for neither token nor password
+    ├── NoResult                 jupyter   a kernel gave no result
+    ├── NothingListens           ports     nothing listens on a forwarded port
+    ├── PortTaken                ports     another program has a forwarded port on the host
+    └── CannotAsk                gpus      nothing on the host knows its GPUs
 
 Every error says what happened, with which value (`message`), and what to do next (`hint`), in lower
 case and without a final period. Errors cross the link's socket as JSON, so the tree is also the
-table by which a name becomes a class again.
+table in which a name is looked up to make the error again.
 """
 
 from __future__ import annotations
@@ -52,37 +74,37 @@ class JlrError(Exception):
 
 
 class Usage(JlrError):
-    """The command line or a setting asks for something that cannot be."""
+    """The command line or a setting is wrong."""
 
     exit_code = 2
 
 
 class Bug(JlrError):
-    """A failure that nobody expected, so it is ours."""
+    """A failure that jlr does not expect: a mistake in jlr."""
 
     exit_code = 3
 
 
 class Authentication(JlrError):
-    """The host accepted none of the credentials that we may offer."""
+    """The host accepted none of the credentials that were offered."""
 
     exit_code = 4
 
 
 class NeedsAuthentication(Authentication):
-    """A password, passphrase, code or decision is needed, and nobody can be asked."""
+    """A password, passphrase, code or decision is needed, and there is no terminal to ask on."""
 
 
 class HostKey(Authentication):
-    """The host could not prove who it is."""
+    """The host could not prove its identity."""
 
 
 class HostKeyUnknown(HostKey):
-    """No known_hosts file names the host, and it was not accepted."""
+    """No known_hosts file has the host's key, and the person did not accept it."""
 
 
 class HostKeyChanged(HostKey):
-    """A known_hosts file names the host with another key."""
+    """A known_hosts file has another key for the host."""
 
 
 class HostKeyRevoked(HostKey):
@@ -100,7 +122,7 @@ class NameNotResolved(Unreachable):
 
 
 class ConnectionRefused(Unreachable):
-    """The host is there, and nothing listens on the port."""
+    """The host answers, and nothing listens on the port."""
 
 
 class ConnectionTimedOut(Unreachable):
@@ -112,23 +134,23 @@ class NotSSH(Unreachable):
 
 
 class HungUp(NotSSH):
-    """It hung up before it greeted, as what stands before a host that is away does."""
+    """A proxy or a load balancer closed the connection before an SSH server greeted."""
 
 
 class TooMany(Unreachable):
-    """The server is there and takes no more connections for now."""
+    """The SSH server takes no more connections for now."""
 
 
 class NoCommonAlgorithm(Unreachable):
-    """The server offers nothing that is still safe."""
+    """The server offers no algorithm that is still safe."""
 
 
 class LinkLost(Unreachable):
-    """The connection broke while something was going on."""
+    """The connection broke while it was in use."""
 
 
 class NoShell(JlrError):
-    """The host let us in, and its login shell ran nothing of what it was given."""
+    """The login worked, but the login shell ran no script."""
 
 
 class NotFound(JlrError):
@@ -138,7 +160,7 @@ class NotFound(JlrError):
 
 
 class Busy(JlrError):
-    """Somebody uses it: running kernels, a GPU, a port."""
+    """Something is in use: kernels, a GPU, a port or a name."""
 
     exit_code = 7
 
