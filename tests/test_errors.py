@@ -14,7 +14,9 @@ import jlremote
 from jlremote import errors
 from jlremote.errors import Busy, HostKeyChanged, JlrError, from_json
 
-LINE = re.compile(r"    (?P<branch>[│├└─ ]*)(?P<name>[A-Z]\w+)(?: +(?P<note>exit \d|[a-z]+)(?=  |$))?")
+LINE = re.compile(
+    r"    (?P<branch>[│├└─ ]*)(?P<name>[A-Z]\w+)(?: +(?P<note>exit \d|[a-z]+)(?=  |$))?"
+)
 
 
 class Drawn(NamedTuple):

@@ -1,12 +1,12 @@
-"""The laptop's records of its jobs: only where they are, for all else is asked there."""
+"""Records of jobs: only where they are; everything else is asked of the host."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from jlremote.storage import records
+from jlremote.errors import NotFound
+from jlremote.storage.records import Records, selected
 
 
 @dataclass(frozen=True)
@@ -15,10 +15,10 @@ class JobRecord:
 
     Attributes:
         host: what was typed after `ssh`.
-        name: the job's.
+        name: the job's name.
         runtime: name of the runtime.
         ssh_config: ssh's `-F`.
-        typed: what a person calls it, where a house's rule made another name of that.
+        typed: the short name, where a naming template made another name of it.
         began: seconds since the epoch.
     """
 
@@ -30,25 +30,25 @@ class JobRecord:
     began: float = field(default_factory=time.time)
 
 
-def save(record: JobRecord) -> None:
-    """Write a record, whole.
-
-    Raises:
-        JlrError: it cannot be written.
-    """
-    records.save(_file(record.host, record.name), record)
-
-
-def delete(host: str, name: str) -> None:
-    """Forget a job; twice is fine."""
-    _file(host, name).unlink(missing_ok=True)
+_RECORDS = Records("jobs", JobRecord, lambda record: (record.host, record.name))
+save, delete = _RECORDS.save, _RECORDS.delete_key
 
 
 def load_all() -> list[JobRecord]:
-    """Return all records, the latest first; what is no record of ours is passed over."""
-    found = records.load_all(records.folder("jobs"), JobRecord)
-    return sorted(found, key=lambda record: -record.began)
+    """Return all records, the latest first."""
+    return sorted(_RECORDS.load_all(), key=lambda record: -record.began)
 
 
-def _file(host: str, name: str) -> Path:
-    return records.folder("jobs") / records.file_name(host, name)
+def choose(selector: str | None) -> JobRecord | None:
+    """Return the job called `NAME` or `HOST/NAME`, by default the latest; `None` for none of it.
+
+    Raises:
+        NotFound: none was started here.
+        Usage: jobs on several hosts are called so.
+    """
+    known = load_all()
+    if selector is not None:
+        return selected(known, selector, "jobs")
+    if not known:
+        raise NotFound("no job was started here", hint="`jlr runs HOST` shows all jobs of a host")
+    return known[0]

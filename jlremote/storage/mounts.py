@@ -1,4 +1,4 @@
-"""The laptop's records of its mounts: what is mounted where, and over which link."""
+"""Records of mounts: the folder, where it is mounted, and over which link."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from jlremote.storage import records
+from jlremote.storage.records import Records
 
 
 @dataclass(frozen=True)
@@ -34,34 +34,19 @@ class MountRecord:
 
     @property
     def name(self) -> str:
-        """How the link calls it: short, and without anything that a command line would mind."""
+        """The name in the link: a hash, so that it is short and safe on a command line."""
         return hashlib.sha256(os.fsencode(self.local)).hexdigest()[:16]
 
 
-def save(record: MountRecord) -> None:
-    """Write a record, whole.
-
-    Raises:
-        JlrError: it cannot be written.
-    """
-    records.save(_file(record), record)
-
-
-def delete(record: MountRecord) -> None:
-    """Forget a mount; twice is fine."""
-    _file(record).unlink(missing_ok=True)
+_RECORDS = Records("mounts", MountRecord, lambda record: (record.name,))
+save, delete = _RECORDS.save, _RECORDS.delete
 
 
 def load_all() -> list[MountRecord]:
-    """Return all records, by their local path; what is no record of ours is passed over."""
-    found = records.load_all(records.folder("mounts"), MountRecord)
-    return sorted(found, key=lambda record: record.local)
+    """Return all records, by their local path."""
+    return sorted(_RECORDS.load_all(), key=lambda record: record.local)
 
 
 def lock() -> Path:
-    """Return the file that is locked while mounts are made or undone."""
-    return records.folder("mounts") / "lock"
-
-
-def _file(record: MountRecord) -> Path:
-    return records.folder("mounts") / f"{record.name}.json"
+    """Return the file that is locked while folders are mounted or unmounted."""
+    return _RECORDS.folder() / "lock"

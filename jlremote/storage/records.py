@@ -1,87 +1,164 @@
 """Records: what the laptop remembers, a JSON file each.
 
-A record is written whole or not at all, for us alone. What is read is taken only if it is one of
-ours in every field: a file may be cut short, edited by hand, or left by another version.
+A record is written as a whole, for this user alone. A file that was cut short, edited by hand or
+left by another version does not match the record's fields and is passed over.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, get_type_hints
 from urllib.parse import quote
 
+from jlremote.errors import Usage
 from jlremote.storage import paths
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     Record = TypeVar("Record", bound=DataclassInstance)
+else:
+    Record = TypeVar("Record")
 
 FORMAT = 1
 LONGEST_STEM = 200  # a file's name has 255 bytes at most, and a draft's is longer than the file's
 
 
-def folder(kind: str) -> Path:
-    """Return the folder of all records of a kind, such as `jobs`.
+class Named(Protocol):
+    """A record of something on a host that has a name."""
 
-    Raises:
-        JlrError: it cannot be made, or it is not ours alone.
-    """
-    return paths.private_directory(paths.state_directory() / kind)
+    @property
+    def host(self) -> str:
+        """What was typed after `ssh`."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The name in full."""
+        ...
+
+    @property
+    def typed(self) -> str | None:
+        """The short name, where a naming template made another name of it."""
+        ...
 
 
-def file_name(host: str, name: str) -> str:
-    """Return the name of the file about `name` on `host`, whatever characters they have."""
-    stem = f"{quote(host, safe='')}+{quote(name, safe='')}"
+NamedRecord = TypeVar("NamedRecord", bound=Named)
+
+
+class Records(Generic[Record]):
+    """All records of one kind, in a folder of their own."""
+
+    def __init__(
+        self,
+        folder: str,
+        kind: type[Record],
+        key: Callable[[Record], tuple[str, ...]],
+        **parts: Callable[[Any], object],
+    ) -> None:
+        """Describe the records; no file is touched.
+
+        Args:
+            folder: the folder's name.
+            kind: the dataclass.
+            key: the words that make a record's file name.
+            parts: for a field with more to it than its type: what makes its value of what JSON
+                has, and `None` of what cannot be one.
+        """
+        self._folder = folder
+        self._kind = kind
+        self._key = key
+        self._parts = parts
+
+    def folder(self) -> Path:
+        """Return the folder.
+
+        Raises:
+            JlrError: it cannot be made, or others have access to it.
+        """
+        return paths.private_directory(paths.state_directory() / self._folder)
+
+    def save(self, record: Record) -> None:
+        """Write a record, whole.
+
+        Raises:
+            JlrError: it cannot be written.
+        """
+        document = {"format": FORMAT} | asdict(record)
+        paths.write_whole(self._file(*self._key(record)), json.dumps(document, indent=2) + "\n")
+
+    def delete(self, record: Record) -> None:
+        """Delete a record; one that is gone already is fine."""
+        self.delete_key(*self._key(record))
+
+    def delete_key(self, *key: str) -> None:
+        """Delete the record of a key likewise."""
+        self._file(*key).unlink(missing_ok=True)
+
+    def find(self, *key: str) -> Record | None:
+        """Return the record of a key, `None` for none that can be read."""
+        return self._load(self._file(*key))
+
+    def load_all(self) -> list[Record]:
+        """Return all records; files that hold none are passed over."""
+        found = map(self._load, self.folder().glob("*.json"))
+        return [record for record in found if record is not None]
+
+    def unreadable(self) -> list[Path]:
+        """Return the files that hold no record: cut short, or another program's."""
+        return [path for path in self.folder().glob("*.json") if self._load(path) is None]
+
+    def _file(self, *key: str) -> Path:
+        return self.folder() / file_name(*key)
+
+    def _load(self, file: Path) -> Record | None:
+        document = _document(file)
+        wanted = get_type_hints(self._kind)
+        if document is None or document.keys() != wanted.keys():
+            return None
+        for field, kind in wanted.items():
+            value, part = document[field], self._parts.get(field)
+            document[field] = part(value) if part else value
+            if document[field] is None if part else not isinstance(value, kind):
+                return None
+        return self._kind(**document)
+
+
+def file_name(*key: str) -> str:
+    """Return the name of the file about `key`, as `HOST, NAME`, whatever characters that has."""
+    stem = "+".join(quote(word, safe="") for word in key)
     if len(stem) > LONGEST_STEM:
         digest = hashlib.sha256(stem.encode()).hexdigest()
         stem = f"{stem[: LONGEST_STEM - len(digest)]}{digest}"
     return f"{stem}.json"
 
 
-def save(file: Path, record: DataclassInstance) -> None:
-    """Write a record, whole.
-
-    Raises:
-        JlrError: it cannot be written.
-    """
-    document = {"format": FORMAT} | asdict(record)
-    paths.write_whole(file, json.dumps(document, indent=2) + "\n")
+def matching(known: Sequence[NamedRecord], selector: str) -> list[NamedRecord]:
+    """Return the records that are called `NAME` or `HOST/NAME`; full names take precedence."""
+    full = [r for r in known if selector in (r.name, f"{r.host}/{r.name}")]
+    return full or [r for r in known if r.typed and selector in (r.typed, f"{r.host}/{r.typed}")]
 
 
-def load_all(folder: Path, kind: type[Record], **parts: Callable[[Any], object]) -> list[Record]:
-    """Return all records of a folder; what is no record of ours is passed over (see `load`)."""
-    found = (load(file, kind, **parts) for file in folder.glob("*.json"))
-    return [record for record in found if record is not None]
-
-
-def load(file: Path, kind: type[Record], **parts: Callable[[Any], object]) -> Record | None:
-    """Return the record in a file, `None` if that is no record of ours.
+def selected(known: Sequence[NamedRecord], selector: str, kind: str) -> NamedRecord | None:
+    """Return the record that is called `NAME` or `HOST/NAME`, `None` for none.
 
     Args:
-        file: where it is, or is not.
-        kind: its dataclass.
-        parts: for a field with more to it than its type: what makes its value of what JSON has,
-            and `None` of what cannot be.
+        known: the latest first.
+        selector: the name.
+        kind: what they are, in the plural, for the message.
+
+    Raises:
+        Usage: records of several hosts are called so.
     """
-    document = _document(file)
-    if document is None:
-        return None
-    wanted = get_type_hints(kind)
-    if document.keys() != wanted.keys():
-        return None
-    for field, part in parts.items():
-        document[field] = part(document[field])
-        if document[field] is None:
-            return None
-    plain = wanted.keys() - parts.keys()
-    if not all(isinstance(document[field], wanted[field]) for field in plain):
-        return None
-    return kind(**document)
+    found = matching(known, selector)
+    if len({record.host for record in found}) > 1:
+        places = ", ".join(f"`{record.host}/{record.name}`" for record in found)
+        raise Usage(f"`{selector}` is the name of several {kind}", hint=f"name one: {places}")
+    return next(iter(found), None)
 
 
 def _document(file: Path) -> dict[str, Any] | None:

@@ -6,13 +6,12 @@ Everything else is asked where the truth is, on the host. No secret is ever in h
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
-from jlremote.errors import NotFound, Usage
-from jlremote.storage import paths, records
+from jlremote.errors import NotFound
+from jlremote.storage import paths
+from jlremote.storage.records import Records, selected
 
 
 @dataclass(frozen=True)
@@ -75,45 +74,20 @@ class SessionRecord:
         return replace(self, last_used=time.time())
 
 
-def save(record: SessionRecord) -> None:
-    """Write a record, whole.
-
-    Raises:
-        JlrError: it cannot be written.
-    """
-    records.save(_file(record.host, record.name), record)
-
-
 def check_writable() -> None:
     """Find out that records can be written before anything is made that needs one.
 
     Raises:
         JlrError: they cannot.
     """
-    trial = _folder() / "trial"
+    trial = _RECORDS.folder() / "trial"
     paths.write_whole(trial, "")
     trial.unlink(missing_ok=True)  # another command may try at the same time
 
 
-def delete(record: SessionRecord) -> None:
-    """Forget a session; twice is fine."""
-    _file(record.host, record.name).unlink(missing_ok=True)
-
-
-def find(host: str, name: str) -> SessionRecord | None:
-    """Return the record of one session, `None` for none that can be read."""
-    return _load(_file(host, name))
-
-
 def load_all() -> list[SessionRecord]:
-    """Return all records, the latest first; what is no record of ours is passed over."""
-    found = records.load_all(_folder(), SessionRecord, **_PARTS)
-    return sorted(found, key=lambda record: -record.last_used)
-
-
-def unreadable() -> list[Path]:
-    """Return the files among the records that are none: cut short, or somebody else's."""
-    return [path for path in _folder().glob("*.json") if _load(path) is None]
+    """Return all records, the latest first."""
+    return sorted(_RECORDS.load_all(), key=lambda record: -record.last_used)
 
 
 def choose(selector: str | None) -> SessionRecord:
@@ -129,27 +103,12 @@ def choose(selector: str | None) -> SessionRecord:
         if not found:
             raise NotFound("there are no sessions", hint="start one: `jlr start HOST CONTAINER`")
         return found[0]
-    matches = [r for r in found if selector in (r.name, f"{r.host}/{r.name}")]
-    if not matches:
-        matches = [r for r in found if r.typed and selector in (r.typed, f"{r.host}/{r.typed}")]
-    if not matches:
-        raise NotFound(f"there is no session `{selector}`", hint="`jlr list` shows what there is")
-    if len(matches) > 1 and len({record.host for record in matches}) > 1:
-        places = ", ".join(f"`{record.host}/{record.name}`" for record in matches)
-        raise Usage(f"`{selector}` is the name of several sessions", hint=f"say which: {places}")
-    return matches[0]
-
-
-def _folder() -> Path:
-    return records.folder("sessions")
-
-
-def _file(host: str, name: str) -> Path:
-    return _folder() / records.file_name(host, name)
-
-
-def _load(file: Path) -> SessionRecord | None:
-    return records.load(file, SessionRecord, **_PARTS)
+    if chosen := selected(found, selector, "sessions"):
+        return chosen
+    if there := [record for record in found if record.host == selector]:
+        places = ", ".join(f"`{record.host}/{record.name}`" for record in there)
+        raise NotFound(f"`{selector}` is a host and not a session", hint=f"name one: {places}")
+    raise NotFound(f"there is no session `{selector}`", hint="`jlr list` shows all sessions")
 
 
 def _port(value: Any) -> int | None:
@@ -167,4 +126,7 @@ def _ports(entries: Any) -> tuple[PortRecord, ...] | None:
     return tuple(PortRecord(**entry) for entry in entries)
 
 
-_PARTS: Mapping[str, Callable[[Any], object]] = {"local_port": _port, "ports": _ports}
+_PARTS = {"local_port": _port, "ports": _ports}
+_RECORDS = Records("sessions", SessionRecord, lambda record: (record.host, record.name), **_PARTS)
+save, delete = _RECORDS.save, _RECORDS.delete
+find, unreadable = _RECORDS.find, _RECORDS.unreadable

@@ -100,7 +100,7 @@ def test_of_a_job_that_is_gone_it_is_not_said_that_it_is_no_session(
         again = owner.jlr(*command, selector)
         assert again.status == 6, again
         assert f"there is neither a session nor a job `{selector}`" in again.stderr
-        assert f"`jlr list{host}` and `jlr runs{host}` show what there is" in again.stderr
+        assert f"`jlr list{host}` and `jlr runs{host}` show all" in again.stderr
 
 
 def test_stop_ends_a_job_and_what_it_began(jobs: Jobs) -> None:

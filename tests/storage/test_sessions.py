@@ -154,6 +154,13 @@ def test_no_session_and_no_such_session_are_told_apart() -> None:
         sessions.choose("other")
 
 
+def test_a_host_is_told_apart_from_a_session_that_is_missing() -> None:
+    sessions.save(RECORD)
+    with pytest.raises(NotFound, match="`me@dgx` is a host and not a session") as caught:
+        sessions.choose("me@dgx")
+    assert caught.value.hint == "name one: `me@dgx/cont1`"
+
+
 def test_a_name_on_two_hosts_must_be_said_with_its_host() -> None:
     sessions.save(RECORD)
     sessions.save(replace(RECORD, host="other"))

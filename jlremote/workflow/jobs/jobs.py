@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.errors import JlrError, NotFound
 from jlremote.host.contract import run_script
 from jlremote.jobs import containers, processes
 from jlremote.jobs.containers import ContainerJobs
@@ -19,11 +19,10 @@ from jlremote.runtimes.table import runtime_named
 from jlremote.storage import jobs as records
 from jlremote.storage import sessions
 from jlremote.storage.jobs import JobRecord
-from jlremote.storage.sessions import SessionRecord
+from jlremote.storage.records import matching
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_if_any
 from jlremote.workflow.host.links import link_on, link_to
-from jlremote.workflow.selection import session_selection
 
 COMMAND_NOT_FOUND = 127
 
@@ -66,7 +65,7 @@ def find(selector: str | None, context: Context) -> JobHandle:
         NotFound: there is none.
         Usage: the name stands for jobs on several hosts.
     """
-    record = _record(selector)
+    record = records.choose(selector)
     if record is not None:
         return _one(_link(record, context), runtime_named(record.runtime).engine, record.name)
     host, slash, name = (selector or "").rpartition("/")
@@ -84,9 +83,9 @@ def meant(selector: str | None, context: Context) -> JobHandle | None:
 
     Of that name the sessions come first that are known here; a host is asked about what is not.
     """
-    if selector is None or selector in _names(sessions.load_all()):
+    if selector is None or matching(sessions.load_all(), selector):
         return None
-    if selector in _names(records.load_all()):
+    if matching(records.load_all(), selector):
         return find(selector, context)
     host, slash, name = selector.rpartition("/")
     if not slash:
@@ -96,26 +95,6 @@ def meant(selector: str | None, context: Context) -> JobHandle | None:
         return _one_of(_all(link, _engine(link), name), name)
     except EngineRefused:  # a session may be there all the same
         return None
-
-
-def session_instead(selector: str | None, context: Context) -> SessionRecord:
-    """Return the session that is meant, where no job was.
-
-    Raises:
-        NotFound: there is neither.
-        Usage: the name stands for sessions on several hosts.
-    """
-    try:
-        return session_selection.chosen(selector, context)
-    except NotFound:
-        if selector is None:
-            raise
-        host = selector.rpartition("/")[0]
-        lists = (f"`{f'jlr {listing} {host}'.strip()}`" for listing in ("list", "runs"))
-        raise NotFound(
-            f"there is neither a session nor a job `{selector}`",
-            hint=f"{' and '.join(lists)} show what there is; what was removed is gone",
-        ) from None
 
 
 def is_taken(host: Link, engine: Engine | None, name: str) -> bool:
@@ -204,28 +183,6 @@ def remove(found: JobHandle) -> None:
     if done.status != 0:
         raise JlrError(f"`{found.selector}` could not be deleted: {done.complaint}")
     records.delete(found.host.name, found.job.name)
-
-
-def _names(known: Sequence[JobRecord | SessionRecord]) -> set[str]:
-    called = ((r.host, name) for r in known for name in (r.name, r.typed) if name)
-    return {shown for host, name in called for shown in (name, f"{host}/{name}")}
-
-
-def _record(selector: str | None) -> JobRecord | None:
-    known_here = records.load_all()
-    if selector is None:
-        if not known_here:
-            raise NotFound("no job was started here", hint="`jlr runs HOST` shows all of a host's")
-        return known_here[0]
-    matches = [r for r in known_here if selector in (r.name, f"{r.host}/{r.name}")]
-    if not matches:
-        matches = [
-            r for r in known_here if r.typed and selector in (r.typed, f"{r.host}/{r.typed}")
-        ]
-    if len({record.host for record in matches}) > 1:
-        places = ", ".join(f"`{record.host}/{record.name}`" for record in matches)
-        raise Usage(f"`{selector}` is the name of several jobs", hint=f"say which: {places}")
-    return matches[0] if matches else None
 
 
 def _link(record: JobRecord, context: Context) -> Link:

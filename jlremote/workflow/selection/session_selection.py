@@ -25,22 +25,31 @@ from jlremote.workflow.host.ssh_config import known_way
 from jlremote.workflow.selection.candidates import candidates
 
 
-def chosen(selector: str | None, context: Context) -> SessionRecord:
+def chosen(selector: str | None, context: Context, *, or_job: bool = False) -> SessionRecord:
     """Return the record of the session called `NAME` or `HOST/NAME`; by default the latest.
 
-    One of which nothing is recorded is looked for on its host, and forwarded if it runs.
+    A session of `HOST` without a record is looked for there, and forwarded if it runs.
+
+    Args:
+        selector: the name.
+        context: the laptop's side.
+        or_job: whether the command takes jobs too, and no job has that name.
 
     Raises:
-        NotFound: there is no such session, neither here nor there.
-        Usage: the name stands for sessions on several hosts.
+        NotFound: there is no such session, neither here nor on the host.
+        Usage: sessions on several hosts are called so.
     """
     try:
-        return sessions.choose(selector)
+        return _here_or_on_host(selector, context)
     except NotFound:
-        host, slash, name = (selector or "").rpartition("/")
-        if not slash:
+        if not or_job or selector is None or selector in {r.host for r in sessions.load_all()}:
             raise
-        return _adopted(host, name, context)
+        host = selector.rpartition("/")[0]
+        lists = (f"`{f'jlr {listing} {host}'.strip()}`" for listing in ("list", "runs"))
+        raise NotFound(
+            f"there is neither a session nor a job `{selector}`",
+            hint=f"{' and '.join(lists)} show all; what was removed is gone",
+        ) from None
 
 
 def running(selector: str | None, context: Context) -> SessionRecord:
@@ -59,6 +68,16 @@ def running(selector: str | None, context: Context) -> SessionRecord:
         if again.forwarded:
             sessions.save(again)
     return again
+
+
+def _here_or_on_host(selector: str | None, context: Context) -> SessionRecord:
+    try:
+        return sessions.choose(selector)
+    except NotFound:
+        host, slash, name = (selector or "").rpartition("/")
+        if not slash:
+            raise
+        return _adopted(host, name, context)
 
 
 def _adopted(host: str, typed: str, context: Context) -> SessionRecord:

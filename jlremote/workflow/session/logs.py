@@ -14,7 +14,7 @@ from jlremote.runtimes.table import runtime_named
 from jlremote.text import printable
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
-from jlremote.workflow.jobs.jobs import session_instead
+from jlremote.workflow.selection import session_selection
 
 
 def log(selector: str | None, context: Context, *, follow: bool, tail: int) -> Iterator[str]:
@@ -31,7 +31,7 @@ def log(selector: str | None, context: Context, *, follow: bool, tail: int) -> I
     Raises:
         NotFound: there is no such session and no job, or no log.
     """
-    record = session_instead(selector, context)
+    record = session_selection.chosen(selector, context, or_job=True)
     runtime = runtime_named(record.runtime)
     host = link_of(record, context)
     with host.stream(_script(runtime, record.name, tail, follow=follow)) as output:

@@ -27,8 +27,8 @@ from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
 from jlremote.workflow.host.requests import StopRequest
 from jlremote.workflow.host.rollback import undone_on_failure
-from jlremote.workflow.jobs.jobs import session_instead
 from jlremote.workflow.mounts import unmount
+from jlremote.workflow.selection import session_selection
 from jlremote.workflow.session import browser
 
 ANY_PORT = 0
@@ -51,7 +51,7 @@ def stop(selector: str | None, request: StopRequest, context: Context) -> StopRe
         NotFound: there is no such session, and no job.
         Busy: kernels run, and it is not forced.
     """
-    return _stop(session_instead(selector, context), request, context)
+    return _stop(session_selection.chosen(selector, context, or_job=True), request, context)
 
 
 def stop_all(request: StopRequest, context: Context) -> list[StopReport]:

@@ -1,0 +1,48 @@
+"""Sessions are chosen by what this laptop knows before any host is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jlremote.errors import NotFound
+from jlremote.storage import sessions
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.selection.session_selection import chosen, running
+from tests.workflow.parts import context
+
+RECORD = SessionRecord("dgx", "cont1", "docker", 8888)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+@pytest.mark.parametrize("selector", [None, "cont1", "dgx/cont1"])
+def test_a_known_session_is_used_without_its_host(selector: str | None) -> None:
+    sessions.save(RECORD)
+    assert chosen(selector, context()).name == "cont1"
+    assert running(selector, context()).local_port == 8888
+
+
+def test_a_missing_name_is_told_with_jobs_only_where_jobs_are_taken() -> None:
+    with pytest.raises(NotFound, match="there is no session `other`"):
+        chosen("other", context())
+    with pytest.raises(NotFound, match="neither a session nor a job `other`") as caught:
+        chosen("other", context(), or_job=True)
+    assert caught.value.hint == "`jlr list` and `jlr runs` show all; what was removed is gone"
+
+
+def test_a_host_in_the_place_of_a_session_is_told_as_one() -> None:
+    sessions.save(RECORD)
+    with pytest.raises(NotFound, match="`dgx` is a host") as caught:
+        chosen("dgx", context(), or_job=True)
+    assert caught.value.hint == "name one: `dgx/cont1`"
+
+
+def test_without_any_session_the_default_is_told_how_to_start_one() -> None:
+    with pytest.raises(NotFound, match="there are no sessions") as caught:
+        chosen(None, context(), or_job=True)
+    assert caught.value.hint == "start one: `jlr start HOST CONTAINER`"
