@@ -1,4 +1,4 @@
-"""What the probe printed, read: which servers run there, and how the host reaches them."""
+"""The Jupyter servers that the probe found."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from jlremote.host.target import Target
-from jlremote.jupyter.server import LAB, TREE, Endpoint, Place, Server
-from jlremote.runtimes.contract import Container, Runtime
+from jlremote.host.tcp_table import Listener, read_listeners, socket_inodes
+from jlremote.jupyter.server import LAB, TREE, Server
 from jlremote.text import one_line
 
 BASE_URL = re.compile(r"/(?:[^/\s].*/)?")
 TOKEN = re.compile(r"[\x21-\x7e]*")
 FIELD, RECORD = "\037", "\036"
 LOCALHOST, LOCALHOST_6 = "127.0.0.1", "::1"
-# As in /proc/net/tcp and tcp6: words of 32 bits in hexadecimal, each with its last byte first.
-IPV4_DIGITS, LOOPBACK_END = 8, "7F"
 # Programs, and modules behind `python -m`.
 PAGES = {
     **dict.fromkeys(("jupyter-lab", "jupyter-labhub", "jupyterlab"), LAB),
@@ -48,27 +45,11 @@ class Findings:
     sockets: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Listener:
-    address: str
-    port: int
-    inode: str
-
-    @property
-    def is_ipv4(self) -> bool:
-        return len(self.address) == IPV4_DIGITS
-
-    @property
-    def from_outside(self) -> bool:
-        """Whether it is on an address that others reach; Jupyter's IPv6 never takes IPv4, too."""
-        return self.is_ipv4 and not self.address.endswith(LOOPBACK_END)
-
-
 def read_probe(output: str) -> Findings:
     """Return what the probe's output tells."""
     records = [record.split(FIELD) for record in output.split(RECORD)]
     single = {record[0].strip(): record[1] for record in records if len(record) == 2}
-    listeners = tuple(_listeners(single.get("listening", "")))
+    listeners = read_listeners(single.get("listening", ""))
     directory = single.get("directory", "")
     idle_stop = single.get("idle-stop", "").strip()
     servers: dict[int, Server] = {}
@@ -98,16 +79,8 @@ def _sockets(records: list[list[str]]) -> Iterable[str]:
                 yield one_line(path)
 
 
-def _listeners(table: str) -> Iterable[_Listener]:
-    for line in table.splitlines():
-        columns = line.split()
-        if len(columns) > 9:
-            address, _, port = columns[1].partition(":")
-            yield _Listener(address, int(port, 16), columns[9])
-
-
 def _server(
-    record: list[str], directory: str, listeners: tuple[_Listener, ...], idle_stop: str
+    record: list[str], directory: str, listeners: tuple[Listener, ...], idle_stop: str
 ) -> Server:
     """Return the server of one runtime file if its process really holds its port.
 
@@ -116,7 +89,7 @@ def _server(
     """
     _, path, pid, text, stat, descriptors, executable, words = record
     facts = _facts(text)
-    inodes = set(re.findall(r"socket:\[(\d+)\]", descriptors))
+    inodes = socket_inodes(descriptors)
     ours = path.startswith(f"{directory}/runtime/")
     held = [
         listener
@@ -136,13 +109,18 @@ def _server(
         token=facts["token"],
         password=bool(facts.get("password")),
         root_directory=facts.get("root_dir") or facts.get("notebook_dir") or "",
-        beside_only=not any(listener.from_outside for listener in held),
+        beside_only=not any(_from_outside(listener) for listener in held),
         near=LOCALHOST if any(listener.is_ipv4 for listener in held) else LOCALHOST_6,
         ours=ours,
         python=executable.rpartition(" -> ")[2].strip(),
         idle_stop=int(idle_stop) if ours and idle_stop.isdigit() else 0,
         page=_page(path, words.split("\0")),
     )
+
+
+def _from_outside(listener: Listener) -> bool:
+    """Return whether others reach it; Jupyter's IPv6 never takes IPv4, too."""
+    return listener.is_ipv4 and not listener.address.startswith("127.")
 
 
 def _page(path: str, words: list[str]) -> str:
@@ -171,26 +149,3 @@ def _facts(text: str) -> dict[str, Any]:
     if not BASE_URL.fullmatch(facts["base_url"]) or not TOKEN.fullmatch(facts["token"]):
         raise ValueError("neither a path nor a token that Jupyter takes")
     return facts
-
-
-def place_of(runtime: Runtime, container: Container) -> Place:
-    """Return where a session is that is in `container` now."""
-    return Place(runtime.name, container.name, container.id, container.started_at)
-
-
-def endpoint(runtime: Runtime, container: Container, server: Server) -> Endpoint:
-    """Return how the host reaches `server`.
-
-    A container's own address needs no published port: an existing container works as it is, and
-    nothing opens on the host. Where there is no such address, or the server listens on the
-    container's loopback only, a relay through the engine's `exec` goes in.
-    """
-    place = place_of(runtime, container)
-    address = next(iter(container.addresses), None)
-    if container.on_host_network:
-        return Endpoint(place, server, Target(server.near, server.port))
-    if address and not server.beside_only:
-        return Endpoint(place, server, Target(address, server.port))
-    # By its id: another one may have its name by the time that the relay starts.
-    prefix = runtime.relay_prefix(container.id)
-    return Endpoint(place, server, Target(server.near, server.port, (*prefix, server.python)))

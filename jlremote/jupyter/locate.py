@@ -1,13 +1,7 @@
-"""Find a session's server again: at every reconnect the link proves what it forwards to.
-
-On a host that many share, somebody else may sit on the port by now, or the container may have
-been replaced by another one of the same name. So nothing is remembered but what identifies the
-server, and everything else is asked again.
-"""
+"""The survey of a session: its container, and what runs in it, in one round trip."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError
@@ -16,15 +10,10 @@ from jlremote.gpus.snapshot_script import MINE
 from jlremote.host.contract import Host
 from jlremote.host.shell_text import command_line
 from jlremote.jupyter import scripts
-from jlremote.jupyter.discovery import Findings, endpoint, read_probe
-from jlremote.jupyter.server import Endpoint, Place, Server
+from jlremote.jupyter.discovery import Findings, read_probe
+from jlremote.jupyter.server import Server
 from jlremote.runtimes.contract import TYPED_LABEL, Container, Runtime
 from jlremote.runtimes.engine.engine import Engine
-from jlremote.runtimes.table import runtime_named
-
-# A server that ends lets go of its port first.
-LOOKS = 5
-LOOK_PAUSE_SECONDS = 0.4
 
 
 class ContainerGone(JlrError):
@@ -113,72 +102,6 @@ def _called(engine: Engine, typed: str) -> str:
     """
     names = engine("ps", "--all", "--format={{.Names}}", f"--filter=label={TYPED_LABEL}={typed}")
     return f'[ "$status" = 0 ] || {command_line(names)} {MINE}'
-
-
-def locate(host: Host, known: Endpoint) -> Endpoint:
-    """Return where `known` is now; its address may have changed.
-
-    In a container the server may be another one, which somebody has started there since, perhaps
-    on another port.
-
-    Raises:
-        ContainerGone: the container is missing, stopped, restarted or replaced.
-        JupyterDead: the server is not there any more.
-        JupyterStopped: it was stopped.
-        IdleStopped: it has ended for want of work.
-    """
-    runtime, place = runtime_named(known.place.runtime), known.place
-    for _ in range(LOOKS):
-        found = survey(host, runtime, place.name)
-        container = same_container(place, found.container)
-        server = _same_server(known.server, found.findings) or _another(container, found.findings)
-        if server is not None:
-            return endpoint(runtime, container, server)
-        if not known.server.ours or found.findings is None or _ended(found.findings):
-            break
-        time.sleep(LOOK_PAUSE_SECONDS)  # it is about to end, and its shell will tell how
-    which = f" (process {known.server.pid})"
-    raise gone(place.name, found.findings if known.server.ours else None, which)
-
-
-def same_container(place: Place, container: Container | None) -> Container:
-    """Return the container if it is the one that the place speaks of.
-
-    Raises:
-        ContainerGone: it is missing, stopped, restarted or replaced.
-    """
-    again = f"start the session again: `jlr start HOST {place.name}`"
-    if container is None:
-        raise ContainerGone(f"the container `{place.name}` is gone", hint=again)
-    if not container.running:
-        raise ContainerGone(f"the container `{place.name}` does not run", hint=again)
-    if container.id != place.container_id:
-        raise ContainerGone(
-            f"the container `{place.name}` was replaced by another of that name", hint=again
-        )
-    if container.started_at != place.started_at:
-        what = f"the container `{place.name}`" if place.runtime != "none" else "the host"
-        raise ContainerGone(f"{what} was restarted", hint=again)
-    return container
-
-
-def _same_server(known: Server, findings: Findings | None) -> Server | None:
-    running = findings.servers if findings else ()
-    return next((server for server in running if server.identity == known.identity), None)
-
-
-def _another(container: Container, findings: Findings | None) -> Server | None:
-    """Return the server that is in a container now.
-
-    On the host's network others may listen, too. And whether one without a token is open to all is
-    for whoever starts the session to judge.
-    """
-    running = () if findings is None or container.on_host_network else findings.servers
-    return next((server for server in running if server.token), None)
-
-
-def _ended(findings: Findings) -> bool:
-    return findings.exit_status is not None or bool(findings.ended)
 
 
 def gone(name: str, findings: Findings | None, which: str = "") -> JlrError:

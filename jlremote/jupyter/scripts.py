@@ -17,6 +17,7 @@ import shlex
 from collections.abc import Iterable
 
 from jlremote.host.shell_text import until_hang_up
+from jlremote.host.tcp_table import LISTENING
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.contract import Runtime
 
@@ -103,7 +104,7 @@ printf 'exit{FIELD}%s{RECORD}' "$(cat "$directory/exit" 2>/dev/null)"
 printf 'ended{FIELD}%s{RECORD}' "$(cat "$directory/ended" 2>/dev/null)"
 printf 'idle-stop{FIELD}%s{RECORD}' "$(cat "$directory/idle-stop" 2>/dev/null)"
 for file in FILES; do tell "$file"; done
-printf 'listening{FIELD}%s{RECORD}' "$(grep -h ' 0A ' /proc/net/tcp /proc/net/tcp6 2>/dev/null)"
+printf 'listening{FIELD}%s{RECORD}' "$({LISTENING})"
 """
 
 
@@ -123,7 +124,7 @@ mkdir -p "$directory/runtime" && printf '%0{ROOM_BYTES}d' 0 | cat >"$directory/r
 rm -f "$directory/room"
 listens() {{
   port=$(printf ':%04X ' "${{1%%[!0-9]*}}")
-  grep -q "$port.* 0A " /proc/net/tcp /proc/net/tcp6 2>/dev/null
+  {LISTENING} | grep -q "$port"
 }}
 wanted={shlex.quote(launch_id)} launched='' turns=0
 while [ "$turns" -lt {WAIT_SECONDS * POLLS_A_SECOND} ]; do

@@ -1,30 +1,10 @@
-"""A Jupyter server and where it is; what a forward leads to."""
+"""A Jupyter server that runs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
-
-from jlremote.host.target import Target
 
 LAB, TREE = "lab", "tree"  # where the page of JupyterLab is, and that of Notebook
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a session's server runs, in terms that stay true for as long as the session lives.
-
-    Attributes:
-        runtime: name of the runtime.
-        name: the session's name, the container's where there is one.
-        container_id: the engine's id; a container of the same name may replace it.
-        started_at: when it was started, as the engine says it.
-    """
-
-    runtime: str
-    name: str
-    container_id: str
-    started_at: str
 
 
 @dataclass(frozen=True)
@@ -67,31 +47,3 @@ class Server:
     def identity(self) -> tuple[int, str, int]:
         """What no other server has."""
         return self.pid, self.process_start, self.port
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """What a forward leads to: a place, the server in it, and the way there."""
-
-    place: Place
-    server: Server
-    target: Target
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the endpoint as it crosses the link's socket, which only its owner can read."""
-        return {
-            "place": vars(self.place),
-            "server": vars(self.server),
-            "target": vars(self.target),
-        }
-
-
-def endpoint_from_json(message: dict[str, Any]) -> Endpoint:
-    """Return the endpoint that `to_json` described."""
-    target = message["target"]
-    relay = target["relay"]
-    return Endpoint(
-        Place(**message["place"]),
-        Server(**message["server"]),
-        Target(target["address"], target["port"], None if relay is None else tuple(relay)),
-    )

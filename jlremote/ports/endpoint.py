@@ -1,4 +1,4 @@
-"""A further port of a session's container; what a forward beside Jupyter's leads to."""
+"""The far end of a forward: a session's Jupyter server, or a further port beside it."""
 
 from __future__ import annotations
 
@@ -6,45 +6,79 @@ from dataclasses import dataclass
 from typing import Any
 
 from jlremote.host.target import Target
-from jlremote.jupyter.server import Place
+from jlremote.jupyter.server import Server
 
-
-def port_name(session: str, port: int) -> str:
-    """Return what the link calls such a forward; no session's name has a colon."""
-    return f"{session}:{port}"
+LOOPBACK = ("127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
-class PortEndpoint:
-    """A port of a place, whatever listens on it now or later.
+class Place:
+    """Where a session runs, in terms that stay true for as long as the session lives.
+
+    Attributes:
+        runtime: name of the runtime.
+        name: the session's name, the container's where there is one.
+        container_id: the engine's id; a container of the same name may replace it.
+        started_at: when it was started, as the engine says it.
+    """
+
+    runtime: str
+    name: str
+    container_id: str
+    started_at: str
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A port of a place, and the way there.
 
     Attributes:
         place: where.
         port: TCP port there.
+        server: the Jupyter server that listens on it; `None` for a further port, where any program
+            may listen now or later.
         python: an interpreter there, for a relay; empty if none is known.
-        target: the way there as it was seen last, `None` before.
+        target: the way there as it was proved last, `None` before.
     """
 
     place: Place
     port: int
+    server: Server | None = None
     python: str = ""
     target: Target | None = None
 
     @property
-    def name(self) -> str:
-        """What the link calls it."""
-        return port_name(self.place.name, self.port)
+    def further_port(self) -> int | None:
+        """The port where no server is known on it, `None` for a session's server."""
+        return self.port if self.server is None else None
 
     @property
     def shared(self) -> bool:
         """Whether the port belongs to a host on which others can take it at any time."""
-        return self.target is not None and self.target.address in ("127.0.0.1", "::1")
+        return self.server is None and self.target is not None and self.target.address in LOOPBACK
 
     def to_json(self) -> dict[str, Any]:
-        """Return the endpoint as it crosses the link's socket; the way there is the link's."""
-        return {"place": vars(self.place), "port": self.port, "python": self.python}
+        """Return the endpoint as it crosses the link's socket, which only its owner can read."""
+        return {
+            "place": vars(self.place),
+            "port": self.port,
+            "server": None if self.server is None else vars(self.server),
+            "python": self.python,
+            "target": None if self.target is None else vars(self.target),
+        }
 
 
-def port_endpoint_from_json(message: dict[str, Any]) -> PortEndpoint:
+def endpoint_from_json(message: dict[str, Any]) -> Endpoint:
     """Return the endpoint that `to_json` described."""
-    return PortEndpoint(Place(**message["place"]), message["port"], message["python"])
+    server, target = message["server"], message["target"]
+    return Endpoint(
+        Place(**message["place"]),
+        message["port"],
+        None if server is None else Server(**server),
+        message["python"],
+        None if target is None else _target(**target),
+    )
+
+
+def _target(address: str, port: int, relay: list[str] | None) -> Target:
+    return Target(address, port, None if relay is None else tuple(relay))

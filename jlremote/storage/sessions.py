@@ -69,6 +69,11 @@ class SessionRecord:
         """All ports of this machine that are the session's."""
         return frozenset((self.local_port, *(port.local_port for port in self.ports)))
 
+    def with_port(self, port: PortRecord) -> SessionRecord:
+        """Return the record with one port more, or with another local port for it."""
+        others = (known for known in self.ports if known.port != port.port)
+        return replace(self, ports=tuple(sorted((*others, port), key=lambda one: one.port)))
+
     def used_now(self) -> SessionRecord:
         """Return the record as of now."""
         return replace(self, last_used=time.time())

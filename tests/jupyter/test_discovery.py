@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from jlremote.host.target import Target
-from jlremote.jupyter.discovery import endpoint, read_probe
+from jlremote.jupyter.discovery import read_probe
 from jlremote.jupyter.server import Server
-from jlremote.runtimes.containers import Containers
-from jlremote.runtimes.contract import Container
-from jlremote.runtimes.engine.engine import DOCKER
 
 DIRECTORY = "/tmp/jlr-0/cont1"
 STAT = "7 (jupyter-lab) S " + " ".join(str(number) for number in range(4, 53))
@@ -144,32 +139,3 @@ def test_a_file_that_is_no_running_servers_is_passed_over(record: str) -> None:
 def test_the_exit_status_of_the_last_launch_is_read() -> None:
     assert read_probe(probed(status="1\n")).exit_status == 1
     assert read_probe(probed(status="garbage")).exit_status is None
-
-
-CONTAINER = Container("f00", "cont1", running=True, started_at="t", addresses=("172.17.0.3",))
-[SERVER] = read_probe(probed(server())).servers
-
-
-def test_a_container_is_reached_at_its_own_address() -> None:
-    assert endpoint(Containers(DOCKER), CONTAINER, SERVER).target == Target("172.17.0.3", 8888)
-
-
-def test_a_container_on_the_hosts_network_is_reached_at_the_hosts_loopback() -> None:
-    here = replace(CONTAINER, addresses=("127.0.0.1",))
-    for near in ("127.0.0.1", "::1"):
-        on_loopback = replace(SERVER, beside_only=True, near=near)
-        assert endpoint(Containers(DOCKER), here, on_loopback).target == Target(near, 8888)
-
-
-@pytest.mark.parametrize(
-    ("container", "found"),
-    [
-        (CONTAINER, replace(SERVER, beside_only=True)),
-        (replace(CONTAINER, addresses=()), SERVER),
-    ],
-)
-def test_a_server_that_no_address_leads_to_is_reached_by_a_relay(
-    container: Container, found: Server
-) -> None:
-    relay = ("docker", "exec", "--interactive", "f00", "/usr/bin/python3.11")
-    assert endpoint(Containers(DOCKER), container, found).target == Target("127.0.0.1", 8888, relay)

@@ -107,7 +107,7 @@ class Desk:
 
     def server_pid(self, forward: ForwardStatus, timeout: float = 30) -> int:
         """Ask the server behind a forward for its pid, with its token."""
-        server = forward.endpoint.server
+        server = forward.server
         return int(JupyterApi(forward.local_port, server, timeout).status()["pid"])
 
     def processes(self) -> list[psutil.Process]:

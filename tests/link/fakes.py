@@ -10,7 +10,8 @@ from typing import Any, Generic, TypeVar
 
 from jlremote.errors import LinkLost, NeedsAuthentication
 from jlremote.host.target import Target
-from jlremote.jupyter.server import Endpoint, Place, Server
+from jlremote.jupyter.server import Server
+from jlremote.ports.endpoint import Endpoint, Place
 from jlremote.questions import Asker, Question
 from jlremote.ssh.contract import Connection, Gateway, Output
 
@@ -141,22 +142,24 @@ def waiters(condition: threading.Condition) -> int:
     return len(condition._waiters)  # type: ignore[attr-defined]
 
 
+def new_server(pid: int = 42) -> Server:
+    """Return a server that jlr launched, on every address of its container."""
+    return Server(
+        pid=pid,
+        process_start="1234",
+        port=8888,
+        base_url="/cont1/",
+        token="secret",
+        password=False,
+        root_directory="/",
+        beside_only=False,
+        near="127.0.0.1",
+        ours=True,
+        python="/usr/bin/python3",
+    )
+
+
 def new_endpoint(address: str = "172.17.0.2", pid: int = 42) -> Endpoint:
     """Return an endpoint that no test looks into."""
-    return Endpoint(
-        Place("docker", "cont1", "c0ffee", "2026-01-01T00:00:00Z"),
-        Server(
-            pid=pid,
-            process_start="1234",
-            port=8888,
-            base_url="/cont1/",
-            token="secret",
-            password=False,
-            root_directory="/",
-            beside_only=False,
-            near="127.0.0.1",
-            ours=True,
-            python="/usr/bin/python3",
-        ),
-        Target(address, 8888),
-    )
+    server, place = new_server(pid), Place("docker", "cont1", "c0ffee", "2026-01-01T00:00:00Z")
+    return Endpoint(place, 8888, server, server.python, Target(address, 8888))

@@ -7,14 +7,13 @@ import pytest
 from jlremote.errors import JlrError
 from jlremote.host.target import Target
 from jlremote.jupyter.locate import JupyterDead
-from jlremote.jupyter.server import Place
 from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire.states import State
-from jlremote.ports.endpoint import PortEndpoint
-from jlremote.ports.locate import NothingListens, PortTaken
+from jlremote.ports.endpoint import Endpoint, Place
+from jlremote.ports.routes import NothingListens, PortTaken
 from tests.link.fakes import new_endpoint, until
-from tests.link.test_forwards import Parts, is_in, state_of
+from tests.link.test_forwards import KEY, Parts, is_in, state_of
 
 PLACE = Place("docker", "cont1", "c0ffee", "2026-01-01T00:00:00Z")
 OWN, SHARED = Target("172.17.0.2", 6006), Target("127.0.0.1", 6006)
@@ -26,26 +25,25 @@ def parts() -> Parts:
 
 
 def new_port(parts: Parts) -> SessionForward:
-    endpoint = PortEndpoint(PLACE, 6006)
-    return parts.forwards.add(endpoint.name, 0, endpoint, parts.connection)
+    return parts.forwards.add(("cont1", 6006), 0, Endpoint(PLACE, 6006), parts.connection)
 
 
-def seen_at(target: Target) -> PortEndpoint:
-    return PortEndpoint(PLACE, 6006, target=target)
+def seen_at(target: Target) -> Endpoint:
+    return Endpoint(PLACE, 6006, target=target)
 
 
 def test_a_server_that_refuses_is_looked_at_and_told_to_be_dead(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_forward, "UNSURE_SECONDS", 0.0)
-    forward = parts.forwards.add("cont1", 8888, new_endpoint(), parts.connection)
+    forward = parts.forwards.add(KEY, 8888, new_endpoint(), parts.connection)
     forward.recheck()
     parts.settle(JupyterDead("the server is gone"))
     until(is_in(State.JUPYTER_DEAD, forward), "the verdict")
 
 
 def test_many_refusals_in_a_row_are_looked_at_once(parts: Parts) -> None:
-    forward = parts.forwards.add("cont1", 8888, new_endpoint(), parts.connection)
+    forward = parts.forwards.add(KEY, 8888, new_endpoint(), parts.connection)
     for _ in range(50):
         forward.recheck()
     assert parts.asked == []
@@ -92,7 +90,7 @@ def test_only_a_port_that_others_may_take_is_looked_at_again(
 
 
 def test_a_check_asks_however_sure_it_seems(parts: Parts) -> None:
-    forward = parts.forwards.add("cont1", 8888, new_endpoint(), parts.connection)
+    forward = parts.forwards.add(KEY, 8888, new_endpoint(), parts.connection)
     forward.prove_again(parts.connection)
     parts.settle(new_endpoint("172.17.0.9"))
     assert forward.settled(20)

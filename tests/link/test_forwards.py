@@ -11,13 +11,15 @@ from jlremote.errors import Busy, JlrError, LinkLost
 from jlremote.jupyter.locate import ContainerGone, JupyterDead
 from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.forwards import Forwards
-from jlremote.link.forwards.session_forward import Leading, SessionForward
+from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire.states import Condition, State
+from jlremote.ports.endpoint import Endpoint
 from jlremote.ssh.contract import Connection, Gateway
 from tests.link.fakes import PATIENCE, Call, FakeConnection, FakeListener, new_endpoint, until
 
 UP = Condition(State.UP)
-Outcome = Leading | Exception
+KEY = ("cont1", None)
+Outcome = Endpoint | Exception
 
 
 class Parts:
@@ -26,7 +28,7 @@ class Parts:
     def __init__(self) -> None:
         self.connection: Connection = FakeConnection()
         self.outcomes: dict[int, queue.Queue[Outcome]] = {}
-        self.asked: list[tuple[Connection, Leading]] = []
+        self.asked: list[tuple[Connection, Endpoint]] = []
         self.listeners: list[FakeListener] = []
         self.observed: list[tuple[Connection, str]] = []
         self.forwards = Forwards(
@@ -36,7 +38,7 @@ class Parts:
     def wait(self, timeout: float) -> Connection:
         return self.connection
 
-    def locate(self, connection: Connection, known: Leading) -> Leading:
+    def locate(self, connection: Connection, known: Endpoint) -> Endpoint:
         self.asked.append((connection, known))
         outcome = self.proofs_on(connection).get(timeout=PATIENCE)
         if isinstance(outcome, Exception):
@@ -70,7 +72,7 @@ def parts() -> Parts:
 
 @pytest.fixture
 def forward(parts: Parts) -> SessionForward:
-    return parts.forwards.add("cont1", 8888, new_endpoint(), parts.connection)
+    return parts.forwards.add(KEY, 8888, new_endpoint(), parts.connection)
 
 
 def state_of(forward: SessionForward) -> str:
@@ -105,7 +107,7 @@ def test_what_is_only_remembered_is_proved_before_anything_gets_there(
 ) -> None:
     remembered = new_endpoint("172.17.0.7")
     for port in (forward.local_port, 9999):
-        again = parts.forwards.add("cont1", port, remembered, parts.connection, seen=False)
+        again = parts.forwards.add(KEY, port, remembered, parts.connection, seen=False)
         with pytest.raises(JlrError, match="could not be checked in time"):
             again.wait(0)
         parts.settle(JupyterDead("it is gone"))
@@ -184,7 +186,7 @@ def test_a_new_start_replaces_what_was_gone(parts: Parts, forward: SessionForwar
     parts.settle(JupyterDead("gone"))
     until(is_in(State.JUPYTER_DEAD, forward), "the verdict")
     again = new_endpoint(pid=77)
-    assert parts.forwards.add("cont1", 8888, again, parts.connection) is forward
+    assert parts.forwards.add(KEY, 8888, again, parts.connection) is forward
     assert forward.wait(0) == (parts.connection, again.target)
     assert state_of(forward) == State.UP
 
@@ -253,7 +255,7 @@ def test_a_failed_proof_is_not_repeated_with_every_request(
 def test_a_forward_that_was_added_on_a_connection_just_lost_is_proved(parts: Parts) -> None:
     old = parts.connection
     connection = parts.reconnect()
-    forward = parts.forwards.add("cont1", 0, new_endpoint(), old)
+    forward = parts.forwards.add(KEY, 0, new_endpoint(), old)
     parts.settle(new_endpoint())
     assert forward.wait(20) == (connection, new_endpoint().target)
     assert len(parts.asked) == 1
@@ -263,20 +265,20 @@ def test_another_port_moves_the_forward_and_a_taken_one_leaves_it(
     parts: Parts, forward: SessionForward
 ) -> None:
     with pytest.raises(Busy):
-        parts.forwards.add("cont1", 1, new_endpoint(), parts.connection)
+        parts.forwards.add(KEY, 1, new_endpoint(), parts.connection)
     assert forward.local_port == 8888
     assert not parts.listeners[0].stopped
-    moved = parts.forwards.add("cont1", 9999, new_endpoint(), parts.connection)
+    moved = parts.forwards.add(KEY, 9999, new_endpoint(), parts.connection)
     assert moved.local_port == 9999
     assert parts.listeners[0].stopped
     assert len(parts.forwards) == 1
 
 
 def test_a_removed_forward_listens_no_more(parts: Parts, forward: SessionForward) -> None:
-    assert parts.forwards.remove("cont1")
+    assert parts.forwards.remove(KEY)
     assert parts.listeners[0].stopped
-    assert not parts.forwards.remove("cont1")
-    assert "cont1" not in parts.forwards
+    assert not parts.forwards.remove(KEY)
+    assert KEY not in parts.forwards
 
 
 @pytest.mark.parametrize("state", [State.RECONNECTING, State.NEEDS_AUTH])

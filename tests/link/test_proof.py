@@ -109,7 +109,7 @@ def port_of_the_dead(desk: Desk, servers: HostServers) -> int:
     """The port of a server on the host that was forwarded, and has ended."""
     servers.start("one")
     desk.start("one")
-    port = desk.forward("one").endpoint.server.port
+    port = desk.forward("one").server.port
     servers.kill("one")
     return port
 

@@ -47,7 +47,7 @@ done; :"""
 
 def state_of(desk: Desk, session: str) -> str:
     """Return what the link says of a session's port; starts nothing."""
-    [told] = desk.link().status().ports_of(session)
+    [told] = desk.link().status().further(session)
     return told.state
 
 

@@ -1,166 +1,54 @@
-"""What the kernel's tables say of a port, and where that leads."""
+"""The listeners on one port, as the script prints them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import socket
+import subprocess
+import sys
 
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
-from jlremote.host.target import Target
-from jlremote.jupyter.server import Place
-from jlremote.ports import locate
-from jlremote.ports.endpoint import PortEndpoint
-from jlremote.ports.listeners import read
-from jlremote.ports.locate import NothingListens, PortTaken, locate_port
-from jlremote.runtimes.contract import Container
-
-PORT = 6006
-ANYWHERE, NEAR = "00000000", "0100007F"
-ANYWHERE6, NEAR6 = "0" * 32, "0" * 24 + "01000000"
-MAPPED = "0000000000000000FFFF00000100007F"
-ELSEWHERE = "050011AC"  # 172.17.0.5
-PLACE = Place("docker", "cont1", "c0ffee", "2026-01-01T00:00:00Z")
-RELAY = ("docker", "exec", "--interactive", "cont1", "/usr/bin/python3")
+from jlremote.ports.listeners import probe, read
+from tests.host.test_tcp_table import ANYWHERE, ANYWHERE_6, LOOPBACK, row
 
 
-def row(address: str, user: int = 1000, inode: int = 77) -> str:
-    """Return a line of /proc/net/tcp as the kernel writes it."""
-    remote = f"{'0' * len(address)}:0000"
-    return f"   0: {address}:1776 {remote} 0A 0:0 00:0 0 {user:5} 0 {inode} 1 0 100 0 0 10 0"
+def printed(*rows: str, user: str = "1000", held: str = "") -> str:
+    """Return what the script prints."""
+    listening = "\n".join(rows)
+    facts = {"user": user, "python": "/usr/bin/python3", "listening": listening, "held": held}
+    return "".join(f"{name}\037{value}\036" for name, value in facts.items())
 
 
-def probed(*rows: str, held: int | None = 77, user: int = 1000) -> str:
-    descriptors = "" if held is None else f"lrwx------ 1 u g 64 Jan 1 3 -> socket:[{held}]"
-    told = {
-        "user": str(user),
-        "python": "/usr/bin/python3",
-        "listening": "\n".join(rows),
-        "held": descriptors,
-    }
-    return "".join(f"{name}\037{value}\036" for name, value in told.items())
+def test_the_nearest_listener_comes_first_and_ipv4_before_ipv6() -> None:
+    found = read(printed(row(ANYWHERE_6), row(ANYWHERE), row(LOOPBACK))).found
+    assert [listener.address for listener in found] == ["127.0.0.1", "0.0.0.0", "::"]
 
 
-class HostThatSays:
-    """A host on which the probe prints what the test says."""
-
-    name = "dgx"
-
-    def __init__(self, output: str) -> None:
-        self._output = output
-
-    def run(
-        self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
-    ) -> dict[str, Completed]:
-        return {"container": Completed(0, "", ""), "inside": Completed(0, self._output, "")}
+def test_the_user_the_interpreter_and_the_held_sockets_are_read() -> None:
+    told = read(printed(row(LOOPBACK), user="1000\n", held="3 -> socket:[77]\n4 -> socket:[5]"))
+    assert (told.user, told.python) == (1000, "/usr/bin/python3")
+    assert told.held == {"77", "5"}
 
 
-class RuntimeThatKnows:
-    """A runtime with one container."""
-
-    def __init__(self, addresses: tuple[str, ...], *, engine: bool) -> None:
-        self.name, self.has_containers = PLACE.runtime, engine
-        self.servers_folder = "/tmp/jlr-0"
-        self._addresses = addresses
-
-    def read(self, name: str, results: Mapping[str, Completed]) -> Container:
-        facts = (PLACE.container_id, PLACE.name, True, PLACE.started_at)
-        return Container(*facts, addresses=self._addresses)
-
-    def survey(self, name: str, inside: str) -> Steps:
-        return {}
-
-    def relay_prefix(self, name: str) -> tuple[str, ...]:
-        return RELAY[:-1]
-
-
-def target(
-    monkeypatch: pytest.MonkeyPatch,
-    output: str,
-    *addresses: str,
-    engine: bool = True,
-) -> Target | None:
-    """Return where the port is found of a container with these addresses."""
-    runtime = RuntimeThatKnows(addresses, engine=engine)
-    monkeypatch.setattr(locate, "runtime_named", lambda _: runtime)
-    return locate_port(HostThatSays(output), PortEndpoint(PLACE, PORT)).target
-
-
-@pytest.mark.parametrize(
-    ("address", "shown"),
-    [
-        (ANYWHERE, "0.0.0.0"),
-        (NEAR, "127.0.0.1"),
-        (ELSEWHERE, "172.17.0.5"),
-        (ANYWHERE6, "::"),
-        (NEAR6, "::1"),
-        (MAPPED, "127.0.0.1"),
-    ],
-)
-def test_an_address_is_read_as_the_kernel_writes_it(address: str, shown: str) -> None:
-    [found] = read(probed(row(address))).found
-    assert (found.address, found.user, found.held) == (shown, 1000, True)
+def test_a_port_without_a_listener_has_none() -> None:
+    assert read(printed()).found == ()
 
 
 @pytest.mark.parametrize("output", ["", "user\037root\036", "user\0371\036held\037\036"])
 def test_a_container_that_talks_nonsense_is_an_expected_failure(output: str) -> None:
-    with pytest.raises(JlrError, match="cannot be told"):
+    with pytest.raises(JlrError, match="cannot read what listens there"):
         read(output)
 
 
-@pytest.mark.parametrize(
-    ("address", "expected"),
-    [
-        (ANYWHERE, Target("172.17.0.5", PORT)),
-        (ANYWHERE6, Target("172.17.0.5", PORT)),
-        (ELSEWHERE, Target("172.17.0.5", PORT)),
-        (NEAR, Target("127.0.0.1", PORT, RELAY)),
-        (NEAR6, Target("::1", PORT, RELAY)),
-    ],
-)
-def test_a_containers_own_network_is_reached_from_the_host_or_by_a_relay(
-    address: str, expected: Target, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Whoever listens there is the container's, whether its descriptors can be read or not.
-    assert target(monkeypatch, probed(row(address), held=None), "172.17.0.5") == expected
-
-
-def test_on_the_hosts_network_a_socket_must_be_the_containers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert target(monkeypatch, probed(row(NEAR)), "127.0.0.1") == Target("127.0.0.1", PORT)
-    with pytest.raises(PortTaken):
-        target(monkeypatch, probed(row(NEAR), held=78), "127.0.0.1")
-
-
-def test_without_an_engine_a_socket_must_be_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    mine = probed(row(ANYWHERE6), held=None)
-    assert target(monkeypatch, mine, "127.0.0.1", engine=False) == Target("127.0.0.1", PORT)
-    for somebody in (row(NEAR, user=0), row(ANYWHERE, user=1001)):
-        with pytest.raises(PortTaken):
-            target(monkeypatch, probed(somebody), "127.0.0.1", engine=False)
-
-
-def test_the_socket_that_would_be_met_first_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    near_and_anywhere = probed(row(ANYWHERE, inode=77), row(NEAR, user=0, inode=78))
-    with pytest.raises(PortTaken):
-        target(monkeypatch, near_and_anywhere, "127.0.0.1", engine=False)
-
-
-def test_without_a_network_of_its_own_or_the_hosts_a_relay_goes_in(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert target(monkeypatch, probed(row(NEAR))) == Target("127.0.0.1", PORT, RELAY)
-
-
-def test_nothing_there_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(NothingListens, match="nothing listens on port 6006 of `cont1`"):
-        target(monkeypatch, probed(held=None), "172.17.0.5")
-
-
-def test_a_loopback_without_a_python_is_told_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    output = probed(row(NEAR)).replace("/usr/bin/python3", "")
-    with pytest.raises(JlrError, match="no Python is there") as refused:
-        target(monkeypatch, output, "172.17.0.5")
-    assert "0.0.0.0" in (refused.value.hint or "")
+@pytest.mark.skipif(sys.platform != "linux", reason="the script reads Linux's /proc")
+def test_the_script_finds_a_socket_of_this_machine_with_its_holder() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        script = probe(listener.getsockname()[1])
+        told = read(subprocess.run(["sh", "-c", script], capture_output=True, text=True).stdout)
+    [found] = told.found
+    assert (found.address, told.user) == ("127.0.0.1", os.getuid())
+    assert found.inode in told.held
+    again = read(subprocess.run(["sh", "-c", script], capture_output=True, text=True).stdout)
+    assert again.found == ()

@@ -115,7 +115,7 @@ def test_further_ports_stay_as_they_were(
         words = ("--forward", str(PORT), "--forward", str(other))
         failed(start(laptop, "lab", here.name, *words), 1, "cannot write")
         assert word_at(local) == "scalars"
-    [port] = desk.link().status().ports
+    [port] = desk.link().status().further(here.name)
     assert (port.endpoint.port, port.local_port) == (PORT, local)
 
 
@@ -127,7 +127,7 @@ def test_a_further_port_that_cannot_be_remembered_is_not_held(
     record = state(laptop) / "jlr" / "sessions" / f"lab+{here.name}.json"
     with read_only(record.parent):
         failed(laptop.jlr("forward", str(PORT)), 1, "cannot write")
-    assert desk.link().status().ports == ()
+    assert desk.link().status().further(here.name) == ()
 
 
 def test_a_session_of_another_laptop_that_cannot_be_remembered_is_not_held(

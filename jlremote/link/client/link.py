@@ -10,22 +10,14 @@ from jlremote.errors import LinkLost
 from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.host.framing import announced, new_marker
 from jlremote.host.output import run_steps
-from jlremote.jupyter.server import Endpoint
 from jlremote.link.client.call import Caller, Message
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.remote_output import RemoteOutput
 from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
 from jlremote.link.wire.files import link_files
 from jlremote.link.wire.protocol import bytes_of
-from jlremote.link.wire.status import (
-    ForwardStatus,
-    LinkStatus,
-    PortStatus,
-    forward_status,
-    link_status,
-    port_status,
-)
-from jlremote.ports.endpoint import PortEndpoint, port_name
+from jlremote.link.wire.status import ForwardStatus, LinkStatus, forward_status, link_status
+from jlremote.ports.endpoint import Endpoint
 from jlremote.questions import Asker
 
 
@@ -97,52 +89,43 @@ class Link:
                 process.leave()
 
     def forward(
-        self, name: str, local_port: int, endpoint: Endpoint, *, seen: bool = True
+        self, session: str, local_port: int, endpoint: Endpoint, *, seen: bool = True
     ) -> ForwardStatus:
         """Forward a local port (0 for any) to `endpoint`; redirect the forward if there is one.
 
+        A further port is forwarded although nothing listens there yet; the state tells.
+
         Args:
-            name: the session's name.
+            session: the session's name.
             local_port: TCP port on 127.0.0.1.
             endpoint: where it leads.
             seen: whether the caller has just seen it there; else it is to be proved first.
-
-        Raises:
-            Busy: the port is taken.
-        """
-        where = endpoint.to_json()
-        answer = self._caller.ask(
-            "forward", name=name, local_port=local_port, endpoint=where, seen=seen
-        )
-        return forward_status(answer)
-
-    def forward_port(self, local_port: int, endpoint: PortEndpoint) -> PortStatus:
-        """Forward a local port (0 for any) to a further port of a session.
-
-        It is forwarded although nothing listens there yet; the state tells.
 
         Raises:
             Busy: the local port is taken.
         """
         where = endpoint.to_json()
         answer = self._caller.ask(
-            "forward", name=endpoint.name, local_port=local_port, endpoint=where
+            "forward", session=session, local_port=local_port, endpoint=where, seen=seen
         )
-        return port_status(answer)
+        return forward_status(answer)
 
-    def unforward_port(self, session: str, port: int) -> bool:
-        """Release it; return whether it was forwarded. Starts no link."""
-        return self.unforward(port_name(session, port))
+    def unforward(self, session: str, port: int | None = None) -> bool:
+        """Release a forward's local port; return whether there was one. Starts no link.
 
-    def check(self, session: str) -> ForwardStatus | None:
-        """Have what is behind a session's forward proved anew; `None` if there is no forward."""
-        answer = self._caller.ask("check", name=session)
+        Args:
+            session: the session's name.
+            port: the further port that it leads to, `None` for the session's server.
+        """
+        try:
+            return bool(self._caller.ask("unforward", start=False, session=session, port=port))
+        except NoLink:
+            return False
+
+    def check(self, session: str, port: int | None = None) -> ForwardStatus | None:
+        """Have the far end of a forward proved anew; `None` if there is no such forward."""
+        answer = self._caller.ask("check", session=session, port=port)
         return None if answer is None else forward_status(answer)
-
-    def check_port(self, session: str, port: int) -> PortStatus | None:
-        """Have a further port looked at anew; `None` if it is not forwarded."""
-        answer = self._caller.ask("check", name=port_name(session, port))
-        return None if answer is None else port_status(answer)
 
     def refusal(self, address: str, port: int) -> str | None:
         """Return why the host's SSH server permits no connection to there, `None` if it does.
@@ -151,13 +134,6 @@ class Link:
         """
         answer = self._caller.ask("permits", address=address, port=port)
         return None if answer is None else str(answer)
-
-    def unforward(self, name: str) -> bool:
-        """Release a forward's port; return whether there was one. Starts no link."""
-        try:
-            return bool(self._caller.ask("unforward", start=False, name=name))
-        except NoLink:
-            return False
 
     @property
     def mount_door(self) -> Path:
@@ -192,10 +168,10 @@ class Link:
         """Forget what the keychain holds for the host; return what that was. Connects nowhere."""
         return tuple(self._caller.ask("forget"))
 
-    def wait_unforwarded(self, name: str) -> None:
+    def wait_unforwarded(self, session: str) -> None:
         """Return once the session's forward is gone, or the link is."""
         with suppress(NoLink, LinkLost):
-            self._caller.ask("watch", start=False, name=name)
+            self._caller.ask("watch", start=False, session=session)
 
     def shut_down(self) -> bool:
         """End the link; return whether there was one. What runs on the host goes on."""

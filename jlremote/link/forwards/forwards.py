@@ -1,4 +1,4 @@
-"""The forwards of a link, by the session's name."""
+"""The forwards of a link, by session and port."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 
 from jlremote.link.forwards.session_forward import (
     Connections,
-    Leading,
     Listen,
     Locate,
     SessionForward,
 )
 from jlremote.link.wire.states import Condition
+from jlremote.link.wire.status import ForwardKey
+from jlremote.ports.endpoint import Endpoint
 from jlremote.ssh.contract import Connection
 
 # Has the containers of a runtime observed over a connection; again is fine.
@@ -31,19 +32,19 @@ class Forwards:
         self._listen = listen
         self._observe = observe
         self._lock = threading.Lock()
-        self._forwards: dict[str, SessionForward] = {}
+        self._forwards: dict[ForwardKey, SessionForward] = {}
 
     def __len__(self) -> int:
         return len(self._forwards)
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._forwards
+    def __contains__(self, key: object) -> bool:
+        return key in self._forwards
 
     def add(
         self,
-        name: str,
+        key: ForwardKey,
         local_port: int,
-        endpoint: Leading,
+        endpoint: Endpoint,
         connection: Connection,
         *,
         seen: bool = True,
@@ -51,7 +52,7 @@ class Forwards:
         """Forward `local_port` (0 for any) to `endpoint`; on the same port, only redirect.
 
         Args:
-            name: the session's name.
+            key: the session, and its further port.
             local_port: TCP port on 127.0.0.1.
             endpoint: where it leads.
             connection: by which way.
@@ -62,35 +63,35 @@ class Forwards:
         """
         self._observe(connection, endpoint.place.runtime)
         with self._lock:
-            present = self._forwards.get(name)
+            present = self._forwards.get(key)
             if present is not None and local_port in (0, present.local_port):
                 present.replace(endpoint, connection, seen=seen)
                 return present
             forward = SessionForward(
-                name, endpoint, connection, self._connections, self._locate, seen=seen
+                key, endpoint, connection, self._connections, self._locate, seen=seen
             )
             forward.listen(self._listen, local_port)
-            self._forwards[name] = forward
+            self._forwards[key] = forward
         if present is not None:
             present.stop()
         return forward
 
-    def find(self, name: str) -> SessionForward | None:
+    def find(self, key: ForwardKey) -> SessionForward | None:
         """Return one of them."""
-        return self._forwards.get(name)
+        return self._forwards.get(key)
 
-    def remove(self, name: str) -> bool:
+    def remove(self, key: ForwardKey) -> bool:
         """Stop a forward; return whether there was one."""
         with self._lock:
-            forward = self._forwards.pop(name, None)
+            forward = self._forwards.pop(key, None)
         if forward is not None:
             forward.stop()
         return forward is not None
 
     def stop(self) -> None:
         """Stop them all."""
-        for name in tuple(self._forwards):
-            self.remove(name)
+        for key in tuple(self._forwards):
+            self.remove(key)
 
     def prove_all(self, connection: Connection) -> None:
         """Prove every forward on a new connection, side by side."""

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 from jlremote.errors import JlrError, Unreachable
 from jlremote.host.target import Target
 from jlremote.jupyter.locate import ContainerGone, IdleStopped, JupyterDead, JupyterStopped
-from jlremote.jupyter.server import Endpoint, Place
 from jlremote.link.wire.states import Condition, State, without_history
-from jlremote.ports.endpoint import PortEndpoint
-from jlremote.ports.locate import NothingListens, PortTaken
+from jlremote.link.wire.status import ForwardKey
+from jlremote.ports.endpoint import Endpoint, Place
+from jlremote.ports.routes import NothingListens, PortTaken
 from jlremote.ssh.contract import Connection, Forward, Gateway
 
 log = logging.getLogger(__name__)
@@ -37,9 +37,7 @@ VERDICTS: dict[type[JlrError], State] = {
     PortTaken: State.TAKEN,
 }
 
-# What a forward leads to: a session's server, or a further port of its container.
-Leading = Endpoint | PortEndpoint
-Locate = Callable[[Connection, Any], Leading]
+Locate = Callable[[Connection, Endpoint], Endpoint]
 Listen = Callable[[int, Gateway], Forward]
 
 
@@ -64,15 +62,16 @@ class SessionForward:
 
     def __init__(
         self,
-        name: str,
-        endpoint: Leading,
+        key: ForwardKey,
+        endpoint: Endpoint,
         connection: Connection,
         connections: Connections,
         locate: Locate,
         *,
         seen: bool = True,
     ) -> None:
-        self.name = name
+        self.session, self.port = key
+        self.name = key[0] if key[1] is None else f"{key[0]}:{key[1]}"
         self._connections = connections
         self._locate = locate
         self._changed = threading.Condition()
@@ -134,7 +133,7 @@ class SessionForward:
             self._doubted = True
             self.prove(self._connection)
 
-    def replace(self, endpoint: Leading, connection: Connection, *, seen: bool = True) -> None:
+    def replace(self, endpoint: Endpoint, connection: Connection, *, seen: bool = True) -> None:
         """Lead to another endpoint from now on.
 
         One that has a target was just seen there by the caller, unless that says otherwise; any
@@ -184,17 +183,13 @@ class SessionForward:
         if self._connection is not connection:
             return True
         state = self._condition.state
-        passing = self._doubted or state in PASSING + ENDED or self._is_shared()
+        passing = self._doubted or state in PASSING + ENDED or self._endpoint.shared
         sure = self._proved and not passing
         pause = ENDED_SECONDS if state in ENDED else UNSURE_SECONDS
         asked_long_ago = time.monotonic() - self._asked_at >= pause
         return not self._proving and not sure and asked_long_ago
 
-    def _is_shared(self) -> bool:
-        """Return whether somebody else may have taken the port since it was looked at."""
-        return isinstance(self._endpoint, PortEndpoint) and self._endpoint.shared
-
-    def _find(self, proof: int, connection: Connection, known: Leading) -> None:
+    def _find(self, proof: int, connection: Connection, known: Endpoint) -> None:
         try:
             endpoint = self._locate(connection, known)
         except tuple(VERDICTS) as verdict:
@@ -216,7 +211,7 @@ class SessionForward:
         state: State,
         error: JlrError | None = None,
         *,
-        endpoint: Leading | None = None,
+        endpoint: Endpoint | None = None,
     ) -> None:
         with self._changed:
             if self._end_proof(proof):
@@ -227,7 +222,7 @@ class SessionForward:
                 self._endpoint = endpoint or self._endpoint
                 self._changed.notify_all()
 
-    def _is_elsewhere(self, endpoint: Leading | None) -> bool:
+    def _is_elsewhere(self, endpoint: Endpoint | None) -> bool:
         known = self._endpoint.target
         return endpoint is not None and known is not None and endpoint.target != known
 
@@ -254,6 +249,11 @@ class SessionForward:
         with self._changed:
             condition = self._condition if link.state is State.UP else link
             assert self._listener is not None
-            listener = {"local_port": self.local_port, "failure": self._listener.failure}
-            endpoint = {"endpoint": self._endpoint.to_json()}
-            return {"name": self.name} | listener | condition.to_json() | endpoint
+            facts = {
+                "session": self.session,
+                "port": self.port,
+                "local_port": self.local_port,
+                "failure": self._listener.failure,
+                "endpoint": self._endpoint.to_json(),
+            }
+            return facts | condition.to_json()

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from jlremote.jupyter.locate import locate
 from jlremote.link.connection.backoff import Backoff
 from jlremote.link.connection.connection_host import ConnectionHost
 from jlremote.link.connection.elevation import Elevation
@@ -15,12 +14,11 @@ from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.connection.surroundings import Surroundings
 from jlremote.link.forwards.container_events import ContainerEvents
 from jlremote.link.forwards.forwards import Forwards
-from jlremote.link.forwards.session_forward import Leading
 from jlremote.link.mounts.mounts import Mounts
 from jlremote.link.service.server import LinkServer
 from jlremote.link.wire.files import LinkFiles
-from jlremote.ports.endpoint import PortEndpoint
-from jlremote.ports.locate import locate_port
+from jlremote.ports.endpoint import Endpoint
+from jlremote.ports.locate import locate
 from jlremote.questions import Asker
 from jlremote.ssh.config.destination import Destination, resolve
 from jlremote.ssh.connect import connect
@@ -91,11 +89,8 @@ def assemble(files: LinkFiles, *, idle_seconds: float) -> Iterator[LinkServer]:
         backoff=Backoff(surroundings.changed),
     )
 
-    def find(connection: Connection, known: Leading) -> Leading:
-        host = ConnectionHost(files.host, connection)
-        if isinstance(known, PortEndpoint):
-            return locate_port(host, known)
-        return locate(host, known)
+    def find(connection: Connection, known: Endpoint) -> Endpoint:
+        return locate(ConnectionHost(files.host, connection), known)
 
     def changed(connection: Connection, runtime: str, event: str | None) -> None:
         forwards.changed(connection, runtime, event)

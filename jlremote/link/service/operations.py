@@ -9,15 +9,14 @@ from typing import Any, Protocol
 from jlremote import __version__
 from jlremote.errors import Authentication
 from jlremote.host.shell_text import command_line
-from jlremote.jupyter.server import Endpoint, Place, endpoint_from_json
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.mounts.mounts import Mounts
 from jlremote.link.service.conversation import Conversation, Message
 from jlremote.link.service.running import run
 from jlremote.link.wire.states import State
-from jlremote.link.wire.status import leads_to_a_server
-from jlremote.ports.endpoint import PortEndpoint, port_endpoint_from_json
+from jlremote.link.wire.status import ForwardKey
+from jlremote.ports.endpoint import Place, endpoint_from_json
 from jlremote.questions import Asker
 from jlremote.runtimes.table import runtime_named
 from jlremote.ssh.contract import Connection
@@ -98,17 +97,19 @@ class Operations:
     def _forward(self, conversation: Conversation) -> Message:
         request = conversation.request
         connection = self._supervisor.connection(conversation)
-        name, local_port, endpoint = request["name"], request["local_port"], _endpoint(request)
-        seen = bool(request.get("seen", True))
+        endpoint = endpoint_from_json(request["endpoint"])
+        key = (request["session"], endpoint.further_port)
         self._login.elevate(connection, _beginning(endpoint.place), conversation)
-        forward = self._forwards.add(name, local_port, endpoint, connection, seen=seen)
+        forward = self._forwards.add(
+            key, request["local_port"], endpoint, connection, seen=request["seen"]
+        )
         forward.settled(PROOF_SECONDS)
         return forward.to_json(self._supervisor.condition)
 
     def _check(self, conversation: Conversation) -> Message | None:
         """Prove a forward anew, whatever is known of it."""
         connection = self._supervisor.connection(conversation)
-        forward = self._forwards.find(conversation.request["name"])
+        forward = self._forwards.find(_key(conversation.request))
         if forward is None:
             return None
         forward.prove_again(connection)
@@ -121,7 +122,7 @@ class Operations:
         return connection.refusal(request["address"], request["port"], PROOF_SECONDS)
 
     def _unforward(self, conversation: Conversation) -> bool:
-        removed = self._forwards.remove(conversation.request["name"])
+        removed = self._forwards.remove(_key(conversation.request))
         self._released()
         return removed
 
@@ -159,9 +160,8 @@ class Operations:
         return self._login.forget()
 
 
-def _endpoint(message: Message) -> Endpoint | PortEndpoint:
-    read = endpoint_from_json if leads_to_a_server(message) else port_endpoint_from_json
-    return read(message["endpoint"])
+def _key(request: Message) -> ForwardKey:
+    return request["session"], request["port"]
 
 
 def _beginning(place: Place) -> str:

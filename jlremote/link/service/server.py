@@ -174,10 +174,10 @@ class LinkServer:
             self._notify()
 
         conversation.when_gone(hung_up)
-        name = conversation.request["name"]
+        key = (conversation.request["session"], None)
         with self._changed:
             self._changed.wait_for(
-                lambda: name not in self._forwards or gone.is_set() or self._ended
+                lambda: key not in self._forwards or gone.is_set() or self._ended
             )
         return True
 

@@ -23,7 +23,7 @@ import json
 from multiprocessing.connection import Connection
 from typing import Any
 
-PROTOCOL = 2
+PROTOCOL = 3
 MESSAGE_BYTES = 16 << 20
 
 

@@ -1,31 +1,35 @@
-"""A link as it tells itself to a command."""
+"""The status of a link, as the link tells it to a command."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from jlremote.jupyter.server import Endpoint, endpoint_from_json
-from jlremote.ports.endpoint import PortEndpoint, port_endpoint_from_json
+from jlremote.jupyter.server import Server
+from jlremote.ports.endpoint import Endpoint, endpoint_from_json
 
 Message = dict[str, Any]
+# A session's name, and a further port of it; `None` for its Jupyter server.
+ForwardKey = tuple[str, int | None]
 
 
 @dataclass(frozen=True)
 class ForwardStatus:
-    """A session's forward as the link tells it.
+    """A forward of a session as the link tells it.
 
     Attributes:
-        name: the session's name.
+        session: the session's name.
+        port: the further port that it leads to, `None` for the session's Jupyter server.
         local_port: TCP port on 127.0.0.1.
-        state: one of `link.states.State`.
+        state: one of `link.wire.states.State`.
         since: seconds since the epoch.
         detail: why it is in that state, where something went wrong.
         endpoint: where it leads.
         failure: why the last connection that was not served was turned away.
     """
 
-    name: str
+    session: str
+    port: int | None
     local_port: int
     state: str
     since: float
@@ -33,17 +37,11 @@ class ForwardStatus:
     endpoint: Endpoint
     failure: str | None
 
-
-@dataclass(frozen=True)
-class PortStatus:
-    """The forward of a further port of a session; see `ForwardStatus`."""
-
-    name: str
-    local_port: int
-    state: str
-    since: float
-    detail: str | None
-    endpoint: PortEndpoint
+    @property
+    def server(self) -> Server:
+        """The Jupyter server that it leads to; not for a further port."""
+        assert self.endpoint.server is not None
+        return self.endpoint.server
 
 
 @dataclass(frozen=True)
@@ -66,11 +64,10 @@ class LinkStatus:
     """A link as it tells itself.
 
     Attributes:
-        state: one of `link.states.State`.
+        state: one of `link.wire.states.State`.
         since: seconds since the epoch.
         detail: why it is in that state, where something went wrong.
-        forwards: the sessions' forwards.
-        ports: the forwards of their further ports.
+        forwards: the forwards of sessions, and of their further ports.
         mounts: what sshfs reaches through it.
         notes: what the user's ssh settings ask for that jlr does not do.
     """
@@ -79,21 +76,18 @@ class LinkStatus:
     since: float
     detail: str | None
     forwards: tuple[ForwardStatus, ...]
-    ports: tuple[PortStatus, ...]
     mounts: tuple[MountStatus, ...]
     notes: tuple[str, ...] = ()
 
-    def forward(self, name: str) -> ForwardStatus | None:
-        """Return the forward of one session."""
-        return next((forward for forward in self.forwards if forward.name == name), None)
+    def forward(self, session: str, port: int | None = None) -> ForwardStatus | None:
+        """Return the forward to a session's server, or to a further port of it."""
+        wanted = (session, port)
+        return next((one for one in self.forwards if (one.session, one.port) == wanted), None)
 
-    def ports_of(self, session: str) -> tuple[PortStatus, ...]:
-        """Return the forwards of one session's further ports."""
-        return tuple(port for port in self.ports if port.endpoint.place.name == session)
-
-    def port(self, session: str, port: int) -> PortStatus | None:
-        """Return the forward of one of them."""
-        return next((p for p in self.ports_of(session) if p.endpoint.port == port), None)
+    def further(self, session: str) -> tuple[ForwardStatus, ...]:
+        """Return the forwards to a session's further ports."""
+        of_it = (forward for forward in self.forwards if forward.session == session)
+        return tuple(forward for forward in of_it if forward.port is not None)
 
     def mount(self, name: str) -> MountStatus | None:
         """Return one mount."""
@@ -102,34 +96,18 @@ class LinkStatus:
 
 def link_status(message: Message) -> LinkStatus:
     """Return what a link answered to `status`."""
-    of_sessions = (told for told in message["forwards"] if leads_to_a_server(told))
-    of_ports = (told for told in message["forwards"] if not leads_to_a_server(told))
     return LinkStatus(
         message["state"],
         message["since"],
         message["detail"],
-        tuple(map(forward_status, of_sessions)),
-        tuple(map(port_status, of_ports)),
+        tuple(map(forward_status, message["forwards"])),
         tuple(MountStatus(**mount) for mount in message["mounts"]),
         tuple(message["notes"]),
     )
 
 
 def forward_status(message: Message) -> ForwardStatus:
-    """Return what a link told of a session's forward."""
-    endpoint = endpoint_from_json(message["endpoint"])
-    return ForwardStatus(**_facts(message), endpoint=endpoint, failure=message["failure"])
-
-
-def port_status(message: Message) -> PortStatus:
-    """Return what a link told of a further port's forward."""
-    return PortStatus(**_facts(message), endpoint=port_endpoint_from_json(message["endpoint"]))
-
-
-def leads_to_a_server(message: Message) -> bool:
-    """Return whether a message speaks of a session's own forward, and not of a further port."""
-    return "server" in message["endpoint"]
-
-
-def _facts(message: Message) -> Message:
-    return {key: message[key] for key in ("name", "local_port", "state", "since", "detail")}
+    """Return what a link told of a forward."""
+    told = ("session", "port", "local_port", "state", "since", "detail", "failure")
+    facts = {key: message[key] for key in told}
+    return ForwardStatus(**facts, endpoint=endpoint_from_json(message["endpoint"]))

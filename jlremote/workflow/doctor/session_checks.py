@@ -16,10 +16,10 @@ from jlremote.errors import JlrError
 from jlremote.host.contract import run_script
 from jlremote.jupyter import scripts
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
-from jlremote.jupyter.discovery import endpoint
 from jlremote.jupyter.kernel import KernelLine, kernel_line
 from jlremote.jupyter.locate import Survey, survey
 from jlremote.link.wire.status import ForwardStatus
+from jlremote.ports.routes import server_endpoint
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.engine.engine_errors import reason
 from jlremote.workflow.container import jupyter_launch, provision
@@ -143,7 +143,7 @@ class SessionChecks:
         assert self._container is not None
         assert self._server is not None
         link = self._trial.link
-        to = endpoint(self._trial.runtime, self._container, self._server)
+        to = server_endpoint(self._trial.runtime, self._container, self._server)
         # Of a name of its own: the session's own forward is left alone.
         self._forward = link.forward(self._name, ANY_PORT, to)
         self._made.callback(self._unforward)
@@ -164,7 +164,7 @@ class SessionChecks:
     @property
     def _api(self) -> JupyterApi:
         assert self._forward is not None
-        return JupyterApi(self._forward.local_port, self._forward.endpoint.server)
+        return JupyterApi(self._forward.local_port, self._forward.server)
 
     def _judge_websocket(self) -> Judgement:
         try:

@@ -24,7 +24,7 @@ def wait_for_answer(link: Link, forward: ForwardStatus) -> None:
     """
     try:
         with suppress(AccessRefused):  # it answers, and its password is the person's affair
-            JupyterApi(forward.local_port, forward.endpoint.server).status()
+            JupyterApi(forward.local_port, forward.server).status()
     except NoAnswer as silent:
         raise _explained(link, forward, silent) from silent
 
@@ -38,7 +38,7 @@ def refuse_open(link: Link, forward: ForwardStatus, *, allowed: bool) -> Access:
     Raises:
         OpenToAll: nothing, and that is not allowed.
     """
-    server, name = forward.endpoint.server, forward.endpoint.place.name
+    server, name = forward.server, forward.session
     access = JupyterApi(forward.local_port, server).access()
     if access is Access.OPEN and not allowed:
         raise OpenToAll(
@@ -63,7 +63,7 @@ def of_access(access: str, host: str) -> str | None:
 def _explained(link: Link, forward: ForwardStatus, silent: NoAnswer) -> JlrError:
     failure = None
     with suppress(JlrError):  # the link itself may be gone
-        known = link.status().forward(forward.name)
+        known = link.status().forward(forward.session)
         failure = known.failure if known else None
     if failure is None:
         return silent

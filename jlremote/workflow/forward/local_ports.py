@@ -1,4 +1,4 @@
-"""Which local port a session gets, and who holds one that is taken."""
+"""Local ports: the ones that a session gets, and the holder of one that is taken."""
 
 from __future__ import annotations
 
@@ -12,34 +12,39 @@ PORTS = 100
 UNPRIVILEGED = 1024  # below, only the administrator may listen
 
 
-def candidates(host: str, name: str, exact: int | None) -> Iterator[int]:
-    """Give the ports to try for a session: the asked one only, else its own, else free ones.
+def candidates(host: str, session: str, port: int | None, exact: int | None) -> Iterator[int]:
+    """Give the local ports to try: the asked one only, else the one it had, else free ones.
 
     Args:
         host: the session's host.
-        name: the session's name.
-        exact: the port that was asked for.
+        session: the session's name.
+        port: a further port of it, `None` for its Jupyter server.
+        exact: the local port that was asked for.
     """
     if exact is not None:
         yield exact
         return
-    own = sessions.find(host, name)
-    if own is not None:
-        yield own.local_port
-    yield from _free_from(FIRST_PORT)
+    record = sessions.find(host, session)
+    if record is not None and port is None:
+        yield record.local_port
+    elif record is not None:
+        yield from (known.local_port for known in record.ports if known.port == port)
+    # A port stays its session's even while its link is down.
+    reserved = {local for record in sessions.load_all() for local in record.local_ports}
+    lowest = first(port)
+    yield from (n for n in range(lowest, min(lowest + PORTS, 65536)) if n not in reserved)
 
 
-def further_candidates(port: int) -> Iterator[int]:
-    """Give the ports to try for a further port of a session: the same number, else the next."""
-    lowest = port if port >= UNPRIVILEGED else port + UNPRIVILEGED
-    yield from _free_from(lowest)
+def first(port: int | None) -> int:
+    """Return the first local port to try: a further port's own number, where that is allowed."""
+    if port is None:
+        return FIRST_PORT
+    return port if port >= UNPRIVILEGED else port + UNPRIVILEGED
 
 
-def _free_from(first: int) -> Iterator[int]:
-    """Give ports that are no session's; one stays its session's even while its link is down."""
-    reserved = {port for record in sessions.load_all() for port in record.local_ports}
-    last = min(first + PORTS, 65536)
-    yield from (port for port in range(first, last) if port not in reserved)
+def first_candidate(host: str, session: str) -> int:
+    """Return the local port on which a session would be tried first."""
+    return next(candidates(host, session, None, None), FIRST_PORT)
 
 
 def taken(port: int, host: str, name: str) -> Busy:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from jlremote.link.wire.states import State
+from jlremote.link.wire.status import ForwardStatus
+from jlremote.storage.sessions import PortRecord, SessionRecord
+from jlremote.times import utc
+from jlremote.workflow.host.link_state import Unreached
 
 
 @dataclass(frozen=True)
@@ -14,7 +21,7 @@ class PortReport:
         port: TCP port in the container.
         local_port: TCP port on 127.0.0.1.
         state: `up`, `closed` (nothing listens there), `taken` (by others), or a session's state.
-        since: ISO 8601 in UTC, `None` where nobody can tell.
+        since: ISO 8601 in UTC, `None` where it is unknown.
         detail: one sentence that says why, where the state is not `up`.
     """
 
@@ -32,3 +39,26 @@ class PortReport:
     def to_json(self) -> dict[str, Any]:
         """Return the stable form that `--json` prints."""
         return dict(vars(self))
+
+
+def reports(
+    record: SessionRecord, known: Sequence[ForwardStatus] | Unreached
+) -> tuple[PortReport, ...]:
+    """Return the reports of a session's further ports, by what the link knows of them."""
+    if isinstance(known, Unreached):
+        return tuple(_unreached(port, known) for port in record.ports)
+    held = {status.port: status for status in known}
+    return tuple(report(record, port, held.get(port.port)) for port in record.ports)
+
+
+def report(record: SessionRecord, port: PortRecord, status: ForwardStatus | None) -> PortReport:
+    """Return the report of one; `status` is `None` where it did not come back with the link."""
+    if status is None:
+        why = f"it is not forwarded; `jlr forward {record.name} {port.port}` does it"
+        return PortReport(port.port, port.local_port, str(State.DOWN), None, why)
+    since = utc(status.since)
+    return PortReport(port.port, status.local_port, status.state, since, status.detail)
+
+
+def _unreached(port: PortRecord, why: Unreached) -> PortReport:
+    return PortReport(port.port, port.local_port, why.state, why.since, why.detail)

@@ -6,12 +6,11 @@ from contextlib import suppress
 
 from jlremote.errors import Busy
 from jlremote.jupyter.api import NoAnswer
-from jlremote.jupyter.discovery import endpoint, place_of
 from jlremote.jupyter.locate import ContainerGone, gone, survey
-from jlremote.jupyter.server import Place
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.ports.endpoint import PortEndpoint
+from jlremote.ports.endpoint import Endpoint, Place
+from jlremote.ports.routes import place_of, server_endpoint
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward import local_ports
@@ -37,7 +36,7 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     _bring_ports_back(link, record, place_of(runtime, found.container))
     if found.server is None:
         raise gone(record.name, found.findings)
-    to = endpoint(runtime, found.container, found.server)
+    to = server_endpoint(runtime, found.container, found.server)
     with undone_on_failure() as undo:
         undo.callback(link.unforward, record.name)
         try:
@@ -46,7 +45,7 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
             taken = local_ports.taken(record.local_port, record.host, record.name)
             another = f"`jlr start {record.host} {record.name}` takes another port"
             raise Busy(taken.message, hint=f"end that one; or {another}") from busy
-        if not to.server.token:  # it may be another one than the last time
+        if not forward.server.token:  # it may be another one than the last time
             with suppress(NoAnswer):
                 refuse_open(link, forward, allowed=record.open_allowed)
     return forward
@@ -56,4 +55,4 @@ def _bring_ports_back(link: Link, record: SessionRecord, place: Place) -> None:
     """Forward a session's further ports again; Jupyter may be dead, and they are not."""
     for port in record.ports:
         with suppress(Busy):  # `jlr forward` tells that it is not forwarded
-            link.forward_port(port.local_port, PortEndpoint(place, port.port))
+            link.forward(record.name, port.local_port, Endpoint(place, port.port))

@@ -6,16 +6,16 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from jlremote.errors import Authentication, JlrError, NotFound, Unreachable, Usage
-from jlremote.jupyter.discovery import endpoint
 from jlremote.jupyter.locate import Survey, survey
 from jlremote.link.client.link import Link
+from jlremote.ports.routes import server_endpoint
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import SESSION_LABEL, Container, Runtime
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.forward import forwards
+from jlremote.workflow.forward import forwards, local_ports
 from jlremote.workflow.forward.answer import refuse_open, wait_for_answer
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_if_any
@@ -99,7 +99,7 @@ def _adopted(host: str, typed: str, context: Context) -> SessionRecord:
         name=name,
         typed=short,
         runtime=runtime.name,
-        local_port=forwards.first_candidate(host, name),
+        local_port=local_ports.first_candidate(host, name),
         ssh_config=config,
         image=container.image,
         gpus=container.gpus,
@@ -122,8 +122,8 @@ def _forwarded(
     """Forward the session's server, if one runs, and return the record with its local port."""
     if found.container is None or found.server is None:
         return record
-    to = endpoint(runtime, found.container, found.server)
-    forward = forwards.forwarded(link, record.name, None, to, context.progress, undo)
+    to = server_endpoint(runtime, found.container, found.server)
+    forward = forwards.hold(link, record.name, to, context.progress, undo)
     wait_for_answer(link, forward)
     refuse_open(link, forward, allowed=False)
     return replace(record, local_port=forward.local_port, forwarded=True)

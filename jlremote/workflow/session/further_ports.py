@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jlremote.errors import NotFound
-from jlremote.jupyter.locate import survey
-from jlremote.link.client.link import Link
+from jlremote.jupyter.locate import ContainerGone, Survey, survey
+from jlremote.ports.endpoint import Endpoint
+from jlremote.ports.routes import place_of
+from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
-from jlremote.storage.sessions import PortRecord, SessionRecord
-from jlremote.workflow.forward import further_ports as ports
-from jlremote.workflow.forward.port_report import PortReport
+from jlremote.storage.sessions import PortRecord
+from jlremote.workflow.forward.forwards import hold
+from jlremote.workflow.forward.port_report import PortReport, report, reports
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.link_state import Unreached, status_of
 from jlremote.workflow.host.links import link_of
@@ -37,10 +39,23 @@ def add(selector: str | None, port: int, context: Context) -> PortReport:
     with undone_on_failure() as undo:
         with context.progress.step(f"Look for port {port} of {record.name}"):
             found = survey(link, runtime, record.name)
-            to = ports.endpoint(runtime, found, record.name, port)
-            held = ports.hold(link, record, to, context.progress, undo)
-        sessions.save(ports.with_port(record, PortRecord(port, held.local_port)))
-    return ports.report(held)
+            to = _endpoint(runtime, found, record.name, port)
+            held = hold(link, record.name, to, context.progress, undo)
+        known = PortRecord(port, held.local_port)
+        sessions.save(record.with_port(known))
+    return report(record, known, held)
+
+
+def _endpoint(runtime: Runtime, found: Survey, name: str, port: int) -> Endpoint:
+    """Return where a forward of a session's port leads.
+
+    Raises:
+        ContainerGone: the survey found no container that runs.
+    """
+    if found.container is None or not found.container.running:
+        raise ContainerGone(f"the container `{name}` is gone or does not run")
+    python = found.server.python if found.server else ""
+    return Endpoint(place_of(runtime, found.container), port, python=python)
 
 
 def listed(selector: str | None, context: Context) -> list[PortReport]:
@@ -55,8 +70,8 @@ def listed(selector: str | None, context: Context) -> list[PortReport]:
     link = link_of(record, context)
     found = status_of(link)
     if isinstance(found, Unreached):
-        return [ports.unreached(port, found) for port in record.ports]
-    return [_looked_at(link, record, port) for port in record.ports]
+        return list(reports(record, found))
+    return [report(record, port, link.check(record.name, port.port)) for port in record.ports]
 
 
 def remove(selector: str | None, port: int, context: Context) -> None:
@@ -72,10 +87,5 @@ def remove(selector: str | None, port: int, context: Context) -> None:
         raise NotFound(
             f"port {port} of {where} is not forwarded", hint="`jlr forward` lists those that are"
         )
-    link_of(record, context).unforward_port(record.name, port)
+    link_of(record, context).unforward(record.name, port)
     sessions.save(replace(record, ports=rest))
-
-
-def _looked_at(link: Link, record: SessionRecord, port: PortRecord) -> PortReport:
-    found = link.check_port(record.name, port.port)
-    return ports.not_held(port, record) if found is None else ports.report(found)

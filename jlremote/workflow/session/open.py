@@ -35,7 +35,7 @@ def address(selector: str | None, path: str | None, context: Context) -> str:
         sessions.save(record.used_now())
     if record.gpus is not None:
         _explain_lost_gpus(link, record, context)
-    return url_of(forward.endpoint.server, forward.local_port, path)
+    return url_of(forward.server, forward.local_port, path)
 
 
 # What follows is imported where it is needed: on a session that runs, half of the time that a

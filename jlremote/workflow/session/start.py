@@ -8,17 +8,17 @@ from functools import partial
 
 from jlremote.host.sudo import by_hand
 from jlremote.jupyter.api import Access
-from jlremote.jupyter.discovery import endpoint
 from jlremote.jupyter.locate import Survey, survey
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
+from jlremote.ports.routes import server_endpoint
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.storage import sessions
 from jlremote.workflow.container import gpu_allocation, jupyter_launch, provision
 from jlremote.workflow.container.gpu_allocation import Taken
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.forward.answer import refuse_open, wait_for_answer
-from jlremote.workflow.forward.forwards import forwarded
+from jlremote.workflow.forward.forwards import hold
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import surveyed
 from jlremote.workflow.host.links import connect, link_on, link_to
@@ -55,8 +55,8 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         start, gpus = _settled(start, container, found)
         server, launched = jupyter_launch.ensure(start, found)
         gpu_allocation.keep(start, gpus, server)
-        to = endpoint(start.runtime, container, server)
-        forward = forwarded(host, name, request.local_port, to, context.progress, undo)
+        to = server_endpoint(start.runtime, container, server)
+        forward = hold(host, name, to, context.progress, undo, exact=request.local_port)
         access = _answered(start, forward)
         container = replace(container, gpus=gpus.shown or container.gpus)
         begun = Started(container, server, launched, forward, access)

@@ -8,15 +8,15 @@ from jlremote.jupyter.address import address
 from jlremote.jupyter.api import Access
 from jlremote.jupyter.server import Server
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.ports.endpoint import PortEndpoint
+from jlremote.ports.endpoint import Endpoint
 from jlremote.runtimes.contract import Container
 from jlremote.storage import sessions
 from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.times import utc
 from jlremote.workflow.container.start_context import StartContext
-from jlremote.workflow.forward import further_ports
 from jlremote.workflow.forward.answer import of_access
-from jlremote.workflow.forward.port_report import PortReport
+from jlremote.workflow.forward.forwards import hold
+from jlremote.workflow.forward.port_report import PortReport, reports
 from jlremote.workflow.session.report import SessionReport
 
 
@@ -104,8 +104,8 @@ def _with_further_ports(
     """
     told, place, python = [], started.forward.endpoint.place, started.server.python
     for port in sorted({*(known.port for known in record.ports), *start.request.ports}):
-        to = PortEndpoint(place, port, python)
-        held = further_ports.hold(start.host, record, to, start.context.progress, start.undo)
-        record = further_ports.with_port(record, PortRecord(port, held.local_port))
+        to = Endpoint(place, port, python=python)
+        held = hold(start.host, record.name, to, start.context.progress, start.undo)
+        record = record.with_port(PortRecord(port, held.local_port))
         told.append(held)
-    return record, further_ports.reports(record, told)
+    return record, reports(record, told)

@@ -10,11 +10,12 @@ from jlremote.host.contract import Host, run_script
 from jlremote.host.shell_text import command_line
 from jlremote.jupyter import scripts
 from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.discovery import endpoint
 from jlremote.jupyter.locate import Survey, survey
-from jlremote.jupyter.server import Endpoint, Server
+from jlremote.jupyter.server import Server
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
+from jlremote.ports.endpoint import Endpoint
+from jlremote.ports.routes import server_endpoint
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.engine.engine import Engine
@@ -82,7 +83,7 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
         found = survey(host, runtime, record.name)
     server = _server(found, forward, request)
     if server is not None and found.container is not None:
-        to = endpoint(runtime, found.container, server)
+        to = server_endpoint(runtime, found.container, server)
         with undone_on_failure() as undo:
             api = _ask_first(host, record, to, request, context, undo)
             with context.progress.step("Stop JupyterLab"):
@@ -91,7 +92,7 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
     if host.unforward(record.name) and forward is not None:
         done.append(f"released port {record.local_port}")
     for port in record.ports:
-        if host.unforward_port(record.name, port.port):
+        if host.unforward(record.name, port.port):
             done.append(f"released port {port.local_port}")
     if found.container is not None and runtime.engine is not None:
         done += _end_container(host, runtime.engine, found.container, request, context)
@@ -105,7 +106,7 @@ def _server(found: Survey, forward: ForwardStatus | None, request: StopRequest) 
 
     With the container goes whatever server runs in it, so that one counts too.
     """
-    forwarded = forward.endpoint.server.identity if forward else None
+    forwarded = forward.server.identity if forward else None
     with_it = request.container or request.remove
     likely = sorted(found.servers, key=lambda server: server.identity != forwarded)
     return next((s for s in likely if s.identity == forwarded or s.ours or with_it), None)
@@ -123,9 +124,9 @@ def _ask_first(
 
     Not only a session that is forwarded is asked: another laptop may work in it.
     """
-    forwards.as_before(host, record.name, context.progress, undo)
+    forwards.put_back_later(host, record.name, None, context.progress, undo)
     forward = host.forward(record.name, ANY_PORT, to)
-    api = JupyterApi(forward.local_port, to.server, ANSWER_SECONDS)
+    api = JupyterApi(forward.local_port, forward.server, ANSWER_SECONDS)
     _refuse_if_busy(record, api, request)
     return api
 

@@ -14,7 +14,7 @@ from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.storage.sessions import SessionRecord
 from jlremote.times import utc
-from jlremote.workflow.forward import further_ports
+from jlremote.workflow.forward import port_report
 from jlremote.workflow.forward.answer import of_access
 from jlremote.workflow.forward.restore import bring_back
 from jlremote.workflow.host.context import Context
@@ -39,14 +39,14 @@ def of(
 def without_host(record: SessionRecord, why: Unreached) -> SessionReport:
     """Return the report of a session whose host is not reached."""
     report = plain(record, why.state, why.since, why.detail)
-    return replace(report, ports=further_ports.reports(record, why))
+    return replace(report, ports=port_report.reports(record, why))
 
 
 def _with_ports(found: SessionReport, record: SessionRecord, link: Link) -> SessionReport:
     if not record.ports:
         return found
-    told = link.status().ports_of(record.name)  # now: the session may just have been brought back
-    return replace(found, ports=further_ports.reports(record, told))
+    told = link.status().further(record.name)  # now: the session may just have been brought back
+    return replace(found, ports=port_report.reports(record, told))
 
 
 def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> SessionReport:
@@ -68,10 +68,10 @@ def _asked(record: SessionRecord, forward: ForwardStatus) -> SessionReport:
     """Return the report of a session whose server is asked what its kernels do."""
     up = told(record, forward)
     try:
-        kernels = JupyterApi(forward.local_port, forward.endpoint.server, ANSWER_SECONDS).kernels()
+        kernels = JupyterApi(forward.local_port, forward.server, ANSWER_SECONDS).kernels()
     except AccessRefused:
         return with_access(up, Access.PASSWORD)
-    access = Access.TOKEN if forward.endpoint.server.token else Access.OPEN
+    access = Access.TOKEN if forward.server.token else Access.OPEN
     return with_access(replace(up, kernels=kernels), access)
 
 
@@ -87,7 +87,7 @@ def told(record: SessionRecord, forward: ForwardStatus) -> SessionReport:
     report = plain(record, forward.state, utc(forward.since), forward.detail)
     if forward.state != State.UP:
         return report
-    server = forward.endpoint.server
+    server = forward.server
     url = address(server, forward.local_port)
     return replace(report, url=url, idle_stop=server.idle_stop or None)
 

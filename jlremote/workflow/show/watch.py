@@ -15,7 +15,7 @@ from jlremote.link.wire.status import ForwardStatus
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.times import utc
-from jlremote.workflow.forward import further_ports
+from jlremote.workflow.forward import port_report
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.link_state import Unreached
 from jlremote.workflow.host.links import link_of
@@ -77,7 +77,7 @@ class _Seen:
         if forward is None:
             return self._without_link(record)
         told = session_reports.with_access(session_reports.told(record, forward), self._access)
-        ports = further_ports.reports(record, status.ports_of(record.name))
+        ports = port_report.reports(record, status.further(record.name))
         return replace(told, ports=ports, kernels=self._latest_kernels(forward))
 
     def _without_link(self, record: SessionRecord) -> SessionReport:
@@ -96,7 +96,7 @@ class _Seen:
 
     def _ask_kernels(self, forward: ForwardStatus) -> None:
         try:
-            api = JupyterApi(forward.local_port, forward.endpoint.server, ANSWER_SECONDS)
+            api = JupyterApi(forward.local_port, forward.server, ANSWER_SECONDS)
             self._kernels = api.kernels()
         except JlrError:
             self._kernels = None

@@ -10,8 +10,9 @@ import pytest
 
 from jlremote.errors import Busy, JlrError
 from jlremote.jupyter.locate import Survey
-from jlremote.jupyter.server import Endpoint, Server
+from jlremote.jupyter.server import Server
 from jlremote.link.client.link import Link
+from jlremote.ports.endpoint import Endpoint
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container
 from jlremote.runtimes.engine.engine import ENGINES
@@ -50,7 +51,7 @@ def reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Endpoint]:
     """Exchange what a start asks of the host; collect where its forward would lead."""
     led: list[Endpoint] = []
 
-    def forwarded(host: Link, name: str, port: int | None, to: Endpoint, *_: Any) -> None:
+    def hold(host: Link, name: str, to: Endpoint, *_: Any, **__: Any) -> None:
         led.append(to)
         raise REFUSED
 
@@ -62,7 +63,7 @@ def reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Endpoint]:
     monkeypatch.setattr(provision, "ensure", provisioned)
     monkeypatch.setattr(jupyter_launch, "ensure", lambda *_: (SERVER, True))
     monkeypatch.setattr(gpu_allocation, "keep", lambda *_: None)
-    monkeypatch.setattr(start, "forwarded", forwarded)
+    monkeypatch.setattr(start, "hold", hold)
     return led
 
 

@@ -1,0 +1,70 @@
+"""The kernel's tables of TCP sockets: what listens where, and whose it is (proc(5))."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
+
+# Prints the rows of sockets that listen: 0A is TCP_LISTEN.
+LISTENING = "grep -h ' 0A ' /proc/net/tcp /proc/net/tcp6 2>/dev/null"
+_COLUMNS = 10
+
+
+@dataclass(frozen=True)
+class Listener:
+    """A socket that listens.
+
+    Attributes:
+        address: what it is bound to, in the usual notation.
+        port: TCP port.
+        user: the id of the user who made it.
+        inode: what the descriptors of the processes that hold it name it by.
+    """
+
+    address: str
+    port: int
+    user: int
+    inode: str
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether it is bound to all addresses."""
+        return self.address in ("0.0.0.0", "::")  # noqa: S104
+
+    @property
+    def is_ipv4(self) -> bool:
+        """Whether it takes IPv4."""
+        return ":" not in self.address
+
+
+def read_listeners(table: str) -> tuple[Listener, ...]:
+    """Return the sockets of the rows that `LISTENING` printed; any other line is passed over."""
+    found = []
+    for line in table.splitlines():
+        row = line.split()
+        if len(row) >= _COLUMNS:
+            digits, _, port = row[1].partition(":")
+            with suppress(ValueError):  # a container can print what it likes
+                found.append(Listener(_address(digits), int(port, 16), int(row[7]), row[9]))
+    return tuple(found)
+
+
+def socket_inodes(descriptors: str) -> frozenset[str]:
+    """Return the sockets in what `ls -l /proc/PID/fd` printed."""
+    return frozenset(re.findall(r"socket:\[(\d+)\]", descriptors))
+
+
+def _address(digits: str) -> str:
+    """Return an address of the table: words of 32 bits, each with its last byte first.
+
+    Raises:
+        ValueError: it is none.
+    """
+    words = (bytes.fromhex(digits[at : at + 8])[::-1] for at in range(0, len(digits), 8))
+    raw = b"".join(words)
+    if len(raw) == IPv4Address(0).max_prefixlen // 8:
+        return str(IPv4Address(raw))
+    address = IPv6Address(raw)
+    return str(address.ipv4_mapped or address)

@@ -1,0 +1,172 @@
+"""The way to a server or to a further port, as it is chosen from what listens there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from jlremote.errors import JlrError
+from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
+from jlremote.host.target import Target
+from jlremote.jupyter.server import Server
+from jlremote.ports import locate
+from jlremote.ports.endpoint import Endpoint, Place
+from jlremote.ports.routes import NothingListens, PortTaken, server_endpoint
+from jlremote.runtimes.containers import Containers
+from jlremote.runtimes.contract import Container
+from jlremote.runtimes.engine.engine import DOCKER
+from tests.host.test_tcp_table import ANYWHERE, ANYWHERE_6, LOOPBACK, LOOPBACK_6, row
+from tests.link.fakes import new_server
+
+PORT = 6006
+ELSEWHERE = "050011AC"  # 172.17.0.5
+PLACE = Place("docker", "cont1", "c0ffee", "2026-01-01T00:00:00Z")
+RELAY = ("docker", "exec", "--interactive", "cont1", "/usr/bin/python3")
+
+
+def probed(*rows: str, held: int | None = 77, user: int = 1000) -> str:
+    descriptors = "" if held is None else f"lrwx------ 1 u g 64 Jan 1 3 -> socket:[{held}]"
+    told = {
+        "user": str(user),
+        "python": "/usr/bin/python3",
+        "listening": "\n".join(rows),
+        "held": descriptors,
+    }
+    return "".join(f"{name}\037{value}\036" for name, value in told.items())
+
+
+class HostThatSays:
+    """A host on which the probe prints what the test says."""
+
+    name = "dgx"
+
+    def __init__(self, output: str) -> None:
+        self._output = output
+
+    def run(
+        self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
+    ) -> dict[str, Completed]:
+        return {"container": Completed(0, "", ""), "inside": Completed(0, self._output, "")}
+
+
+class RuntimeThatKnows:
+    """A runtime with one container."""
+
+    def __init__(self, addresses: tuple[str, ...], *, engine: bool) -> None:
+        self.name, self.has_containers = PLACE.runtime, engine
+        self.servers_folder = "/tmp/jlr-0"
+        self._addresses = addresses
+
+    def read(self, name: str, results: Mapping[str, Completed]) -> Container:
+        facts = (PLACE.container_id, PLACE.name, True, PLACE.started_at)
+        return Container(*facts, addresses=self._addresses)
+
+    def survey(self, name: str, inside: str) -> Steps:
+        return {}
+
+    def relay_prefix(self, name: str) -> tuple[str, ...]:
+        return RELAY[:-1]
+
+
+def target(
+    monkeypatch: pytest.MonkeyPatch,
+    output: str,
+    *addresses: str,
+    engine: bool = True,
+) -> Target | None:
+    """Return where the port is found of a container with these addresses."""
+    runtime = RuntimeThatKnows(addresses, engine=engine)
+    monkeypatch.setattr(locate, "runtime_named", lambda _: runtime)
+    return locate.locate(HostThatSays(output), Endpoint(PLACE, PORT)).target
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        (ANYWHERE, Target("172.17.0.5", PORT)),
+        (ANYWHERE_6, Target("172.17.0.5", PORT)),
+        (ELSEWHERE, Target("172.17.0.5", PORT)),
+        (LOOPBACK, Target("127.0.0.1", PORT, RELAY)),
+        (LOOPBACK_6, Target("::1", PORT, RELAY)),
+    ],
+)
+def test_a_containers_own_network_is_reached_from_the_host_or_by_a_relay(
+    address: str, expected: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Whoever listens there is the container's, whether its descriptors can be read or not.
+    assert target(monkeypatch, probed(row(address), held=None), "172.17.0.5") == expected
+
+
+def test_on_the_hosts_network_a_socket_must_be_the_containers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert target(monkeypatch, probed(row(LOOPBACK)), "127.0.0.1") == Target("127.0.0.1", PORT)
+    with pytest.raises(PortTaken):
+        target(monkeypatch, probed(row(LOOPBACK), held=78), "127.0.0.1")
+
+
+def test_without_an_engine_a_socket_must_be_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = probed(row(ANYWHERE_6), held=None)
+    assert target(monkeypatch, mine, "127.0.0.1", engine=False) == Target("127.0.0.1", PORT)
+    for somebody in (row(LOOPBACK, user=0), row(ANYWHERE, user=1001)):
+        with pytest.raises(PortTaken):
+            target(monkeypatch, probed(somebody), "127.0.0.1", engine=False)
+
+
+def test_the_socket_that_would_be_met_first_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    near_and_anywhere = probed(row(ANYWHERE, inode=77), row(LOOPBACK, user=0, inode=78))
+    with pytest.raises(PortTaken):
+        target(monkeypatch, near_and_anywhere, "127.0.0.1", engine=False)
+
+
+def test_without_a_network_of_its_own_or_the_hosts_a_relay_goes_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert target(monkeypatch, probed(row(LOOPBACK))) == Target("127.0.0.1", PORT, RELAY)
+
+
+def test_nothing_there_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(NothingListens, match="nothing listens on port 6006 of `cont1`"):
+        target(monkeypatch, probed(held=None), "172.17.0.5")
+
+
+def test_a_loopback_without_a_python_is_told_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    output = probed(row(LOOPBACK)).replace("/usr/bin/python3", "")
+    with pytest.raises(JlrError, match="no Python is there") as refused:
+        target(monkeypatch, output, "172.17.0.5")
+    assert "0.0.0.0" in (refused.value.hint or "")
+
+
+CONTAINER = Container("f00", "cont1", running=True, started_at="t", addresses=("172.17.0.3",))
+SERVER = replace(new_server(), python="/usr/bin/python3.11")
+
+
+def target_of(container: Container, server: Server) -> Target | None:
+    return server_endpoint(Containers(DOCKER), container, server).target
+
+
+def test_a_container_is_reached_at_its_own_address() -> None:
+    assert target_of(CONTAINER, SERVER) == Target("172.17.0.3", 8888)
+
+
+def test_a_container_on_the_hosts_network_is_reached_at_the_hosts_loopback() -> None:
+    here = replace(CONTAINER, addresses=("127.0.0.1",))
+    for near in ("127.0.0.1", "::1"):
+        on_loopback = replace(SERVER, beside_only=True, near=near)
+        assert target_of(here, on_loopback) == Target(near, 8888)
+
+
+@pytest.mark.parametrize(
+    ("container", "found"),
+    [
+        (CONTAINER, replace(SERVER, beside_only=True)),
+        (replace(CONTAINER, addresses=()), SERVER),
+    ],
+)
+def test_a_server_that_no_address_leads_to_is_reached_by_a_relay(
+    container: Container, found: Server
+) -> None:
+    relay = ("docker", "exec", "--interactive", "f00", "/usr/bin/python3.11")
+    assert target_of(container, found) == Target("127.0.0.1", 8888, relay)
