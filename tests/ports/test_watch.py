@@ -61,9 +61,12 @@ class Watcher:
 @contextmanager
 def watching(laptop: Laptop) -> Iterator[Watcher]:
     with laptop.spawn("status", "--watch", "--json") as process:
-        yield Watcher(process)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 0
+        try:
+            yield Watcher(process)
+        finally:  # it watches for ever, also after a failed assertion
+            process.send_signal(signal.SIGINT)
+            status = process.wait(10)
+        assert status == 0
 
 
 def test_a_line_says_each_change_since_when_and_why(

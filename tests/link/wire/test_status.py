@@ -1,0 +1,53 @@
+"""The status of a link, read from its message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jlremote.link.wire.states import Condition, State
+from jlremote.link.wire.status import link_status
+from jlremote.ports.endpoint import Endpoint
+from tests.link.fakes import new_endpoint
+
+SERVER = new_endpoint()
+TENSORBOARD = Endpoint(SERVER.place, 6006)
+
+
+def forward(endpoint: Endpoint, session: str = "cont1") -> dict[str, Any]:
+    facts = {
+        "session": session,
+        "port": endpoint.further_port,
+        "local_port": 9000,
+        "failure": None,
+        "endpoint": endpoint.to_json(),
+    }
+    return facts | Condition(State.UP, since=1.0).to_json()
+
+
+def message(*forwards: dict[str, Any]) -> dict[str, Any]:
+    held = {"forwards": list(forwards), "mounts": [], "notes": ["`Compression` is left out"]}
+    return Condition(State.UP, since=2.0).to_json() | held
+
+
+def test_a_forward_is_found_by_its_session_and_its_further_port() -> None:
+    told = message(forward(SERVER), forward(TENSORBOARD), forward(SERVER, "cont2"))
+    status = link_status(told)
+    assert [one.endpoint for one in status.forwards] == [SERVER, TENSORBOARD, SERVER]
+    assert (found := status.forward("cont1")) is not None
+    assert found.server == SERVER.server
+    assert (further := status.forward("cont1", 6006)) is not None
+    assert further.endpoint == TENSORBOARD
+    assert status.further("cont1") == (further,)
+    assert status.further("cont2") == ()
+    assert status.forward("cont3") is None
+    assert status.forward("cont1", 7860) is None
+
+
+def test_mounts_and_notes_are_read() -> None:
+    told = message()
+    told["mounts"] = [{"name": "data", "connected": False, "failure": "no sftp-server"}]
+    status = link_status(told)
+    assert status.notes == ("`Compression` is left out",)
+    assert (mount := status.mount("data")) is not None
+    assert (mount.connected, mount.failure) == (False, "no sftp-server")
+    assert status.mount("other") is None

@@ -1,0 +1,55 @@
+"""An endpoint crosses the link's socket and comes out as it went in."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jlremote.host.target import Target
+from jlremote.jupyter.server import Server
+from jlremote.ports.endpoint import Endpoint, Place, endpoint_from_json
+from tests.link.fakes import new_endpoint
+
+PLACE = new_endpoint().place
+PORTS = st.integers(1, 65535)
+TARGETS = st.builds(Target, st.text(), PORTS, st.none() | st.lists(st.text()).map(tuple))
+ENDPOINTS = st.builds(
+    Endpoint,
+    st.builds(Place, st.text(), st.text(), st.text(), st.text()),
+    PORTS,
+    st.none() | st.builds(Server),
+    st.text(),
+    st.none() | TARGETS,
+)
+
+
+@given(ENDPOINTS)
+def test_an_endpoint_survives_the_socket(endpoint: Endpoint) -> None:
+    assert endpoint_from_json(json.loads(json.dumps(endpoint.to_json()))) == endpoint
+
+
+def test_only_a_port_without_a_server_is_a_further_port() -> None:
+    assert new_endpoint().further_port is None
+    assert Endpoint(PLACE, 6006).further_port == 6006
+
+
+@pytest.mark.parametrize(
+    ("target", "shared"),
+    [
+        (None, False),
+        (Target("172.17.0.5", 6006), False),
+        (Target("127.0.0.1", 6006), True),
+        (Target("::1", 6006), True),
+    ],
+)
+def test_a_further_port_on_the_hosts_loopback_is_shared_with_other_users(
+    target: Target | None, shared: bool
+) -> None:
+    assert Endpoint(PLACE, 6006, target=target).shared is shared
+
+
+def test_a_servers_port_is_never_taken_for_shared() -> None:
+    assert not new_endpoint("127.0.0.1").shared

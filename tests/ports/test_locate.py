@@ -1,0 +1,146 @@
+"""A session's server is found again, and nothing else is taken for it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from jlremote.errors import JlrError
+from jlremote.host.contract import Host
+from jlremote.host.target import Target
+from jlremote.jupyter.discovery import Findings
+from jlremote.jupyter.locate import (
+    ContainerGone,
+    IdleStopped,
+    JupyterDead,
+    JupyterStopped,
+    Survey,
+)
+from jlremote.jupyter.server import Server
+from jlremote.ports import locate
+from jlremote.ports.endpoint import Endpoint
+from jlremote.runtimes.contract import Container
+from tests.link.fakes import new_endpoint, new_server
+
+KNOWN = new_endpoint()
+PLACE = KNOWN.place
+HERE = Container(
+    PLACE.container_id, PLACE.name, running=True, started_at=PLACE.started_at, addresses=("a",)
+)
+ANOTHER = replace(new_server(pid=77), port=9999)
+
+
+def findings(*servers: Server, status: int | None = None, ended: str = "") -> Findings:
+    return Findings("/tmp/jlr-0/cont1", "", status, servers, ended)
+
+
+class Surveys:
+    """The surveys that the host gives, one after the other; the last one again and again."""
+
+    def __init__(self, *found: Survey) -> None:
+        self.found = list(found)
+        self.asked = 0
+        self.slept: list[float] = []
+
+    def __call__(self, *_: object) -> Survey:
+        self.asked += 1
+        return self.found.pop(0) if len(self.found) > 1 else self.found[0]
+
+
+def located(
+    monkeypatch: pytest.MonkeyPatch, *found: Survey, known: Endpoint = KNOWN
+) -> tuple[Endpoint, Surveys]:
+    surveys = Surveys(*found)
+    monkeypatch.setattr(locate, "survey", surveys)
+    monkeypatch.setattr(time, "sleep", surveys.slept.append)
+    return locate.locate(cast(Host, None), known), surveys
+
+
+def test_a_server_whose_container_moved_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    moved = replace(HERE, addresses=("172.17.0.9",))
+    found, _ = located(monkeypatch, Survey(moved, findings(new_server())))
+    assert found == replace(KNOWN, target=Target("172.17.0.9", 8888))
+
+
+def test_another_server_with_a_token_is_followed_in_a_container(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, _ = located(monkeypatch, Survey(HERE, findings(ANOTHER)))
+    assert (found.server, found.port, found.target) == (ANOTHER, 9999, Target("a", 9999))
+
+
+@pytest.mark.parametrize(
+    ("container", "server"),
+    [
+        (replace(HERE, addresses=("127.0.0.1",)), ANOTHER),
+        (HERE, replace(ANOTHER, token="")),
+    ],
+    ids=["on the host's network", "without a token"],
+)
+def test_another_server_is_not_followed_where_it_may_be_another_users(
+    container: Container, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(JupyterDead, match=r"`cont1` \(process 42\) is gone"):
+        located(monkeypatch, Survey(container, findings(server, status=1)))
+
+
+def test_a_server_that_is_about_to_end_is_looked_for_until_it_tells_how(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    leaving = Survey(HERE, findings())
+    surveys = Surveys(leaving, leaving, Survey(HERE, findings(status=0)))
+    monkeypatch.setattr(locate, "survey", surveys)
+    monkeypatch.setattr(time, "sleep", surveys.slept.append)
+    with pytest.raises(JupyterStopped):
+        locate.locate(cast(Host, None), KNOWN)
+    assert surveys.asked == 3
+    assert len(surveys.slept) == 2
+
+
+@pytest.mark.parametrize(
+    ("found", "error"),
+    [
+        (findings(status=137), JupyterDead),
+        (findings(status=0), JupyterStopped),
+        (findings(ended="stopped"), JupyterStopped),
+        (findings(ended="idle"), IdleStopped),
+        (None, JupyterDead),
+    ],
+)
+def test_the_reason_why_a_server_ended_is_told(
+    found: Findings | None, error: type[JlrError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(error) as gone:
+        located(monkeypatch, Survey(HERE, found))
+    assert "`jlr start HOST cont1`" in (gone.value.hint or "")
+
+
+def test_how_a_server_of_another_program_ended_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = replace(KNOWN, server=replace(new_server(), ours=False))
+    with pytest.raises(JupyterDead):
+        located(monkeypatch, Survey(HERE, findings(status=0)), known=theirs)
+
+
+@pytest.mark.parametrize(
+    ("container", "message"),
+    [
+        (None, "is gone"),
+        (replace(HERE, running=False), "does not run"),
+        (replace(HERE, id="decaf"), "was replaced by another of that name"),
+        (replace(HERE, started_at="later"), "the container `cont1` was restarted"),
+    ],
+)
+def test_another_container_is_told_from_the_one_of_before(
+    container: Container | None, message: str
+) -> None:
+    with pytest.raises(ContainerGone, match=message) as gone:
+        locate.same_container(PLACE, container)
+    assert "`jlr start HOST cont1`" in (gone.value.hint or "")
+
+
+def test_without_containers_it_is_the_host_that_was_restarted() -> None:
+    with pytest.raises(ContainerGone, match="the host was restarted"):
+        locate.same_container(replace(PLACE, runtime="none"), replace(HERE, started_at="later"))
