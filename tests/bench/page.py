@@ -24,8 +24,8 @@ from tests.lab.accounts import claimed_account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import running_engine
 from tests.lab.laptop import Laptop
+from tests.lab.ports import free_port
 from tests.lab.remote_host import new_keys, new_laptop, running_sshd
-from tests.lab.sshd import free_port
 
 ROUNDS = 5
 TARGET = 1.1

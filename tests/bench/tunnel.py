@@ -31,7 +31,8 @@ from tests.bench.tunnel_measures import (
     trips_beside_a_download,
     up,
 )
-from tests.lab.sshd import SSHServer, free_port, make_key
+from tests.lab.ports import free_port
+from tests.lab.sshd import SSHServer, make_key
 
 _ME = "tests.bench.tunnel"
 DELAY = 0.025

@@ -20,9 +20,10 @@ from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
+from tests.lab.ports import free_port
 from tests.lab.programs import run, wait_until
 from tests.lab.remote_host import Keys
-from tests.lab.sshd import SSHServer, free_port
+from tests.lab.sshd import SSHServer
 from tests.sessions.parts import started
 from tests.sessions.test_bad_engine import DOCKER, without
 

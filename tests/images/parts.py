@@ -18,8 +18,8 @@ import psutil
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.place import private_folder
+from tests.lab.ports import free_port
 from tests.lab.programs import run, wait_until
-from tests.lab.sshd import free_port
 
 USER = "$oauthtoken"
 

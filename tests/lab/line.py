@@ -9,6 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import Queue
 
+from tests.lab.ports import free_port
+
 CHUNK = 256 * 1024
 # What a line holds that swallows everything: enough for any probe, and less than memory.
 MOST_CHUNKS = 64
@@ -25,7 +27,7 @@ class Line:
     Args:
         target: the port that it leads to.
         delay: seconds that every byte takes, each way; half of a round trip.
-        listen: gives a listener on a port (0 for any), if it is not to be on 127.0.0.1.
+        listen: gives a listener on a port, if it is not to be on 127.0.0.1.
     """
 
     def __init__(
@@ -38,7 +40,7 @@ class Line:
         self.target = target
         self.delay = delay
         self._listen = listen
-        self.port = 0
+        self.port = free_port()
         self.connections = 0
         self._flowing = threading.Event()
         self._flowing.set()
@@ -50,7 +52,6 @@ class Line:
     def bring_up(self) -> None:
         """Listen, on the same port as before."""
         self._listener = self._listen(self.port)
-        self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     def take_down(self) -> None:

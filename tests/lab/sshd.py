@@ -12,17 +12,10 @@ import psutil
 
 from tests.lab.one_time_codes import OneTimeCodes
 from tests.lab.place import LabError, PrivateFolder
+from tests.lab.ports import free_port
 from tests.lab.programs import SYSTEM_PATH, run, wait_until
 
 SSHD = "/usr/sbin/sshd"
-
-
-def free_port() -> int:
-    """Return a port of 127.0.0.1 that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def make_key(path: Path, kind: str = "ed25519", passphrase: str = "") -> Path:
@@ -133,12 +126,14 @@ class SSHServer:
     def freeze_connections(self) -> None:
         """Stop every connection's sshd from answering, as a line that swallows all packets."""
         for process in self.sessions():
-            process.suspend()
+            with suppress(psutil.NoSuchProcess):
+                process.suspend()
 
     def thaw_connections(self) -> None:
-        """Let every connection's sshd go on."""
+        """Let every connection's sshd go on; one that was told to end meanwhile ends now."""
         for process in self.sessions():
-            process.resume()
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
 
     def stop(self) -> None:
         """Stop listening and drop every connection. Twice is fine."""

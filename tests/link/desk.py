@@ -24,7 +24,7 @@ from jlremote.workflow.session.report import SessionReport
 from jlremote.workflow.session.restore import restore
 from jlremote.workflow.session.start import start
 from tests.lab.laptop import Laptop
-from tests.lab.sshd import free_port
+from tests.lab.ports import free_port
 from tests.link.fakes import FakePerson
 from tests.link.servers import lives
 

@@ -12,8 +12,9 @@ import pytest
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
+from tests.lab.ports import free_port
 from tests.lab.remote_host import Keys
-from tests.lab.sshd import SSHServer, free_port
+from tests.lab.sshd import SSHServer
 from tests.link.servers import HostServers
 from tests.login.parts import start, started, starting
 from tests.sessions.parts import failed

@@ -12,8 +12,9 @@ from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.network import Network
+from tests.lab.ports import free_port
 from tests.lab.remote_host import Keys
-from tests.lab.sshd import SSHServer, free_port
+from tests.lab.sshd import SSHServer
 from tests.outages.parts import Work, work_in
 from tests.sessions.parts import started
 

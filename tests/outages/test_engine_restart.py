@@ -17,8 +17,9 @@ from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.lone_engine import LoneEngine, lone_engine
 from tests.lab.place import Say
+from tests.lab.ports import free_port
 from tests.lab.remote_host import Keys, running_sshd
-from tests.lab.sshd import SSHServer, free_port
+from tests.lab.sshd import SSHServer
 from tests.link.fakes import until
 from tests.outages.conftest import QUICK
 from tests.outages.parts import Work, work_in

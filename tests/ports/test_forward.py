@@ -13,7 +13,8 @@ from jlremote.storage import sessions
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
-from tests.lab.sshd import SSHServer, free_port
+from tests.lab.ports import free_port
+from tests.lab.sshd import SSHServer
 from tests.link.desk import Desk
 from tests.link.fakes import until
 from tests.link.servers import HostServers, Squatter, start_inside

@@ -24,9 +24,10 @@ from jlremote.runtimes.bare import Bare
 from tests.demo.person import ignores
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
+from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys, new_laptop
-from tests.lab.sshd import SSHServer, free_port
+from tests.lab.sshd import SSHServer
 from tests.sessions.parts import Session, failed, start, started
 
 STATE = Path(".local/state/jlr/servers") / socket.gethostname()

@@ -14,9 +14,10 @@ from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
+from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
-from tests.lab.sshd import SSHServer, free_port
+from tests.lab.sshd import SSHServer
 from tests.sessions.parts import failed, start
 
 

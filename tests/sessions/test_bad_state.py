@@ -12,7 +12,7 @@ import pytest
 
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
-from tests.lab.sshd import free_port
+from tests.lab.ports import free_port
 from tests.sessions.parts import failed, start, started
 
 

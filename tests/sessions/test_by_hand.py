@@ -10,8 +10,8 @@ import pytest
 
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
+from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
-from tests.lab.sshd import free_port
 from tests.sessions.parts import SERVER, Session, failed, started
 
 IPV6 = ("--sysctl", "net.ipv6.conf.all.disable_ipv6=0")

@@ -17,9 +17,9 @@ from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
+from tests.lab.ports import free_port
 from tests.lab.programs import SYSTEM_PATH, wait_until
 from tests.lab.remote_host import Keys
-from tests.lab.sshd import free_port
 from tests.link.desk import Desk
 from tests.ports.parts import PORT, only, serve_inside, word_at
 from tests.sessions.parts import failed, start, started

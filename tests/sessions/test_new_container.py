@@ -12,8 +12,8 @@ from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
+from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
-from tests.lab.sshd import free_port
 from tests.sessions.parts import Session, failed, start, started
 
 SETTINGS = """

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,8 +14,8 @@ from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
+from tests.lab.ports import free_port
 from tests.lab.remote_host import Keys
-from tests.lab.sshd import free_port
 from tests.sessions.parts import failed, start, started
 
 
@@ -24,21 +26,35 @@ def held(port: int) -> Iterator[None]:
         yield
 
 
+def reserve(laptop: Laptop, first: int, last: int) -> None:
+    """Have the laptop keep ports for a session on another host, whose link is down."""
+    script = (
+        "from jlremote.storage.sessions import PortRecord, SessionRecord, save\n"
+        f"ports = tuple(PortRecord(n, n) for n in range({first}, {last + 1}))\n"
+        "record = SessionRecord('away', 'kept', 'none', 8888, ports=ports, forwarded=False)\n"
+        "save(record)"
+    )
+    done = laptop.run(sys.executable, "-c", script)
+    assert done.status == 0, done
+
+
 def test_a_port_that_is_taken_is_told_with_its_holder_and_the_next_is_kept_from_then_on(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
+    # All laptops of this machine look for a port from 8888 on. What another test takes between two
+    # starts would not be there the second time, so this laptop looks where no other one gets to.
+    reserve(laptop, 8888, random.randrange(8950, 8980))
     here = container()
-    # A random one: other tests run at the same time, and all of theirs begin at the same port.
     first = started(laptop, here, "--port", str(free_port())).port
-    assert laptop.jlr("stop").status == 0
+    assert laptop.jlr("stop", here.name).status == 0
     with held(first):
         said = start(laptop, "lab", here.name)
         assert said.status == 0, said
         assert f"port {first} is taken by" in said.stderr, said
         assert f"(process {os.getpid()})" in said.stderr, said
-    second = json.loads(laptop.jlr("status", "--json").stdout)["local_port"]
+    second = json.loads(laptop.jlr("status", here.name, "--json").stdout)["local_port"]
     assert second != first
-    assert laptop.jlr("stop").status == 0
+    assert laptop.jlr("stop", here.name).status == 0
     assert started(laptop, here).port == second
 
 

@@ -14,9 +14,9 @@ import pytest
 
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
+from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
-from tests.lab.sshd import free_port
 from tests.sessions.parts import Session, failed, started
 
 FIELDS = ("name", "host", "container", "runtime", "state", "url", "local_port", "image", "gpus")

@@ -8,8 +8,8 @@ import pytest
 
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
+from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
-from tests.lab.sshd import free_port
 from tests.sessions.parts import SERVER, failed, start, started, with_a_server
 
 

@@ -32,7 +32,8 @@ from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.failures import explain, explain_channel, translated
 from jlremote.ssh.route.tcp import connect_tcp
 from tests.lab.accounts import Account
-from tests.lab.sshd import SSHServer, free_port
+from tests.lab.ports import free_port
+from tests.lab.sshd import SSHServer
 from tests.ssh.beside import Laptop
 from tests.ssh.conftest import StartServer
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.lab.accounts import Account
-from tests.lab.sshd import SSHServer, free_port, make_key
+from tests.lab.ports import free_port
+from tests.lab.sshd import SSHServer, make_key
 from tests.ssh.beside import HOST, Laptop
 from tests.ssh.conftest import PASSWORD, WITH_PASSWORDS, StartServer
 
