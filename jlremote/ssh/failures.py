@@ -1,4 +1,4 @@
-"""The one edge where exceptions of paramiko, sockets and the system become errors of ours."""
+"""The translation of exceptions of paramiko, sockets and the system into our errors."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.login.user_authentication import TOO_MANY
 from jlremote.text import one_line
 
-# What sshd writes in place of a greeting: MaxStartups, and PerSourcePenalties since 9.8.
+# sshd's words in place of a greeting: MaxStartups, and PerSourcePenalties since 9.8.
 _LIMITS = ("Exceeded MaxStartups", "Not allowed at this time")
-# paramiko's words for what is missing, our own, and the list to name.
+# paramiko's words for a missing algorithm, our own, and the server's list of them.
 _LACKING = {
     "kex algorithm": ("key exchange", "kex_algo_list"),
     "host key": ("type of host key", "server_key_algo_list"),
@@ -42,10 +42,10 @@ _FOREIGN = (paramiko.SSHException, OSError, EOFError)
 
 @contextmanager
 def translated(destination: Destination, transport: Any = None) -> Iterator[None]:
-    """Turn what goes wrong inside into an error that says what, where, and what to do.
+    """Translate the exceptions of paramiko, sockets and the system.
 
     Raises:
-        JlrError: in place of what paramiko, a socket or the system raised.
+        JlrError: says what failed, where, and what to do.
     """
     try:
         yield
@@ -56,12 +56,12 @@ def translated(destination: Destination, transport: Any = None) -> Iterator[None
 
 
 def explain(error: BaseException, destination: Destination, transport: Any = None) -> JlrError:
-    """Return the error that a person should see."""
+    """Return our error for an exception."""
     said = one_line(getattr(transport, "disconnection", ""))
     if TOO_MANY in said.lower():
         return Authentication(
             f"`{destination.place}` ended the login: {said}",
-            hint="fewer keys help: `IdentitiesOnly yes` and one `IdentityFile` in your ssh config",
+            hint="set `IdentitiesOnly yes` and one `IdentityFile` in your ssh config: offer fewer",
         )
     if isinstance(error, paramiko.IncompatiblePeer):
         offered = getattr(transport, "server_offer", {})
@@ -81,15 +81,15 @@ def explain(error: BaseException, destination: Destination, transport: Any = Non
 def _no_common_algorithm(
     said: str, offered: dict[str, Any], destination: Destination
 ) -> NoCommonAlgorithm:
-    message = f"`{destination.place}` offers nothing that is still safe: {said}"
+    message = f"`{destination.place}` offers no safe algorithm: {said}"
     for words, (kind, names) in _LACKING.items():
         if words in said and offered.get(names):
             theirs = one_line(", ".join(offered[names]))[:_SHOWN]
             message = f"`{destination.place}` and jlr have no {kind} in common; it has {theirs}"
     return NoCommonAlgorithm(
         message,
-        hint="its administrator should update the SSH server, unless your own ssh config leaves too"
-        " few; jlr takes no CBC, 3DES, MD5 or SHA-1",
+        hint="check the algorithms in your ssh config, or have the SSH server updated; jlr accepts"
+        " no CBC, 3DES, MD5 or SHA-1",
     )
 
 
@@ -98,34 +98,34 @@ def _of_the_socket(error: OSError, destination: Destination) -> JlrError:
     if isinstance(error, ConnectionRefusedError):
         return ConnectionRefused(
             f"`{place}` refused the connection",
-            hint="is the host up, is an SSH server on that port, and is the port right?",
+            hint="check that the host is up, and that its SSH server listens on that port",
         )
     if isinstance(error, TimeoutError) or error.errno == errno.ETIMEDOUT:
         return ConnectionTimedOut(
             f"`{place}` did not answer in time",
-            hint="is the host up, and are you on its network or VPN? (`ConnectTimeout`)",
+            hint="check that the host is up, and your network or VPN; see `ConnectTimeout`",
         )
     if isinstance(error, ConnectionResetError | BrokenPipeError):
         return LinkLost(f"the connection to `{place}` broke", hint="try again")
     reason = error.strerror or str(error)
-    return Unreachable(f"`{place}` cannot be reached: {reason}", hint="check the network or VPN")
+    return Unreachable(f"cannot reach `{place}`: {reason}", hint="check the network or VPN")
 
 
 def _not_ssh(destination: Destination, greeting: str) -> JlrError:
-    """Return why there was no greeting; sshd says so itself when it has had enough of us."""
+    """Return why there was no greeting; over its limits sshd itself says so."""
     place, shown = destination.place, greeting[:100]
     if any(words in greeting for words in _LIMITS):
         return TooMany(
-            f"`{place}` takes no more connections for now: {shown}",
-            hint="wait some minutes: too many came at once, or logins failed before",
+            f"`{place}` accepts no more connections at present: {shown}",
+            hint="try again in some minutes: too many came at once, or logins failed before",
         )
     if not shown:
         return HungUp(
             f"`{place}` did not answer as an SSH server: it hung up before it greeted",
-            hint="is the port right? A server that limits connections hangs up like this, too",
+            hint="check the port; a server that limits connections hangs up like this too",
         )
     return NotSSH(
-        f"`{place}` did not answer as an SSH server: it said `{shown}`", hint="is the port right?"
+        f"`{place}` did not answer as an SSH server: it said `{shown}`", hint="check the port"
     )
 
 
@@ -134,7 +134,7 @@ def _of_the_protocol(error: BaseException, destination: Destination, said: str) 
     if said:
         return LinkLost(f"`{place}` ended the connection: {said}")
     if isinstance(error, EOFError):
-        return LinkLost(f"`{place}` closed the connection", hint="its log says why")
+        return LinkLost(f"`{place}` closed the connection", hint="its log tells the reason")
     return Unreachable(
         f"the SSH connection to `{place}` failed: {one_line(str(error))}",
         hint=f"`ssh -v {destination.host}` shows more",
@@ -142,11 +142,11 @@ def _of_the_protocol(error: BaseException, destination: Destination, said: str) 
 
 
 def explain_channel(error: paramiko.ChannelException, place: str, through: str) -> JlrError:
-    """Return why a server did not open a connection onwards.
+    """Return why a server did not open a connection to another place.
 
     Args:
         error: the server's answer.
-        place: where it should have gone.
+        place: the other place.
         through: the server.
     """
     words = one_line(str(error.text))
@@ -160,5 +160,5 @@ def explain_channel(error: paramiko.ChannelException, place: str, through: str) 
     if "timed out" in words.lower():
         return ConnectionTimedOut(f"`{place}` did not answer `{through}` in time")
     if "not known" in words.lower() or "resolv" in words.lower():
-        return NameNotResolved(f"`{through}` knows no address for `{place}`: {words}")
-    return Unreachable(f"`{through}` could not reach `{place}`: {words}")
+        return NameNotResolved(f"`{through}` has no address for `{place}`: {words}")
+    return Unreachable(f"`{through}` cannot reach `{place}`: {words}")

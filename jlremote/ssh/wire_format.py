@@ -1,4 +1,4 @@
-"""The SSH wire's strings and numbers (RFC 4251, section 5), as far as we write them ourselves."""
+"""Strings, numbers and key blobs in the SSH wire's format (RFC 4251, section 5)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def number(value: int) -> bytes:
 
 
 def take_string(data: bytes) -> tuple[bytes, bytes]:
-    """Return the first string of `data` and what follows it.
+    """Return the first string of `data` and the rest.
 
     Raises:
         ValueError: `data` ends too early.
@@ -30,7 +30,7 @@ def take_string(data: bytes) -> tuple[bytes, bytes]:
 
 
 def key_type(blob: bytes) -> str:
-    """Return the type that a public key's blob begins with, `""` if it has none."""
+    """Return the type of a public key's blob, `""` if it has none."""
     try:
         return take_string(blob)[0].decode("ascii")
     except (ValueError, UnicodeDecodeError):
@@ -38,13 +38,13 @@ def key_type(blob: bytes) -> str:
 
 
 def fingerprint(blob: bytes) -> str:
-    """Return a public key's fingerprint as OpenSSH shows it."""
+    """Return a public key's fingerprint in OpenSSH's form."""
     digest = base64.b64encode(hashlib.sha256(blob).digest()).decode()
     return f"SHA256:{digest.rstrip('=')}"
 
 
 def decode_key(text: bytes) -> bytes | None:
-    """Return the blob of a base64 public key, `None` where it is not one."""
+    """Return the blob of a base64 public key, `None` if it is not one."""
     try:
         blob = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

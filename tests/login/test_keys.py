@@ -64,7 +64,7 @@ def test_another_command_brings_another_agent_when_the_first_one_has_died(
         started(laptop, "held")
     host.drop_connections()
     wait_for_state(laptop, "needs-auth")
-    failed(start(laptop, "held"), 4, "was not let in", "no key was found")
+    failed(start(laptop, "held"), 4, "cannot log in", "no key was found")
     with AgentProcess(laptop.folder / "second.sock") as second:
         second.add(keys.private)
         laptop.environment["SSH_AUTH_SOCK"] = str(second.socket)

@@ -143,7 +143,7 @@ def test_a_jump_host_that_does_not_let_one_in_is_named(
 ) -> None:
     laptop.add_host("bastion", sshd, account, key=laptop.make_key())
     laptop.add_host("inner", sshd, account, key=keys.private, options=["ProxyJump bastion"])
-    refused(laptop, "inner", 4, "jump host: ", "was not let in", "`ssh bastion`")
+    refused(laptop, "inner", 4, "jump host: ", "cannot log in", "`ssh bastion`")
 
 
 def test_a_proxy_command_that_fails_is_quoted(

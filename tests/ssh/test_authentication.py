@@ -299,7 +299,7 @@ def test_the_refusal_names_what_was_tried_and_what_the_server_takes(
     laptop.configure(start(), account, identity=make_key(laptop.folder / "stranger"))
     error = laptop.ours()
     assert isinstance(error, Authentication)
-    assert "tried publickey (1 key); the server takes publickey" in error.message
+    assert "tried publickey (1 key); the server accepts publickey" in error.message
 
 
 def test_password_and_code_are_both_asked_for_as_the_server_words_it(

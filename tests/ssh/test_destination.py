@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from jlremote.errors import Usage
 from jlremote.ssh.config.destination import Destination, resolve
+from jlremote.ssh.config.rules import LoginRules
 from jlremote.ssh.config.ssh_settings import RequestedHost, arguments, check_host
 from jlremote.ssh.config.tokens import TokenValues, expand, expand_path
+from jlremote.ssh.login.identities import agent_of
 
 NAMES = TokenValues("lab", "lab.example.org", 2222, "me", jump="bastion")
 
@@ -192,7 +194,7 @@ def test_a_chain_of_jumps_is_resolved_from_the_far_end_each_with_its_own_setting
 
 
 def test_jumps_that_go_in_circles_are_refused(config: Path) -> None:
-    with pytest.raises(Usage, match="circles"):
+    with pytest.raises(Usage, match="form a loop"):
         resolved(config, "Host lab\nProxyJump other\nHost other\nProxyJump lab\n")
 
 
@@ -202,11 +204,11 @@ def test_jumps_that_go_in_circles_are_refused(config: Path) -> None:
         ("ForwardAgent yes", "never forwarded"),
         ("VerifyHostKeyDNS yes", "known_hosts files decide"),
         ("KnownHostsCommand /bin/true", "not run"),
-        ("StrictHostKeyChecking no", "refused all the same"),
+        ("StrictHostKeyChecking no", "still refused"),
         ("ControlPath ~/.ssh/%C", "a connection of its own"),
         ("GSSAPIAuthentication yes", "Kerberos"),
-        ("NoHostAuthenticationForLocalhost yes", "checked all the same"),
-        ("RequiredRSASize 4096", "of any size"),
+        ("NoHostAuthenticationForLocalhost yes", "checked there too"),
+        ("RequiredRSASize 4096", "any RSA key"),
         ("LocalForward 1 b:2", "its own forwards"),
     ],
 )
@@ -275,6 +277,17 @@ def test_tokens_are_expanded_or_refused_and_never_left(text: str) -> None:
     else:
         with pytest.raises(Usage):
             expand(text, NAMES)
+
+
+@pytest.mark.parametrize("path", ["~0", "~no-such-user/id_ed25519"])
+def test_a_home_folder_that_does_not_exist_is_a_usage_error(path: str, config: Path) -> None:
+    for setting in ("IdentityFile", "UserKnownHostsFile", "RevokedHostKeys"):
+        with pytest.raises(Usage):
+            resolved(config, f"Host lab\n{setting} {path}\n")
+    with pytest.raises(Usage, match="cannot find the home folder"):
+        expand_path(path, NAMES)
+    with pytest.raises(Usage, match="cannot find the home folder"):
+        agent_of(LoginRules(identity_agent=path), None)
 
 
 def test_paths_know_the_home_and_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,7 +172,10 @@ def test_a_name_a_port_and_an_algorithm_that_are_not_there_are_told_apart(
 def test_something_else_is_quoted_and_a_limit_is_not_taken_for_it(
     host: SSHServer, guest: Laptop, account: Account
 ) -> None:
-    said = {b"HTTP/1.1 400 Bad\r\n\r\n": "HTTP/1.1 400 Bad", b"Not allowed at this time\r\n": "now"}
+    said = {
+        b"HTTP/1.1 400 Bad\r\n\r\n": "HTTP/1.1 400 Bad",
+        b"Not allowed at this time\r\n": "at present",
+    }
     for words, expected in said.items():
         with answering(words, close=True) as port:
             guest.configure(host, account, f"Port {port}")

@@ -1,4 +1,4 @@
-"""Where a connection goes and by which rules: a host's ssh settings, jump hosts included."""
+"""The destination of a connection: a host's ssh settings, jump hosts included."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class Destination:
     """One host as the user's ssh settings describe it.
 
     Attributes:
-        host: what the person typed, without user and port.
-        hostname: name or address to connect to.
-        connect_timeout: seconds, `None` for the system's own patience.
-        alive_interval: seconds between probes, 0 for the caller's choice.
+        host: the typed name, without user and port.
+        hostname: the name or address to connect to.
+        connect_timeout: seconds, `None` for our default.
+        alive_interval: seconds between probes, 0 for the caller's default.
         alive_count: unanswered probes after which the connection counts as lost.
-        proxy_command: shell command whose stdin and stdout reach the server, tokens expanded.
+        proxy_command: the shell command whose stdin and stdout reach the server, tokens expanded.
         proxy_passes_descriptor: ProxyUseFdpass, the command hands over a connected socket.
-        jump: the host through which this one is reached.
-        notes: what is set and not honoured, a sentence each.
+        jump: the jump host.
+        notes: the settings that jlr does not honour, a sentence each.
     """
 
     host: str
@@ -66,21 +66,21 @@ class Destination:
 
     @property
     def account(self) -> str:
-        """Name the login for people: `user@host`, with the port where it is not 22."""
+        """The login as people write it: `user@host`, with the port where it is not 22."""
         return f"{self.user}@{self.place}"
 
     @property
     def place(self) -> str:
-        """Name the server for people and in known_hosts files: `host` or `[host]:port`."""
+        """The server as people and known_hosts files write it: `host` or `[host]:port`."""
         name = self.hostname.lower()
         return name if self.port == 22 else f"[{name}]:{self.port}"
 
 
 def resolve(host: str, ssh_config: Path | None) -> Destination:
-    """Return where `ssh HOST` would go, and how.
+    """Return the destination of `ssh HOST`.
 
     Raises:
-        Usage: the host, or a setting for it, is one that `ssh` refuses too.
+        Usage: the host, or a setting for it, is wrong; `ssh` refuses it too.
     """
     return _resolve(RequestedHost(host), ssh_config, hops=0)
 
@@ -88,7 +88,7 @@ def resolve(host: str, ssh_config: Path | None) -> Destination:
 def _resolve(asked: RequestedHost, ssh_config: Path | None, hops: int) -> Destination:
     if hops > _MOST_HOPS:
         raise Usage(
-            f"the jump hosts of `{asked.host}` go in circles",
+            f"the jump hosts of `{asked.host}` form a loop",
             hint="check `ProxyJump` in your ssh config: `ProxyJump none` ends a chain",
         )
     settings = read_settings(asked, ssh_config)
@@ -133,7 +133,7 @@ def _names(host: str, settings: SshSettings) -> TokenValues:
 def _jump(
     settings: SshSettings, names: TokenValues, ssh_config: Path | None, hops: int
 ) -> Destination | None:
-    """Resolve the last jump host; what stands before it is how that one is reached."""
+    """Resolve the last jump host; it is reached through the ones before it."""
     chain = settings.first("proxyjump")
     if not is_set(chain):
         return None

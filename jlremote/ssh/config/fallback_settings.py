@@ -1,4 +1,4 @@
-"""The ssh config read without `ssh`: paramiko's parser, with its gaps said aloud."""
+"""The ssh config where `ssh` is missing: paramiko's parser, with a note about its gaps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import paramiko
 
 from jlremote.errors import Usage
-from jlremote.ssh.config.tokens import local_user
+from jlremote.ssh.config.tokens import expand_home, local_user
 
 GAPS = (
     "no `ssh` program was found, so your ssh config was read by a simpler parser: `Include` is not "
@@ -16,7 +16,7 @@ GAPS = (
     "know counts as matched"
 )
 _DEFAULT_IDENTITIES = ("id_rsa", "id_ecdsa", "id_ed25519")
-# paramiko would run its command with our stdin, in threads whose errors it cannot tell us.
+# paramiko would run its command with our stdin, in threads whose errors are lost.
 _MATCH_EXEC = re.compile(r"^\s*Match\b.*\bexec\b", re.IGNORECASE | re.MULTILINE)
 _UNREADABLE = (paramiko.ConfigParseError, paramiko.CouldNotCanonicalize, OSError, ValueError)
 _DEFAULTS = {
@@ -38,7 +38,7 @@ _DEFAULTS = {
 def read_without_ssh(
     host: str, user: str | None, port: str | None, jump: str | None, ssh_config: Path | None
 ) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """Return the settings of a host in the form of `ssh -G`, and what to tell the person.
+    """Return the settings of a host in the form of `ssh -G`, and notes for the person.
 
     Raises:
         Usage: the file cannot be read.
@@ -46,7 +46,7 @@ def read_without_ssh(
     named_user, _, rest = host.removeprefix("ssh://").rstrip("/").rpartition("@")
     name, _, named_port = rest.partition(":") if rest.count(":") == 1 else (rest, "", "")
     name = name.strip("[]")
-    found = _lookup(ssh_config or Path("~/.ssh/config").expanduser(), name)
+    found = _lookup(ssh_config or expand_home("~/.ssh/config"), name)
     values = dict(_DEFAULTS) | found
     values.setdefault("hostname", (name,))
     values.setdefault("user", (local_user(),))
@@ -66,11 +66,11 @@ def _lookup(path: Path, name: str) -> dict[str, tuple[str, ...]]:
     try:
         text = path.read_text(encoding="utf-8")
         if _MATCH_EXEC.search(text):
-            raise paramiko.ConfigParseError("`Match exec` wants OpenSSH")
+            raise paramiko.ConfigParseError("`Match exec` needs OpenSSH")
         found = paramiko.SSHConfig.from_text(text).lookup(name)
     except _UNREADABLE as error:
         raise Usage(
-            f"the ssh config `{path}` cannot be read: {error}",
+            f"cannot read the ssh config `{path}`: {error}",
             hint="install OpenSSH's `ssh`, which reads every config",
         ) from error
     return {

@@ -1,4 +1,4 @@
-"""The rules of one host, from its settings: host keys, credentials, algorithms."""
+"""The rules for one host in its ssh settings: host keys, credentials, algorithms."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Algorithms:
 
 @dataclass(frozen=True)
 class HostKeyRules:
-    """How the host has to prove who it is (ssh_config(5) names in the attributes' order).
+    """How the host must prove its identity.
 
     Attributes:
         user_files: UserKnownHostsFile; a new key goes to the first.
@@ -59,16 +59,16 @@ class HostKeyRules:
 
 @dataclass(frozen=True)
 class LoginRules:
-    """Which credentials may be offered, and in which order.
+    """The credentials that may be offered, and their order.
 
     Attributes:
         identity_files: IdentityFile, in order; a missing file is no error.
         certificate_files: CertificateFile.
-        identities_only: whether agent keys that no IdentityFile names stay out.
+        identities_only: whether agent keys that no IdentityFile names are left out.
         identity_agent: IdentityAgent; `None` for the agent of the calling shell.
-        methods: the methods in the order of PreferredAuthentications, those switched off left out.
-        prompts: how often a password is asked for.
-        batch: BatchMode, nothing is asked.
+        methods: in the order of PreferredAuthentications, without those switched off.
+        prompts: how many times a password is asked for.
+        batch: BatchMode; no question is asked.
     """
 
     identity_files: tuple[Path, ...] = ()
@@ -81,7 +81,7 @@ class LoginRules:
 
 
 def host_key_rules(settings: SshSettings, names: TokenValues) -> HostKeyRules:
-    """Return how the host has to prove who it is."""
+    """Return how the host must prove its identity."""
     revoked = settings.first("revokedhostkeys")
     return HostKeyRules(
         user_files=_paths(settings.first("userknownhostsfile"), names),
@@ -94,7 +94,7 @@ def host_key_rules(settings: SshSettings, names: TokenValues) -> HostKeyRules:
 
 
 def login_rules(settings: SshSettings, names: TokenValues) -> LoginRules:
-    """Return which credentials may be offered, and in which order."""
+    """Return the credentials that may be offered, and their order."""
     agent = settings.first("identityagent")
     return LoginRules(
         identity_files=_each_path(settings, "identityfile", names),
@@ -139,7 +139,7 @@ def algorithms(settings: SshSettings) -> Algorithms:
 
 
 def _paths(text: str, names: TokenValues) -> tuple[Path, ...]:
-    """Split a list of files, which `ssh -G` prints without the quotes that kept blanks together."""
+    """Split a list of files; `ssh -G` prints it without the quotes around blanks."""
     if not is_set(text):
         return ()
     return tuple(expand_path(part, names) for part in re.split(r"\s+(?=[/~%$]|[A-Za-z]:)", text))
@@ -150,16 +150,18 @@ def _each_path(settings: SshSettings, name: str, names: TokenValues) -> tuple[Pa
 
 
 def is_set(value: str) -> bool:
-    """Return whether a setting has a value; `none` is how ssh_config(5) takes one back."""
+    """Return whether a setting has a value; in ssh_config(5) `none` removes it."""
     return value.lower() not in {"", "none"}
 
 
 def number(value: str, name: str) -> int:
-    """Return a setting's number.
+    """Return the number in a setting.
 
     Raises:
-        Usage: it is none.
+        Usage: it is not a number.
     """
     if not value.isdecimal():
-        raise Usage(f"`{name}` is `{value}`, which is not a number", hint="check your ssh config")
+        raise Usage(
+            f"`{name}` in your ssh config is `{value}`, not a number", hint=f"set `{name} N`"
+        )
     return int(value)

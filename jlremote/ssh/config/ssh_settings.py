@@ -1,7 +1,7 @@
-"""What the user's own `ssh` would do for a host: the settings that `ssh -G` resolves.
+"""The settings of a host, as the user's own `ssh -G` resolves them.
 
-`ssh -G` alone knows Include, Match, canonical names and the order in which files count, so nothing
-here re-implements them. Where no `ssh` is installed, `fallback_settings` reads the file instead.
+Only `ssh -G` knows Include, Match, canonical names and the order of the files, so nothing here
+re-implements them. Where `ssh` is not installed, `fallback_settings` reads the file instead.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _SECONDS = 30  # `Match exec` and canonical names may ask a slow name server
 
 @dataclass(frozen=True)
 class RequestedHost:
-    """What the person (or a ProxyJump) asked for, before any file was read.
+    """A host that a person or a ProxyJump names, before any config is read.
 
     Attributes:
-        host: alias or name, `user@host` and `ssh://` forms included.
-        user: what `-l` would say.
-        port: what `-p` would say.
-        jump: what `-J` would say.
+        host: alias or name, also as `user@host` or `ssh://…`.
+        user: the value of `-l`.
+        port: the value of `-p`.
+        jump: the value of `-J`.
     """
 
     host: str
@@ -49,21 +49,21 @@ class SshSettings:
         return next(iter(self.values.get(name, ())), default)
 
     def every(self, name: str) -> tuple[str, ...]:
-        """Return the setting's values, in the order in which they count."""
+        """Return the setting's values, the strongest first."""
         return self.values.get(name, ())
 
     def on(self, name: str) -> bool:
-        """Return whether a yes-or-no setting says yes."""
+        """Return whether a yes-or-no setting is on."""
         return self.first(name).lower() in {"yes", "true"}
 
 
 def check_host(host: str) -> None:
-    """Refuse what could be taken for an option or could not be shown.
+    """Check that a host cannot be taken for an option, and can be shown.
 
     Raises:
         Usage: `host` is empty, begins with `-`, or holds blanks or control characters.
     """
-    hint = "a host is a name, an address, `user@host`, or a `Host` of your ssh config"
+    hint = "give a name, an address, `user@host`, or a `Host` of your ssh config"
     if not host:
         raise Usage("no host was given", hint=hint)
     if host.startswith("-") or host.rpartition("@")[2].startswith("-"):
@@ -73,10 +73,10 @@ def check_host(host: str) -> None:
 
 
 def read_settings(asked: RequestedHost, ssh_config: Path | None) -> SshSettings:
-    """Return what `ssh -G` says about a host.
+    """Return the settings of a host from `ssh -G`.
 
     Raises:
-        Usage: the host or the configuration is not one that `ssh` takes.
+        Usage: `ssh` refuses the host or the configuration.
     """
     check_host(asked.host)
     if ssh_config is not None and not ssh_config.is_file():
@@ -89,7 +89,7 @@ def read_settings(asked: RequestedHost, ssh_config: Path | None) -> SshSettings:
 
 
 def arguments(asked: RequestedHost, ssh_config: Path | None) -> tuple[str, ...]:
-    """Return the arguments that make `ssh` print its settings for a host."""
+    """Return the arguments with which `ssh` prints its settings for a host."""
     options: list[str] = ["-G"]
     for option, value in (
         ("-F", str(ssh_config) if ssh_config else None),
@@ -118,8 +118,8 @@ def _run(argv: tuple[str, ...], host: str) -> str:
     if answer.returncode != 0:
         complaint = _last_complaint(answer.stderr)
         raise Usage(
-            f"ssh does not take `{host}`: {complaint}",
-            hint="`ssh -G HOST` shows the same; check your ssh config",
+            f"ssh refuses `{host}`: {complaint}",
+            hint="`ssh -G HOST` shows the same error; check your ssh config",
         )
     return answer.stdout.decode("utf-8", "surrogateescape")
 

@@ -1,4 +1,4 @@
-"""The `%` tokens, `~` and `${VARIABLE}` of ssh_config(5), for what `ssh -G` leaves unexpanded."""
+"""The `%` tokens, `~` and `${VARIABLE}` of ssh_config(5) that `ssh -G` leaves unexpanded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROXY_TOKENS = "%hnpr"
 
 @dataclass(frozen=True)
 class TokenValues:
-    """What the tokens of one destination stand for (section TOKENS of ssh_config(5))."""
+    """The values of a destination's tokens (section TOKENS of ssh_config(5))."""
 
     host: str
     hostname: str
@@ -35,7 +35,7 @@ class TokenValues:
         return {
             "%": "%",
             "C": hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest(),
-            "d": str(Path.home()),
+            "d": str(expand_home("~")),
             "h": self.hostname,
             "i": str(os.getuid()) if hasattr(os, "getuid") else "",
             "j": self.jump,
@@ -50,24 +50,30 @@ class TokenValues:
 
 
 def local_user() -> str:
-    """Return the name of whoever runs this.
+    """Return the name of the local user.
 
     Raises:
-        Usage: the user has no name, as in a container that was given only a number.
+        Usage: the user has only a number, as in some containers.
     """
     try:
         return getpass.getuser()
     except (KeyError, OSError) as nameless:
         raise Usage(
-            "this user has no name here", hint="set `LOGNAME`, and `User` in your ssh config"
+            "cannot find the name of the local user",
+            hint="set `LOGNAME`, and `User` in your ssh config",
         ) from nameless
 
 
 def expand(text: str, names: TokenValues, allowed: str | None = None) -> str:
-    """Return `text` with its tokens replaced; `allowed` limits which there may be.
+    """Return `text` with its tokens replaced.
+
+    Args:
+        text: a setting.
+        names: the values.
+        allowed: the tokens that this setting may have, `None` for all.
 
     Raises:
-        Usage: a token that ssh_config(5) does not know here; `ssh` stops at it too.
+        Usage: another token; `ssh` refuses it too.
     """
     table = names.table()
 
@@ -87,23 +93,38 @@ def expand_path(text: str, names: TokenValues) -> Path:
     """Return a path with its tokens, `${VARIABLE}` and `~` replaced.
 
     Raises:
-        Usage: an unknown token, or a variable that is not set.
+        Usage: an unknown token or user, or a variable that is not set.
     """
-    return Path(expand(expand_variables(text), names)).expanduser()
+    return expand_home(expand(expand_variables(text), names))
+
+
+def expand_home(text: str) -> Path:
+    """Return a path with its `~` or `~user` replaced.
+
+    Raises:
+        Usage: there is no such user, or no home folder; `ssh` refuses it too.
+    """
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise Usage(
+            f"cannot find the home folder of `{text}` in your ssh config",
+            hint="write the whole path there",
+        ) from error
 
 
 def expand_variables(text: str) -> str:
     """Return `text` with each `${VARIABLE}` replaced.
 
     Raises:
-        Usage: the variable is not set; `ssh` stops at it too.
+        Usage: the variable is not set; `ssh` refuses it too.
     """
 
     def replace(match: re.Match[str]) -> str:
         value = os.environ.get(match[1])
         if value is None:
             raise Usage(
-                f"`{text}` of your ssh config names the variable `{match[1]}`, which is not set",
+                f"the variable `{match[1]}` in `{text}` of your ssh config is not set",
                 hint=f"set `{match[1]}`, or change the setting",
             )
         return value

@@ -1,11 +1,11 @@
-"""Settings that `ssh` would honour and jlr does not: one sentence each, shown with `-v`."""
+"""The settings that `ssh` honours and jlr does not: one sentence each, shown with `-v`."""
 
 from __future__ import annotations
 
 from jlremote.ssh.config.ssh_settings import SshSettings
 
-# Each setting with the values that change nothing, and with what the person should know.
-_QUIET = frozenset({"", "no", "none", "false", "0 0"})
+# The values that switch a setting off.
+_OFF = frozenset({"", "no", "none", "false", "0 0"})
 _RSA_SIZE = "1024"  # OpenSSH's default
 _REMARKS = {
     "gssapiauthentication": "Kerberos tickets are not offered",
@@ -13,9 +13,9 @@ _REMARKS = {
     "pkcs11provider": "keys of a PKCS#11 token are used only through an agent",
     "verifyhostkeydns": "SSHFP records are not looked up; the known_hosts files decide",
     "knownhostscommand": "the command is not run; the known_hosts files decide",
-    "checkhostip": "the address is not checked besides the name",
+    "checkhostip": "only the name is checked, not the address",
     "bindinterface": "connections are bound by BindAddress only",
-    "nohostauthenticationforlocalhost": "the host's key is checked all the same",
+    "nohostauthenticationforlocalhost": "the host's key is checked there too",
     "localcommand": "the command is not run",
     "forwardagent": "the agent is never forwarded",
     "forwardx11": "X11 is not forwarded",
@@ -24,7 +24,7 @@ _REMARKS = {
     "localforward": "jlr opens only its own forwards",
     "remoteforward": "jlr opens only its own forwards",
     "dynamicforward": "jlr opens only its own forwards",
-    "rekeylimit": "keys are renewed after as many bytes as jlr's own limit says",
+    "rekeylimit": "keys are renewed after jlr's own limit of bytes",
     "remotecommand": "jlr runs only its own commands",
     "setenv": "the variables are not sent",
     "tunnel": "no tunnel device is opened",
@@ -36,13 +36,12 @@ def remarks(host: str, settings: SshSettings) -> tuple[str, ...]:
     found = [
         f"{host}: `{name} {settings.first(name)}` is not honoured: {remark}"
         for name, remark in _REMARKS.items()
-        if settings.first(name).lower() not in _QUIET
+        if settings.first(name).lower() not in _OFF
     ]
     if settings.first("stricthostkeychecking") in {"no", "off", "false"}:
         found.append(
-            f"{host}: `StrictHostKeyChecking no` accepts new keys; a changed key is refused all"
-            " the same"
+            f"{host}: `StrictHostKeyChecking no` accepts new keys; a changed key is still refused"
         )
     if settings.first("requiredrsasize", _RSA_SIZE) != _RSA_SIZE:
-        found.append(f"{host}: `RequiredRSASize` is not honoured: RSA keys of any size are taken")
+        found.append(f"{host}: `RequiredRSASize` is not honoured: any RSA key is accepted")
     return tuple(found)

@@ -1,7 +1,7 @@
-"""An ssh-agent, asked over its socket (draft-ietf-sshm-ssh-agent), with a deadline.
+"""A client of an ssh-agent's socket (draft-ietf-sshm-ssh-agent), with a deadline.
 
-paramiko's agent reads SSH_AUTH_SOCK of its own process only, and waits for ever on an agent that
-hangs; a link outlives the shell whose variable that was.
+paramiko's client reads SSH_AUTH_SOCK only of its own process, which outlives the shell of that
+agent here, and waits for ever on an agent that hangs.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _LONGEST = 4 << 20
 
 
 class AgentFailure(Exception):
-    """The agent did not do what it was asked."""
+    """The agent refused a request, or failed."""
 
 
 @dataclass(frozen=True)
 class AgentKey:
-    """A key that an agent holds: its public blob and the comment it was added with."""
+    """A key that an agent holds: its public blob and its comment."""
 
     blob: bytes
     comment: str
@@ -42,7 +42,7 @@ class Agent:
     path: str
 
     def keys(self) -> tuple[AgentKey, ...]:
-        """Return the keys, none where there is no agent or it does not answer in time."""
+        """Return the keys, none where the agent is missing or late."""
         try:
             answer = self._ask(bytes([_REQUEST_IDENTITIES]), _IDENTITIES_ANSWER, _LIST_SECONDS)
             return _identities(answer)
@@ -51,7 +51,7 @@ class Agent:
             return ()
 
     def sign(self, blob: bytes, data: bytes, algorithm: str) -> bytes:
-        """Return a signature.
+        """Return a signature by the key of `blob`.
 
         Raises:
             AgentFailure: the agent refused, was gone or did not answer in time.

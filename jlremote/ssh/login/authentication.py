@@ -1,4 +1,4 @@
-"""Who are we? The methods in ssh's order, over one connection, until the server is content."""
+"""The login on one connection: the methods in ssh's order, until the server accepts."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def log_in(
     credentials: Credentials,
     agent: Agent | None,
 ) -> None:
-    """Return once the server let us in.
+    """Log in.
 
     Raises:
-        Authentication: it takes nothing that we have.
-        NeedsAuthentication: a person is needed, and nobody is there; passed on from the asker.
+        Authentication: the server accepts none of our credentials.
+        NeedsAuthentication: a person must answer and cannot be asked; passed on from the asker.
     """
     LoginAttempt(wire, destination, credentials, agent).run()
 
 
 class LoginAttempt:
-    """One login: which methods are left, and what was tried."""
+    """One login: the methods that are left, and those that were tried."""
 
     def __init__(
         self,
@@ -49,11 +49,7 @@ class LoginAttempt:
         self._tried: list[str] = []
 
     def run(self) -> None:
-        """Go through the methods as ssh does: a partial success opens all of them again.
-
-        Raises:
-            Authentication: none is left.
-        """
+        """Try the methods as ssh does: a partial success permits all of them again."""
         self._wire.begin()
         outcome = self._wire.none()
         attempts = self._fresh()
@@ -72,15 +68,17 @@ class LoginAttempt:
         self._credentials.keep()
 
     def _fresh(self) -> dict[str, Iterator[Outcome]]:
-        ways: dict[str, Callable[[], Iterator[Outcome]]] = {
+        methods: dict[str, Callable[[], Iterator[Outcome]]] = {
             "publickey": lambda: self._keys.attempts(
                 gather(self._destination.login, self._keys.agent)
             ),
             "keyboard-interactive": self._interactive,
             "password": self._passwords,
         }
-        quiet = {"publickey"} if self._destination.login.batch else set(ways)
-        return {name: ways[name]() for name in self._destination.login.methods if name in quiet}
+        allowed = {"publickey"} if self._destination.login.batch else set(methods)
+        return {
+            name: methods[name]() for name in self._destination.login.methods if name in allowed
+        }
 
     def _passwords(self) -> Iterator[Outcome]:
         account = password_account(self._destination)
@@ -116,17 +114,17 @@ class LoginAttempt:
             conversation.ended(outcome)
             yield outcome
             if not conversation.answers:
-                return  # the server asked nothing, so asking again changes nothing
+                return  # the server asked nothing, so another attempt is no use
 
     def _refusal(self, methods: Sequence[str]) -> Authentication:
         return Authentication(
-            f"`{self._destination.account}` was not let in: tried {self._story()};"
-            f" the server takes {', '.join(methods) or 'no method'}",
-            hint=self._advice(methods),
+            f"cannot log in as `{self._destination.account}`: tried {self._attempts()};"
+            f" the server accepts {', '.join(methods) or 'no method'}",
+            hint=self._hint(methods),
         )
 
-    def _story(self) -> str:
-        """Return what was tried and how often."""
+    def _attempts(self) -> str:
+        """Return the methods that were tried, with their counts."""
         counts = Counter(self._tried)
         if "publickey" in counts:
             counts["publickey"] = len(self._keys.offered)
@@ -135,37 +133,36 @@ class LoginAttempt:
             f"{method} ({count} {things.get(method, 'attempt')}{'s' if count > 1 else ''})"
             for method, count in counts.items()
         ]
-        return ", ".join(told) or "nothing that it takes"
+        return ", ".join(told) or "no method that it accepts"
 
-    def _advice(self, methods: Sequence[str]) -> str:
+    def _hint(self, methods: Sequence[str]) -> str:
         login, host = self._destination.login, self._destination.host
         secret = _SECRET & set(methods)
         if self._keys.problems:
             return "; ".join(self._keys.problems)
         if _SECRET & set(self._tried):
             user = self._destination.user
-            return f"was it the right password or code, and is `{user}` the right user there?"
+            return f"check the password or code, and whether `{user}` is the user there"
         if login.batch and secret:
-            return "a password would do, and `BatchMode yes` in your ssh config forbids to ask"
+            return "remove `BatchMode yes` from your ssh config: it forbids to ask for a password"
         if not set(methods) & set(login.methods):
             return (
                 f"your ssh config allows only {', '.join(login.methods) or 'no method'}:"
-                " see `PreferredAuthentications`, `PubkeyAuthentication` and their kin"
+                " see `PreferredAuthentications` and `PubkeyAuthentication`"
             )
         if "publickey" in methods and not self._keys.offered:
-            return (
-                f"no key was found{self._missing()}: add one to your agent, or set `IdentityFile`"
-            )
+            missing = self._missing()
+            return f"no key was found{missing}: add one with `ssh-add`, or set `IdentityFile`"
         return (
-            f"does `ssh {host}` get in? `ssh -v {host}` shows each step;"
+            f"`ssh -v {host}` shows each step;"
             f" offered: {', '.join(dict.fromkeys(self._keys.offered)) or 'no key'}"
         )
 
     def _missing(self) -> str:
-        """Return the one file that the config names and that is not there."""
+        """Return a note on the IdentityFile, if the config names one: it is missing."""
         named = self._destination.login.identity_files
-        # Without any `IdentityFile` ssh looks for half a dozen, and nobody misses those.
-        return f", and `{named[0]}` is not there" if len(named) == 1 else ""
+        # Without any `IdentityFile` ssh looks for half a dozen, which need not exist.
+        return f", and `{named[0]}` does not exist" if len(named) == 1 else ""
 
 
 def _expired(destination: Destination, words: str) -> Authentication:

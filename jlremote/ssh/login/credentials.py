@@ -1,4 +1,4 @@
-"""Secrets of one login: remembered or asked for, never one that was refused before."""
+"""The secrets of a login: remembered or asked for, never one that was refused before."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ Remember = Literal["ask", "yes", "no"]
 
 
 class Keychain(Protocol):
-    """Where secrets may be kept between logins; `storage.secrets.Secrets` is one. Never raises."""
+    """A store of secrets between logins, such as `storage.secrets.Secrets`. Never raises."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its name, for people."""
         ...
 
     @property
     def present(self) -> bool:
-        """Whether secrets can be kept now, as far as is known: it is there, and it answers."""
+        """Whether it exists and answers, as far as is known."""
         ...
 
     def get(self, account: str) -> str | None:
-        """Return the secret, `None` where there is none or it cannot be had now."""
+        """Return the secret, `None` where it is missing or cannot be read now."""
         ...
 
     def set(self, account: str, secret: str) -> bool:
-        """Keep a secret; return whether it is there now."""
+        """Keep a secret; return whether that succeeded."""
         ...
 
     def delete(self, account: str) -> bool:
-        """Forget a secret; return whether there was one."""
+        """Delete a secret; return whether there was one."""
         ...
 
 
@@ -65,7 +65,7 @@ def _declined(account: str) -> str:
 
 
 class RefusedSecrets:
-    """What servers refused in the life of this process, as salted digests."""
+    """The answers that servers refused in the life of this process, as salted digests."""
 
     def __init__(self) -> None:
         self._salt = secrets.token_bytes(16)
@@ -95,13 +95,13 @@ REFUSED = RefusedSecrets()
 
 @dataclass
 class Credentials:
-    """Whoever can answer during one login, and what they answered.
+    """The sources of secrets during one login, and the secrets that were right.
 
     Attributes:
-        asker: the person.
-        keychain: where secrets are kept, `None` for nowhere.
-        remember: whether a secret that was right is kept: `ask` puts the question once.
-        refused: what must not be sent again.
+        asker: asks the person.
+        keychain: keeps secrets, `None` for none.
+        remember: whether a secret that was right is kept: `ask` asks once.
+        refused: must not be sent again.
     """
 
     asker: Asker
@@ -111,28 +111,28 @@ class Credentials:
     _right: dict[str, str] = field(default_factory=dict, repr=False)
 
     def remembered(self, account: str) -> str | None:
-        """Return a kept secret that was not refused yet."""
+        """Return a kept secret, unless it was refused."""
         secret = self.keychain.get(account) if self.keychain else None
         if secret is None or self.refused.holds(account, secret):
             return None
         return secret
 
     def ask(self, kind: QuestionKind, text: str, *, echo: bool = False) -> str:
-        """Put a question.
+        """Ask the person.
 
         Raises:
-            NeedsAuthentication: nobody is there.
+            NeedsAuthentication: the person cannot be asked.
         """
         return self.asker.ask(Question(kind, printable(text), echo=echo))
 
     def candidates(self, account: str, text: str, *, tries: int, refused: str) -> Iterator[str]:
-        """Give the remembered password, then those that a person types; no refused one.
+        """Yield the remembered password, then typed ones; none that was refused before.
 
         Args:
             account: the keychain's name for it.
             text: the question.
-            tries: how often it is put.
-            refused: what is said when it is put again.
+            tries: how many times it is asked.
+            refused: printed before it is asked again.
         """
         remembered = self.remembered(account)
         if remembered is not None:
@@ -149,17 +149,17 @@ class Credentials:
             yield password
 
     def was_right(self, account: str, secret: str) -> None:
-        """Note a secret that may be kept once the login has succeeded."""
+        """Note a secret, which is kept after the login if the person wants that."""
         self._right[account] = secret
 
     def was_wrong(self, account: str, secret: str) -> None:
-        """Never use a secret again, and forget it where it was kept."""
+        """Never use a secret again, and delete it from the keychain."""
         self.refused.add(account, secret)
         if self.keychain is not None and self.keychain.get(account) == secret:
             self.keychain.delete(account)
 
     def keep(self) -> None:
-        """Keep what was right, if the person wants that; we are in, whatever happens here."""
+        """Keep the right secrets, if the person wants that; no error here ends the login."""
         right, self._right = self._right, {}
         keychain = self.keychain
         if not right or keychain is None or self.remember == "no" or not keychain.present:
@@ -172,7 +172,7 @@ class Credentials:
         kept = keychain.get(account)
         if kept == secret:
             return
-        if kept is not None:  # another one was right: what is kept would only be refused again
+        if kept is not None:  # the kept one is wrong, and would be refused again
             keychain.delete(account)
         if self._wanted(keychain, account):
             keychain.delete(_declined(account))
@@ -181,11 +181,11 @@ class Credentials:
     def _wanted(self, keychain: Keychain, account: str) -> bool:
         if self.remember == "yes":
             return True
-        what, _, whose = account.partition(" ")
+        what, _, owner = account.partition(" ")
         declined = keychain.get(_declined(account)) is not None
         kind: QuestionKind = "remember-again" if declined else "remember"
         answer = self.ask(
-            kind, f"keep the {what.replace('-', ' ')} of {whose} in {keychain.name}?", echo=True
+            kind, f"keep the {what.replace('-', ' ')} of {owner} in {keychain.name}?", echo=True
         )
         wanted = answer.strip().lower() in {"y", "yes"}
         if not wanted:
@@ -194,7 +194,7 @@ class Credentials:
 
 
 def forget(destination: Destination, keychain: Keychain) -> tuple[str, ...]:
-    """Forget all that is kept for a destination and its jump hosts; return the accounts."""
+    """Delete all secrets of a destination and its jump hosts; return the accounts."""
     accounts: list[str] = []
     hop: Destination | None = destination
     while hop is not None:

@@ -1,4 +1,4 @@
-"""Which keys are offered to a server, and in which order: the order of OpenSSH's pubkey_prepare."""
+"""The keys to offer to a server, in the order of OpenSSH's pubkey_prepare."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.ssh.config.rules import LoginRules
+from jlremote.ssh.config.tokens import expand_home
 from jlremote.ssh.login.agent import Agent, AgentKey
-from jlremote.ssh.login.key_files import find, read_public
+from jlremote.ssh.login.key_files import exists, public_half, read_public
 from jlremote.ssh.trust.host_certificates import is_certificate, read_certificate
 from jlremote.ssh.wire_format import key_type
 
@@ -21,11 +22,11 @@ class Identity:
     """One key or certificate to offer.
 
     Attributes:
-        blob: what the server is asked about; `None` where only the decrypted file tells.
-        label: how people know it.
-        agent: the agent that signs, else `path` is read.
+        blob: the public blob to offer; `None` where the file must be decrypted first.
+        label: its name, for people.
+        agent: signs; without one `path` is read.
         path: the private key's file.
-        held: how the agent knows the key that signs; a certificate may come from a file.
+        held: the agent's blob of the key that signs; a certificate may come from a file.
     """
 
     blob: bytes | None
@@ -36,7 +37,7 @@ class Identity:
 
 
 def agent_of(rules: LoginRules, agent_socket: str | None) -> Agent | None:
-    """Return the agent that IdentityAgent names, or that of the calling shell."""
+    """Return the agent of IdentityAgent, or that of the calling shell."""
     named = rules.identity_agent
     if named is None or named == "SSH_AUTH_SOCK":
         path = agent_socket
@@ -45,12 +46,12 @@ def agent_of(rules: LoginRules, agent_socket: str | None) -> Agent | None:
     elif named.startswith("$"):
         path = os.environ.get(named.strip("${}"))
     else:
-        path = str(Path(named).expanduser())
+        path = str(expand_home(named))
     return Agent(path) if path else None
 
 
 def gather(rules: LoginRules, agent: Agent | None) -> tuple[Identity, ...]:
-    """Return what may be offered: certificates, keys that an agent holds, then files."""
+    """Return the keys to offer: certificates, keys that an agent holds, then files."""
     held = agent.keys() if agent else ()
     files = _from_files(rules.identity_files)
     listed = {identity.blob for identity in files}
@@ -74,12 +75,12 @@ def gather(rules: LoginRules, agent: Agent | None) -> tuple[Identity, ...]:
 def algorithms_for(
     blob: bytes, accepted: Sequence[str] | None, server: Sequence[str] | None
 ) -> str | None:
-    """Return the algorithm to sign with, `None` where the key must not be offered.
+    """Return the signature algorithm of a key, `None` where it must not be offered.
 
     Args:
         blob: the key or certificate.
         accepted: PubkeyAcceptedAlgorithms, `None` for all.
-        server: what the server says that it takes (RFC 8308), `None` where it is silent.
+        server: the algorithms that the server accepts (RFC 8308), `None` if it names none.
     """
     kind = key_type(blob)
     names = [kind]
@@ -103,10 +104,9 @@ def _bare(name: str) -> str:
 def _from_files(paths: Sequence[Path]) -> list[Identity]:
     found: list[Identity] = []
     for path in paths:
-        key = find(path)
-        if key is None:
+        if not exists(path):
             continue
-        found.append(Identity(key.public, str(path), path=path))
+        found.append(Identity(public_half(path), str(path), path=path))
         certificate = read_public(path.with_name(f"{path.name}-cert.pub"))
         if certificate is not None and is_certificate(certificate):
             found.append(Identity(certificate, f"{path}-cert.pub", path=path))
@@ -121,7 +121,7 @@ def _held(key: AgentKey, agent: Agent | None, files: Sequence[Identity]) -> Iden
 def _certified(
     path: Path, files: Sequence[Identity], held: Sequence[AgentKey], agent: Agent | None
 ) -> Identity | None:
-    """Find the key that a CertificateFile speaks of."""
+    """Find the key of a CertificateFile."""
     blob = read_public(path)
     if blob is None or not is_certificate(blob):
         return None
@@ -135,7 +135,7 @@ def _certified(
 
 
 def _signed_by_agent(identity: Identity, held: Sequence[AgentKey], agent: Agent | None) -> Identity:
-    """Let the agent sign for a certificate whose bare key it holds: no passphrase is needed."""
+    """Let the agent sign for a certificate if it holds the bare key: no passphrase is needed."""
     blob = identity.blob
     if blob is None or not is_certificate(blob):
         return identity
@@ -146,7 +146,7 @@ def _signed_by_agent(identity: Identity, held: Sequence[AgentKey], agent: Agent 
 
 
 def _certified_key(blob: bytes) -> bytes:
-    """Return the bare key of a certificate, nothing where it is of a kind that is not known."""
+    """Return the bare key of a certificate, `b""` if its kind is unknown."""
     try:
         return read_certificate(blob).plain_key
     except ValueError:
@@ -154,7 +154,7 @@ def _certified_key(blob: bytes) -> bytes:
 
 
 def _once(identities: Sequence[Identity]) -> list[Identity]:
-    """Leave out a key that comes twice: each offer counts against the server's MaxAuthTries."""
+    """Leave out duplicates: each offer counts against the server's MaxAuthTries."""
     seen: set[bytes] = set()
     kept = []
     for identity in identities:

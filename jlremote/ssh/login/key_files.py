@@ -1,4 +1,4 @@
-"""Private keys in files: what is public about them without a passphrase, and their signatures."""
+"""Private keys in files: their public half, their decryption and their signatures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import shlex
 import stat
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -41,44 +40,30 @@ _CURVE_HASHES: dict[int, Callable[[], hashes.HashAlgorithm]] = {
 
 
 class UnusableKey(Exception):
-    """A key file that cannot be used; the message says why."""
+    """A key file is of no use; the message says why."""
 
 
 class PassphraseNeeded(UnusableKey):
-    """The key is encrypted, and no passphrase or a wrong one was given."""
+    """A key is encrypted, and no passphrase or a wrong one was given."""
 
 
-@dataclass(frozen=True)
-class KeyFile:
-    """A private key's file.
+def exists(path: Path) -> bool:
+    """Return whether a private key's file or its `FILE.pub` exists."""
+    return path.exists() or _public_file(path).exists()
 
-    Attributes:
-        path: where it is.
-        public: its public blob, `None` where the key must be decrypted to know it.
+
+def public_half(path: Path) -> bytes | None:
+    """Return the public blob of a key's file, `None` where the key must be decrypted first.
+
+    As in ssh it comes from the file itself or from `FILE.pub`, and the file may hold only a public
+    key, whose private half an agent holds.
     """
-
-    path: Path
-    public: bytes | None
-
-
-def find(path: Path) -> KeyFile | None:
-    """Return what a file tells without a passphrase, `None` where there is no such file.
-
-    As in ssh the public half comes from the file itself or from `FILE.pub`, and the file may be
-    only a public key, whose private half an agent holds.
-    """
-    public_file = path.with_name(path.name + ".pub")
-    if not path.exists() and not public_file.exists():
-        return None
-    for candidate, read in ((path, _embedded), (path, _public_line), (public_file, _public_line)):
-        public = _attempt(read, candidate)
-        if public is not None:
-            return KeyFile(path, public)
-    return KeyFile(path, None)
+    candidates = ((path, _embedded), (path, _public_line), (_public_file(path), _public_line))
+    return next((blob for file, read in candidates if (blob := _attempt(read, file))), None)
 
 
 def read_public(path: Path) -> bytes | None:
-    """Return the key or certificate in a `.pub` file, `None` where there is none."""
+    """Return the key or certificate in a `.pub` file, `None` if there is none."""
     return _attempt(_public_line, path)
 
 
@@ -87,7 +72,7 @@ def load(path: Path, passphrase: str | None) -> PrivateKey:
 
     Raises:
         PassphraseNeeded: it is encrypted and `passphrase` is not the right one.
-        UnusableKey: it is missing, open to others, broken or of a type that is not supported.
+        UnusableKey: it is missing, readable by others, broken or of an unsupported type.
     """
     _check_private(path)
     secret = passphrase.encode() if passphrase else None
@@ -96,12 +81,12 @@ def load(path: Path, passphrase: str | None) -> PrivateKey:
         loader = load_ssh_private_key if b"OPENSSH PRIVATE KEY" in content else load_pem_private_key
         key = loader(content, secret)
     except TypeError:
-        # cryptography's way to say that the key is encrypted, or that it is not.
+        # cryptography raises this when the key is encrypted, or when it is not.
         if secret is not None:
             return load(path, None)
         raise PassphraseNeeded(f"`{path}` is encrypted") from None
     except UnsupportedAlgorithm as error:
-        raise UnusableKey(f"`{path}` is of a kind that is not supported: {error}") from error
+        raise UnusableKey(f"`{path}` is of an unsupported kind: {error}") from error
     except OSError as error:
         raise UnusableKey(f"`{path}` cannot be read: {error.strerror}") from error
     except ValueError as error:
@@ -109,18 +94,18 @@ def load(path: Path, passphrase: str | None) -> PrivateKey:
             raise PassphraseNeeded(f"the passphrase of `{path}` is wrong") from error
         raise UnusableKey(f"`{path}` is not a private key that can be read") from error
     if not isinstance(key, PrivateKey):
-        raise UnusableKey(f"`{path}` is of a kind that is not supported")
+        raise UnusableKey(f"`{path}` is of an unsupported kind")
     return key
 
 
 def public_blob(key: PrivateKey) -> bytes:
-    """Return the public half as it goes over the wire."""
+    """Return the public half, in the wire's format."""
     line = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
     return base64.b64decode(line.split()[1])
 
 
 def sign(key: PrivateKey, data: bytes, algorithm: str) -> bytes:
-    """Return the signature blob of RFC 4253, 5656, 8332 or 8709."""
+    """Return a signature blob (RFC 4253, 5656, 8332 or 8709)."""
     name = algorithm.removesuffix("-cert-v01@openssh.com")
     if isinstance(key, rsa.RSAPrivateKey):
         signature = key.sign(data, padding.PKCS1v15(), _RSA_HASHES[name]())
@@ -134,7 +119,7 @@ def sign(key: PrivateKey, data: bytes, algorithm: str) -> bytes:
 
 
 def _check_private(path: Path) -> None:
-    """Refuse a key that others may read, as ssh does."""
+    """Refuse a key that other users may read, as ssh does."""
     try:
         found = path.stat()
     except OSError as error:
@@ -142,7 +127,11 @@ def _check_private(path: Path) -> None:
     if sys.platform != "win32" and found.st_uid == os.getuid() and found.st_mode & 0o077:
         mode = stat.S_IMODE(found.st_mode)
         mend = f"chmod 600 {shlex.quote(str(path))}"
-        raise UnusableKey(f"others may read `{path}` (mode {mode:04o}): `{mend}`")
+        raise UnusableKey(f"other users may read `{path}` (mode {mode:04o}): `{mend}`")
+
+
+def _public_file(path: Path) -> Path:
+    return path.with_name(f"{path.name}.pub")
 
 
 def _attempt(read: Callable[[Path], bytes | None], path: Path) -> bytes | None:

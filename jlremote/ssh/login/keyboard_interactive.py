@@ -1,4 +1,4 @@
-"""One keyboard-interactive conversation: the server's prompts, and what was answered."""
+"""The keyboard-interactive method: the server's prompts and their answers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MOST_REPEATS = 3
 
 
 class KeyboardInteractive:
-    """Answers the prompts of one attempt: a remembered password by itself, the rest by asking.
+    """Answers the prompts of one attempt: a remembered password by itself, others by asking.
 
     Attributes:
-        answers: what was answered so far, in order.
+        answers: the answers so far, in order.
     """
 
     def __init__(self, destination: Destination, credentials: Credentials, *, first: bool) -> None:
@@ -31,7 +31,7 @@ class KeyboardInteractive:
         self._said: list[str] = [] if first else ["the server refused that"]
 
     def answer(self, challenge: Challenge) -> tuple[str, ...]:
-        """Answer one round of prompts; a round without prompts only informs."""
+        """Return the answers to one round of prompts; a round without any only informs."""
         self._said += [
             words for words in (challenge.title, challenge.instructions) if words.strip()
         ]
@@ -41,7 +41,7 @@ class KeyboardInteractive:
         return tuple(self.answers[start:])
 
     def ended(self, outcome: Outcome) -> None:
-        """Learn from how the attempt ended; which of several answers was wrong nobody tells."""
+        """Note how the attempt ended; which of several answers was wrong is not known."""
         if outcome.success or outcome.partial:
             if self._password is not None:
                 self._credentials.was_right(self._account, self._password)
@@ -62,7 +62,7 @@ class KeyboardInteractive:
         return answer
 
     def _ask(self, prompt: str, *, echo: bool, password: bool) -> str:
-        """Ask until the answer is one that the server has not refused at this point before."""
+        """Ask until the server has not refused the answer at this point before."""
         for _ in range(_MOST_REPEATS):
             said = "".join(f"{words.strip()}\n" for words in self._said)
             self._said = []
@@ -80,6 +80,6 @@ def _asks_password(prompt: str) -> bool:
 
 def _gave_up(destination: Destination) -> Authentication:
     return Authentication(
-        f"`{destination.account}` refused all of these answers before",
-        hint=f"does `ssh {destination.host}` get in?",
+        f"cannot log in as `{destination.account}`: the server refused these answers before",
+        hint=f"`ssh {destination.host}` tells whether they are right",
     )

@@ -1,4 +1,4 @@
-"""The publickey method: ask which keys the server wants, and sign with those only."""
+"""The publickey method: ask which keys the server accepts, and sign only with those."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class PublicKeys:
     """Offers identities one after the other.
 
     Attributes:
-        agent: who holds keys, `None` for nobody.
+        agent: holds keys, `None` for none.
         offered: labels of the keys that the server was asked about.
-        problems: why keys could not be used, a sentence each.
+        problems: why keys are of no use, a sentence each.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class PublicKeys:
             algorithm, blob, lambda data, name: self._sign(identity, data, name)
         )
         if outcome.partial:
-            self._done.add(blob)  # a server that wants two keys wants another one now
+            self._done.add(blob)  # a server that wants two keys wants a different one now
         return outcome
 
     def _sign(self, identity: Identity, data: bytes, algorithm: str) -> bytes:
@@ -94,7 +94,7 @@ class PublicKeys:
         return self._loaded[path]
 
     def _unlock(self, path: Path) -> PrivateKey:
-        """Load a key; ask for its passphrase as often as ssh does, an empty answer skips it."""
+        """Load a key; ask for its passphrase as often as ssh does; an empty answer skips it."""
         try:
             return load(path, None)
         except PassphraseNeeded:

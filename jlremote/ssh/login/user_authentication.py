@@ -1,8 +1,8 @@
-"""The messages of RFC 4252 and 4256: one method asked for, one answer back.
+"""The messages of RFC 4252 and 4256: one request, one answer.
 
 paramiko's own handler answers keyboard-interactive prompts on the thread that reads the
-connection, counts the person's typing against a time limit, signs before it has asked whether
-the key is wanted, and hides which methods the server still takes. This one does none of that.
+connection, counts the person's typing against a time limit, signs before it asks whether the
+server accepts the key, and hides which methods remain. This one does none of that.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from jlremote.ssh.wire_format import string
 TOO_MANY = "too many authentication failures"  # sshd's words
 
 _SERVICE = "ssh-connection"
-# The number 60 means something else in each method (RFC 4252 section 7, RFC 4256 section 3.2).
+# The number 60 has a different meaning in each method (RFC 4252 section 7, RFC 4256 section 3.2).
 _METHOD_SPECIFIC = 60
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How an attempt ended.
+    """The result of an attempt.
 
     Attributes:
-        success: whether we are in.
-        methods: what the server would take next.
-        partial: whether the attempt was right and something else is wanted besides.
+        success: whether the login is complete.
+        methods: the methods that the server accepts next.
+        partial: whether the attempt was right and another method is needed too.
     """
 
     success: bool
@@ -41,7 +41,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Challenge:
-    """What a server asks in keyboard-interactive: prompts, each with whether to echo."""
+    """The questions of keyboard-interactive: prompts, each with whether to echo the answer."""
 
     title: str
     instructions: str
@@ -49,14 +49,14 @@ class Challenge:
 
 
 class PasswordExpired(Exception):
-    """The server takes the password only together with a new one."""
+    """The server accepts the password only together with a new one."""
 
 
 class UserAuthentication:
     """The client's side of one connection's authentication.
 
     Attributes:
-        banners: what the server showed besides, in order.
+        banners: the texts that the server showed, in order.
     """
 
     def __init__(self, transport: Any, user: str, seconds: float) -> None:
@@ -70,24 +70,22 @@ class UserAuthentication:
 
     def begin(self) -> None:
         """Ask for the authentication service."""
-        message = paramiko.Message()
-        message.add_byte(common.cMSG_SERVICE_REQUEST)
-        message.add_string("ssh-userauth")
-        self._transport._send_message(message)
+        request = common.cMSG_SERVICE_REQUEST + string(b"ssh-userauth")
+        self._transport._send_message(paramiko.Message(request))
         self._wait(common.MSG_SERVICE_ACCEPT)
 
     def none(self) -> Outcome:
-        """Ask without a credential; the answer names the methods."""
+        """Request a login without a credential; the answer names the methods."""
         return self._ask("none")
 
     def wants_key(self, algorithm: str, blob: bytes) -> Outcome | None:
-        """Ask whether a signature by this key would do; `None` means that it would."""
+        """Ask whether the server accepts a key; `None` means that it does."""
         self._send("publickey", _boolean(False) + string(algorithm.encode()) + string(blob))
         kind, message = self._wait()
         return None if kind == _METHOD_SPECIFIC else self._outcome(kind, message)
 
     def key(self, algorithm: str, blob: bytes, sign: Callable[[bytes, str], bytes]) -> Outcome:
-        """Prove that we have a key."""
+        """Log in with a signature."""
         details = _boolean(True) + string(algorithm.encode()) + string(blob)
         request = self._request("publickey", details)
         signature = sign(string(self._transport.session_id) + request, algorithm)
@@ -106,7 +104,7 @@ class UserAuthentication:
         return self._outcome(kind, message)
 
     def interactive(self, answer: Callable[[Challenge], Sequence[str]]) -> Outcome:
-        """Let the server ask what it wants; `answer` is called for each round of prompts."""
+        """Log in with answers to prompts; `answer` is called for each round of them."""
         self._send("keyboard-interactive", string(b"") + string(b""))
         kind, message = self._wait()
         while kind == _METHOD_SPECIFIC:
@@ -121,11 +119,11 @@ class UserAuthentication:
         return self._outcome(kind, message)
 
     def turned_away(self) -> bool:
-        """Return whether the server ended the login, which is how it refuses a last attempt."""
+        """Return whether the server ended the login: so it refuses the last permitted attempt."""
         return TOO_MANY in self._transport.disconnection.lower()
 
     def server_signatures(self) -> tuple[str, ...] | None:
-        """Return the signature algorithms that the server takes, `None` if it did not say."""
+        """Return the signature algorithms that the server accepts, `None` if it named none."""
         listed = self._transport.server_extensions.get("server-sig-algs")
         return tuple(listed.decode("ascii", "replace").split(",")) if listed else None
 
@@ -161,7 +159,7 @@ class UserAuthentication:
             raise paramiko.SSHException(f"unexpected message {answer[0]}, not {expected}")
         return answer
 
-    # What paramiko's transport calls, from its thread.
+    # Called by paramiko's transport, from its thread.
 
     @property
     def _handler_table(self) -> dict[int, Callable[[Any], None]]:
@@ -185,7 +183,7 @@ class UserAuthentication:
         self.banners.append(message.get_string().decode("utf-8", "replace"))
 
     def is_authenticated(self) -> bool:
-        """Return whether the server let us in."""
+        """Return whether the login is complete."""
         return self._authenticated
 
     def get_username(self) -> str:
@@ -193,7 +191,7 @@ class UserAuthentication:
         return self._user
 
     def abort(self) -> None:
-        """Wake whoever waits: the connection is gone."""
+        """Wake the waiting thread: the connection is gone."""
         self._answers.put(None)
 
 

@@ -1,8 +1,7 @@
-"""A terminal on the host: what the server is asked for, and how a script gets into it.
+"""A terminal on the host: the requests for it, and the command line that runs a script in it.
 
-Where stdin is a person's the script cannot come that way. So it is on the command line, which the
-login shell reads, whatever that is: between two single quotes, and in octal all but what means the
-same to all of them there.
+stdin is the person's there, so the script is on the command line, which the login shell reads. It
+stands between single quotes, in octal but for the characters that all shells read alike.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import os
 import string
 from typing import Any
 
-# RFC 4254, section 8, and RFC 8160: what is erased by one keystroke is a letter, not a byte.
+# RFC 4254, section 8, and RFC 8160: the erase key erases a letter, not a byte.
 _IUTF8, _INPUT_SPEED, _OUTPUT_SPEED = 42, 128, 129
 _MODES = {_IUTF8: 1, _INPUT_SPEED: 38400, _OUTPUT_SPEED: 38400}
 _MODES_END = b"\0"
@@ -21,7 +20,7 @@ _COMMAND = """exec /bin/sh -c 'eval "$(printf %b "$1")"' sh '{}'"""
 
 
 def wanted(request: Any, kind: str, size: os.terminal_size) -> Any:
-    """Return a `pty-req`, filled in."""
+    """Fill in a `pty-req`."""
     request.add_string(kind)
     modes = b"".join(bytes((mode,)) + value.to_bytes(4, "big") for mode, value in _MODES.items())
     sized(request, size).add_string(modes + _MODES_END)
@@ -29,7 +28,7 @@ def wanted(request: Any, kind: str, size: os.terminal_size) -> Any:
 
 
 def sized(request: Any, size: os.terminal_size) -> Any:
-    """Return a `window-change`, filled in; nobody knows the pixels."""
+    """Fill in a `window-change`; the size in pixels is not known."""
     for number in (size.columns, size.lines, 0, 0):
         request.add_int(number)
     return request

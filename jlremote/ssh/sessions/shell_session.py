@@ -21,24 +21,24 @@ _COMMAND = "exec /bin/sh -s"
 _PIECE = 1 << 20
 _OPEN_SECONDS = 60.0
 _PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4)
-_WINDOW_SECONDS = 0.02  # how often a full window is looked at again
-# After the shell has ended a process that it left behind may hold its output open for ever.
+_WINDOW_SECONDS = 0.02  # between two checks of a full window
+# A process that the shell left behind may hold its output open for ever.
 _QUIET_SECONDS = 1.0
-_END_SECONDS = 1.0  # for a shell that was sent a signal; it may pay no heed
+_END_SECONDS = 1.0  # for a shell that was sent a signal, which it may ignore
 
 
 class _Wake(threading.Event):
     """An event for both of a channel's streams.
 
-    paramiko clears a buffer's event when the buffer is empty; shared between two of them, one
-    would hide what the other holds. So only the reader clears this one.
+    paramiko clears a buffer's event when the buffer is empty. If two buffers share an event, one
+    would hide the other's data, so only the reader clears this one.
     """
 
     def clear(self) -> None:
-        """Leave it set: `rest` clears it."""
+        """Leave it set; `rest` clears it."""
 
     def rest(self) -> None:
-        """Clear it, before the streams are looked at."""
+        """Clear it, before the streams are read."""
         super().clear()
 
 
@@ -54,7 +54,7 @@ class ShellSession:
         self._channel = self._open()
 
     def run(self, script: bytes, output: Output, stdin: Stdin | None, *, hold_stdin: bool) -> int:
-        """Feed the script, pass on the output, and return the exit status.
+        """Send the script, pass on the output, and return the exit status.
 
         Raises:
             TimeoutError: the deadline has passed; the shell was sent a TERM signal.
@@ -74,7 +74,7 @@ class ShellSession:
                 self._channel.close()
 
     def _open(self) -> Any:
-        """Open the channel; sshd counts a session a moment longer than it lasts, so ask again."""
+        """Open the channel; try again, as sshd counts a session a moment longer than it lasts."""
         pauses = iter(_PAUSES)
         while True:
             try:
@@ -96,13 +96,13 @@ class ShellSession:
                 raise LinkLost("the connection is gone") from error
             raise Busy(
                 "the server opens no more sessions on this connection",
-                hint="its `MaxSessions` is low; try again when other commands have ended",
+                hint="try again when other commands have ended: its `MaxSessions` is low",
             ) from error
 
     def _begin(self, script: bytes) -> bytes:
-        """Ask for the shell without waiting; return what follows on stdin in the same round trip.
+        """Request the shell without waiting; return the script for stdin, in the same round trip.
 
-        In a terminal that is nothing, for there stdin is the person's.
+        In a terminal that is `b""`: stdin is the person's there.
         """
         self._channel.settimeout(0.0)
         self._channel.in_buffer.set_event(self._wake)
@@ -117,7 +117,7 @@ class ShellSession:
         return b"" if in_terminal else script
 
     def _resize(self) -> None:
-        """Tell the host of a new size, if there is one."""
+        """Send the terminal's size, if it has changed."""
         if self._terminal is None or self._terminal.size == self._size:
             return
         self._size = self._terminal.size
@@ -147,7 +147,7 @@ class ShellSession:
             held_up = sender.send()
             if self._drain(output):
                 quiet_since = time.monotonic()
-                self._deadline.check()  # output that never ends is no reason to go on for ever
+                self._deadline.check()  # endless output must not outlast the deadline
                 continue
             if self._finished(quiet_since):
                 return
@@ -162,7 +162,7 @@ class ShellSession:
         )
 
     def _drain(self, output: Output) -> bool:
-        """Pass on what has arrived; return whether there was anything."""
+        """Pass on the output that has arrived; return whether there was any."""
         out = self._read("stdout", output)
         return self._read("stderr", output) or out
 
@@ -190,12 +190,12 @@ class ShellSession:
         if self._transport.is_active() and not self._channel.event_ready:
             raise LinkLost(
                 "the server refused to run a command",
-                hint="the account may be allowed to do nothing but forward or transfer files",
+                hint="the account may be limited to forwarding or file transfers",
             )
         raise LinkLost("the connection broke while a command ran")
 
     def _terminate(self) -> None:
-        """Have sshd (7.9 and later) end the shell and what it started in the foreground."""
+        """Let sshd (7.9 and later) end the shell and its foreground processes."""
         if self._channel.closed:
             return
         message = self._request("signal", want_reply=False)

@@ -1,4 +1,4 @@
-"""How the password of `sudo` gets into a script: in front of it, or typed on its terminal."""
+"""The password of `sudo` for a script: put in front of it, or typed on its terminal."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _WRONG = b"incorrect password attempt"
 
 
 def with_password(script: bytes, source: SudoPassword | None) -> bytes:
-    """Return a script for `sh -s` with the password, if it needs one."""
+    """Return a script for `sh -s`, with the password if it needs one."""
     password = source.password_for(script) if source else None
-    return script if password is None else _told(script, password)
+    return script if password is None else _with(script, password)
 
 
-def _told(script: bytes, password: str) -> bytes:
+def _with(script: bytes, password: str) -> bytes:
     return _bytes(sudo.given(_text(script), password))
 
 
@@ -30,12 +30,12 @@ def _bytes(script: str) -> bytes:
 
 
 class SudoScript:
-    """A script's way to the host and its output's way back, with a password in between.
+    """A script that gets the password of `sudo`, if it needs one.
 
     Attributes:
-        script: what the host is to run.
-        stdin: what it is to read.
-        output: who takes what it prints.
+        script: the script to send.
+        stdin: its input, with the password on a terminal.
+        output: takes its output.
     """
 
     def __init__(
@@ -51,38 +51,30 @@ class SudoScript:
         password = source.password_for(script) if source else None
         if source is None or password is None:
             return
-        heard = _Heard(output, source)
-        self.output = heard.take
+
+        def watched(stream: Stream, data: bytes) -> None:
+            if _WRONG in data:
+                source.refused()
+            output(stream, data)
+
+        self.output = watched
         if not in_terminal:
-            self.script = _told(script, password)
+            self.script = _with(script, password)
             return
         marker = new_marker()
-        typing = TypedPassword(password, marker, stdin, heard.take)
+        typing = TypedPassword(password, marker, stdin, watched)
         self.script = _bytes(sudo.asking(_text(script), marker))
         self.stdin, self.output = typing, typing.output
 
 
-class _Heard:
-    """Passes output on, and hears whether `sudo` took the password."""
-
-    def __init__(self, output: Output, source: SudoPassword) -> None:
-        self._output = output
-        self._source = source
-
-    def take(self, stream: Stream, data: bytes) -> None:
-        if _WRONG in data:
-            self._source.refused()
-        self._output(stream, data)
-
-
 class TypedPassword:
-    """Types a password when a terminal shows a marker, before anything that a person types.
+    """Types a password when a terminal shows a marker, before the person's own input.
 
     Args:
-        password: what is typed.
-        marker: what is waited for, and shown to nobody.
-        stdin: what the person types.
-        shown: who takes what the terminal shows.
+        password: the password to type.
+        marker: the request for it, which is not passed on.
+        stdin: the person's input.
+        shown: takes the terminal's output.
     """
 
     def __init__(self, password: str, marker: str, stdin: Stdin | None, shown: Output) -> None:
@@ -95,7 +87,7 @@ class TypedPassword:
         self._wake: Callable[[], None] = lambda: None
 
     def output(self, stream: Stream, data: bytes) -> None:
-        """Take what the terminal shows."""
+        """Pass on the terminal's output."""
         if not self._asked:
             before, marker, data = (self._before + data).partition(self._marker)
             self._asked = bool(marker)
@@ -108,13 +100,13 @@ class TypedPassword:
             self._shown(stream, data)
 
     def on_ready(self, wake: Callable[[], None]) -> None:
-        """Have `wake` called whenever there is something to take."""
+        """See `Stdin`."""
         self._wake = wake
         if self._stdin is not None:
             self._stdin.on_ready(wake)
 
     def take(self) -> bytes | None:
-        """Return the password when it was asked for, and then what the person types."""
+        """Return the password after the marker, then the person's input."""
         if not self._asked:
             return None
         if self._line is not None:
@@ -124,6 +116,6 @@ class TypedPassword:
 
 
 def _beginning(marker: bytes, data: bytes) -> int:
-    """Return how many bytes at the end may be the marker's beginning."""
+    """Return how many bytes at the end may begin the marker."""
     lengths = range(len(marker) - 1, 0, -1)
     return next((length for length in lengths if data.endswith(marker[:length])), 0)

@@ -1,4 +1,4 @@
-"""Host certificates: a key that an authority of the known_hosts files vouches for."""
+"""Host certificates: keys signed by an authority of the known_hosts files."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ CERTIFICATE_SUFFIX = "-cert-v01@openssh.com"
 
 @dataclass(frozen=True)
 class Certificate:
-    """What a certificate says, its signature not yet looked at.
+    """A parsed certificate; its signature is not verified yet.
 
     Attributes:
-        plain_key: blob of the certified key alone.
-        authority: blob of the signing key.
+        plain_key: the certified key's blob.
+        authority: the signing key's blob.
         signed_with: the signature's algorithm.
     """
 
@@ -42,10 +42,10 @@ def is_certificate(blob: bytes) -> bool:
 
 
 def read_certificate(blob: bytes) -> Certificate:
-    """Return what a certificate's blob says.
+    """Parse a certificate's blob.
 
     Raises:
-        ValueError: it is not a certificate that can be read.
+        ValueError: it is not a readable certificate.
     """
     line = key_type(blob).encode() + b" " + base64.b64encode(blob)
     try:
@@ -66,10 +66,10 @@ def read_certificate(blob: bytes) -> Certificate:
 def why_invalid(
     certificate: Certificate, name: str, signatures: tuple[str, ...] | None
 ) -> str | None:
-    """Return why a host certificate does not prove `name`, `None` where it does.
+    """Return why a host certificate does not prove `name`, `None` if it does.
 
     Args:
-        certificate: whose authority was already found in a known_hosts file.
+        certificate: its authority was already found in a known_hosts file.
         name: the host's name without port, or its HostKeyAlias.
         signatures: CASignatureAlgorithms, `None` for any.
     """
@@ -97,7 +97,7 @@ def _blob_of(line: bytes) -> bytes:
 
 
 def _last_string(blob: bytes) -> bytes:
-    """Return the certificate's last field, the signature; its length is only known from behind."""
+    """Return the last field, the signature, whose position is found from the end."""
     for size_at in range(len(blob) - 4, -1, -1):
         if int.from_bytes(blob[size_at : size_at + 4], "big") == len(blob) - size_at - 4:
             candidate = blob[size_at + 4 :]

@@ -1,4 +1,4 @@
-"""Is the server who it says it is? Decided before any credential is offered, on every hop."""
+"""The verification of a host's key, on every hop before any credential is offered."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256")
 
 @dataclass(frozen=True)
 class KnownHost:
-    """What the known_hosts files say about one destination.
+    """The lines of the known_hosts files about one destination.
 
     Attributes:
-        name: how the files name the host, the port included where it is not 22.
+        name: the host's name in the files, with the port where it is not 22.
         keys: the lines that match the name.
-        portless: without HostKeyAlias and on another port: the lines of the name alone, which ssh
-            takes as well when they hold the very key.
+        portless: without HostKeyAlias and on another port: the lines of the bare name, which ssh
+            accepts too if they hold the same key.
     """
 
     name: str
@@ -39,9 +39,9 @@ class KnownHost:
     portless: tuple[KnownKey, ...] = ()
 
     def algorithms(self) -> tuple[str, ...]:
-        """Return the host key algorithms to ask for first: those that can be checked.
+        """Return the host key algorithms to offer first: those of the known keys.
 
-        ssh does the same, so that a server with several keys shows the one that is known.
+        ssh does the same, so that a server with several keys shows the known one.
         """
         certified = any(known.marker == "@cert-authority" for known in self.keys)
         types = [known.type for known in self.keys if known.marker == ""]
@@ -54,7 +54,7 @@ def _signatures(found: str) -> tuple[str, ...]:
 
 
 def look_up(destination: Destination) -> KnownHost:
-    """Return what the known_hosts files of a destination say about it."""
+    """Return the lines of the known_hosts files about a destination."""
     rules = destination.host_key
     name = rules.alias or destination.place
     bare = destination.hostname.lower()
@@ -66,13 +66,13 @@ def look_up(destination: Destination) -> KnownHost:
 
 
 def verify(destination: Destination, blob: bytes, asker: Asker) -> None:
-    """Return if the server's key is known or was accepted now.
+    """Check that the server's key is known, or ask the person to accept it.
 
     Raises:
-        HostKeyUnknown: nobody vouches for the key.
+        HostKeyUnknown: the key is not known.
         HostKeyChanged: another key is known.
         HostKeyRevoked: the key is marked as revoked.
-        NeedsAuthentication: a person would have to decide, and nobody is there.
+        NeedsAuthentication: a person must decide and cannot be asked.
     """
     known = look_up(destination)
     certificate = _certificate(destination, blob)
@@ -81,8 +81,8 @@ def verify(destination: Destination, blob: bytes, asker: Asker) -> None:
         problem = _certificate_problem(destination, known, certificate)
         if problem is None:
             return
-        _LOG.warning("the certificate of %s does not count: %s", destination.place, problem)
-        blob = certificate.plain_key  # which may be known by itself, as in ssh
+        _LOG.warning("the certificate of %s is not valid: %s", destination.place, problem)
+        blob = certificate.plain_key  # which may be known, as in ssh
     plain = [line for line in known.keys if line.marker == ""]
     if any(line.blob == blob for line in plain):
         return
@@ -124,13 +124,13 @@ def _refuse_revoked(
 
 
 def _revoked_lines(path: Path, suspects: set[bytes]) -> list[str]:
-    """Read RevokedHostKeys; a file that cannot be read refuses every key, as in ssh."""
+    """Return the lines of RevokedHostKeys that revoke a key; an unreadable file revokes all."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise Usage(
-            f"the `RevokedHostKeys` file `{path}` cannot be read: {error.strerror}",
-            hint="ssh refuses every host key then; make the file readable or remove the setting",
+            f"cannot read the `RevokedHostKeys` file `{path}`: {error.strerror}",
+            hint="make the file readable or remove the setting; ssh refuses every host key too",
         ) from error
     if content.startswith(b"SSHKRL\n"):
         raise Usage(
@@ -161,8 +161,8 @@ def _changed(
     return HostKeyChanged(
         f"the key of `{destination.place}` has changed: its {_shown(blob)}, and {line.where} has"
         f" {fingerprint(line.blob)}",
-        hint="somebody may be listening in. Once the administrator has confirmed the new key:"
-        f' `ssh-keygen -f "{line.path}" -R "{known.name}"`',
+        hint=f'`ssh-keygen -f "{line.path}" -R "{known.name}"` once the administrator has confirmed'
+        " the new key; until then the connection may be intercepted",
     )
 
 
@@ -203,7 +203,7 @@ def _shown(blob: bytes) -> str:
 
 
 def _remember(destination: Destination, known: KnownHost, blob: bytes) -> None:
-    """Append the key as ssh would; failing that the connection goes on, as ssh's does."""
+    """Append the key as ssh would; a failure does not end the connection, as in ssh."""
     if not destination.host_key.user_files:
         return
     path = destination.host_key.user_files[0]

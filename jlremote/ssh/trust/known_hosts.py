@@ -1,4 +1,4 @@
-"""known_hosts files as sshd(8) describes them: reading lines, matching names, a new line.
+"""known_hosts files as sshd(8) describes them: reading, matching names, appending.
 
 paramiko's reader is not used: one odd line aborts its whole load, it knows neither wildcards nor
 markers, and it rewrites the file without its comments.
@@ -36,8 +36,8 @@ class KnownKey:
 
     Attributes:
         path: the file.
-        line: its line, counted from 1.
-        marker: what the key is for.
+        line: the line's number, from 1.
+        marker: the line's marker, `""` for none.
         names: the comma-separated patterns, or one hashed name.
         blob: the public key.
     """
@@ -50,16 +50,16 @@ class KnownKey:
 
     @property
     def type(self) -> str:
-        """Return the key's type, such as `ssh-ed25519`."""
+        """The key's type, such as `ssh-ed25519`."""
         return key_type(self.blob)
 
     @property
     def where(self) -> str:
-        """Return `file:line` for people."""
+        """The line's place, as `file:line`."""
         return f"{self.path}:{self.line}"
 
     def matches(self, name: str) -> bool:
-        """Return whether the line speaks of `name`, as ssh's match_hostname does."""
+        """Return whether the line is about `name`, as ssh's match_hostname does."""
         found = False
         for pattern in self.names.split(","):
             negated = pattern.startswith("!")
@@ -73,7 +73,7 @@ class KnownKey:
 def _matches(pattern: str, name: str) -> bool:
     if pattern.startswith(_HASH_MAGIC):
         return _matches_hashed(pattern, name)
-    # fnmatch knows `[…]`, which here is the bracket around a name with a port.
+    # In fnmatch `[…]` is a set of letters; here it encloses a name with a port.
     literal = re.sub(r"\[", "[[]", pattern.lower())
     return fnmatch.fnmatchcase(name.lower(), literal)
 
@@ -92,7 +92,7 @@ def _name_hash(salt: bytes, name: str) -> bytes:
 
 
 def parse_line(path: Path, number: int, line: bytes) -> KnownKey | None:
-    """Return what a line says, `None` for a comment or a line that no key can be read from."""
+    """Parse a line; return `None` for a comment or a line without a readable key."""
     fields = line.split()
     if not fields or fields[0].startswith(b"#"):
         return None
@@ -111,7 +111,7 @@ def parse_line(path: Path, number: int, line: bytes) -> KnownKey | None:
 
 
 def read_files(paths: Iterable[Path]) -> Iterator[KnownKey]:
-    """Yield every readable line of every readable file; the rest is passed over, as ssh does."""
+    """Yield every readable line of every readable file; skip the rest, as ssh does."""
     for path in paths:
         try:
             content = path.read_bytes()
@@ -137,9 +137,9 @@ def format_line(name: str, blob: bytes, *, hashed: bool) -> bytes:
 
 
 def append(path: Path, line: bytes) -> None:
-    """Add a line to a known_hosts file and leave every byte before it alone.
+    """Append a line to a known_hosts file, and keep every byte before it.
 
-    One write on a descriptor in append mode, so that lines of two writers never mix.
+    It is one write in append mode, so that lines of two writers never mix.
 
     Raises:
         OSError: the file or its folder cannot be written.
