@@ -49,7 +49,7 @@ def test_ordinary_text_in_any_language_stays_as_it_is(text: str) -> None:
 
 @given(HOSTILE)
 def test_what_comes_out_can_be_encoded(text: str) -> None:
-    printable(text).encode()
+    assert printable(text).encode().decode() == printable(text)
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,8 @@ SHOWN = [
 @pytest.mark.parametrize("call", [*EVERY_CALL, *calls(EXAMPLES), *calls(SHOWN)], ids=" ".join)
 def test_the_examples_are_valid(call: list[str]) -> None:
     group = click.Context(jlr, info_name="jlr")
-    command(call[0]).make_context(call[0], call[1:], parent=group)
+    context = command(call[0]).make_context(call[0], call[1:], parent=group)
+    assert not context.args, "left over"
 
 
 def test_the_groups_help_has_every_command_and_every_exit_code(jlr: Jlr) -> None:

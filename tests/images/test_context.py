@@ -7,7 +7,6 @@ import os
 import socket
 import tarfile
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -102,10 +101,21 @@ def test_a_line_that_is_no_pattern_is_named(rules: str) -> None:
         read_rules(rules)
 
 
+def verdict(rules: str, path: str) -> bool | str:
+    """Return whether a path is left out, or why the rules are refused."""
+    try:
+        return read_rules(rules).ignores(path)
+    except Usage as refused:
+        return refused.message
+
+
 @given(st.text(alphabet="ab*?[]!\\/. ^-", max_size=8), st.sampled_from(FILES))
-def test_any_text_is_a_pattern_or_refused(rules: str, path: str) -> None:
-    with suppress(Usage):
-        read_rules(rules).ignores(path)
+def test_any_text_is_refused_by_its_line_or_a_pattern_that_may_stand_twice(
+    rules: str, path: str
+) -> None:
+    once, twice = verdict(rules, path), verdict(f"{rules}\n{rules}", path)
+    assert once == twice
+    assert isinstance(once, bool) or "line 1 of `.dockerignore`" in once
 
 
 RULES = (

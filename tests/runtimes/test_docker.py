@@ -141,4 +141,7 @@ def test_a_name_that_docker_would_not_take_is_refused_in_printable_words(name: s
 
 @pytest.mark.parametrize("name", ["ab", "cont-1_2.3", "0x", "a" * 128])
 def test_a_name_that_docker_takes_is_taken(name: str) -> None:
-    Containers(DOCKER).check_name(name)
+    try:
+        Containers(DOCKER).check_name(name)
+    except Usage as refused:
+        pytest.fail(refused.message)
