@@ -62,7 +62,7 @@ class OutputStream(Protocol):
     """The exit status, set when the iteration has ended."""
 
     def __iter__(self) -> Iterator[str]:
-        """Give stdout and stderr as they come."""
+        """Yield stdout and stderr as they come."""
         ...
 
 

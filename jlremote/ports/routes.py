@@ -54,7 +54,7 @@ def port_target(known: Endpoint, runtime: Runtime, container: Container, on: Lis
     if not on.found:
         raise NothingListens(
             f"nothing listens on port {known.port} of `{known.place.name}`",
-            hint="start it there; this address works from then on",
+            hint="start the program; this address works from then on",
         )
     near = LOCALHOST if on.found[0].everywhere else on.found[0].address
     own_network = bool(container.addresses) and LOCALHOST not in container.addresses

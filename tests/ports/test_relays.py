@@ -35,7 +35,11 @@ def test_one_way_too_many_is_refused_with_what_to_do_and_goes_once_there_is_room
         assert word_at(only(laptop, inside.name, str(port))["local_port"]) == "here"
     other = container("lab/plain")
     start_inside(other, 8888, bind="127.0.0.1")
-    words = ("no further way into a container", f"{KEPT} terminals, mounts", "`jlr stop`")
+    words = (
+        "cannot open another relay into a container",
+        f"{KEPT} terminals, mounts",
+        "`jlr stop`",
+    )
     failed(start(laptop, "lab", other.name), 7, *words)
     assert other.name not in laptop.jlr("list", "--json").stdout
     assert laptop.jlr("forward", inside.name, "--remove", str(PORTS[0])).status == 0

@@ -1,4 +1,4 @@
-"""A request to the link: brought to it, and answered; meanwhile the link may ask the person."""
+"""Requests to the link, and the questions that it asks the person meanwhile."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from jlremote.questions import Asker, Question
 
 Message = dict[str, Any]
 TRIES = 5
-# A script has ended as soon as it was told so, unless the host is not reached any more.
+# A script ends as soon as it is told to, unless the host is out of reach.
 END_SECONDS = 2.0
 
 
 class Call:
-    """A request that the link has accepted, and the person who can be asked about it."""
+    """A request that the link has accepted."""
 
     def __init__(self, socket: Socket, files: LinkFiles, asker: Asker) -> None:
         self._socket = socket
@@ -29,7 +29,7 @@ class Call:
         self._runs_script = False
 
     def messages(self) -> Generator[Message]:
-        """Give the link's messages up to the result, answering its questions in between.
+        """Yield the link's messages up to the result, and answer its questions in between.
 
         Raises:
             JlrError: what the link reports; `LinkLost` when it breaks off.
@@ -39,7 +39,7 @@ class Call:
                 message = receive(self._socket)
             except (EOFError, OSError) as gone:
                 raise LinkLost(
-                    f"the link to `{self._files.host}` ended in the middle of its answer",
+                    f"the link to `{self._files.host}` ended before it answered",
                     hint=f"try again; its log is {self._files.log}",
                 ) from gone
             except (KeyboardInterrupt, SystemExit):
@@ -47,7 +47,7 @@ class Call:
                 raise
             self._runs_script = self._runs_script or "connected" in message
             if "ask" in message:
-                with suppress(OSError):  # it may have given up waiting, and says so
+                with suppress(OSError):  # it may have given up waiting, as its next message says
                     send(self._socket, self._reply(message))
                 continue
             if "error" in message:
@@ -57,12 +57,12 @@ class Call:
                 return
 
     def say(self, message: Message) -> None:
-        """Send one message; where that cannot be, the link's next one tells why."""
+        """Send one message; if that fails, the link's next message tells why."""
         with suppress(OSError):
             send(self._socket, message)
 
     def _end_script(self) -> None:
-        """Have the script end, and wait for that: what is to be undone must not be still done."""
+        """End the script and wait for it, so that rollback does not run beside it."""
         if not self._runs_script:
             return
         with suppress(EOFError, OSError, ValueError):
@@ -80,11 +80,11 @@ class Call:
 
 
 class Caller:
-    """Makes requests of the link to one host, and starts it where it is needed.
+    """Sends requests to the link of one host, and starts the link if none runs.
 
     Args:
         files: the link's.
-        asker: who answers its questions.
+        asker: answers its questions.
         agent_socket: the command's SSH agent, for the link to use.
         restore: brings back what the last link had.
     """
@@ -117,7 +117,7 @@ class Caller:
 
     @contextmanager
     def call(self, operation: str, *, start: bool = True, **arguments: Any) -> Iterator[Call]:
-        """Have the link begin an operation; leaving hangs up.
+        """Begin an operation of the link; leaving the block hangs up.
 
         Raises:
             NoLink: no link runs, and none was to be started.
@@ -134,8 +134,8 @@ class Caller:
     def _accepted(self, request: Message, *, start: bool) -> Socket:
         """Return a socket to a link that has accepted the request.
 
-        A link may leave, for its age or for want of work, between our connecting and its answer;
-        as long as it has not accepted, the request can be sent to the next one.
+        A link may end, because it is old or idle, between our connecting and its answer. Until it
+        has accepted the request, the request can be sent to the next link.
         """
         for _ in range(TRIES):
             try:
@@ -152,7 +152,8 @@ class Caller:
                 pass
             socket.close()
         raise Bug(
-            f"the link to `{self._files.host}` leaves whenever it is called; see {self._files.log}"
+            f"the link to `{self._files.host}` ends whenever it is called",
+            hint=f"its log is {self._files.log}",
         )
 
     def _dial(self, *, start: bool) -> Socket:
@@ -170,10 +171,10 @@ class Caller:
         return dial(self._files)
 
     def _bring_back(self) -> None:
-        """Bring back what the last link had, unless somebody else does; then wait for that.
+        """Restore what the last link held, or wait for the command that does.
 
-        It comes first even for a command that found the new link running, for what it asks may be
-        about what is still to come back. To connect is nobody's turn: the link does that once.
+        That comes first even for a command that found the new link running: its request may be
+        about a forward that is still to be restored. Connecting needs no lock.
         """
         self._restoring = True
         try:

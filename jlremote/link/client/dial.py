@@ -1,4 +1,4 @@
-"""Find a host's link, or start it."""
+"""The search for a host's link, and its start."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class NoLink(JlrError):
 
 
 class LinkStuck(JlrError):
-    """A link runs for this host, and does not answer."""
+    """A link runs for this host, but does not answer."""
 
 
 def dial(files: LinkFiles) -> Socket:
-    """Return a conversation with the link.
+    """Connect to the link.
 
     Raises:
-        NoLink: there is none.
-        LinkStuck: there is one, and it does not answer.
+        NoLink: no link runs.
+        LinkStuck: a link runs, but does not answer.
     """
     try:
         secret = files.key.read_bytes()
@@ -46,7 +46,7 @@ def dial(files: LinkFiles) -> Socket:
         sockets.deliver_challenge(socket, secret)
     except (OSError, EOFError, AuthenticationError) as leaving:
         socket.close()
-        raise NoLink(f"the link to `{files.host}` is just leaving") from leaving
+        raise NoLink(f"the link to `{files.host}` is ending") from leaving
     except BaseException:
         socket.close()
         raise
@@ -54,20 +54,20 @@ def dial(files: LinkFiles) -> Socket:
 
 
 def _wait_for_challenge(socket: Socket, files: LinkFiles) -> None:
-    """Wait for the link's first message: a stopped process takes connections and says nothing."""
+    """Wait for the link's first message; a suspended process accepts and says nothing."""
     if not socket.poll(ANSWER_SECONDS):
         raise LinkStuck(
             f"the link to `{files.host}` does not answer",
-            hint="its process may be stopped: look for `jlremote.link` with `ps`",
+            hint="`ps aux | grep jlremote.link` shows whether its process is suspended (state T)",
         )
 
 
 def start_link(files: LinkFiles, begun: Callable[[], None] = lambda: None) -> None:
-    """Start the link, unless somebody else just did, and wait until it listens.
+    """Start the link, unless another command just did, and wait until it listens.
 
     Args:
         files: the link's.
-        begun: is told that its process has begun, and has yet to load.
+        begun: called once its process has begun, before that has loaded.
     """
     with turn(files):
         try:
@@ -80,7 +80,7 @@ def start_link(files: LinkFiles, begun: Callable[[], None] = lambda: None) -> No
 
 
 def turn(files: LinkFiles) -> AbstractContextManager[object]:
-    """Return what only one command at a time can enter, and one thread of it."""
+    """Return a lock that one thread of one command can hold at a time."""
     from filelock import FileLock  # not needed while a link lives
 
     return FileLock(files.starting, mode=0o600, poll_interval=TURN_SECONDS)
@@ -88,7 +88,7 @@ def turn(files: LinkFiles) -> AbstractContextManager[object]:
 
 def _spawn(files: LinkFiles) -> subprocess.Popen[bytes]:
     config = () if files.ssh_config is None else (str(files.ssh_config.resolve()),)
-    # -P: whatever lies in the current folder must not be imported in place of ours.
+    # -P: modules in the current folder must not be imported in place of ours.
     command = (sys.executable, "-P", "-m", "jlremote.link", files.host, *config)
     with files.log.open("ab") as log:
         return subprocess.Popen(
@@ -105,11 +105,11 @@ def _wait_until_it_listens(process: subprocess.Popen[bytes], files: LinkFiles) -
             f"the link to `{files.host}` did not start (exit status {process.wait()})",
             hint=f"its log is {files.log}",
         )
-    process.returncode = 0  # it is not ours to wait for: it outlives us
+    process.returncode = 0  # no need to wait for it: it outlives the command
 
 
 def _detached() -> dict[str, Any]:
-    """Return how a process is started that neither the terminal nor its closing reaches."""
+    """Return the options that detach a process from the terminal."""
     if sys.platform == "win32":
         flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
         return {"creationflags": flags}

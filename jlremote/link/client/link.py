@@ -1,4 +1,4 @@
-"""The command's side of the socket. Never imports the SSH room: that is what makes it fast."""
+"""The link as a command uses it; it never imports `ssh/`, which takes long to load."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Link:
     def stream(
         self, script: str, given: Iterable[bytes] = (), *, end: bool = False
     ) -> Iterator[RemoteOutput]:
-        """Run `script` and give its output as it comes; leaving ends it (see `StreamingHost`)."""
+        """Run `script` and yield its output as it comes; leaving ends it (see `StreamingHost`)."""
         self._on_command(script)
         marker = new_marker()
         request: Message = {"script": announced(script, marker), "hold_stdin": not end}
@@ -128,24 +128,24 @@ class Link:
         return None if answer is None else forward_status(answer)
 
     def refusal(self, address: str, port: int) -> str | None:
-        """Return why the host's SSH server permits no connection to there, `None` if it does.
+        """Return why the SSH server forbids forwards to an address, `None` if it allows them.
 
-        Whether anybody listens there is no matter of permission.
+        A refused connection counts as allowed: permission is all that is asked.
         """
         answer = self._caller.ask("permits", address=address, port=port)
         return None if answer is None else str(answer)
 
     @property
     def mount_door(self) -> Path:
-        """Where sshfs finds the link; there from the first mount on."""
+        """The socket at which sshfs finds the link; it exists from the first mount on."""
         return self._files.mount_door
 
     def mount(self, name: str) -> None:
-        """Let the sshfs of a mount in from now on; twice is fine."""
+        """Admit the sshfs of a mount from now on; repeating it is harmless."""
         self._caller.ask("mount", name=name)
 
     def unmount(self, name: str) -> bool:
-        """Let it in no more; return whether there was one. Starts no link."""
+        """Stop admitting it; return whether it was admitted. Starts no link."""
         try:
             return bool(self._caller.ask("unmount", start=False, name=name))
         except NoLink:
@@ -155,8 +155,8 @@ class Link:
         """Return the link's state; `connect` starts the link and brings its connection up first.
 
         Args:
-            connect: whether it is to be connected.
-            patience: seconds that a link has for it which is reconnecting; else one attempt.
+            connect: whether to connect first.
+            patience: seconds to wait for a link that is reconnecting; one attempt if `None`.
 
         Raises:
             NoLink: no link runs, and none was to be started.
@@ -165,16 +165,16 @@ class Link:
         return link_status(self._caller.ask("status", start=connect, **asked))
 
     def forget(self) -> tuple[str, ...]:
-        """Forget what the keychain holds for the host; return what that was. Connects nowhere."""
+        """Delete the host's entries in the keychain and return their names. Does not connect."""
         return tuple(self._caller.ask("forget"))
 
     def wait_unforwarded(self, session: str) -> None:
-        """Return once the session's forward is gone, or the link is."""
+        """Wait until the session's forward, or the link, is gone."""
         with suppress(NoLink, LinkLost):
             self._caller.ask("watch", start=False, session=session)
 
     def shut_down(self) -> bool:
-        """End the link; return whether there was one. What runs on the host goes on."""
+        """End the link; return whether one ran. Sessions on the host go on."""
         try:
             return bool(self._caller.ask("shutdown", start=False))
         except NoLink:

@@ -1,4 +1,4 @@
-"""A script that runs over the link: what it prints, and what it is given to read."""
+"""The output of a script that runs over the link, and the input that it is given."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RemoteOutput:
 
     Args:
         messages: the link's, up to the result.
-        marker: what the script prints before anything else.
+        marker: the first line that the script prints.
         given: pieces of the script's stdin.
         say: sends a message to the link.
     """
@@ -37,7 +37,7 @@ class RemoteOutput:
         self.status: int | None = None
 
     def __iter__(self) -> Iterator[str]:
-        """Give stdout and stderr as they come.
+        """Yield stdout and stderr as they come.
 
         Raises:
             JlrError: the shell ended before the script began.
@@ -59,7 +59,7 @@ class RemoteOutput:
         begun = self._streams["stdout"].begun
         text = self._streams[message["stream"]].text(bytes_of(message["data"]))
         if self._streams["stdout"].begun and not begun:
-            self._give()  # by now the shell has read its script to the end, and nothing beyond
+            self._give()  # by now the shell has read its whole script, and nothing beyond
         return text
 
     def _give(self) -> None:

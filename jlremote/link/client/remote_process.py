@@ -1,4 +1,4 @@
-"""A process on the host whose bytes go both ways, as they are."""
+"""A process on the host with its stdin and stdout, byte for byte."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True)
 class TerminalKind:
-    """The terminal that a process is to run in.
+    """The terminal to run a process in.
 
     Attributes:
-        kind: what `$TERM` is there.
-        size: columns and rows at first.
+        kind: `$TERM` there.
+        size: columns and rows at the start.
     """
 
     kind: str
@@ -30,11 +30,11 @@ class TerminalKind:
 
 
 class RemoteProcess:
-    """A process that runs over the link; one thread reads it, and others may write meanwhile.
+    """A process that runs over the link; one thread reads it, others may write meanwhile.
 
     Args:
         messages: the link's, up to the result.
-        marker: what it prints before anything else, `None` in a terminal.
+        marker: the first line that it prints, `None` in a terminal.
         say: sends a message to the link.
 
     Attributes:
@@ -50,25 +50,25 @@ class RemoteProcess:
         self._in_terminal = marker is None
         self._say = say
         self._saying = threading.Lock()
-        # How many pieces may be sent: one, once whatever runs there is what reads stdin.
+        # How many pieces may be sent: one, once the program and not its shell reads stdin.
         self._credit = threading.Semaphore(1 if self._in_terminal else 0)
         self._left = threading.Event()
 
     def wait_connected(self) -> None:
-        """Return once nothing will be asked any more, and the script is about to begin.
+        """Wait until all questions are answered and the script is about to begin.
 
         Raises:
-            JlrError: it cannot.
+            JlrError: it cannot begin.
         """
         for message in self._messages:
             if "connected" in message:
                 return
 
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
-        """Give what comes as it comes, each time `stdout` or `stderr` and the bytes.
+        """Yield the output as it comes: `stdout` or `stderr`, and the bytes.
 
         Raises:
-            LinkLost: the connection broke, or we hung up.
+            LinkLost: the connection broke, or this side hung up.
             JlrError: the shell ended before the script began.
         """
         for message in self._messages:
@@ -96,10 +96,10 @@ class RemoteProcess:
             raise ended_early(*(stream.noise for stream in self._streams.values()))
 
     def give(self, data: bytes) -> bool:
-        """Give a piece for stdin, nothing at its end; wait until the one before was taken.
+        """Send a piece of stdin, empty at its end; wait until the one before was read.
 
         Returns:
-            Whether somebody may still read it.
+            Whether the process may still read it.
         """
         self._credit.acquire()
         if not self._left.is_set():
@@ -107,15 +107,15 @@ class RemoteProcess:
         return not self._left.is_set()
 
     def resize(self, size: os.terminal_size) -> None:
-        """Tell that the terminal has another size now."""
+        """Report a new size of the terminal."""
         self._tell({"size": size})
 
     def hang_up(self) -> None:
-        """End it, whatever the network does; the iteration ends with `LinkLost`."""
+        """End it, even without a network; the iteration then raises `LinkLost`."""
         self._tell({"hang_up": True})
 
     def leave(self) -> None:
-        """Let go of whoever waits to give something."""
+        """Release the threads that wait in `give`."""
         self._left.set()
         self._credit.release()
 

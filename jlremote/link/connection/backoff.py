@@ -1,4 +1,4 @@
-"""How long to wait between attempts to reconnect, and what cuts the waiting short."""
+"""The pauses between attempts to reconnect, and what cuts them short."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ LOOK_SECONDS = 2.0
 def pause_before(attempt: int, chance: float) -> float:
     """Return the seconds to wait before reconnect attempt number `attempt`, counted from 0.
 
-    The first comes at once. Jitter on doubling pauses keeps many laptops that lost the same
-    server from coming back in step.
+    The first comes at once. Jitter on the doubling pauses keeps laptops that lost the same server
+    from coming back in step.
 
     Args:
         attempt: how many attempts failed before.
@@ -42,7 +42,7 @@ class Backoff:
 
     Args:
         changed: whether the machine slept or changed networks (see `Surroundings.changed`).
-        clock: seconds that never jump.
+        clock: monotonic seconds.
         wait: waits for an event; returns whether it is set.
     """
 
@@ -63,13 +63,13 @@ class Backoff:
         self._ended = threading.Event()
 
     def connected(self) -> None:
-        """Note that an attempt made a connection."""
+        """Record that an attempt made a connection."""
         self._connected_at = self._clock()
 
     def lost(self) -> None:
-        """Note that the connection died; one that died at once was a failed attempt.
+        """Record that the connection died; if it died at once, the attempt failed.
 
-        Otherwise a server that lets us in and then throws us out would be called without a pause.
+        Otherwise a server that accepts and then ends connections would be called without a pause.
         """
         if self._clock() - self._connected_at >= STEADY_SECONDS:
             self._failures, self._hopeful = 0, True
@@ -77,20 +77,20 @@ class Backoff:
             self._failures, self._hopeful = self._failures + 1, False
 
     def failed(self, error: JlrError) -> None:
-        """Note that an attempt failed."""
+        """Record that an attempt failed."""
         self._failures += 1
         self._hopeful = _no_way_there(error)
 
     def hurry(self) -> None:
-        """Cut the pause short, though not below a second: somebody waits for the connection.
+        """Cut the pause short, but not below a second, because a request waits.
 
-        A server that was reached and turned us away is left alone all the same.
+        A server that was reached and refused us keeps its pause.
         """
         if self._hopeful:
             self._hurried.set()
 
     def end(self) -> None:
-        """Pause no more."""
+        """End all pauses."""
         self._ended.set()
         self._hurried.set()
 
@@ -107,6 +107,6 @@ class Backoff:
 
 
 def _no_way_there(error: JlrError) -> bool:
-    """Tell whether the server was not even reached, so that asking again costs it nothing."""
+    """Return whether the server was not reached, so that another attempt costs it nothing."""
     kinds = (NameNotResolved, ConnectionRefused, ConnectionTimedOut, HungUp)
     return isinstance(error, kinds) or type(error) is Unreachable

@@ -1,4 +1,4 @@
-"""The host as the link itself sees it, without a socket in between."""
+"""The host for the link's own checks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jlremote.ssh.contract import Connection
 
 @dataclass(frozen=True)
 class ConnectionHost:
-    """Runs scripts on one connection; for the checks that the link makes by itself."""
+    """A `Host` on one connection, for the checks that the link makes by itself."""
 
     name: str
     connection: Connection

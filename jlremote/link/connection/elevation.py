@@ -1,4 +1,4 @@
-"""The password of `sudo` on the host: asked for once, tried, and kept for as long as the link."""
+"""The password of `sudo` on the host: asked for once, tested, and kept by the link."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ TRIES = 3  # as sudo itself
 
 
 class Elevation:
-    """What is known of `sudo` on the host, on all connections of one link.
+    """The password of `sudo`, for all connections of one link.
 
     Args:
-        destination: tells whose password it is.
-        keychain: where it may be kept.
+        destination: returns the host and its user.
+        keychain: where the password may be kept.
     """
 
     def __init__(self, destination: Callable[[], Destination], keychain: Keychain) -> None:
@@ -42,11 +42,11 @@ class Elevation:
         self._asking = threading.Lock()
 
     def prepare(self, host: Host, script: str, asker: Asker) -> None:
-        """Have what `sudo` needs for a script before that runs; the host is asked only once.
+        """Obtain what `sudo` needs before a script runs; the host is asked only once.
 
         Raises:
-            NeedsAuthentication: a password is needed, and nobody can be asked.
-            Authentication: none that was typed is right.
+            NeedsAuthentication: a password is needed, and there is no terminal to ask in.
+            Authentication: no password that was typed is right.
             EngineNotPermitted: the user may not use `sudo`.
         """
         for engine in _engines(sudo.programs(script)):
@@ -66,7 +66,7 @@ class Elevation:
         return password if takes else None
 
     def refused(self) -> None:
-        """Learn that the password is right no more: the next command is asked for another."""
+        """Drop a password that `sudo` no longer accepts; the next command is asked for another."""
         password, self._password, self._settled = self._password, None, frozenset()
         self._looked_up = frozenset()
         if password is not None:
@@ -74,7 +74,7 @@ class Elevation:
             Credentials(IN_BACKGROUND, self._keychain).was_wrong(account, password)
 
     def _look_up(self, host: Host, engine: Engine) -> None:
-        """Have what is in the keychain, once: nobody is asked."""
+        """Try the password of the keychain, once, without asking."""
         self._looked_up |= {engine.name}
         self._settle(host, engine, IN_BACKGROUND)
 
@@ -103,8 +103,8 @@ class Elevation:
                 credentials.keep()
                 return password
         raise Authentication(
-            f"`{engine.name}` on the host was given no password that `sudo` takes",
-            hint=f"it is the one that you log in with there, mostly; or {without_password(engine)}",
+            f"cannot run `{engine.name}`: `sudo` refused every password",
+            hint=f"it is usually your login password on the host; or {without_password(engine)}",
         )
 
     def _candidates(self, credentials: Credentials, account: str, engine: Engine) -> Iterator[str]:
@@ -118,7 +118,7 @@ class Elevation:
 
 
 def _engines(programs: frozenset[str]) -> list[Engine]:
-    """Return the engines among what a script runs by `sudo`."""
+    """Return the engines that a script runs by `sudo`."""
     named = (ENGINES.get(f"sudo {program}") for program in sorted(programs))
     return [engine for engine in named if engine is not None]
 

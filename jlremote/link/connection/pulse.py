@@ -1,4 +1,4 @@
-"""Whether a connection is alive: it is while the host answers, and nothing else proves it."""
+"""The liveness of a connection, proved by answers of the host and nothing else."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from jlremote.ssh.contract import Connection
 
 # After a wake, or on another network, a connection that is still good answers soon.
 ALARM_SECONDS = 5.0
-# Of the time that an answer may take; the rest is for whoever is told, to see it in time.
+# The part of the time limit that a probe may use; the rest is for reporting the loss in time.
 ON_TIME = 0.95
 
 
 @dataclass(frozen=True)
 class Probing:
-    """How a dead connection is noticed; the user's `ServerAlive` settings where there are any.
+    """The limits for noticing a dead connection, from the user's `ServerAlive` settings.
 
     Attributes:
-        interval: seconds of rest until the host is asked for a sign of life.
-        count: how many intervals, that rest among them, may pass without any.
+        interval: seconds until the host is probed.
+        count: how many intervals, that one included, may pass without an answer.
     """
 
     interval: float = 15.0
@@ -29,15 +29,15 @@ class Probing:
 
     @property
     def patience(self) -> float:
-        """Seconds that an answer may take."""
+        """The seconds that an answer may take."""
         return self.interval * max(1, self.count - 1) * ON_TIME
 
 
 class Pulse:
-    """Watches over connections, one at a time.
+    """The check that a connection lives, for one connection at a time.
 
     Args:
-        probing: how a dead one is noticed, as of now.
+        probing: returns the present limits.
         changed: whether the machine slept or changed networks (see `Surroundings.changed`).
     """
 
@@ -46,7 +46,7 @@ class Pulse:
         self._changed = changed
 
     def death_of(self, connection: Connection) -> JlrError:
-        """Return why the connection died, once it has."""
+        """Wait until the connection is dead and return why."""
         while True:
             probing = self._probing()
             disturbed = self._disturbed(connection, probing.interval)
@@ -59,10 +59,10 @@ class Pulse:
             )
 
     def _disturbed(self, connection: Connection, seconds: float) -> bool:
-        """Wait until `seconds` went by, or return earlier if the connection may have died.
+        """Wait for `seconds`, or less if the connection may have died.
 
         Returns:
-            whether the machine slept or changed networks.
+            Whether the machine slept or changed networks.
         """
         while seconds > 0:
             if connection.wait_closed(min(LOOK_SECONDS, seconds)):
@@ -73,9 +73,9 @@ class Pulse:
         return False
 
     def _answers(self, connection: Connection, patience: float) -> bool:
-        """Ask for a sign of life; return whether one came within `patience` seconds.
+        """Probe the host; return whether it answered within `patience` seconds.
 
-        Asked in short turns, because a wake in the middle leaves less of it.
+        In short turns, because after a wake in the middle less time is left.
         """
         while patience > 0 and not connection.wait_closed(0):
             turn = min(ALARM_SECONDS, patience)

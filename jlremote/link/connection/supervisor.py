@@ -1,4 +1,4 @@
-"""Keeps the one connection alive: who dials, when it counts as dead, when it is tried again."""
+"""The one connection to the host: made once for all commands, watched, and made again."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from jlremote.ssh.contract import Connection
 log = logging.getLogger(__name__)
 
 
-# What must be asked waits for the next command with a terminal.
+# Questions wait for the next command with a terminal.
 IN_BACKGROUND = NeverAsks("any `jlr` command in a terminal will ask you")
 
 
 class Supervisor:
-    """The one connection to the host, its state, and the thread that watches over it.
+    """The connection to the host, its state, and the thread that watches it.
 
     Args:
         dial: makes a connection.
-        wanted: whether a lost connection is to be made again without being asked.
-        on_up: is told each new connection.
-        pulse: notices a dead one.
+        wanted: whether to reconnect without a command.
+        on_up: called with each new connection.
+        pulse: notices a dead connection.
         backoff: the pauses between attempts.
     """
 
@@ -66,18 +66,18 @@ class Supervisor:
             return self._condition
 
     def start(self) -> None:
-        """Watch from now on."""
+        """Start the thread that watches the connection."""
         threading.Thread(target=self._watch, name="supervisor", daemon=True).start()
 
     def connection(self, asker: Asker) -> Connection:
-        """Return the live connection, making it if there is none; `asker` is asked meanwhile.
+        """Return the live connection, or make one; the host's questions go to `asker`.
 
-        Of many that call at once only one dials; the others take what comes of it. One that can
-        ask a person tries once more where one that cannot was turned away.
+        Of many callers at once only one dials; the others share its result. If the dialer could not
+        ask a person, a caller that can dials once more.
 
         Raises:
-            Authentication: the host does not let us in, or a person must be asked.
-            Unreachable: there is no way to the host.
+            Authentication: the host refuses the login, or a person must be asked.
+            Unreachable: the host cannot be reached.
         """
         with self._changed:
             while True:
@@ -94,7 +94,7 @@ class Supervisor:
         return self._attempt(asker)
 
     def wait(self, timeout: float) -> Connection:
-        """Return the live connection once there is one; dials nothing and asks nobody.
+        """Wait for a live connection and return it; this neither dials nor asks.
 
         Raises:
             JlrError: there is none within `timeout` seconds; the last error, if there was one.
@@ -125,7 +125,7 @@ class Supervisor:
             connection.close()
 
     def lost(self, connection: Connection, error: JlrError) -> None:
-        """Note that `connection` is dead."""
+        """Record that `connection` is dead."""
         connection.close()
         with self._changed:
             if self._connection is not connection:
@@ -178,7 +178,7 @@ class Supervisor:
                 connection = self._connection
             if connection is not None:
                 self.lost(connection, self._pulse.death_of(connection))
-                # Dead connections hold a megabyte each, in cycles that nothing else would look for.
+                # Dead connections hold a megabyte each, in cycles that only the collector finds.
                 gc.collect()
             elif not self._ended:
                 self._reconnect()
@@ -187,14 +187,14 @@ class Supervisor:
         return self._condition.state is State.RECONNECTING and not self._dialing
 
     def _reconnect(self) -> None:
-        """Try again until there is a connection, nobody wants one, or a person is needed."""
+        """Try until there is a connection, none is wanted any more, or a person is needed."""
         while self._wanted() and not self._ended:
             self._backoff.rest()
             try:
                 self.connection(IN_BACKGROUND)
             except HostKeyChanged as error:
-                # Nothing was offered to it. Without its VPN a laptop may find another host by that
-                # name, and the right one is back with it.
+                # No secret was sent. Without its VPN a laptop may find another host by that name,
+                # and with the VPN the right one is back.
                 self._backoff.failed(error)
             except Authentication:
                 return

@@ -1,4 +1,4 @@
-"""What happens to the laptop that a connection may not survive: sleep, and another network."""
+"""Changes of the laptop that a connection may not survive: sleep, and another network."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 
-# Nothing is sent to them: documentation addresses, RFC 5737 and RFC 3849.
+# Documentation addresses (RFC 5737 and RFC 3849); nothing is sent to them.
 _FAR_AWAY = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 _SLEPT_SECONDS = 1.0
 
@@ -15,7 +15,7 @@ Addresses = tuple[str | None, ...]
 
 
 def seconds_asleep() -> float:
-    """Return how long the machine has slept since it booted, as far as it can be told.
+    """Return how many seconds the machine has slept since it booted, 0 if that is unknown.
 
     The boot clock runs while the machine sleeps and the monotonic clock does not.
     """
@@ -25,7 +25,7 @@ def seconds_asleep() -> float:
 
 
 def own_addresses() -> Addresses:
-    """Return the addresses that this machine would send from, by IPv4 and by IPv6."""
+    """Return the addresses that this machine sends from, by IPv4 and by IPv6."""
     return tuple(_own_address(family, far) for family, far in _FAR_AWAY)
 
 
@@ -39,7 +39,7 @@ def _own_address(family: socket.AddressFamily, far: str) -> str | None:
 
 
 class Surroundings:
-    """Tells whether the machine slept, or came to another network, since it was last asked."""
+    """The state of the machine when it was last looked at: its sleep and its addresses."""
 
     def __init__(
         self,
@@ -51,9 +51,10 @@ class Surroundings:
         self._seen = asleep(), addresses()
 
     def changed(self) -> bool:
-        """Return whether a connection may have died, or a failed attempt may work now.
+        """Return whether the machine slept or changed networks since the last call.
 
-        A network that went away is no reason to try: the same one may come back in time.
+        A connection may have died then, or a failed attempt may work now. A network that is gone is
+        no reason to try: the same one may come back in time.
         """
         asleep_before, addresses_before = self._seen
         self._seen = asleep, addresses = self._asleep(), self._addresses()

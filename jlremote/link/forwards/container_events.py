@@ -1,7 +1,7 @@
-"""Hears from the engine itself that a container has ended, or is reached otherwise than before.
+"""The engine's events: a container has ended, or has another address.
 
-An address that a container had is given to the next one that starts. A proof that was made before
-would still send requests there: on a host that many share, to somebody else's server.
+The address of an ended container goes to the next one that starts. A forward that relies on an
+older proof would send requests there: on a shared host, to another user's server.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from jlremote.ssh.contract import Connection, Stream
 
 log = logging.getLogger(__name__)
 
-# It begins so late that it takes nothing from a session's start; what was meanwhile is told then.
+# It begins late, to take no time from a session's start; events of the meantime are read then.
 PAUSE_SECONDS = 2
-# An engine whose reading ends and ends again is asked less and less often.
+# If reading ends again and again, it is retried less and less often.
 LONGEST_PAUSE_SECONDS = 60
 LASTING_SECONDS = 60.0
 AGAIN = "observed again"
@@ -33,13 +33,13 @@ Tell = Callable[[Connection, str, str | None], None]
 
 
 class ContainerEvents:
-    """Observes the containers of a host's engines, over one connection at a time.
+    """Reads the events of a host's engines, over one connection at a time.
 
-    It takes a session that nobody else wants. Where there is none, what has changed is learned at
-    the next refusal or reconnect.
+    It uses an SSH session only while that is spare. Without one, changes are noticed at the next
+    refusal or reconnect.
 
     Args:
-        tell: is told the connection, the runtime, and the event; `None` for any that was missed.
+        tell: called with the connection, the runtime and the event; `None` if some were missed.
     """
 
     def __init__(self, tell: Tell) -> None:
@@ -49,7 +49,7 @@ class ContainerEvents:
         self._observed: set[str] = set()
 
     def observe(self, connection: Connection, runtime: str) -> None:
-        """Observe a runtime's containers for as long as the connection lives; again is fine."""
+        """Read a runtime's events while the connection lives; repeating it is harmless."""
         engine = runtime_named(runtime).engine
         if engine is None:
             return
@@ -62,7 +62,7 @@ class ContainerEvents:
         threading.Thread(target=self._follow, args=(connection, engine), daemon=True).start()
 
     def _follow(self, connection: Connection, engine: Engine) -> None:
-        """Read events until the connection is gone or somebody needs the session."""
+        """Read events until the connection is gone or its session is needed."""
         reader = _Lines(lambda line: self._heard(connection, engine, line))
         pause, again = PAUSE_SECONDS, False
         while not connection.wait_closed(pause):
@@ -84,7 +84,7 @@ class ContainerEvents:
 
 
 class _Lines:
-    """Calls with each line of a script's stdout."""
+    """A reader of output that calls a function with each line of stdout."""
 
     def __init__(self, call: Callable[[str], None]) -> None:
         self._call = call
@@ -98,12 +98,12 @@ class _Lines:
 
 
 def _script(engine: Engine, *, since: int, again: bool) -> str:
-    """Return the script that prints events, from the beginning of a pause of `since` seconds on.
+    """Return the script that prints the events of the last `since` seconds and all later ones.
 
-    With `again` it first says so, as soon as the engine answers: it may have been restarted.
+    With `again` it first prints `AGAIN` once the engine answers: that may have been restarted.
     """
     answers = command_line(engine("ps", "--quiet", "--last=1"))
     saying = f"{answers} >/dev/null 2>&1 || exit\necho '{AGAIN}'\n" if again else ""
     events = endable(events_argv(engine, since=f"{since}s"))
-    # Read whole before it runs: what it runs reads stdin, too.
+    # In braces, so that the shell reads it whole: the commands in it read stdin, too.
     return f"{{\n{saying}{until_hang_up(f'{events} 2>/dev/null')}}}\n"

@@ -17,7 +17,7 @@ from jlremote.link.wire.status import ForwardKey
 from jlremote.ports.endpoint import Endpoint
 from jlremote.ssh.contract import Connection
 
-# Has the containers of a runtime observed over a connection; again is fine.
+# Reads the events of a runtime over a connection; repeating it is harmless.
 Observe = Callable[[Connection, str], None]
 
 
@@ -55,8 +55,8 @@ class Forwards:
             key: the session, and its further port.
             local_port: TCP port on 127.0.0.1.
             endpoint: where it leads.
-            connection: by which way.
-            seen: whether it was just seen there; else it is to be proved.
+            connection: the SSH connection to use.
+            seen: whether it was just seen there; else it is proved first.
 
         Raises:
             Busy: the port is taken.
@@ -77,7 +77,7 @@ class Forwards:
         return forward
 
     def find(self, key: ForwardKey) -> SessionForward | None:
-        """Return one of them."""
+        """Return a forward, `None` if there is none."""
         return self._forwards.get(key)
 
     def remove(self, key: ForwardKey) -> bool:
@@ -89,18 +89,18 @@ class Forwards:
         return forward is not None
 
     def stop(self) -> None:
-        """Stop them all."""
+        """Stop all forwards."""
         for key in tuple(self._forwards):
             self.remove(key)
 
     def prove_all(self, connection: Connection) -> None:
-        """Prove every forward on a new connection, side by side."""
+        """Prove every forward on a new connection, all at the same time."""
         for forward in tuple(self._forwards.values()):
             self._observe(connection, forward.place.runtime)
             forward.prove(connection)
 
     def changed(self, connection: Connection, runtime: str, event: str | None) -> None:
-        """Prove those anew that an event is about, `None` for events that nobody has seen."""
+        """Prove the forwards again that an event is about; all of them if events were missed."""
         for forward in tuple(self._forwards.values()):
             place = forward.place
             if place.runtime == runtime and (event is None or place.container_id in event):

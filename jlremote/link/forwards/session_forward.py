@@ -1,4 +1,4 @@
-"""A session's forward: it keeps its port, and proves what is behind it before a byte flows."""
+"""A forward that keeps its local port, and proves its far end before a byte flows."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from jlremote.ssh.contract import Connection, Forward, Gateway
 
 log = logging.getLogger(__name__)
 
-# How long a check is not repeated whose answer need not stay true.
+# How long a proof that may become wrong at any time is believed.
 UNSURE_SECONDS = 2.0
-# The same where a page that was left open may ask all night.
+# The same for an ended server, which a page that was left open asks for all night.
 ENDED_SECONDS = 15.0
 
-# States that end by themselves, so that whoever comes next has it checked again.
+# States that end by themselves, so that the next request causes another proof.
 PASSING = (State.DOWN, State.CLOSED, State.TAKEN)
-# Those that somebody may end by hand.
+# States that a person may end, by starting the server by hand.
 ENDED = (State.JUPYTER_DEAD, State.STOPPED, State.IDLE_STOPPED)
 VERDICTS: dict[type[JlrError], State] = {
     ContainerGone: State.CONTAINER_GONE,
@@ -42,7 +42,7 @@ Listen = Callable[[int, Gateway], Forward]
 
 
 class Connections(Protocol):
-    """Where a forward gets its connection from."""
+    """The source of a forward's connection."""
 
     def wait(self, timeout: float) -> Connection:
         """Return the live connection, waiting for it up to `timeout` seconds.
@@ -54,10 +54,10 @@ class Connections(Protocol):
 
 
 class SessionForward:
-    """A listener of a session, and the endpoint that was proved on the present connection.
+    """A local listener, and the endpoint that was proved on the present connection.
 
-    Whoever needs the endpoint waits until it is proved. A proof that is overtaken, by another
-    connection or by another endpoint, counts for nothing.
+    Requests wait until the endpoint is proved. A proof for an older connection or endpoint does not
+    count.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class SessionForward:
 
     @property
     def place(self) -> Place:
-        """Where it leads to."""
+        """The place that it leads to."""
         return self._endpoint.place
 
     @property
@@ -121,14 +121,14 @@ class SessionForward:
                 self.prove(connection)
             self._changed.wait_for(lambda: self._proved, max(0.0, deadline - time.monotonic()))
             if not self._proved:
-                raise JlrError(f"what runs behind `{self.name}` could not be checked in time")
+                raise JlrError(f"the far end of `{self.name}` could not be checked in time")
             if self._condition.error is not None:
                 raise without_history(self._condition.error)
             assert self._endpoint.target is not None
             return self._connection, self._endpoint.target
 
     def recheck(self) -> None:
-        """Have it proved again, unless that was just done: the far end refuses (see `Gateway`)."""
+        """Prove it again, unless that was just done: the far end refuses (see `Gateway`)."""
         with self._changed:
             self._doubted = True
             self.prove(self._connection)
@@ -136,8 +136,7 @@ class SessionForward:
     def replace(self, endpoint: Endpoint, connection: Connection, *, seen: bool = True) -> None:
         """Lead to another endpoint from now on.
 
-        One that has a target was just seen there by the caller, unless that says otherwise; any
-        other is to be proved.
+        It is proved first, unless it has a target that the caller has just seen.
         """
         with self._changed:
             self._endpoint = endpoint
@@ -149,24 +148,24 @@ class SessionForward:
                 self._settle(self._proof, State.UP)
 
     def settled(self, timeout: float) -> bool:
-        """Wait up to `timeout` seconds for the end of a proof; return whether it has ended."""
+        """Wait up to `timeout` seconds for the end of the proof; return whether it has ended."""
         with self._changed:
             return self._changed.wait_for(lambda: self._proved, timeout)
 
     def prove(self, connection: Connection) -> None:
-        """Begin to find the endpoint again on a connection; until then requests wait."""
+        """Begin a proof on a connection, unless the last one still holds; requests wait for it."""
         with self._changed:
             if self._is_to_be_proved(connection):
                 self._begin(connection)
 
     def prove_again(self, connection: Connection) -> None:
-        """Begin to find it again, however sure it seems."""
+        """Begin a proof, however sure the last one seems."""
         with self._changed:
             if self._connection is not connection or not self._proving:
                 self._begin(connection)
 
     def changed(self, connection: Connection) -> None:
-        """Prove it again: something happened that a proof which goes on may not have seen."""
+        """Begin a proof after an event, which a proof that is under way may not have seen."""
         with self._changed:
             if self._connection is connection:
                 self._begin(connection)
@@ -195,10 +194,10 @@ class SessionForward:
         except tuple(VERDICTS) as verdict:
             self._settle(proof, VERDICTS[type(verdict)], verdict)
         except Unreachable as broken:
-            # Not a word about the endpoint: requests go on waiting, for the next connection.
+            # This tells nothing of the endpoint: requests wait for the next connection.
             log.info("%s could not be checked: %s", self.name, broken)
             self._end_proof(proof)
-        except Exception as error:  # noqa: BLE001  # whatever it is, requests must not wait for it
+        except Exception as error:  # noqa: BLE001  # requests must not wait for ever
             log.warning("%s could not be checked: %r", self.name, error)
             reason = error if isinstance(error, JlrError) else JlrError(f"bug: {error!r}")
             self._settle(proof, State.DOWN, reason)
@@ -227,12 +226,12 @@ class SessionForward:
         return endpoint is not None and known is not None and endpoint.target != known
 
     def _cut(self) -> None:
-        """Let pages connect anew: nobody at the far end will ever tell them that it has gone."""
+        """Close open connections: the far end is gone and will never close them."""
         if self._listener is not None:
             self._listener.cut()
 
     def _end_proof(self, proof: int) -> bool:
-        """Note that a proof has ended; return whether it still counts."""
+        """Record the end of a proof; return whether it still counts."""
         with self._changed:
             if proof != self._proof:
                 return False

@@ -1,4 +1,4 @@
-"""Where sshfs's sockets come in; see `mounts.connector` for the other side."""
+"""The socket at which sshfs hands its own socket over; `mounts.connector` is the other side."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Admit = Callable[[str, socket.socket], None]
 
 
 class MountDoor:
-    """A unix socket in the link's private folder, through which sshfs hands over its own socket.
+    """A unix socket in the link's private folder, at which sshfs hands its own socket over.
 
     Its name outlives the link, so that an sshfs which outlives the link finds the next one.
     """
@@ -33,10 +33,10 @@ class MountDoor:
         self._listener: socket.socket | None = None
 
     def open(self) -> None:
-        """Listen, from the first mount on; twice is fine.
+        """Listen, from the first mount on; repeating it is harmless.
 
         Raises:
-            JlrError: it cannot be made.
+            JlrError: the socket cannot be made.
         """
         if self._listener is not None:
             return
@@ -54,7 +54,7 @@ class MountDoor:
         threading.Thread(target=self._accept, args=(listener,), name="mounts", daemon=True).start()
 
     def close(self) -> None:
-        """Stop listening; an sshfs that comes now is refused at once. Twice is fine."""
+        """Stop listening, so that sshfs is refused at once; repeating it is harmless."""
         if self._listener is not None:
             self._address.unlink(missing_ok=True)
             with contextlib.suppress(OSError):
@@ -80,6 +80,6 @@ class MountDoor:
                 name, descriptors, _, _ = socket.recv_fds(visitor, NAME_BYTES, 1)
                 local = socket.socket(fileno=descriptors[0])
         except (OSError, IndexError) as error:
-            log.info("an sshfs came and left: %s", error)
+            log.info("an sshfs did not hand its socket over: %s", error)
             return
         self._admit(name.decode("ascii", "replace"), local)

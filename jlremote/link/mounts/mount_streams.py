@@ -1,9 +1,8 @@
-"""The SFTP streams of a link's mounts, and the watch over what they go through.
+"""The SFTP streams of a link's mounts, and the watch over their connection.
 
-sshfs knows no time limits: a request whose answer is lost waits for ever, and the program with it.
-So while a mount has a stream its connection is asked for a sign of life whenever the host was quiet
-for a while, and closed when there is none. `QUIET_SECONDS` + `PROBE_SECONDS` is how long a program
-can wait for a host that vanished.
+sshfs has no time limits: if an answer is lost, the program that reads the file waits for ever.
+So while a mount has a stream, its connection is probed whenever the host was quiet for a while, and
+closed if the host does not answer. A program waits at most `QUIET_SECONDS` + `PROBE_SECONDS`.
 """
 
 from __future__ import annotations
@@ -50,11 +49,11 @@ class Opener(Protocol):
 
 
 class MountStreams:
-    """What is open, by the mount's name.
+    """The open streams, with the names of their mounts.
 
     Args:
         opener: opens a stream.
-        lost: is told of a connection that gave no sign of life.
+        lost: called with a connection that did not answer.
     """
 
     def __init__(self, opener: Opener, lost: Callable[[Connection, JlrError], None]) -> None:
@@ -66,7 +65,7 @@ class MountStreams:
         self._watching = False
 
     def open(self, name: str, connection: Connection, local: Any, refused: Ended) -> None:
-        """Give a mount another stream; `refused` is told why if the host grants none."""
+        """Open another stream for a mount; `refused` is called with the reason for a refusal."""
 
         def ended(reason: str | None) -> None:
             with self._lock:
@@ -74,7 +73,7 @@ class MountStreams:
             if reason is not None:
                 refused(reason)
 
-        with self._lock:  # `ended` waits until the stream is noted
+        with self._lock:  # `ended` must not run before the stream is recorded
             stream = self._opener.open(connection, local, ended)
             self._streams[stream] = name
             if not self._watching:
@@ -82,7 +81,7 @@ class MountStreams:
                 threading.Thread(target=self._watch, name="mount-watch", daemon=True).start()
 
     def abort(self, name: str) -> None:
-        """Close what a mount has open."""
+        """Close the streams of a mount."""
         for stream in self._all():
             if self._streams.get(stream) == name:
                 stream.abort()
@@ -92,7 +91,7 @@ class MountStreams:
         return name in self._streams.values()
 
     def stop(self) -> None:
-        """Close everything."""
+        """Close all streams."""
         for stream in self._all():
             stream.abort()
         self._opener.stop()
@@ -102,7 +101,7 @@ class MountStreams:
             return tuple(self._streams)
 
     def _watch(self) -> None:
-        """Look after the connections for as long as there are streams."""
+        """Probe the connections as long as there are streams."""
         while True:
             time.sleep(TICK_SECONDS)
             with self._lock:
@@ -122,7 +121,7 @@ class MountStreams:
         try:
             connection.probe(PROBE_SECONDS)
         except LinkLost as silent:
-            # The question may stand in line behind an upload that the host still takes.
+            # The probe may wait behind an upload that the host still accepts.
             if self._last_sign(connection) < asked:
                 self._lost(connection, silent)
                 self._abort_all(connection)

@@ -1,4 +1,4 @@
-"""The mounts of a link: whose sshfs gets an SFTP server, and what while the host is away."""
+"""The mounts of a link, and their wait for the host while it is away."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jlremote.link.mounts.mount_door import MountDoor
 from jlremote.link.mounts.mount_streams import MountStreams, Opener
 from jlremote.ssh.contract import Connection
 
-# A reconnect that takes no longer goes unnoticed by programs. It counts from the first of them that
+# Programs do not notice a reconnect that takes no longer. It counts from the first request that
 # waits: sshfs connects for one request at a time, and each would wait for those before it.
 GRACE_SECONDS = 8.0
 
@@ -30,7 +30,7 @@ class Connections(Protocol):
         ...
 
     def lost(self, connection: Connection, error: JlrError) -> None:
-        """Note that `connection` is dead."""
+        """Record that `connection` is dead."""
         ...
 
 
@@ -55,17 +55,17 @@ class Mounts:
         return len(self._failures)
 
     def add(self, name: str) -> None:
-        """Let the sshfs of that name in from now on; twice is fine.
+        """Admit the sshfs of that name from now on; repeating it is harmless.
 
         Raises:
-            JlrError: the door cannot be opened.
+            JlrError: the socket cannot be made.
         """
         with self._lock:
             self._door.open()
             self._failures.setdefault(name, None)
 
     def remove(self, name: str) -> bool:
-        """Let a mount in no more, and close what it has; return whether there was one."""
+        """Stop admitting a mount and close its streams; return whether there was one."""
         with self._lock:
             there = name in self._failures
             self._failures.pop(name, None)
@@ -75,7 +75,7 @@ class Mounts:
         return there
 
     def stop(self) -> None:
-        """Close all of them."""
+        """Close all mounts."""
         self._door.close()
         self._streams.stop()
 
@@ -89,13 +89,13 @@ class Mounts:
         ]
 
     def _admit(self, name: str, local: socket.socket) -> None:
-        """Serve an sshfs, or close its socket: then its program has its error now."""
+        """Serve an sshfs, or close its socket, which fails its program's request at once."""
         if name not in self._failures:
             local.close()
             return
         try:
             connection = self._connections.wait(self._patience())
-        except JlrError:  # the link's own state tells why
+        except JlrError:  # the link's state tells why
             local.close()
             return
         self._away_since = None

@@ -1,4 +1,4 @@
-"""Puts a link together: the only place where the link's parts meet the SSH room."""
+"""The link put together: the only module where its parts meet `ssh/`."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from jlremote.storage.secrets import LateSecrets
 
 
 class Dialer:
-    """Dials the host, each time with the settings and the agent as they are by then.
+    """Connects to the host, each time with the present settings and SSH agent.
 
     Attributes:
-        probing: how the settings of the latest connection want a dead one to be noticed.
-        notes: what those settings ask for that jlr does not do, a sentence each.
+        probing: the `ServerAlive` settings of the latest connection.
+        notes: settings of it that jlr does not support, a sentence each.
     """
 
     def __init__(self, files: LinkFiles) -> None:
@@ -46,7 +46,7 @@ class Dialer:
         self._elevation = Elevation(self._destination, self._secrets)
 
     def hand_over(self, agent_socket: str) -> None:
-        """Take the agent of the latest command: the one we began with dies with its shell."""
+        """Use the agent of the latest command: the first one dies with its shell."""
         self._agent_socket = agent_socket
 
     def dial(self, asker: Asker) -> Connection:
@@ -64,12 +64,16 @@ class Dialer:
         )
 
     def elevate(self, connection: Connection, script: str, asker: Asker) -> None:
-        """Have the password of `sudo`, if a script is going to need it."""
+        """Obtain the password of `sudo`, if a script is going to need it.
+
+        Raises:
+            JlrError: no password is right, or there is no terminal to ask in.
+        """
         host = ConnectionHost(self._files.host, connection)
         self._elevation.prepare(host, script, asker)
 
     def forget(self) -> tuple[str, ...]:
-        """Forget what is kept for the host and its jump hosts; return what that was."""
+        """Delete the keychain's entries of the host and its jump hosts; return their names."""
         return forget(self._destination(), self._secrets)
 
     def _destination(self) -> Destination:
@@ -78,9 +82,9 @@ class Dialer:
 
 @contextmanager
 def assemble(files: LinkFiles, *, idle_seconds: float) -> Iterator[LinkServer]:
-    """Give the server of a link whose parts work; leaving stops them."""
+    """Yield the server of a link whose parts run; leaving stops them."""
     dialer = Dialer(files)
-    surroundings = Surroundings()  # only the supervisor's thread looks
+    surroundings = Surroundings()  # used by the supervisor's thread only
     supervisor = Supervisor(
         dialer.dial,
         wanted=lambda: len(forwards) + len(mounts) > 0,
@@ -101,6 +105,6 @@ def assemble(files: LinkFiles, *, idle_seconds: float) -> Iterator[LinkServer]:
     try:
         yield LinkServer(supervisor, forwards, mounts, dialer, idle_seconds=idle_seconds)
     finally:
-        supervisor.end()  # first: what writes to a dead connection ends when that is closed
+        supervisor.end()  # first: closing the connection ends threads that write to it
         forwards.stop()
         mounts.stop()

@@ -1,4 +1,4 @@
-"""One command at the other end of the link's socket, and the person behind it."""
+"""One command at the other end of the link's socket."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from jlremote.questions import Question
 
 Message = dict[str, Any]
 
-# As long as sshd waits for a login by default. Meanwhile everybody else waits for this answer.
+# sshd's default `LoginGraceTime`. Other commands wait for this answer meanwhile.
 ANSWER_SECONDS = 120.0
 
 
 class Conversation:
-    """One command at the other end; also the person behind it, who can be asked.
+    """A connected command; as an `Asker` it reaches the person behind it.
 
     Attributes:
-        request: what the command wants, once it has been greeted.
+        request: the command's request, once it has authenticated.
     """
 
     def __init__(self, socket: sockets.Connection[Any, Any]) -> None:
@@ -32,11 +32,11 @@ class Conversation:
         self._watched = False
 
     def greet(self, secret: bytes) -> None:
-        """Find out that the other side knows the secret, prove that we do, and take its request.
+        """Authenticate each other by the secret, and read the request.
 
         Raises:
-            AuthenticationError: it does not.
-            OSError, EOFError, ValueError: it is gone, or speaks otherwise.
+            AuthenticationError: the other side does not know the secret.
+            OSError, EOFError, ValueError: it is gone, or speaks another protocol.
         """
         sockets.deliver_challenge(self._socket, secret)
         sockets.answer_challenge(self._socket, secret)
@@ -51,18 +51,18 @@ class Conversation:
         """Put a question to the person at the command.
 
         Raises:
-            NeedsAuthentication: nobody answered in time, or nobody is there any more.
+            NeedsAuthentication: no answer came in time, or the command has gone.
             JlrError: the person declined.
         """
         try:
             self.say({"ask": question.kind, "text": question.text, "echo": question.echo})
             if not self._socket.poll(ANSWER_SECONDS):
                 raise NeedsAuthentication(
-                    f"nobody answered within {ANSWER_SECONDS:g} s", hint="run the command again"
+                    f"no answer within {ANSWER_SECONDS:g} s", hint="run the command again"
                 )
             reply = receive(self._socket)
         except (OSError, EOFError, ValueError) as gone:
-            raise NeedsAuthentication("the command that was asked has gone") from gone
+            raise NeedsAuthentication("the command ended before it answered") from gone
         if "answer" not in reply:
             raise from_json(reply.get("declined") or {})
         return str(reply["answer"])
@@ -70,9 +70,9 @@ class Conversation:
     def when_gone(
         self, then: Callable[[], None], take: Callable[[Message], None] | None = None
     ) -> None:
-        """Call `then` once the command hangs up; it can be asked nothing afterwards.
+        """Call `then` once the command hangs up; from now on it can be asked nothing.
 
-        What it says until then goes to `take`; without that it is taken for hanging up.
+        Its messages until then go to `take`; without `take` any message counts as hanging up.
         """
         self._watched = True
         threading.Thread(target=self._wait_for_hang_up, args=(then, take), daemon=True).start()
@@ -88,10 +88,10 @@ class Conversation:
         then()
 
     def end(self) -> None:
-        """Let go of the command.
+        """Close the socket.
 
-        Where a thread waits for it to hang up, closing is left to that one: by the time it reads,
-        the descriptor could be another conversation's.
+        A thread that waits for the command to hang up closes it instead: the descriptor could be
+        another conversation's by the time that it reads.
         """
         if not self._watched:
             self._socket.close()

@@ -1,4 +1,4 @@
-"""Where commands find the link: its lock, its key and its socket, for as long as it lives."""
+"""The lock, key and socket by which commands find a running link."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Identity = tuple[int, int]
 
 
 class Entrance:
-    """The files of a link that runs.
+    """The lock, key and socket of a running link.
 
-    Others tidy up where they are: `/tmp` after some days, `/run/user` at the last logout. Then the
-    link would go on with its ports, and no command could find it.
+    The system cleans their folder: `/tmp` after some days, `/run/user` at the last logout. Without
+    new ones the link would keep its ports, and no command could find it.
 
     Attributes:
-        secret: by which commands and the link know each other.
+        secret: authenticates commands and the link to each other.
     """
 
     def __init__(self, files: LinkFiles) -> None:
@@ -42,7 +42,7 @@ class Entrance:
         self._claimed: Identity | None = None
 
     def claim(self, seconds: float) -> bool:
-        """Take the lock that makes the link the only one; return whether it is ours."""
+        """Take the lock that makes this link the only one; return whether it is ours."""
         lock = FileLock(self._files.lock, mode=0o600)
         try:
             lock.acquire(timeout=seconds)
@@ -53,7 +53,7 @@ class Entrance:
         return True
 
     def open(self) -> sockets.Listener:
-        """Return what listens for commands; the lock must be ours."""
+        """Return a new listener for commands; the lock must be ours."""
         paths.write_whole(self._files.key, self.secret)
         if os.name != "nt":
             Path(self._files.address).unlink(missing_ok=True)  # left by a link that was killed
@@ -62,7 +62,7 @@ class Entrance:
     def keep_open(
         self, listen: Callable[[sockets.Listener], None], wanted: Callable[[], bool]
     ) -> None:
-        """Open it again whenever its files are gone; end the process where another has opened."""
+        """Make lost files again; end the process if another link has taken over."""
         threading.Thread(target=self._keep_open, args=(listen, wanted), daemon=True).start()
 
     def _keep_open(
@@ -75,21 +75,21 @@ class Entrance:
             try:
                 paths.private_directory(self._files.lock.parent)
                 if _identity(self._files.lock) != self._claimed and not self.claim(0):
-                    log.warning("another link has taken our place")
-                    # An orderly end would remove that one's socket.
+                    log.warning("another link has taken over")
+                    # An orderly end would remove the other link's socket.
                     os._exit(0)
                 listen(self.open())
             except (JlrError, OSError) as error:
-                log.info("commands cannot find us: %s", error)
+                log.info("commands cannot find this link: %s", error)
             else:
-                log.warning("our files were gone and are there again")
+                log.warning("the files were gone; made them again")
 
     def _is_open(self) -> bool:
         there = self._files.key.exists() and (os.name == "nt" or Path(self._files.address).exists())
         return there and _identity(self._files.lock) == self._claimed
 
     def close(self) -> None:
-        """Let the next link in."""
+        """Remove the key and release the lock for the next link."""
         self._files.key.unlink(missing_ok=True)
         for lock in self._locks:
             lock.release()

@@ -1,4 +1,4 @@
-"""What a command gives a script to read, piece by piece."""
+"""The stdin of a script, sent piece by piece by the command."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from jlremote.link.service.conversation import Conversation, Message
 
 
 class GivenByCommand:
-    """Pieces from a command, which sends the next one only when one was taken.
+    """Pieces of stdin from a command, which sends the next one when one was taken.
 
-    So no more than one waits here, however fast the command and however slow the host is.
+    So at most one waits here, however fast the command and however slow the host is.
 
     Attributes:
-        wake: lets the script's keeper look whether there is something to take.
+        wake: wakes the thread that runs the script.
     """
 
     def __init__(self, conversation: Conversation) -> None:
@@ -25,27 +25,29 @@ class GivenByCommand:
         self.wake: Callable[[], None] = lambda: None
 
     def arrived(self, message: Message) -> None:
-        """Take what the command says next.
+        """Receive the command's next message.
 
         Raises:
-            ValueError: it is no piece.
+            ValueError: it is not a piece.
         """
         if "given" not in message:
-            raise ValueError(f"no piece, but {message.keys()}")
+            raise ValueError(f"not a piece of stdin: {message.keys()}")
         self._pieces.put(base64.b64decode(str(message["given"]), validate=True))
         self.wake()
 
     def on_ready(self, wake: Callable[[], None]) -> None:
-        """Have `wake` called whenever a piece has come."""
+        """Call `wake` whenever a piece has come."""
         self.wake = wake
 
     def take(self) -> bytes | None:
-        """Return the next piece, and let the command send another one meanwhile."""
+        """Return the next piece, and let the command send another."""
         try:
             piece = self._pieces.get_nowait()
         except queue.Empty:
             return None
         if piece:
-            with contextlib.suppress(OSError):  # it is gone, and whoever notices ends the script
+            with contextlib.suppress(
+                OSError
+            ):  # the command is gone, which ends the script elsewhere
                 self._conversation.say({"taken": True})
         return piece

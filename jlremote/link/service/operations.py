@@ -1,4 +1,4 @@
-"""What commands may ask of the link, one method per request."""
+"""The operations of the link, one method for each request of a command."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jlremote.questions import Asker
 from jlremote.runtimes.table import runtime_named
 from jlremote.ssh.contract import Connection
 
-# How long a command waits to be told what is behind a forward.
+# How long a command waits for the proof of a forward.
 PROOF_SECONDS = 10.0
 
 
@@ -51,17 +51,17 @@ class Login(Protocol):
 
 
 class Operations:
-    """What the link does for commands, with its connection and with what it keeps.
+    """The operations that commands can request.
 
     Args:
-        supervisor: has the connection.
-        forwards: the local ports.
+        supervisor: owns the connection.
+        forwards: the forwards.
         mounts: the mounts.
-        login: how the link logs in.
-        released: is told when something is no longer kept.
+        dialer: logs in.
+        released: called when a forward or mount has been removed.
 
     Attributes:
-        by_name: each operation as a command names it; it returns the result.
+        by_name: the operations by their name in a request; each returns the result.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Operations:
         return forward.to_json(self._supervisor.condition)
 
     def _check(self, conversation: Conversation) -> Message | None:
-        """Prove a forward anew, whatever is known of it."""
+        """Prove a forward anew, however sure it seems."""
         connection = self._supervisor.connection(conversation)
         forward = self._forwards.find(_key(conversation.request))
         if forward is None:
@@ -145,13 +145,13 @@ class Operations:
         return condition.to_json() | facts | held
 
     def _connect(self, conversation: Conversation) -> None:
-        """Have a connection; one that is being made again is waited for no longer than is wanted.
+        """Connect; wait for a reconnect no longer than the command wants to.
 
         Where packets vanish an attempt takes half a minute, and the state is known meanwhile.
         """
         patience = conversation.request.get("patience")
         if patience is not None and self._supervisor.condition.state is State.RECONNECTING:
-            with suppress(Authentication):  # the person may be there to be asked
+            with suppress(Authentication):  # the person can be asked now
                 self._supervisor.wait(float(patience))
                 return
         self._supervisor.connection(conversation)
@@ -165,6 +165,6 @@ def _key(request: Message) -> ForwardKey:
 
 
 def _beginning(place: Place) -> str:
-    """Return how the commands of a place's engine begin."""
+    """Return the beginning of the engine's command lines, empty without an engine."""
     engine = runtime_named(place.runtime).engine
     return command_line(engine()) if engine else ""

@@ -1,4 +1,4 @@
-"""The link as a process: claim the lock, listen, say so, and only then load what is slow."""
+"""The link's process: it takes the lock, listens, says so, and only then loads the SSH library."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ LOG_BYTES = 1 << 20
 
 
 def main() -> int:
-    """Run the link of one host until nobody needs it."""
+    """Run the link of one host until it is no longer needed."""
     host, *config = sys.argv[1:]
     files = link_files(host, Path(config[0]) if config else None)
     _log_to(files.log)
-    # A terminal's Ctrl-C is meant for the command; the link goes on.
+    # Ctrl-C in the terminal is meant for the command; the link goes on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     entrance = Entrance(files)
-    if entrance.claim(OLD_LINK_SECONDS):  # an older link may just be leaving
+    if entrance.claim(OLD_LINK_SECONDS):  # an older link may just be ending
         try:
             _serve(files, entrance)
         finally:
@@ -49,7 +49,7 @@ def _serve(files: LinkFiles, entrance: Entrance) -> None:
 
 
 def idle_seconds(environment: Mapping[str, str]) -> float:
-    """Return how long a link stays that nobody needs, in seconds: `JLR_LINK_IDLE` or 10 minutes."""
+    """Return how many seconds an idle link stays: `JLR_LINK_IDLE`, or 10 minutes."""
     try:
         return max(1.0, float(environment[IDLE_VARIABLE]))
     except (KeyError, ValueError):
@@ -57,7 +57,7 @@ def idle_seconds(environment: Mapping[str, str]) -> float:
 
 
 def _say_ready() -> None:
-    """Tell the command that started us, and let go of its pipe."""
+    """Tell the command that started this link, and close its pipe."""
     os.write(sys.stdout.fileno(), READY)
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, sys.stdout.fileno())
@@ -70,5 +70,5 @@ def _log_to(path: Path) -> None:
     form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
     logging.basicConfig(filename=path, level=logging.INFO, format=form)
     path.chmod(0o600)
-    # Its INFO lines repeat what the supervisor says.
+    # paramiko's INFO lines repeat those of the supervisor.
     logging.getLogger("paramiko").setLevel(logging.WARNING)

@@ -1,4 +1,4 @@
-"""A script that the link runs for a command, which gets what it prints and gives what it reads."""
+"""A script that the link runs for a command, with its output, stdin and terminal."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from jlremote.ssh.contract import Connection, Stream
 
 
 class CommandsTerminal:
-    """The terminal that a command runs in, whose size changes.
+    """The terminal of a script, whose size follows the command's.
 
     Attributes:
-        kind: what `$TERM` is there.
+        kind: `$TERM` there.
         size: columns and rows.
     """
 
@@ -27,16 +27,16 @@ class CommandsTerminal:
         self.size = _size(request["size"])
 
     def resized(self, message: Message) -> None:
-        """Take the size that the command tells.
+        """Take the size from a command's message.
 
         Raises:
-            ValueError: it is none.
+            ValueError: it is not a size.
         """
         self.size = _size(message["size"])
 
 
 def run(conversation: Conversation, connection: Connection) -> int:
-    """Run a script and pass its output on as it comes; the result is its exit status.
+    """Run a script, pass its output on as it comes, and return its exit status.
 
     Raises:
         LinkLost: the connection broke, or the command has gone.
@@ -51,9 +51,9 @@ def run(conversation: Conversation, connection: Connection) -> int:
         if "end" in message:
             cancelled.set()
             if given is not None:
-                given.wake()  # a person waits for a log to end that is followed
+                given.wake()  # Ctrl-C on a followed log must not wait for its next line
         elif given is None:
-            raise ValueError(f"the script is given nothing, and {message.keys()} was said")
+            raise ValueError(f"the script takes no stdin, and got {message.keys()}")
         elif terminal is not None and "size" in message:
             terminal.resized(message)
             given.wake()
@@ -76,7 +76,7 @@ def run(conversation: Conversation, connection: Connection) -> int:
     except TimeoutError as late:
         raise JlrError(
             f"the host did not finish within {request.get('timeout'):g} s",
-            hint="it may be under load; look there with `ssh`",
+            hint="`ssh HOST uptime` shows whether it is overloaded",
         ) from late
 
 
@@ -84,8 +84,8 @@ def _pass_on(conversation: Conversation, stream: Stream, data: bytes) -> None:
     try:
         conversation.say({"stream": stream, "data": text_of(data)})
     except OSError as gone:
-        # Raised, for as long as output floods nobody looks whether it was cancelled.
-        raise LinkLost("the command that ran it has gone") from gone
+        # Raised, because a flood of output leaves no time to look at `cancelled`.
+        raise LinkLost("the command has gone") from gone
 
 
 def _size(value: Any) -> os.terminal_size:

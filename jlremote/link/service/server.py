@@ -1,4 +1,4 @@
-"""The link's side of the socket: one thread per conversation, and when the link leaves."""
+"""The link's side of the socket: a thread for each command, and the end of an unused link."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from jlremote.link.wire.states import State
 log = logging.getLogger(__name__)
 
 LAST_WORDS_SECONDS = 1.0
-# How long a link stays that has neither a connection nor anything to keep, after its last command.
+# How long a link without connection, forwards and mounts stays after its last command.
 USELESS_SECONDS = 1.0
 NO_DESCRIPTORS_PAUSE = 0.2
 
 
 class LinkServer:
-    """Answers commands until nobody needs the link any more."""
+    """Answers commands until the link is no longer needed."""
 
     def __init__(
         self,
@@ -59,30 +59,30 @@ class LinkServer:
 
     @property
     def goes_on(self) -> bool:
-        """Whether it is not about to end."""
+        """Whether it is not ending."""
         return not self._ended
 
     def serve(self, listener: sockets.Listener, secret: bytes) -> None:
-        """Accept conversations until the link ends; then nobody can reach it any more."""
+        """Answer commands until the link ends."""
         self.listen(listener, secret)
         with self._changed:
             while not self._ended:
                 if not self._changed.wait(self._patience()) and self._patience() is not None:
                     self._ended = True
         for one in self._listeners:
-            with suppress(OSError):  # somebody else has removed its socket
+            with suppress(OSError):  # its socket may have been removed
                 one.close()
         self._deaf.set()
         with self._changed:  # last answers go out, the one to `shutdown` among them
             self._changed.wait_for(lambda: self._conversations == 0, LAST_WORDS_SECONDS)
 
     def listen(self, listener: sockets.Listener, secret: bytes) -> None:
-        """Accept conversations of a listener, too."""
+        """Accept commands of another listener as well."""
         self._listeners.append(listener)
         threading.Thread(target=self._accept, args=(listener, secret), daemon=True).start()
 
     def _patience(self) -> float | None:
-        """Return the seconds after which the link leaves, `None` as long as it is needed."""
+        """Return the seconds after which the link ends, `None` while it is needed."""
         if self._conversations or len(self._forwards) or len(self._mounts):
             return None
         if self._served and self._supervisor.condition.state is not State.UP:
@@ -102,7 +102,7 @@ class LinkServer:
     def _converse(self, socket: sockets.Connection[Any, Any], secret: bytes) -> None:
         conversation = Conversation(socket)
         try:
-            # Not in `accept`: a caller that never answers would keep everybody else out.
+            # Not in `accept`: a caller that never answers would block all others.
             conversation.greet(secret)
             if self._begin():
                 try:
@@ -110,7 +110,7 @@ class LinkServer:
                 finally:
                     self._finish()
             else:
-                # The command tries again when we hang up; by then it must not find us any more.
+                # The command tries again when we hang up; by then it must not find this link.
                 self._deaf.wait()
         except (OSError, EOFError, ValueError, AuthenticationError) as error:
             log.info("a conversation ended early: %r", error)
@@ -118,7 +118,7 @@ class LinkServer:
             conversation.end()
 
     def _begin(self) -> bool:
-        """Count a conversation, unless the link is leaving; return whether it is counted."""
+        """Count a conversation, unless the link is ending; return whether it is counted."""
         with self._changed:
             if self._ended:
                 return False
@@ -135,7 +135,7 @@ class LinkServer:
     def _answer(self, conversation: Conversation) -> None:
         request = conversation.request
         if _version(request.get("version", "")) > _version(__version__):
-            log.info("leaving for version %s", request["version"])
+            log.info("ending for version %s", request["version"])
             conversation.say({"replace": __version__})
             self._end()
             return
@@ -153,13 +153,13 @@ class LinkServer:
     def _perform(self, conversation: Conversation) -> Any:
         request = conversation.request
         operation = self._operations.get(str(request.get("op")))
-        # Whoever cannot talk to us must at least be able to get rid of us.
+        # A command of any version must be able to end the link.
         understood = request.get("protocol") == PROTOCOL or operation == self._shutdown
         if operation is None or not understood:
             raise JlrError(
                 f"the link was started by jlr {__version__}, and this is jlr "
                 f"{request.get('version')}, which is too old for it",
-                hint="update this one; or `jlr disconnect HOST`, and then it starts its own",
+                hint="update jlr; or `jlr disconnect HOST`, and it starts its own link",
             )
         if request.get("agent"):
             self._login.hand_over(request["agent"])

@@ -1,4 +1,4 @@
-"""The files by which a host's link is found."""
+"""The files by which commands find a host's link."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class LinkFiles:
     """The files of one link, all in a folder that only its user can enter.
 
     Attributes:
-        host: what was typed after `ssh`.
+        host: the destination as typed after `ssh`.
         ssh_config: ssh's `-F`; another configuration is another link.
         lock: held by the link for as long as it lives. A pid is never trusted.
-        starting: held by the command that starts the link, or brings back what the last one held.
-        restoring: there as long as nobody has brought that back.
-        address: what `multiprocessing.connection` listens on.
-        key: the secret by which both sides know each other, made anew by each link.
-        mount_door: where sshfs comes in; its name outlives the link.
-        log: where the link writes what nobody sees otherwise.
+        starting: held by the command that starts the link, or restores what the last one held.
+        restoring: exists until that is restored.
+        address: the address at which `multiprocessing.connection` listens.
+        key: the secret with which both sides authenticate; each link makes its own.
+        mount_door: the socket for sshfs; its name outlives the link.
+        log: the link's log.
     """
 
     host: str
@@ -38,7 +38,7 @@ class LinkFiles:
 
 
 def link_files(host: str, ssh_config: Path | None) -> LinkFiles:
-    """Return the files of the link to `host`; their names are short, socket paths are limited."""
+    """Return the files of the link to `host`; names are short because socket paths are limited."""
     config = "" if ssh_config is None else str(ssh_config.resolve())
     digest = hashlib.sha256(f"{host}\0{config}".encode()).hexdigest()[:16]
     folder = paths.runtime_directory()

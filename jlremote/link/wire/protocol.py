@@ -1,19 +1,19 @@
-"""What travels between a command and the link: bytes of JSON, never pickles.
+"""The messages between a command and the link: JSON, never pickles.
 
 One connection is one conversation. The command sends one request; the link answers with any
 number of messages and closes. The messages, told apart by their only or first key::
 
     → {"op": …, "version": …, "protocol": …, "agent": …, …}   the request
-    ← {"accepted": true}         somebody works on it; before this a request may be sent again
-    ← {"replace": VERSION}       the link is older than the command and leaves; try again
+    ← {"accepted": true}         work begins; before this a request may be sent again
+    ← {"replace": VERSION}       the link is older than the command and ends; try again
     ← {"ask": KIND, "text": …, "echo": …}   → {"answer": …} or {"declined": ERROR}
-    ← {"connected": true}        a script begins: nothing is asked any more
+    ← {"connected": true}        a script begins; no more questions
     ← {"stream": "stdout" | "stderr", "data": …}
-    → {"given": BASE64}          a piece of a script's stdin, nothing at its end
+    → {"given": BASE64}          a piece of a script's stdin, empty at its end
     ← {"taken": true}            the next piece may come
-    → {"size": [COLUMNS, ROWS]}  the terminal that the script runs in is this big now
-    → {"end": true}              the script is to end; the command waits for the result or error
-    → {"hang_up": true}          as if the command had gone, but it waits for what the link says
+    → {"size": [COLUMNS, ROWS]}  the new size of the script's terminal
+    → {"end": true}              end the script; the command waits for the result or error
+    → {"hang_up": true}          as if the command had gone, but it still reads the answer
     ← {"result": …}  or  {"error": NAME, "message": …, "hint": …}
 """
 
@@ -51,10 +51,10 @@ def receive(connection: Connection[Any, Any]) -> dict[str, Any]:
 
 
 def text_of(data: bytes) -> str:
-    """Return bytes as a string that JSON carries unharmed, whatever their encoding."""
+    """Return bytes as a string that JSON can carry, whatever their encoding."""
     return data.decode("utf-8", "surrogateescape")
 
 
 def bytes_of(text: str) -> bytes:
-    """Return the bytes that `text_of` was given."""
+    """Return the bytes of a string made by `text_of`."""
     return text.encode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""The states of a link, in words that a person can read."""
+"""The states of a link and its forwards, in words for people."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jlremote.errors import JlrError
 
 
 class State(StrEnum):
-    """What a link, or one of its forwards, is up to."""
+    """The state of a link, a forward or a session."""
 
     CONNECTING = "connecting"
     UP = "up"
@@ -36,7 +36,7 @@ class Condition:
 
     Attributes:
         state: the state.
-        error: what went wrong last, where that is why.
+        error: the cause, if something went wrong.
         since: seconds since the epoch.
     """
 
@@ -45,7 +45,7 @@ class Condition:
     since: float = field(default_factory=time.time)
 
     def then(self, state: State, error: JlrError | None = None) -> Condition:
-        """Return what comes next; as long as the state is the same it is so since the same time."""
+        """Return the next condition; `since` changes only with the state."""
         since = self.since if state is self.state else time.time()
         return Condition(state, None if error is None else without_history(error), since)
 
@@ -61,9 +61,8 @@ class Condition:
 
 
 def without_history(error: JlrError) -> JlrError:
-    """Return the error anew, without traceback and causes.
+    """Return a copy of an error without traceback and causes.
 
-    One that is kept would keep all that its frames know, and raised again and again it would
-    gather one more traceback each time.
+    A stored error would keep all objects of its frames alive, and grow each time it is raised.
     """
     return copy.copy(error)

@@ -1,4 +1,4 @@
-"""Does the server behind a forward answer, and whom? And if not, why."""
+"""The check that Jupyter answers through a forward, and how it authenticates."""
 
 from __future__ import annotations
 
@@ -11,51 +11,53 @@ from jlremote.link.wire.status import ForwardStatus
 
 
 class OpenToAll(JlrError):
-    """The server lets everybody run code, and nobody has said that this is meant so."""
+    """The server lets anyone run code, and that was not allowed."""
 
 
 def wait_for_answer(link: Link, forward: ForwardStatus) -> None:
-    """Return once Jupyter has answered through a forward, which proves the whole way.
+    """Wait until Jupyter answers through a forward, which proves the whole way.
 
     Raises:
-        NoAnswer: it did not; with the reason, where the link knows one.
-        Busy: too many ways into containers are open.
-        JlrError: the host's SSH server does not permit the way there, or Jupyter refused.
+        NoAnswer: it does not answer; with the reason, where the link knows one.
+        Busy: too many relays into containers are open.
+        JlrError: the host's SSH server forbids the forward, or Jupyter refused.
     """
     try:
-        with suppress(AccessRefused):  # it answers, and its password is the person's affair
+        with suppress(
+            AccessRefused
+        ):  # it answers, and the person types its password in the browser
             JupyterApi(forward.local_port, forward.server).status()
     except NoAnswer as silent:
         raise _explained(link, forward, silent) from silent
 
 
 def refuse_open(link: Link, forward: ForwardStatus, *, allowed: bool) -> Access:
-    """Refuse a server that lets everybody in, unless that is allowed.
+    """Refuse a server without token and password, unless that is allowed.
 
     Returns:
-        What the server asks for; the caller takes the forward back if it is refused.
+        How the server authenticates.
 
     Raises:
-        OpenToAll: nothing, and that is not allowed.
+        OpenToAll: it does not, and that is not allowed; the caller releases the forward.
     """
     server, name = forward.server, forward.session
     access = JupyterApi(forward.local_port, server).access()
     if access is Access.OPEN and not allowed:
         raise OpenToAll(
             f"the Jupyter server of `{name}` is open to all on `{link.name}`: it asks for neither "
-            "token nor password, and whoever reaches its port can run code as its user",
-            hint="end it, and `jlr start` launches one with a token; or have it as it is: "
-            f"`jlr start {link.name} {name} --allow-unauthenticated`",
+            "token nor password, so anyone there can run code as its user",
+            hint=f"end it and run `jlr start {link.name} {name}`, which launches one with a token; "
+            f"or accept it: `jlr start {link.name} {name} --allow-unauthenticated`",
         )
     return access
 
 
 def of_access(access: str, host: str) -> str | None:
-    """Return what a person must know of a server that has no token."""
+    """Return the sentence for a person about a server that has no token."""
     explained: dict[str, str] = {
         Access.OPEN: f"open to all on `{host}`: Jupyter asks for neither token nor password",
-        Access.PASSWORD: "Jupyter asks for its password in the browser; jlr has none, so kernels "
-        "are unknown",
+        Access.PASSWORD: "Jupyter asks for a password in the browser; without it jlr cannot list "
+        "kernels",
     }
     return explained.get(access)
 
@@ -75,8 +77,8 @@ def _explained(link: Link, forward: ForwardStatus, silent: NoAnswer) -> JlrError
         )
     if "over this connection already" in failure:
         return Busy(
-            f"`{link.name}` gives no further way into a container: {failure}",
-            hint="each takes one of the ten sessions that an SSH server gives; stop a session that "
-            "you do not need (`jlr list`, `jlr stop`), close a terminal or unmount a folder",
+            f"cannot open another relay into a container on `{link.name}`: {failure}",
+            hint="`jlr stop` a session that you do not need (`jlr list` shows them), close a "
+            "terminal or unmount a folder: each takes one of the ten that an SSH connection has",
         )
     return NoAnswer(f"{silent.message} ({failure})", hint=silent.hint)

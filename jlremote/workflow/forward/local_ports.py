@@ -48,18 +48,18 @@ def first_candidate(host: str, session: str) -> int:
 
 
 def taken(port: int, host: str, name: str) -> Busy:
-    """Return the error for a port that is taken, with its holder where that can be known.
+    """Return the error for a port that is taken, with its holder if that is known.
 
     Args:
         port: the port.
         host: the host of the session that wants it.
-        name: that session's name.
+        name: the name of that session.
     """
     holder = _other_session(port, host, name) or _process_on(port)
     by = f" by {holder}" if holder else ""
     return Busy(
         f"port {port} is taken{by}",
-        hint="leave `--port` out and the next free port is taken",
+        hint="leave out `--port` to take the next free port",
     )
 
 
@@ -72,7 +72,7 @@ def _other_session(port: int, host: str, name: str) -> str | None:
 
 
 def _process_on(port: int) -> str | None:
-    import psutil  # 30 ms that only this rare case should cost
+    import psutil  # 30 ms, which only this rare case should cost
 
     try:
         connections = psutil.net_connections("tcp")

@@ -1,4 +1,4 @@
-"""A session on its ports again, after a link that was killed or has left."""
+"""The restored forwards of a session, after its link was killed or has ended."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from jlremote.workflow.host.rollback import undone_on_failure
 
 
 def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
-    """Forward a session again on its port.
+    """Forward a session and its further ports again on their local ports.
 
     Raises:
         ContainerGone: its container is not there, or does not run.
         JupyterDead: no Jupyter server runs in it.
         JupyterStopped: it was stopped.
-        IdleStopped: it has ended for want of work.
-        Busy: somebody else holds the port now.
-        OpenToAll: the server that runs there now lets everybody in.
+        IdleStopped: it has ended because it was idle.
+        Busy: the local port is taken.
+        OpenToAll: the server that runs there now has neither token nor password.
     """
     runtime = runtime_named(record.runtime)
     found = survey(link, runtime, record.name)
@@ -44,15 +44,17 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
         except Busy as busy:
             taken = local_ports.taken(record.local_port, record.host, record.name)
             another = f"`jlr start {record.host} {record.name}` takes another port"
-            raise Busy(taken.message, hint=f"end that one; or {another}") from busy
-        if not forward.server.token:  # it may be another one than the last time
+            raise Busy(
+                taken.message, hint=f"{another}; or end the program that holds this one"
+            ) from busy
+        if not forward.server.token:  # it may be another server than before
             with suppress(NoAnswer):
                 refuse_open(link, forward, allowed=record.open_allowed)
     return forward
 
 
 def _bring_ports_back(link: Link, record: SessionRecord, place: Place) -> None:
-    """Forward a session's further ports again; Jupyter may be dead, and they are not."""
+    """Forward a session's further ports again, also if Jupyter is dead."""
     for port in record.ports:
         with suppress(Busy):  # `jlr forward` tells that it is not forwarded
             link.forward(record.name, port.local_port, Endpoint(place, port.port))

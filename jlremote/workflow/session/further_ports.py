@@ -1,4 +1,4 @@
-"""`jlr forward`: further ports of a session, for TensorBoard or a web app beside Jupyter."""
+"""`jlr forward`: further ports of a session, for TensorBoard or another web app."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from jlremote.workflow.session.open import again
 
 
 def add(selector: str | None, port: int, context: Context) -> PortReport:
-    """Forward a port of a session's container, on the same local port if that is free.
+    """Forward a port of a session's container, to the same local port if that is free.
 
-    It need not be open yet: the report's state tells.
+    A program need not listen on it yet: the report's state tells.
 
     Raises:
         NotFound: there is no such session, or it was stopped.
@@ -59,7 +59,7 @@ def _endpoint(runtime: Runtime, found: Survey, name: str, port: int) -> Endpoint
 
 
 def listed(selector: str | None, context: Context) -> list[PortReport]:
-    """Return the forwarded ports of a session, each looked at just now.
+    """Return the forwarded ports of a session, each checked just now.
 
     Raises:
         NotFound: there is no such session.
@@ -75,7 +75,7 @@ def listed(selector: str | None, context: Context) -> list[PortReport]:
 
 
 def remove(selector: str | None, port: int, context: Context) -> None:
-    """Forward a port no more.
+    """Stop forwarding a port.
 
     Raises:
         NotFound: there is no such session, or it has no such port.
@@ -85,7 +85,8 @@ def remove(selector: str | None, port: int, context: Context) -> None:
     if rest == record.ports:
         where = f"`{record.host}/{record.name}`"
         raise NotFound(
-            f"port {port} of {where} is not forwarded", hint="`jlr forward` lists those that are"
+            f"port {port} of {where} is not forwarded",
+            hint="`jlr forward` lists the forwarded ports",
         )
     link_of(record, context).unforward(record.name, port)
     sessions.save(replace(record, ports=rest))
