@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from jlremote.host.records import records
 from jlremote.text import one_line
-
-FIELD, RECORD = "\037", "\036"
 
 # Costs nothing where there are no GPUs: the toolkit brings `nvidia-smi` in along with them.
 CHECK = r"""
@@ -46,10 +45,9 @@ def read(output: str, container: str, restart: str) -> Fault | None:
         container: the container's name.
         restart: the command on the host that restarts it.
     """
-    for record in output.split(RECORD):
-        name, _, said = record.partition(FIELD)
+    for name, *said in records(output):
         if name.strip() == "gpu fault":
-            return _explained(one_line(said).rstrip("."), container, restart)
+            return _explained(one_line(" ".join(said)).rstrip("."), container, restart)
     return None
 
 

@@ -12,7 +12,8 @@ from jlremote.errors import JlrError
 from jlremote.gpus import leases, mig
 from jlremote.gpus.inventory import Claim, Device, Gpu, GpuProcess, Inventory
 from jlremote.gpus.mig import MigDevice
-from jlremote.gpus.snapshot_script import ANSWER_SECONDS, FIELD, PROCESS_FIELDS, RECORD
+from jlremote.gpus.snapshot_script import ANSWER_SECONDS, PROCESS_FIELDS
+from jlremote.host.records import records as records_of
 from jlremote.text import one_line, printable
 
 Records = Mapping[str, Sequence[str]]
@@ -42,8 +43,8 @@ def read(output: str, host: str) -> Inventory:
     """
     records: dict[str, Sequence[str]] = {}
     found_leases = []
-    for record in output.split(RECORD):
-        name, *fields = record.split(FIELD)[:-1] or [""]
+    for record in records_of(output):
+        name, *fields = record[:-1] or [""]
         if name.strip() == "lease":
             found_leases.append(fields)
         else:

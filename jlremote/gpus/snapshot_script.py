@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jlremote.gpus.leases import LIST
+from jlremote.host.records import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD
 from jlremote.host.shell_text import command_line, until_hang_up
 from jlremote.host.sudo import ALONE_UNLESS_KNOWN
 
 # Commands of container engines, as their argvs begin.
 Engines = Iterable[tuple[str, ...]]
 EVERYBODYS: Engines = (("docker",), ("podman",))
-
-FIELD, RECORD, GROUP = "\037", "\036", "\035"
 
 # Where it may be besides the PATH: NVIDIA's container images, WSL, the driver container.
 _FOLDERS = (
@@ -48,8 +47,8 @@ _TABLE = f'{{{{index .Labels "{USER_LABEL}"}}}}|{{{{index .Labels "{GPUS_LABEL}"
 _FUNCTIONS = f"""\
 exec 2>/dev/null
 LC_ALL=C; export LC_ALL
-clean() {{ tr -d '\\035\\036\\037'; }}
-say() {{ printf '%s\\037' "$@"; printf '\\036'; }}
+clean() {{ tr -d '{PRINT_GROUP}{PRINT_RECORD}{PRINT_FIELD}'; }}
+say() {{ printf '%s{PRINT_FIELD}' "$@"; printf '{PRINT_RECORD}'; }}
 limit=; ! command -v timeout >/dev/null || limit='timeout {ANSWER_SECONDS}'
 csv=--format=csv,noheader,nounits
 smi=$(command -v nvidia-smi)
@@ -129,7 +128,7 @@ turn=0
 while :; do
   [ $((turn % {_TURNS_PER_ENGINE})) != 0 ] || ask_containers
   turn=$((turn + 1))
-  {{ ask_all; printf '\\035'; }} || exit
+  {{ ask_all; printf '{PRINT_GROUP}'; }} || exit
   {{ sleep {seconds:g} || sleep 1; }} & wait $!
 done
 """

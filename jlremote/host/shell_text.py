@@ -1,4 +1,4 @@
-"""Text for `sh`: command lines, and commands that end after a time or with their reader."""
+"""Text for `sh`: command lines, waiting, and commands that end after a time or with a reader."""
 
 from __future__ import annotations
 
@@ -26,6 +26,44 @@ def bounded(argv: Iterable[str], seconds: int) -> str:
     """
     command = command_line(argv)
     return f"if command -v timeout >/dev/null; then timeout {seconds} {command}; else {command}; fi"
+
+
+def pause(seconds: float) -> str:
+    """Return shell text that sleeps; some hosts' `sleep` takes whole seconds only."""
+    return f"sleep {seconds:g} 2>/dev/null || sleep 1"
+
+
+def wait_while(
+    condition: str,
+    seconds: float | str,
+    *,
+    every: float = 0.1,
+    meanwhile: str = "",
+    too_long: str = "break",
+) -> str:
+    """Return shell text that waits while `condition` holds; all commands are shell text.
+
+    Args:
+        condition: the command that is tried again and again.
+        seconds: how long at most; a number, or a shell variable with one.
+        every: seconds between two tries.
+        meanwhile: what each turn runs.
+        too_long: what is run when it took too long: `break`, `return`, `exit` or the like.
+    """
+    per_second = round(1 / every)
+    turns = (
+        f"$(({seconds} * {per_second}))"
+        if isinstance(seconds, str)
+        else round(seconds * per_second)
+    )
+    body = f"  {meanwhile}\n" if meanwhile else ""
+    return f"""\
+jlr_turns=0
+while {condition}; do
+  [ "$jlr_turns" -lt {turns} ] || {too_long}
+{body}  jlr_turns=$((jlr_turns + 1)); {pause(every)}
+done
+"""
 
 
 def until_hang_up(command: str) -> str:

@@ -13,12 +13,12 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from jlremote.host.shell_text import command_line, until_hang_up
+from jlremote.host.records import PRINT_FIELD, PRINT_RECORD, records
+from jlremote.host.shell_text import command_line, pause, until_hang_up, wait_while
 from jlremote.host.sudo import KEEP
 from jlremote.jobs.job import Job
 from jlremote.runtimes.bare import Bare
 
-FIELD, RECORD = "\037", "\036"
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 TAKEN = 75  # sysexits.h: EX_TEMPFAIL
 _FILES = ("command", "container", "gpus", "began", "exit")
@@ -63,45 +63,24 @@ mv -f "$directory/.process" "$directory/process"
 exec "$@"
 """
 
-_TELL = """\
+_TELL = f"""\
 for directory in FOLDERS; do
   [ -e "$directory/command" ] || continue
-  printf %s "${directory##*/}"
+  printf %s "${{directory##*/}}"
   SHOW
-  printf '\\037'; alive && printf yes
-  printf '\\036'
+  printf '{PRINT_FIELD}'; alive && printf yes
+  printf '{PRINT_RECORD}'
 done 2>/dev/null
 """
-_STOP = """\
-ended() {
-  turns=0
-  while alive; do
-    [ "$turns" -lt $(($1 * 5)) ] || return 1
-    turns=$((turns + 1)); sleep 0.2 2>/dev/null || sleep 1
-  done
-}
-send() { . "$directory/signal"; }
+_STOP = f"""\
+ended() {{
+{wait_while("alive", "$1", every=0.2, too_long="return 1")}}}
+send() {{ . "$directory/signal"; }}
 alive || exit 0
-[ FORCE = no ] || { send KILL; ended 5; exit; }
+[ FORCE = no ] || {{ send KILL; ended 5; exit; }}
 send TERM
-ended 10 || { alive && send KILL; ended 5; }
+ended 10 || {{ alive && send KILL; ended 5; }}
 """
-
-# What is run in a container marks itself, as in `runtimes.shells`.
-MARKED = 'export JLR_JOB="$JLR_JOB:$$"\nexec "$@"\n'
-_SIGNAL_MARKED = """\
-for process in /proc/[0-9]*; do
-  pid=${process#/proc/}
-  { tr '\\0' '\\n' <"$process/environ"; } 2>/dev/null | grep -qx "JLR_JOB=WORD:$pid" || continue
-  kill -s "$1" -- "-$pid"
-  exit
-done
-"""
-
-
-def signal_marked(word: str) -> tuple[str, ...]:
-    """Return the argv that sends the signal that follows to what marked itself in a container."""
-    return ("sh", "-c", _SIGNAL_MARKED.replace("WORD", word), "sh")
 
 
 @dataclass(frozen=True)
@@ -162,18 +141,17 @@ def take_back(name: str, mark: str) -> str:
     """Return the script that ends a job that has just begun, and leaves nothing of it."""
     ours = f'[ "$(cat "$directory/mark" 2>/dev/null)" = {shlex.quote(mark)} ] || exit 0\n'
     jobs = ProcessJobs()
-    ending = f"(\n{jobs.signal(name, 'KILL')})\nsleep 0.3 2>/dev/null || sleep 1\n"
+    ending = f"(\n{jobs.signal(name, 'KILL')})\n{pause(0.3)}\n"
     return f"{_folder(name)}{ours}{ending}{jobs.remove(name)}"
 
 
 _SIGNAL_GROUP = 'kill -s "$1" -- "-$pid"'
-_WAIT = """\
-turns=0
-until [ -e "$directory/process" ]; do
-  [ "$turns" -lt 400 ] || { echo "it does not begin" >&2; exit 1; }
-  turns=$((turns + 1)); sleep 0.05 2>/dev/null || sleep 1
-done
-"""
+_WAIT = wait_while(
+    '[ ! -e "$directory/process" ]',
+    20,
+    every=0.05,
+    too_long='{ echo "it does not begin" >&2; exit 1; }',
+)
 
 
 class ProcessJobs:
@@ -182,7 +160,7 @@ class ProcessJobs:
     def tell(self, name: str | None = None) -> str:
         """Return the script that tells of a job of that name, or of all."""
         which = "*" if name is None else shlex.quote(name)
-        show = "".join(f"printf '\\037'; cat \"$directory/{file}\"\n" for file in _FILES)
+        show = "".join(f"printf '{PRINT_FIELD}'; cat \"$directory/{file}\"\n" for file in _FILES)
         return f"{_ALIVE}{_TELL}".replace("FOLDERS", f"{_ROOT}/{which}").replace("SHOW\n", show)
 
     def follow(self, name: str, stdout: int, stderr: int) -> str:
@@ -222,14 +200,14 @@ def _watch(name: str, stdout: str, stderr: str) -> str:
         f'tail {stdout} -f "$directory/stdout" & out=$!\n'
         f'tail {stderr} -f "$directory/stderr" >&2 & err=$!\n'
         "trap 'kill $out $err 2>/dev/null' EXIT; trap 'exit 1' TERM\n"
-        "while alive; do sleep 0.2 2>/dev/null || sleep 1; done\n"
+        f"while alive; do {pause(0.2)}; done\n"
     )
     return until_hang_up(command_line(("sh", "-c", watching)))
 
 
 def read(printed: str) -> list[Job]:
     """Return the jobs that `tell` told of."""
-    return [_job(record.split(FIELD)) for record in printed.split(RECORD)[:-1]]
+    return [_job(fields) for fields in records(printed)]
 
 
 def _job(fields: list[str]) -> Job:

@@ -9,13 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from jlremote.host.records import FIELD, RECORD
 from jlremote.host.tcp_table import Listener, read_listeners, socket_inodes
 from jlremote.jupyter.server import LAB, TREE, Server
 from jlremote.text import one_line
 
 BASE_URL = re.compile(r"/(?:[^/\s].*/)?")
 TOKEN = re.compile(r"[\x21-\x7e]*")
-FIELD, RECORD = "\037", "\036"
 LOCALHOST, LOCALHOST_6 = "127.0.0.1", "::1"
 # Programs, and modules behind `python -m`.
 PAGES = {

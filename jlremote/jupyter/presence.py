@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from jlremote.errors import JlrError
 from jlremote.gpus.snapshot_script import USER_LABEL
 from jlremote.host.contract import Host
+from jlremote.host.records import GROUP
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import PAGES, read_probe
 from jlremote.runtimes import container_list
@@ -118,6 +119,6 @@ def _session(engine: Engine, glimpse: ListedContainer) -> Present | None:
 
 
 def _bare(output: str) -> list[Present]:
-    groups = map(read_probe, output.split(scripts.GROUP_END))
+    groups = map(read_probe, output.split(GROUP))
     names = [found.directory.rpartition("/")[2] for found in groups if found.servers]
     return [Present(name, Bare().name, jupyter=True) for name in names]

@@ -16,15 +16,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from jlremote.host.shell_text import until_hang_up
+from jlremote.host.records import PRINT_FIELD as FIELD
+from jlremote.host.records import PRINT_GROUP as GROUP
+from jlremote.host.records import PRINT_RECORD as RECORD
+from jlremote.host.shell_text import pause, until_hang_up, wait_while
 from jlremote.host.tcp_table import LISTENING
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.contract import Runtime
 
-GROUP_END = "\035"  # ASCII's group separator
 # What the shell that waits for a server's end has among its arguments, and no probe.
 LAUNCH_MARK = 'export JUPYTER_RUNTIME_DIR="$directory/runtime"'
-FIELD, RECORD = "\\037", "\\036"  # ASCII's unit and record separators; JSON cannot hold them raw
 WAIT_SECONDS = 120
 LAUNCH_SECONDS = 20
 POLLS_A_SECOND = 40
@@ -42,13 +43,13 @@ def session_directory(runtime: Runtime, name: str) -> str:
 
 
 def own_servers() -> str:
-    """Return the script that probes every session of the host itself, each ended by `GROUP_END`."""
+    """Return the script that probes every session of the host itself, a group of records each."""
     files = _runtime_files(('"$directory"/runtime',))
     return (
         f'for directory in "{Bare().servers_folder}"/*; do\n'
         '[ -d "$directory/runtime" ] || continue\n'
         + _PROBE.replace("FILES", files)
-        + "printf '\\035'\ndone\n"
+        + f"printf '{GROUP}'\ndone\n"
     )
 
 
@@ -140,7 +141,7 @@ while [ "$turns" -lt {WAIT_SECONDS * POLLS_A_SECOND} ]; do
     done
   elif [ "$turns" -gt {LAUNCH_SECONDS * POLLS_A_SECOND} ]; then exit {NOT_LAUNCHED}; fi
   turns=$((turns + 1))
-  sleep {1 / POLLS_A_SECOND} 2>/dev/null || sleep 1
+  {pause(1 / POLLS_A_SECOND)}
 done
 """
         + probe(runtime, name)
@@ -158,9 +159,7 @@ def end(runtime: Runtime, name: str, pid: int, process_start: str, *, patience: 
         f'same() {{ case "$(cat /proc/{pid}/stat 2>/dev/null)" in '
         # A zombie waits only for its parent, and a container without an init has none that looks.
         f"*') Z '*) ;; *') '*' {process_start} '*) return 0;; esac; return 1; }}\n"
-        f"gone() {{ turns=0; while same; do\n"
-        f'  [ "$turns" -lt $(($1 * {POLLS_A_SECOND})) ] || return 1\n'
-        f"  turns=$((turns + 1)); sleep {1 / POLLS_A_SECOND} 2>/dev/null || sleep 1; done; }}\n"
+        f"gone() {{ {wait_while('same', '$1', every=1 / POLLS_A_SECOND, too_long='return 1')}}}\n"
         f"gone {patience} || {{ echo asked; kill {pid}; gone 10; }} ||"
         f" {{ echo killed; kill -9 {pid}; gone 5; }}\n"
         'rm -rf "$directory/runtime" "$directory/config"\n'
@@ -187,10 +186,13 @@ def clear(runtime: Runtime, name: str) -> str:
     """Return the script that removes the session's folder once its server has ended."""
     return session_directory(runtime, name) + (
         'pid=$(cat "$directory/pid" 2>/dev/null)\n'
-        f'turns=0; while [ -n "$pid" ] && [ ! -e "$directory/exit" ]; do\n'
-        f'  [ "$turns" -lt {10 * POLLS_A_SECOND} ] || {{ kill -9 "$pid"; break; }}\n'
-        f"  turns=$((turns + 1)); sleep {1 / POLLS_A_SECOND} 2>/dev/null || sleep 1; done\n"
-        'rm -rf "$directory"\n'
+        + wait_while(
+            '[ -n "$pid" ] && [ ! -e "$directory/exit" ]',
+            10,
+            every=1 / POLLS_A_SECOND,
+            too_long='{ kill -9 "$pid"; break; }',
+        )
+        + 'rm -rf "$directory"\n'
     )
 
 

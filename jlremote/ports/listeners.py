@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError
+from jlremote.host.records import FIELD, RECORD
 from jlremote.host.tcp_table import LISTENING, Listener, read_listeners, socket_inodes
-
-FIELD, RECORD = "\037", "\036"
 
 _PROBE = rf"""
 listening=$({LISTENING} | grep ':PORT [0-9A-F]*:0000 ')

@@ -10,14 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jlremote.host.contract import Completed
+from jlremote.host.records import FIELD, PRINT_FIELD, PRINT_RECORD, RECORD
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.containers import read_container
 from jlremote.runtimes.contract import Container
 from jlremote.runtimes.docker.docker_commands import inspect_argv, list_ids_argv, top_argv
 from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.runtimes.engine.engine_errors import engine_error
-
-FIELD, RECORD = "\037", "\036"
 
 
 @dataclass(frozen=True)
@@ -56,9 +55,9 @@ def script(engine: Engine) -> str:
     return (
         f"ids=$({command_line(every)}) || exit\n"
         f'[ -z "$ids" ] || {described} 2>/dev/null\n'
-        f"printf '\\036'\n"
+        f"printf '{PRINT_RECORD}'\n"
         f"for id in $({command_line(running)}); do\n"
-        f"  printf '%s\\037' \"$id\"; {listed} 2>/dev/null; printf '\\036'\n"
+        f"  printf '%s{PRINT_FIELD}' \"$id\"; {listed} 2>/dev/null; printf '{PRINT_RECORD}'\n"
         "done\n"
     )
 

@@ -14,6 +14,7 @@ from jlremote.gpus import leases, snapshot_script
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.leases import NO_FOLDER, Lease
 from jlremote.gpus.snapshot import read
+from jlremote.host.records import FIELD, RECORD
 from tests.gpus.parts import BOOT, NOW, answer, record, row, uuid
 
 UUID = uuid(0)
@@ -36,16 +37,14 @@ def run(script: str, shared: Path) -> subprocess.CompletedProcess[str]:
 
 def listed(shared: Path) -> list[str]:
     functions = snapshot_script.snapshot().partition("limit=")[0]
-    return run(f"{functions}\n{leases.LIST}\n", shared).stdout.split(snapshot_script.RECORD)[:-1]
+    return run(f"{functions}\n{leases.LIST}\n", shared).stdout.split(RECORD)[:-1]
 
 
 def found(shared: Path, user: str = "root") -> Inventory:
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     head = record("host", int(time.time()), "1 1", boot, user, 100)
-    body = answer(ROWS).partition(snapshot_script.RECORD)[2]
-    return read(
-        head + "".join(f"{one}{snapshot_script.RECORD}" for one in listed(shared)) + body, "dgx"
-    )
+    body = answer(ROWS).partition(RECORD)[2]
+    return read(head + "".join(f"{one}{RECORD}" for one in listed(shared)) + body, "dgx")
 
 
 def here(session: str, *uuids: str, word: str = "w") -> Lease:
@@ -221,6 +220,6 @@ def test_of_two_that_lease_the_same_at_least_one_sees_the_other(shared: Path) ->
 def test_old_names_of_mig_devices_hold_slashes(shared: Path) -> None:
     old = "MIG-GPU-0a0b/1/0"
     assert run(leases.make(here("a", old), ()), shared).returncode == 0
-    [lease] = [leases.read(one.split(snapshot_script.FIELD)[1:-1], 0, "") for one in listed(shared)]
+    [lease] = [leases.read(one.split(FIELD)[1:-1], 0, "") for one in listed(shared)]
     assert lease is not None
     assert lease.uuid == old

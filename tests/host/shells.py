@@ -37,6 +37,13 @@ def through(shell: str, steps: Steps, *, before: str = "", after: str = "") -> d
     return run_steps(steps, LIMIT, execute)
 
 
+def run_sh(shell: str, script: str) -> subprocess.CompletedProcess[str]:
+    """Run a script on stdin of a shell and return how it ended."""
+    return subprocess.run(
+        (shell, "-s"), input=script, capture_output=True, text=True, timeout=30, check=False
+    )
+
+
 def as_bytes(text: str) -> bytes:
     """Return the bytes that a step printed."""
     return text.encode("utf-8", "surrogateescape")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from jlremote import __version__
-from jlremote.host.shell_text import command_line
+from jlremote.host.shell_text import command_line, wait_while
 from jlremote.runtimes.contract import CREATOR_LABEL, SESSION_LABEL, ContainerSpec
 from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.runtimes.engine.engine_gpus import gpu_flags, with_gpus
@@ -212,19 +212,17 @@ def ended_script(engine: Engine, ending: Argv, name: str, *, goes: bool = False)
         name: the container's name.
         goes: whether the engine removes it as soon as it has stopped; that is waited for.
     """
+    there = f"{command_line(inspect_argv(engine, name))} >/dev/null 2>&1"
+    stays = """{ printf '%s\\n' "$said" >&2; exit 1; }"""
+    gone = wait_while(there, GONE_SECONDS, too_long=stays)
     return f"""\
 said=$({command_line(ending)} 2>&1 >/dev/null)
 case $?,$said in
 0,*) {":" if goes else "exit"};;
 {_GOING}) ;;
-*) printf '%s\\n' "$said" >&2; exit 1;;
+*) {stays};;
 esac
-turns=0
-while {command_line(inspect_argv(engine, name))} >/dev/null 2>&1; do
-  [ "$turns" -lt {GONE_SECONDS * 10} ] || {{ printf '%s\\n' "$said" >&2; exit 1; }}
-  turns=$((turns + 1)); sleep 0.1 2>/dev/null || sleep 1
-done
-"""
+{gone}"""
 
 
 def usable_argv(engine: Engine) -> Argv:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shlex
 
+from jlremote.host.shell_text import wait_while
 from jlremote.runtimes.scripts import homes
 
 _FOLDER = f"{homes.ROOT}-packages"
@@ -72,15 +73,17 @@ for wanted in sys.argv[1:]:
         sys.exit({GONE})
 """
 
+_WAIT = wait_while(
+    '[ ! -e "$jlr_folder/installed" ]',
+    PATIENCE_SECONDS,
+    meanwhile="""\
+[ ! -e "$jlr_folder/installing" ] || {
+    jlr_turns=0; kill -0 "$(cat "$jlr_folder/installing")" 2>/dev/null || break; }""",
+)
 # The job's own process waits for whoever installs, and not for ever where that one was killed.
 _UNTIL_INSTALLED = f"""\
-jlr_folder="{homes.ROOT}"/NAME jlr_turns=0
-until [ -e "$jlr_folder/installed" ]; do
-  if [ -e "$jlr_folder/installing" ]; then kill -0 "$(cat "$jlr_folder/installing")" || break
-  else [ "$jlr_turns" -lt {PATIENCE_SECONDS * 10} ] || break; fi 2>/dev/null
-  jlr_turns=$((jlr_turns + 1)); sleep 0.1 2>/dev/null || sleep 1
-done
-[ "$(cat "$jlr_folder/installed" 2>/dev/null)" = 0 ] ||
+jlr_folder="{homes.ROOT}"/NAME
+{_WAIT}[ "$(cat "$jlr_folder/installed" 2>/dev/null)" = 0 ] ||
   {{ echo 'its packages were not installed, so it was not begun' >&2; exit {NOT_INSTALLED}; }}
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from jlremote.host import process_mark
 from jlremote.host.shell_text import command_line
 from jlremote.host.sudo import endable
 from jlremote.runtimes.contract import Attachment, Runtime
@@ -27,16 +28,6 @@ _SHELL = """\
 }
 exec "$@"
 """
-_MARK = 'export JLR_SHELL="$JLR_SHELL:$$"\n'
-
-# The process that we began is the one whose environment names itself; all that it began inherit it.
-_HANG_UP = """\
-for process in /proc/[0-9]*; do
-  pid=${process#/proc/}
-  { tr '\\0' '\\n' <"$process/environ"; } 2>/dev/null | grep -qx "JLR_SHELL=WORD:$pid" &&
-    kill -s HUP -- "-$pid"
-done
-"""
 
 
 def script(
@@ -44,8 +35,7 @@ def script(
 ) -> str:
     """Return the script that runs a command, or a shell, with our stdin and stdout as its own.
 
-    What an engine runs in a container outlives the engine's client (moby issue 9098), and so would
-    every shell whose connection broke. So there it is found by its mark, and hung up on.
+    In a container it would outlive a connection that broke: it is found by its mark and hung up on.
 
     Args:
         runtime: in what.
@@ -58,14 +48,14 @@ def script(
     size = attached.terminal
     inside = _TERMINAL + _SIZE.format(size) if size else ""
     if runtime.has_containers:
-        inside += homes.writable_home(name) + packages.USE + _MARK
+        inside += homes.writable_home(name) + packages.USE + process_mark.MARK_ITSELF
     inside += _SHELL.replace("LOGIN", login)
-    marked = {"JLR_SHELL": word} if runtime.has_containers else {}
+    marked = {process_mark.VARIABLE: word} if runtime.has_containers else {}
     begin = runtime.attached(name, ("sh", "-c", inside, "sh", *argv), attached, marked)
     if not runtime.has_containers:
         return f"exec {command_line(begin)}\n"
     ending = Attachment(user=attached.user)
-    end = runtime.attached(name, ("sh", "-c", _HANG_UP.replace("WORD", word)), ending, {})
+    end = runtime.attached(name, process_mark.signal_argv(word, "HUP"), ending, {})
     hang_up = f'trap "" HUP TERM; {command_line(end)} </dev/null >/dev/null 2>&1; exit 129'
     here = command_line(begin) if size else endable(begin)
     return f"trap {shlex.quote(hang_up)} HUP TERM\n{here}\n"

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import shlex
 
+from jlremote.host.shell_text import wait_while
+
 ENTRYPOINT_SECONDS = 20
 ANOTHER_USER = 77  # sysexits.h: EX_NOPERM
-_POLLS_A_SECOND = 20
 # Where the container's own process leaves its number. By the container's own name, so that it means
 # nothing in a container of an image that was made of this one.
 _NOTE = "/tmp/.jlr-waits-$(uname -n)"  # noqa: S108
@@ -20,16 +21,12 @@ _BEGINNING = "jlr_note="
 
 # Waits until the entrypoint has come to our command.
 _UNTIL_IT_RUNS = f"""\
-note="{_NOTE}"; turns=0
+note="{_NOTE}"
 runs() {{
   case $(tr '\\0' ' ' <"/proc/$(cat "$note")/cmdline") in
   'sleep infinity '*|'sh -c {_BEGINNING}'*) ;; *) false;; esac
 }} 2>/dev/null
-until runs || [ "$turns" -ge {ENTRYPOINT_SECONDS * _POLLS_A_SECOND} ]; do
-  OTHERWISE
-  turns=$((turns + 1)); sleep {1 / _POLLS_A_SECOND} 2>/dev/null || sleep 1
-done
-"""
+{wait_while("! runs", ENTRYPOINT_SECONDS, every=0.05, meanwhile="OTHERWISE")}"""
 
 # Of bash's own variables some cannot be set; the others are the process's own.
 _NOT_TAKEN = ("PWD", "OLDPWD", "SHLVL", "_", "UID", "EUID", "PPID", "SHELLOPTS", "BASHOPTS")

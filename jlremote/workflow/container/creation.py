@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from jlremote.errors import JlrError
 from jlremote.gpus.snapshot_script import USER_LABEL
 from jlremote.host.contract import Completed, run_script
-from jlremote.host.shell_text import command_line
+from jlremote.host.shell_text import command_line, wait_while
 from jlremote.images import commands
 from jlremote.jupyter import scripts
 from jlremote.runtimes.containers import Containers
@@ -136,6 +136,8 @@ def _script(start: StartContext, spec: ContainerSpec, create: str) -> str:
     words = command_line(docker.logs_argv(engine, name, _LAST_LINES, follow=False))
     other = scripts.until_foreign_server("exit 1")
     ready = start.runtime.inside(name, waiting.until_ready(other))
+    # An `exec` that was killed ends a moment before the engine knows of its container's end.
+    until_known = wait_while(f'[ "$ready" -gt {_KILLED} ] && [ "$({running})" = true ]', 5)
     return f"""\
 {create} >/dev/null || exit {_NOT_CREATED}
 {begin} >/dev/null || {{ {remove} >/dev/null; exit {_NOT_STARTED}; }}
@@ -146,11 +148,7 @@ case $facts in
   {ready} 2>/dev/null; ready=$?
   [ "$ready" = 0 ] || how=else
   [ "$ready" != {waiting.ANOTHER_USER} ] || {{ {remove} >/dev/null; exit {waiting.ANOTHER_USER}; }}
-  # An `exec` that was killed ends a moment before the engine knows of its container's end.
-  turns=0
-  while [ "$ready" -gt {_KILLED} ] && [ "$turns" -lt 50 ] && [ "$({running})" = true ]; do
-    turns=$((turns + 1)); sleep 0.1 2>/dev/null || sleep 1
-  done
+  {until_known}
   [ "$({running})" = true ] || {{ {words} >&2; {remove} >/dev/null; exit {_ENDED}; }}
   facts=$({inspect});;
 esac

@@ -10,6 +10,7 @@ from jlremote.gpus import lost, snapshot_script
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, read
 from jlremote.host.contract import Host, run_script
+from jlremote.host.records import GROUP
 from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Argv
 from jlremote.runtimes.table import runtime_named
@@ -46,7 +47,7 @@ def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory]:
     with link_on(host, context).stream(asked) as output:
         text = ""
         for piece in output:
-            *whole, text = (text + piece).split(snapshot_script.GROUP)
+            *whole, text = (text + piece).split(GROUP)
             yield from (read(snapshot, host) for snapshot in whole)
     raise CannotAsk(f"`{host}` tells no more about its GPUs")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from jlremote.errors import NotFound, Usage
 from jlremote.host.contract import Host, run_script
-from jlremote.host.shell_text import command_line
+from jlremote.host.shell_text import command_line, wait_while
 from jlremote.images import commands as docker
 from jlremote.images import image_names
 from jlremote.images.commands import Image
@@ -167,13 +167,12 @@ def _with_secrets_aside(runtime: Runtime, name: str, command: str, afterwards: s
     names = f"{session_directory(runtime, name)}aside=/dev/shm/jlr-{secrets.token_hex(8)}\n"
     aside, back = (runtime.inside(name, names + text) for text in (_ASIDE, _BACK))
     paused = command_line(paused_argv(runtime.engine, name))
+    stuck = f'[ "$({paused})" = true ] || break'
+    waiting = wait_while(f"! {back}", SAVE_SECONDS, every=1, meanwhile=stuck)
     return f"""\
 back() {{
-  trap "" HUP INT TERM PIPE; turns=0
-  until {back}; do
-    [ "$({paused})" = true ] && [ "$turns" -lt {SAVE_SECONDS:.0f} ] || break
-    turns=$((turns + 1)); sleep 1
-  done
+  trap "" HUP INT TERM PIPE
+  {waiting}
   {afterwards}
 }} </dev/null >/dev/null 2>&1
 trap back EXIT; trap : PIPE; trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM

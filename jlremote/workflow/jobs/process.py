@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus import leases
+from jlremote.host import process_mark
 from jlremote.host.contract import run_script
 from jlremote.jobs import processes
 from jlremote.jobs.processes import ProcessPlan
@@ -81,10 +82,16 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: Taken) -> 
     else:
         # Its own process, marked: signals end at the engine's client.
         before = homes.writable_home(place) + packages.USE
-        marked = ("sh", "-c", before + processes.MARKED, "sh", *request.command)
-        variables = {**gpus.environment, **given, "JLR_JOB": mark}
+        marked = (
+            "sh",
+            "-c",
+            before + process_mark.MARK_ITSELF + 'exec "$@"\n',
+            "sh",
+            *request.command,
+        )
+        variables = {**gpus.environment, **given, process_mark.VARIABLE: mark}
         argv = runtime.attached(place, marked, how, variables)
-        way = processes.signal_marked(mark)
+        way = process_mark.signal_argv(mark)
         signal = runtime.attached(place, way, Attachment(user=options.user), {})
     return ProcessPlan(
         name=start.name,

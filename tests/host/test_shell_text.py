@@ -1,0 +1,67 @@
+"""Text for `sh`, run by the shells that hosts have."""
+
+from __future__ import annotations
+
+import pytest
+
+from jlremote.host.shell_text import TOOK_TOO_LONG, bounded, pause, typed_path, wait_while
+from tests.host.shells import SHELLS, run_sh
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_waiting_ends_as_soon_as_the_condition_is_false(shell: str) -> None:
+    text = wait_while('[ "$n" -lt 3 ]', 60, every=0.01, meanwhile="n=$((n + 1)); echo turn")
+    done = run_sh(shell, f"n=0\n{text}echo after\n")
+    assert done.stdout.split() == ["turn"] * 3 + ["after"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("too_long", "said", "status"),
+    [("break", "after", 0), ("{ echo late; exit 7; }", "late", 7), ("exit 3", "", 3)],
+)
+def test_waiting_that_takes_too_long_does_what_it_was_told(
+    shell: str, too_long: str, said: str, status: int
+) -> None:
+    text = wait_while("true", 0.03, every=0.01, too_long=too_long)
+    done = run_sh(shell, f"{text}echo after\n")
+    assert (done.stdout.strip(), done.returncode) == (said, status)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_variable_may_say_how_long_to_wait(shell: str) -> None:
+    text = wait_while("true", "$1", every=0.01, meanwhile="echo turn", too_long="return 4")
+    done = run_sh(shell, f"waits() {{\n{text}}}\nwaits 0; echo $?; set -- 1\n")
+    assert done.stdout.split() == ["4"]
+
+
+def test_a_pause_is_a_second_where_sleep_takes_whole_seconds_only() -> None:
+    whole = 'sleep() { case $1 in *.*) echo "sleep: $1?" >&2; return 1;; esac; echo "slept $1"; }\n'
+    done = run_sh("sh", whole + pause(0.1))
+    assert (done.stdout.strip(), done.stderr) == ("slept 1", "")
+
+
+def test_a_command_is_bounded_by_the_host_s_own_timeout() -> None:
+    stand_in = f'timeout() {{ echo "bounded: $*"; return {TOOK_TOO_LONG}; }}\n'
+    done = run_sh("sh", stand_in + bounded(("sleep", "30"), 1))
+    assert (done.stdout, done.returncode) == ("bounded: 1 sleep 30\n", TOOK_TOO_LONG)
+
+
+def test_a_host_without_timeout_runs_the_command_as_it_is() -> None:
+    without = "command() { false; }\ntimeout() { echo never; }\n"
+    assert run_sh("sh", without + bounded(("echo", "a b"), 1)).stdout == "a b\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "typed"),
+    [
+        ("/a/b", "/a/b"),
+        ("/a b", "'/a b'"),
+        ("~/my notes", "~/'my notes'"),
+        ("~/x", "~/x"),
+        ("~", "'~'"),
+        ("~other/x", "'~other/x'"),
+    ],
+)
+def test_a_path_is_shown_as_one_types_it(path: str, typed: str) -> None:
+    assert typed_path(path) == typed
