@@ -1,1 +1,18 @@
-"""Remote folders on the laptop: sshfs, whose bytes travel over the link's own connection."""
+"""Remote folders on the laptop: sshfs, whose bytes travel over the link's own connection.
+
+Read `system` (what an operating system must offer, behind one door), then `linux`, `macos` and
+`windows`; `sshfs` (the program), `connector` (what sshfs runs in place of ssh) and `process` (the
+sshfs that runs); `points` (what is mounted where) and `unmounting`.
+
+Decisions:
+
+Why does sshfs run our connector and not ssh? A mount then needs no login of its own: the connector
+hands sshfs's socket to the link, which speaks SFTP on it and hands over a new one after each loss.
+No TCP port is opened, so no other user can connect to the mount or take the link's place.
+
+Why does nothing here look into a mount? Even `stat` may hang where the far side is gone. Mounts
+are read from the kernel's table, paths are resolved one name at a time and stop in front of a
+mount, and programs that use one are found by their links in `/proc`.
+
+Why has a mount no pid file? A pid is never trusted: its sshfs is found by its arguments.
+"""

@@ -1,12 +1,9 @@
-"""What sshfs runs in place of ssh: it hands sshfs's socket to the link, and is gone.
+"""The program that sshfs runs in place of ssh: it hands sshfs's socket to the link and ends.
 
-`python -m jlremote.mounts.connector NAME`, followed by whatever sshfs tells its ssh. sshfs starts
-its ssh with one end of a socket pair as stdin and stdout, at the first connection and again at
-every request that finds the last one broken. That end travels to the link, which speaks SFTP on it.
-Without a link both ends close here, and sshfs tells its programs at once.
-
-No port is opened, so nobody else on the laptop can connect in sshfs's place, nor listen in the
-link's place while the link is away: the way to the link is a socket in a folder of ours alone.
+Called as `python -m jlremote.mounts.connector NAME`, followed by ssh's arguments. sshfs starts it
+with one end of a socket pair as stdin and stdout, at the first connection and again at every
+request that finds the last one broken. That end travels to the link, which speaks SFTP on it.
+Without a link both ends close here, and programs on the mount get an error at once.
 """
 
 from __future__ import annotations
@@ -17,14 +14,14 @@ import sys
 
 # The socket's path; not an argument, because sshfs cuts its command at spaces and knows no quotes.
 DOOR_VARIABLE = "JLR_MOUNT_DOOR"
-# What the link says when it is ready to take the socket; a link that is stopped says nothing.
+# The link sends this when it is ready to take the socket; a stopped link sends nothing.
 WELCOME = b"+"
 NAME_BYTES = 64
 _PATIENCE_SECONDS = 10.0
 
 
 def main() -> int:
-    """Hand stdin over; return whether that failed."""
+    """Hand stdin over to the link; return 1 if that failed."""
     if sys.platform == "win32":
         return 1  # `mounts.windows` has refused to mount
     name = sys.argv[1].encode()

@@ -1,17 +1,20 @@
-"""Mounts on Linux: FUSE 3, `/proc` and `fusermount3`."""
+"""Mounts on Linux: FUSE 3, `fusermount3`, and `/proc`, where a look at a mount cannot hang."""
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from jlremote.errors import JlrError
-from jlremote.mounts.holders import Holder, holders
 from jlremote.mounts.points import MountPoint, read_mountinfo
-from jlremote.mounts.unmounting import refusal
+from jlremote.mounts.unmounting import Holder, refusal
 
 _DEVICE = Path("/dev/fuse")
 _OS_RELEASE = Path("/etc/os-release")
+_PROCESSES = Path("/proc")
 # By ID and ID_LIKE of os-release(5).
 _INSTALL = {
     "debian": "sudo apt install sshfs",
@@ -26,12 +29,12 @@ _INSTALL = {
 
 
 class Linux:
-    """See `System`."""
+    """Linux, as `System` wants it."""
 
     options: tuple[str, ...] = ()
 
     def sshfs(self) -> str:
-        """Find sshfs, and see that the kernel has FUSE."""
+        """Find sshfs, and check that the kernel has FUSE."""
         program = shutil.which("sshfs")
         if program is None:
             raise JlrError("`sshfs` is not installed", hint=f"install it: {_install_line()}")
@@ -55,7 +58,7 @@ class Linux:
         return refusal((program, "-u", *(("-z",) if lazily else ()), "--", path))
 
     def holders(self, path: str) -> list[Holder]:
-        """Read the links of all processes."""
+        """Read the links of all processes in `/proc`."""
         return holders(path)
 
 
@@ -75,3 +78,56 @@ def _distribution(os_release: Path) -> list[str]:
     facts = dict(line.split("=", 1) for line in lines if "=" in line)
     names = f"{facts.get('ID', '')} {facts.get('ID_LIKE', '')}"
     return names.replace('"', "").split()
+
+
+def holders(mount: str) -> list[Holder]:
+    """Return the programs that use `mount`, as far as the user may see their files."""
+    found = []
+    for folder in _PROCESSES.iterdir():
+        if folder.name.isdigit() and folder.name != str(os.getpid()):
+            how = _use(folder, mount)
+            if how is not None:
+                found.append(Holder(int(folder.name), _name(folder), how))
+    return found
+
+
+def _use(process: Path, mount: str) -> str | None:
+    if any(_inside(target, mount) for target in _targets([process / "cwd", process / "root"])):
+        return "works in"
+    if any(_inside(target, mount) for target in _targets(_entries(process / "fd"))):
+        return "has a file open in"
+    if _inside(next(_targets([process / "exe"]), ""), mount) or _maps(process, mount):
+        return "runs from"
+    return None
+
+
+def _entries(folder: Path) -> list[Path]:
+    with suppress(OSError):
+        return list(folder.iterdir())
+    return []
+
+
+def _targets(links: list[Path]) -> Iterator[str]:
+    for link in links:
+        with suppress(OSError):
+            yield str(link.readlink())
+
+
+def _maps(process: Path, mount: str) -> bool:
+    """Return whether the process has mapped a file of the mount, for example a library."""
+    try:
+        lines = os.fsdecode((process / "maps").read_bytes()).splitlines()
+    except OSError:
+        return False
+    paths = (line.split(maxsplit=5)[5:] for line in lines)
+    return any(_inside(path[0], mount) for path in paths if path)
+
+
+def _inside(path: str, mount: str) -> bool:
+    return path == mount or path.startswith(f"{mount}/")
+
+
+def _name(process: Path) -> str:
+    with suppress(OSError):
+        return (process / "comm").read_text("utf-8", "replace").strip()
+    return "a program"

@@ -7,11 +7,10 @@ import shutil
 import psutil
 
 from jlremote.errors import JlrError
-from jlremote.mounts.holders import Holder
 from jlremote.mounts.points import MountPoint
-from jlremote.mounts.unmounting import refusal
+from jlremote.mounts.unmounting import Holder, refusal
 
-# What macFUSE, its predecessor and FUSE-T call a mount.
+# The file system types of macFUSE, its predecessor and FUSE-T.
 _KINDS = ("macfuse", "osxfuse", "fuse-t")
 _HINT = (
     "install macFUSE: `brew install --cask macfuse && brew install gromgit/fuse/sshfs-mac`; "
@@ -21,7 +20,7 @@ _HINT = (
 
 
 class MacOS:
-    """See `System`."""
+    """macOS, as `System` wants it."""
 
     options: tuple[str, ...] = ("noappledouble",)
 
@@ -33,7 +32,7 @@ class MacOS:
         return program
 
     def mounted(self) -> list[MountPoint]:
-        """Ask getfsstat(2) for what it remembers, without asking the file systems."""
+        """Read the table of getfsstat(2), which does not ask the file systems."""
         return [
             MountPoint(partition.mountpoint, partition.fstype, partition.device)
             for partition in psutil.disk_partitions(all=True)
@@ -41,11 +40,11 @@ class MacOS:
         ]
 
     def unmount(self, path: str, *, lazily: bool) -> str | None:
-        """Run `umount`; by force where Linux would do it lazily."""
+        """Run `umount`, with force where Linux would unmount lazily."""
         return refusal(("/sbin/umount", *(("-f",) if lazily else ()), "--", path))
 
     def holders(self, path: str) -> list[Holder]:
-        """Find the programs that work in it, as far as the system lets us see."""
+        """Return the programs that work in it, as far as the system shows them."""
         found = []
         for process in psutil.process_iter(["name", "cwd"]):
             folder = process.info["cwd"] or ""

@@ -1,7 +1,6 @@
-"""What is mounted where, without touching any of it.
+"""Mount points, and paths resolved without a look into any mount.
 
-Whoever looks at a mount whose other side is gone may hang, and `stat` is already a look. So paths
-are followed by hand, one name at a time, and not into a mount of sshfs.
+Even `stat` may hang on a mount whose other side is gone.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ class MountPoint:
     """A mounted file system.
 
     Attributes:
-        path: where it is.
+        path: where it is mounted.
         kind: its type, `fuse.sshfs` for ours.
-        source: what it calls itself.
+        source: the name that it gives itself.
     """
 
     path: str
@@ -33,7 +32,7 @@ class MountPoint:
 
 
 def read_mountinfo(content: bytes) -> list[MountPoint]:
-    """Return the mounts that a `mountinfo` tells of, proc(5), the latest last."""
+    """Return the mounts of a `mountinfo` file, proc(5), the latest last."""
     points = []
     for line in content.splitlines():
         before, _, after = line.partition(b" - ")
@@ -43,18 +42,16 @@ def read_mountinfo(content: bytes) -> list[MountPoint]:
 
 
 def _text(field: bytes) -> str:
-    """Return a field, in which the kernel writes blanks and backslashes as octal numbers."""
+    """Decode a field, in which the kernel writes blanks and backslashes as octal numbers."""
     plain = _ESCAPE.sub(lambda match: bytes([int(match[1], 8)]), field)
     return os.fsdecode(plain)
 
 
 def resolved(path: str, mounted: Collection[str]) -> str:
-    """Return `path` as `realpath` would, stopping in front of what is `mounted`.
-
-    What lies in a mount is not looked at: from there on the path is taken as it is written.
+    """Return `path` as `realpath` would, but leave what lies below a `mounted` path as written.
 
     Raises:
-        Usage: it leads in a circle.
+        Usage: its symbolic links form a circle.
     """
     done, waiting = "/", _names(os.path.abspath(path))  # noqa: PTH100 - pathlib would resolve it
     links = 0
@@ -64,11 +61,11 @@ def resolved(path: str, mounted: Collection[str]) -> str:
             return os.path.join(done, *reversed(waiting))  # noqa: PTH118
         try:
             target = os.readlink(done)  # noqa: PTH115
-        except OSError:  # no link, or nothing at all
+        except OSError:  # not a link, or missing
             continue
         links += 1
         if links > _MOST_LINKS:
-            raise Usage(f"`{path}` leads in a circle of symbolic links")
+            raise Usage(f"`{path}` is a circle of symbolic links")
         waiting += _names(target)
         done = "/" if target.startswith("/") else os.path.dirname(done)  # noqa: PTH120
     return done

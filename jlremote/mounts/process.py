@@ -1,4 +1,4 @@
-"""The sshfs of a mount as a process. It has no pid file: a pid is never trusted."""
+"""The sshfs process of a mount."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ _PATIENCE_SECONDS = 3.0
 
 
 def find(name: str) -> list[psutil.Process]:
-    """Return the sshfs of the mount called `name`; none if it ended."""
+    """Return the sshfs processes of the mount `name`; empty if it has ended."""
     wanted = f"-m {CONNECTOR} {name},"
     return [process for process in psutil.process_iter(["name"]) if _is(process, wanted)]
 
 
 def _is(process: psutil.Process, wanted: str) -> bool:
-    # The arguments of a process are only read when its name fits: reading them needs its memory,
-    # which a process that hangs may have locked.
+    # Its arguments are only read if its name fits: reading them may hang with the process.
     if process.info["name"] != "sshfs":
         return False
     try:
@@ -27,11 +26,11 @@ def _is(process: psutil.Process, wanted: str) -> bool:
 
 
 def end(name: str, *, patience: float = _PATIENCE_SECONDS) -> None:
-    """End the mount's sshfs, which also frees what it mounted.
+    """End the mount's sshfs, which also unmounts.
 
     Args:
         name: the mount's.
-        patience: seconds in which it may end by itself.
+        patience: seconds in which it may end by itself, before it is terminated.
     """
     _, left = psutil.wait_procs(find(name), timeout=patience)
     for process in left:

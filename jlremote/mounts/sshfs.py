@@ -1,4 +1,4 @@
-"""The program sshfs: how it is called, and which versions of it have known holes."""
+"""The program sshfs: its command line, and which versions have known security holes."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from jlremote.text import one_line
 CONNECTOR = "jlremote.mounts.connector"
 START_SECONDS = 60.0
 
-# https://github.com/libfuse/sshfs/releases: 3.7.6 closed both. Distributions have repaired older
-# versions since, and what they repaired shows in the options that sshfs knows.
+# https://github.com/libfuse/sshfs/releases: 3.7.6 closed both holes. Distributions have repaired
+# older versions, which then know this option.
 SAFE_VERSION = (3, 7, 6)
 CONTAINMENT = "contain_symlinks"
 
 
 @dataclass(frozen=True)
 class Mounting:
-    """One mount, as sshfs is to make it.
+    """One mount that sshfs is to make.
 
     Attributes:
-        name: by which the link knows its sshfs.
-        door: the link's socket for mounts.
+        name: the mount's name, by which the link knows its sshfs.
+        door: path of the link's socket for mounts.
         host: what was typed after `ssh`, shown in the list of mounts.
         remote: absolute path of a folder on the host.
         local: absolute path of a folder here.
@@ -46,15 +46,15 @@ def argv(program: str, mounting: Mounting, extra: tuple[str, ...] = ()) -> tuple
     """Return the command that mounts.
 
     `reconnect` keeps sshfs alive when its connection ends. Set-user-id files and devices of the
-    host mean nothing here, and the remote user's files appear as one's own. Who else may look is
-    FUSE's default: nobody.
+    host mean nothing here, and the remote user's files appear as the local user's. As is FUSE's
+    default, no other user may look into the mount.
 
     Args:
-        program: sshfs.
+        program: path of sshfs.
         mounting: what to mount.
-        extra: options that this system's sshfs wants besides.
+        extra: further options on this system.
     """
-    # sshfs cuts this at blanks and knows no quotes; see `environment` for what may hold some.
+    # sshfs splits this at blanks and knows no quotes; paths travel in the `environment`.
     connector = f"{Path(sys.executable).name} -P -m {CONNECTOR} {mounting.name}"
     options = [
         f"ssh_command={connector}",
@@ -67,7 +67,7 @@ def argv(program: str, mounting: Mounting, extra: tuple[str, ...] = ()) -> tuple
 
 
 def _escaped(value: str) -> str:
-    """Return an option's value as libfuse reads it, where a comma would begin the next option."""
+    """Escape an option's value for libfuse, where a comma begins the next option."""
     return value.replace("\\", "\\\\").replace(",", "\\,")
 
 
@@ -79,9 +79,9 @@ def environment(mounting: Mounting) -> dict[str, str]:
 
 
 def start(command: tuple[str, ...], environment: dict[str, str]) -> str | None:
-    """Run sshfs until it has mounted and gone to the background; return what it says if not.
+    """Run sshfs until it has mounted and gone to the background; return its complaint if it fails.
 
-    It must not keep our folder, terminal or output: it outlives us.
+    It outlives us, so it gets neither our folder nor our terminal or output.
     """
     try:
         done = subprocess.run(
@@ -103,7 +103,7 @@ def start(command: tuple[str, ...], environment: dict[str, str]) -> str | None:
 
 
 def warning(program: str) -> str | None:
-    """Return what a person should know about this sshfs, if anything."""
+    """Return a warning about known holes in this sshfs, `None` if it has none."""
     found = re.search(r"SSHFS version (\d+(?:\.\d+)*)", _output(program, "--version"))
     version = found[1] if found else "of an unknown version"
     if found and tuple(map(int, version.split("."))) >= SAFE_VERSION:
@@ -121,7 +121,7 @@ def warning(program: str) -> str | None:
 
 
 def is_repaired(program: str) -> bool:
-    """Return whether a distribution has closed the holes of an older version."""
+    """Return whether the distribution has closed the holes of an older version."""
     return CONTAINMENT in _output(program, "--help")
 
 

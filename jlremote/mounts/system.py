@@ -1,22 +1,22 @@
-"""What differs between systems, behind one door."""
+"""The operating system's part in a mount, behind one door."""
 
 from __future__ import annotations
 
 import sys
 from typing import Protocol
 
-from jlremote.mounts.holders import Holder
 from jlremote.mounts.points import MountPoint
+from jlremote.mounts.unmounting import Holder
 
 
 class System(Protocol):
-    """How this system mounts, lists and unmounts. Nothing here looks into a mount."""
+    """How a system mounts, lists and unmounts. No method looks into a mount."""
 
     options: tuple[str, ...]
-    """What sshfs wants on this system besides."""
+    """Further options of sshfs on this system."""
 
     def sshfs(self) -> str:
-        """Return the program.
+        """Return the path of sshfs.
 
         Raises:
             JlrError: it is missing, or the system cannot mount; the hint tells what to install.
@@ -28,11 +28,11 @@ class System(Protocol):
         ...
 
     def unmount(self, path: str, *, lazily: bool) -> str | None:
-        """Unmount; return what the system says if it refuses.
+        """Unmount; return why the system refuses, `None` if it does not.
 
         Args:
             path: the mount point.
-            lazily: take it out of the tree even if programs use it.
+            lazily: take it out of the tree although programs use it.
         """
         ...
 
@@ -42,7 +42,7 @@ class System(Protocol):
 
 
 def this_system() -> System:
-    """Return the system that we run on."""
+    """Return the system of this machine."""
     if sys.platform == "win32":
         from jlremote.mounts.windows import Windows
 

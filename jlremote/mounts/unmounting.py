@@ -1,16 +1,35 @@
-"""The program that unmounts, run and waited for."""
+"""The program that unmounts, and the programs that keep a mount in use."""
 
 from __future__ import annotations
 
 import subprocess
+from dataclasses import dataclass
 
 from jlremote.text import one_line
 
 _SECONDS = 10.0
 
 
+@dataclass(frozen=True)
+class Holder:
+    """A program that uses a mount.
+
+    Attributes:
+        pid: its process.
+        name: the program's name.
+        how: `works in`, `has a file open in` or `runs from`.
+    """
+
+    pid: int
+    name: str
+    how: str
+
+    def __str__(self) -> str:
+        return f"{self.name} (process {self.pid}) {self.how} it"
+
+
 def refusal(command: tuple[str, ...]) -> str | None:
-    """Run it; return what it says if it refuses, `None` if it has unmounted."""
+    """Run a program that unmounts; return why it refuses, `None` if it has unmounted."""
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False

@@ -187,7 +187,7 @@ def test_a_file_is_no_place_to_mount(desk: Desk) -> None:
 def test_mounting_again_changes_nothing(desk: Desk) -> None:
     desk.mount()
     sshfs = [process.pid for process in desk.sshfs()]
-    assert "mounted already" in desk.jlr("mount", str(desk.local)).stderr
+    assert "already mounted" in desk.jlr("mount", str(desk.local)).stderr
     assert [process.pid for process in desk.sshfs()] == sshfs
     assert desk.unmount().stdout == f"unmounted {desk.local}\n"
 

@@ -1,4 +1,4 @@
-"""`jlr mount`: a folder of the host as a folder of the laptop."""
+"""`jlr mount`: show a folder of the host as a folder of this laptop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jlremote.storage import mounts, sessions
 from jlremote.storage.mounts import MountRecord
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.links import link_of
+from jlremote.workflow.host.links import connect, link_of
 from jlremote.workflow.host.rollback import undone_on_failure
 from jlremote.workflow.mounts import known_mounts, project_folder, unmount
 from jlremote.workflow.mounts.known_mounts import MountReport
@@ -29,12 +29,12 @@ class MountRequest:
     """`jlr mount LOCAL [SESSION]`.
 
     Attributes:
-        local: where it is to appear.
-        session: whose folder, the latest session by default.
-        remote: which folder, the session's project folder by default.
+        local: the folder of this laptop where it is to appear.
+        session: the session whose folder is mounted, the latest by default.
+        remote: the folder on the host, the session's project folder by default.
         on_host: whether `remote` is a path of the host and not of the container.
         read_only: whether nothing can be changed through it.
-        nonempty: whether a folder with something in it may be covered.
+        nonempty: whether a local folder that is not empty may be covered.
     """
 
     local: str
@@ -46,12 +46,12 @@ class MountRequest:
 
 
 def mount(request: MountRequest, context: Context) -> MountReport:
-    """Mount a folder of a session's host; one that is mounted already stays as it is.
+    """Mount a folder of a session's host; a folder that is already mounted stays as it is.
 
     Raises:
-        Usage: the place is taken, or not empty.
+        Usage: the local folder is taken, or not empty.
         NotFound: there is no such session, or no such folder on the host.
-        JlrError: sshfs is missing, or did not mount.
+        JlrError: sshfs is missing, or failed.
     """
     system = this_system()
     program = system.sshfs()
@@ -60,12 +60,11 @@ def mount(request: MountRequest, context: Context) -> MountReport:
         known = known_mounts.find(local, system)
         if _stays(request, local, known, system):
             assert known is not None
-            context.progress.note(f"`{local}` is mounted already")
+            context.progress.note(f"`{local}` is already mounted")
             return known_mounts.report(known, "up")
         session = _session(request, known)
         link = link_of(session, context)
-        with context.progress.step(f"Connect to {session.host}"):
-            link.status(connect=True)
+        connect(link, context)
         with context.progress.step("Find the folder"):
             record = _record(request, local, known, link, session, context)
         if (doubt := sshfs.warning(program)) is not None:
@@ -75,25 +74,23 @@ def mount(request: MountRequest, context: Context) -> MountReport:
             undone_on_failure() as undo,
         ):
             if known is not None:
-                undo.callback(mounts.save, known)  # what the place alone means the next time
+                undo.callback(mounts.save, known)  # so that `jlr mount LOCAL` means the same again
                 unmount.clear(known, context)
             _mount(program, record, link, system, undo, nonempty=request.nonempty)
     return known_mounts.report(record, "up")
 
 
 def _stays(request: MountRequest, local: str, known: MountRecord | None, system: System) -> bool:
-    """Return whether what is asked for is there already.
+    """Return whether the requested folder is already mounted at `local`.
 
     Raises:
-        Usage: something else is there.
+        Usage: another folder is mounted there.
     """
     if not any(point.path == local for point in system.mounted()):
         return False
     if known is None:
         mend = f"`fusermount3 -u {shlex.quote(str(local))}` unmounts it"
-        raise Usage(
-            f"something else is mounted at `{local}`", hint=f"{mend}, or choose another folder"
-        )
+        raise Usage(f"another mount is at `{local}`", hint=f"{mend}, or choose another folder")
     if not known_mounts.is_served(known):
         return False
     other = request.remote is not None or request.session not in (
@@ -102,20 +99,20 @@ def _stays(request: MountRequest, local: str, known: MountRecord | None, system:
     )
     if other or (request.read_only and not known.read_only):
         raise Usage(
-            f"`{local}` shows `{known.host}:{known.remote}` already",
+            f"`{local}` already shows `{known.host}:{known.remote}`",
             hint=f"`jlr unmount {shlex.quote(str(local))}` first",
         )
     return True
 
 
 def _is_again(request: MountRequest, known: MountRecord, session: SessionRecord) -> bool:
-    """Return whether the place alone was named, so that what was there is meant."""
+    """Return whether only the local folder was named, so that its last mount is meant."""
     same = (known.host, known.session) == (session.host, session.name)
     return same and request.session is None and request.remote is None
 
 
 def _session(request: MountRequest, known: MountRecord | None) -> SessionRecord:
-    """Return the session that was named, else the one that was mounted here last."""
+    """Return the session that was named, else that of the last mount here."""
     if request.session is None and request.remote is None and known is not None:
         same = sessions.find(known.host, known.session)
         if same is not None:
@@ -136,7 +133,7 @@ def _record(
         wanted, on_host, read_only = known.remote, True, read_only or known.read_only
     folder = project_folder.find(link, session, wanted, local, on_host=on_host)
     if not folder.writable and not read_only:
-        context.progress.note(f"you may not make files in `{folder.path}` on `{session.host}`")
+        context.progress.note(f"you may not create files in `{folder.path}` on `{session.host}`")
     return MountRecord(
         local=local,
         remote=folder.path,
@@ -157,10 +154,10 @@ def _mount(
     *,
     nonempty: bool,
 ) -> None:
-    """Make the folder, run sshfs on it, and remember that; `undo` takes all of it back."""
+    """Create the folder, run sshfs on it and save the record; `undo` takes all of it back."""
     record = replace(record, made=_prepare(record.local, undo, nonempty=nonempty))
     undo.callback(mounts.delete, record)
-    mounts.save(record)  # first, so that a mount of ours is always known
+    mounts.save(record)  # before sshfs runs, so that every mount of ours has a record
     undo.callback(link.unmount, record.name)
     link.mount(record.name)
     mounting = sshfs.Mounting(
@@ -174,13 +171,13 @@ def _mount(
 
 
 def _take_back(record: MountRecord, system: System) -> None:
-    """Unmount what was mounted just as we were interrupted."""
+    """Unmount what was mounted at the moment of an interrupt."""
     if known_mounts.is_mounted(record, system):
         system.unmount(record.local, lazily=True)
 
 
 def _prepare(local: str, undo: ExitStack, *, nonempty: bool) -> bool:
-    """Make the local folder, or see that it is fit; return whether it was made."""
+    """Create the local folder, or check that it can be used; return whether it was created."""
     folder = Path(local)
     for path in (*reversed(folder.parents), folder):
         if not path.exists():
@@ -191,7 +188,7 @@ def _prepare(local: str, undo: ExitStack, *, nonempty: bool) -> bool:
         if not folder.is_dir():
             raise Usage(f"`{local}` is a file", hint="choose a folder") from None
     except OSError as error:
-        raise JlrError(f"cannot make `{local}`: {(error.strerror or '').lower()}") from error
+        raise JlrError(f"cannot create `{local}`: {(error.strerror or '').lower()}") from error
     else:
         return True
     with os.scandir(folder) as entries:
@@ -204,7 +201,7 @@ def _prepare(local: str, undo: ExitStack, *, nonempty: bool) -> bool:
 
 
 def _remove_empty(folder: Path) -> None:
-    with suppress(OSError):  # it was not made, or is in use
+    with suppress(OSError):  # it was not created, or is in use
         folder.rmdir()
 
 
@@ -213,6 +210,6 @@ def _failed(record: MountRecord, link: Link, complaint: str | None) -> JlrError:
     reason = (status.failure if status else None) or complaint or "it gives no reason"
     hint = None
     if "fusermount" in reason and "not permitted" in reason:
-        hint = "your system administrator may have closed FUSE to users: see `/etc/fuse.conf`"
+        hint = "see `/etc/fuse.conf`: the administrator may have closed FUSE to users"
     failure = NotFound if "no such file" in reason.lower() else JlrError
-    return failure(f"sshfs did not mount `{record.host}:{record.remote}`: {reason}", hint=hint)
+    return failure(f"cannot mount `{record.host}:{record.remote}`: {reason}", hint=hint)

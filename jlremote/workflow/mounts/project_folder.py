@@ -1,4 +1,4 @@
-"""Which folder of the host a mount shows: the session's own, or the one that was asked for."""
+"""The folder of the host that a mount shows: the session's project folder, or a named one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jlremote.text import one_line
 
 _MISSING, _CLOSED = 3, 4
 
-# `cd` and `pwd -P` also take the links out of the path, so that sshfs need not follow them.
+# `pwd -P` resolves symbolic links, so that sshfs need not follow them.
 _LOOK = f"""\
 CDPATH=
 [ -d "$folder" ] || exit {_MISSING}
@@ -34,7 +34,7 @@ class Folder:
 
     Attributes:
         path: absolute and without symbolic links.
-        writable: whether the user may make files in it.
+        writable: whether the user may create files in it.
     """
 
     path: str
@@ -48,13 +48,13 @@ def find(
 
     Args:
         link: the way to the host.
-        session: whose folder it is.
-        wanted: what was asked for, `None` for the session's project folder.
-        local: where it is to appear; a folder of that name is the last resort.
+        session: the session.
+        wanted: the folder that was named, `None` for the session's project folder.
+        local: the local folder; a folder of its name in the home is the last resort.
         on_host: whether an absolute `wanted` is a path of the host and not of the container.
 
     Raises:
-        NotFound: there is no such folder, or it is only in the container.
+        NotFound: the folder is missing, or exists only in the container.
     """
     if wanted is not None and (on_host or not wanted.startswith("/")):
         return _look(link, _below_home(wanted))
@@ -75,7 +75,7 @@ def find(
 
 
 def host_path(container: Container, path: str) -> str | None:
-    """Return where the host has `path` of a container, `None` if it is in no volume."""
+    """Return the host's path of a container's `path`, `None` if it lies in no volume."""
     path = posixpath.normpath(path)
     covering = [v for v in container.volumes if _inside(path, posixpath.normpath(v.target))]
     if not covering:
@@ -100,7 +100,7 @@ def _project(link: Link, container: Container, candidates: list[str], local: str
         raise NotFound(
             f"the working folder `{container.workdir}` of `{container.name}` is in none of its "
             f"volumes, and there is no folder `~/{Path(local).name}` on `{link.name}` either",
-            hint=f"say which folder: `--remote DIR`; {_volumes(container)}",
+            hint=f"name the folder: `--remote DIR`; {_volumes(container)}",
         ) from missing
 
 
@@ -125,22 +125,22 @@ def _namesake(local: str) -> str:
 
 
 def _below_home(path: str) -> str:
-    """Return `path` so that a relative one begins with `~/`, for `_look`."""
+    """Return `path` with `~/` in front if it is relative."""
     if path == "~" or path.startswith(("/", "~/")):
         return path
     return f"~/{path}"
 
 
 def _look(link: Link, path: str, container: Container | None = None) -> Folder:
-    """Return the folder with its links taken out.
+    """Look for a folder on the host and resolve its symbolic links.
 
     Raises:
-        NotFound: it is missing, no folder, or closed to the user.
+        NotFound: it is missing, not a folder, or may not be read.
     """
     quoted = f'"$HOME"/{shlex.quote(path[2:])}' if path[:1] == "~" else shlex.quote(path)
     done = run_script(link, f"folder={quoted}\n{_LOOK}")
     if done.status in (_MISSING, _CLOSED):
-        why = "may not be read" if done.status == _CLOSED else "is missing, or out of reach,"
+        why = "may not be read" if done.status == _CLOSED else "is missing or out of reach"
         raise NotFound(
             f"the folder `{one_line(path)}` {why} on `{link.name}`", hint=_advice(path, container)
         )
@@ -148,7 +148,7 @@ def _look(link: Link, path: str, container: Container | None = None) -> Folder:
     physical = physical.removesuffix("\n")
     if not physical.isprintable():
         raise Usage(
-            f"the path `{one_line(physical)}` cannot be mounted: it holds control characters",
+            f"cannot mount `{one_line(physical)}`: its name contains control characters",
             hint="rename the folder on the host",
         )
     return Folder(physical, writable == "writable")

@@ -1,4 +1,4 @@
-"""`jlr unmount`: take mounts back, dead ones too, and say who still uses one."""
+"""`jlr unmount`: unmount folders, dead mounts too, and name the programs that use one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from filelock import FileLock
 
 from jlremote.errors import Busy, JlrError, NotFound
-from jlremote.mounts.holders import Holder
 from jlremote.mounts.system import System, this_system
+from jlremote.mounts.unmounting import Holder
 from jlremote.storage import mounts
 from jlremote.storage.mounts import MountRecord
 from jlremote.workflow.host.context import Context
@@ -25,26 +25,24 @@ def unmount(local: str, context: Context, *, force: bool = False) -> str:
     Args:
         local: where it is mounted.
         context: the laptop's side.
-        force: even if programs use it; they get errors.
+        force: unmount although programs use it; they get errors.
 
     Raises:
-        NotFound: no mount of ours is there.
+        NotFound: jlr has mounted nothing there.
         Busy: programs use it.
     """
     record = known_mounts.find(local, this_system())
     if record is None:
-        raise NotFound(
-            f"jlr has nothing mounted at `{local}`", hint="`jlr mount` shows what is mounted"
-        )
+        raise NotFound(f"jlr has nothing mounted at `{local}`", hint="`jlr mount` shows the mounts")
     _unmount(record, context, force=force)
     return record.local
 
 
 def unmount_all(context: Context, *, force: bool = False) -> list[str]:
-    """Unmount everything; one that is busy does not keep the others from it.
+    """Unmount everything and return the paths; a busy mount does not keep the others.
 
     Raises:
-        JlrError: what the first one that could not be unmounted said, once the others are.
+        JlrError: the first that could not be unmounted; raised after the others are unmounted.
     """
     done: list[str] = []
     refused: list[JlrError] = []
@@ -60,7 +58,7 @@ def unmount_all(context: Context, *, force: bool = False) -> list[str]:
 
 
 def unmount_session(host: str, session: str, context: Context, *, force: bool) -> list[str]:
-    """Unmount what a session has mounted and return what was done, a sentence each."""
+    """Unmount the folders of a session and return what was done, a sentence for each."""
     sentences = []
     for record in mounts.load_all():
         if (record.host, record.session) != (host, session):
@@ -74,7 +72,7 @@ def unmount_session(host: str, session: str, context: Context, *, force: bool) -
 
 
 def clear(record: MountRecord, context: Context) -> None:
-    """Take a mount away for good, busy or not, with all that belongs to it."""
+    """Remove a mount, busy or not, with its sshfs, its record and the folder made for it."""
     _take_away(record, this_system(), context, force=True)
 
 
@@ -96,7 +94,7 @@ def _take_away(record: MountRecord, system: System, context: Context, *, force: 
     link_of(record, context).unmount(record.name)
     mounts.delete(record)
     if record.made:
-        with suppress(OSError):  # something was put into it, or it is gone
+        with suppress(OSError):  # it is not empty, or gone
             Path(record.local).rmdir()
 
 
@@ -108,5 +106,5 @@ def _refusal(record: MountRecord, complaint: str, users: list[Holder]) -> JlrErr
     who = ", ".join(named) + more if named else "a program of another user uses it"
     return Busy(
         f"`{record.local}` is in use: {who}",
-        hint="leave the folder and close its files, or unmount all the same: `--force`",
+        hint="leave the folder and close its files, or use `--force`",
     )

@@ -20,7 +20,7 @@ from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.gpus import fault
 from jlremote.workflow.host.link_state import ASKS_NOTHING, connected
 from jlremote.workflow.host.links import link_of
-from jlremote.workflow.mounts import mount_listing
+from jlremote.workflow.mounts import known_mounts
 from jlremote.workflow.selection import session_selection
 from jlremote.workflow.session.report import SessionReport
 from jlremote.workflow.show import containers, session_reports
@@ -130,7 +130,7 @@ def _undisturbed(link: Link) -> LinkStatus:
 
 def with_mounts(found: list[SessionReport], context: Context) -> list[SessionReport]:
     """Return the reports with what of the sessions is mounted here."""
-    mounted = mount_listing.reports(context, connect=False)
+    mounted = known_mounts.reports(context, connect=False)
     return [
         replace(r, mounts=tuple(m for m in mounted if (m.host, m.session) == (r.host, r.name)))
         for r in found

@@ -107,7 +107,7 @@ def _mount(invocation: Invocation, request: MountRequest, *, as_json: bool) -> N
 
 def _list(invocation: Invocation, *, as_json: bool) -> None:
     from jlremote.cli.screen import tables
-    from jlremote.workflow.mounts.mount_listing import reports
+    from jlremote.workflow.mounts.known_mounts import reports
 
     context = invocation.context(silent=as_json)
     found: list[MountReport] = reports(context)
