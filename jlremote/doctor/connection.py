@@ -1,7 +1,6 @@
-"""The way to the host: name, port, host key, login, shell, and whether connections may go on.
+"""Checks of the connection: name, port, host key, login, shell, clock and forwarding.
 
-The link makes all of it in one go and tells of the first thing that fails; what lies before that
-has worked.
+The link connects in one go and reports the first error; all that lies before it has worked.
 """
 
 from __future__ import annotations
@@ -38,17 +37,17 @@ CONFIG, NAME, PORT, SSH, KEY, LOGIN, SHELL = (
 
 @dataclass(frozen=True)
 class ConnectionFacts:
-    """What came of connecting.
+    """The result of an attempt to connect.
 
     Attributes:
-        error: what went wrong, `None` for nothing.
-        asked_for_key: whether a person should have decided about the host's key when it went wrong.
+        error: why it failed, `None` if it did not.
+        asked_for_key: whether it failed at the question whether to trust the host's key.
         notes: what the user's ssh settings ask for that jlr does not do.
-        address: the host's own address, as its SSH server sees it; empty where it does not tell.
+        address: the host's own address, as its SSH server sees it; empty if unknown.
         port: its TCP port there.
-        user: who was let in.
-        skew: seconds that the host's clock is ahead, `None` where nobody can tell.
-        refusal: why its SSH server permits no connections onwards, `None` if it does.
+        user: the user name on the host.
+        skew: seconds that the host's clock is ahead, `None` if unknown.
+        refusal: why its SSH server permits no forwarding, `None` if it does.
     """
 
     error: JlrError | None = None
@@ -62,7 +61,7 @@ class ConnectionFacts:
 
 
 def failed_at(facts: ConnectionFacts) -> str | None:
-    """Return the check that an error belongs to, `None` for no error."""
+    """Return the name of the check that the error belongs to, `None` for no error."""
     error = facts.error
     if error is None:
         return None
@@ -102,7 +101,7 @@ def _clock(facts: ConnectionFacts) -> Judgement:
         way = "ahead of" if facts.skew > 0 else "behind"
         return warn(
             f"the host's is {abs(facts.skew):.0f} s {way} this machine's",
-            "one-time codes and certificates depend on it: `timedatectl` on both tells who is off",
+            "run `timedatectl` on both: one-time codes and certificates depend on the clock",
         )
     return fine("agrees with this machine's")
 
@@ -110,7 +109,7 @@ def _clock(facts: ConnectionFacts) -> Judgement:
 def _forwarding(facts: ConnectionFacts) -> Judgement:
     if facts.refusal is not None:
         return fail(
-            f"the SSH server permits no connections onwards: {facts.refusal}",
+            f"the SSH server permits no forwarding: {facts.refusal}",
             "ask its administrator for `AllowTcpForwarding local` in `sshd_config`, and for "
             "`PermitOpen any` if that is set",
         )

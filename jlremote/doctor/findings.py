@@ -1,4 +1,4 @@
-"""What a check finds, and how checks in a row are judged."""
+"""Findings of checks, and how checks in a row are judged."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ Facts = TypeVar("Facts")
 
 
 class Mark(StrEnum):
-    """How a check ended."""
+    """The result of a check."""
 
     OK = "ok"
-    WARNING = "warning"  # it works, and something is worth knowing
+    WARNING = "warning"  # it works, with something worth knowing
     FAILED = "failed"
-    SKIPPED = "skipped"  # nothing can be said, for something before it is missing
+    SKIPPED = "skipped"  # it could not be tried
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found.
+    """The finding of one check.
 
     Attributes:
         check: the check's name, the same in every call.
-        mark: how it ended.
-        text: what was found, one sentence.
-        mend: what to do about it: commands, or a sentence; nothing runs them.
-        exit_code: of the program, if this is the first that failed; 0 unless it failed.
-        group: of which machine it speaks: `this machine`, or the host.
+        mark: its result.
+        text: what was found, in one sentence.
+        mend: what to do about it: commands, or a sentence; jlr never runs them.
+        exit_code: the program's, if this is the first check that failed; 0 unless it failed.
+        group: the machine that was checked: `this machine`, or the host's name.
     """
 
     check: str
@@ -54,7 +54,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A judgement before it is known of which check it is."""
+    """A finding without the name of its check."""
 
     mark: Mark
     text: str
@@ -63,39 +63,39 @@ class Judgement:
 
 
 def fine(text: str) -> Judgement:
-    """Return that all is well."""
+    """Return a judgement that all is well."""
     return Judgement(Mark.OK, text)
 
 
 def warn(text: str, *mend: str) -> Judgement:
-    """Return that it works, but."""
+    """Return a judgement that it works, with something worth knowing."""
     return Judgement(Mark.WARNING, text, mend)
 
 
 def skip(text: str, *mend: str) -> Judgement:
-    """Return that nothing can be said."""
+    """Return a judgement that it could not be tried."""
     return Judgement(Mark.SKIPPED, text, mend)
 
 
 def fail(text: str, *mend: str, exit_code: int = 1) -> Judgement:
-    """Return that it does not work."""
+    """Return a judgement that it does not work."""
     return Judgement(Mark.FAILED, text, mend, exit_code)
 
 
 def from_error(error: JlrError, *mend: str) -> Judgement:
-    """Return that it does not work for a reason that an error tells; its hint is the mend."""
+    """Return a judgement that it does not work, by an error; its hint is the default `mend`."""
     hint = (error.hint,) if error.hint else ()
     return fail(error.message, *(mend or hint), exit_code=error.exit_code)
 
 
 @dataclass(frozen=True)
 class Check(Generic[Facts]):
-    """A line of the table.
+    """One check of a table.
 
     Attributes:
-        name: what it is called in every call.
+        name: the same in every call.
         judge: a pure function of the facts.
-        needs: the checks that must not have failed before this one makes sense.
+        needs: the names of checks without which this one makes no sense.
     """
 
     name: str
@@ -105,26 +105,26 @@ class Check(Generic[Facts]):
 
 @dataclass
 class Diagnosis:
-    """All that was found so far, in order."""
+    """The findings so far, in order."""
 
     findings: list[Finding] = field(default_factory=list)
 
     def judged(self, group: str, checks: Iterable[Check[Facts]], facts: Facts) -> Iterator[Finding]:
-        """Give what each check finds; one that needs another which is not well is skipped."""
+        """Yield the finding of each check; a check is skipped if one that it needs has failed."""
         for check in checks:
             yield self.add(group, check.name, self.skipped(check.needs) or check.judge(facts))
 
     def add(self, group: str, check: str, judgement: Judgement) -> Finding:
-        """Keep an judgement as the finding of a check, and return that."""
+        """Keep a judgement as the finding of a check, and return the finding."""
         rest = (judgement.mark, judgement.text, judgement.mend, judgement.exit_code)
         finding = Finding(check, *rest, group=group)
         self.findings.append(finding)
         return finding
 
     def skipped(self, needs: Sequence[str]) -> Judgement | None:
-        """Return that a check cannot be tried for want of another, `None` if it can.
+        """Return why a check with these `needs` cannot be tried, `None` if it can.
 
-        What was skipped itself hands on its reason, so that all that follows names the first one.
+        A skipped check passes its reason on, so that all that follow name the first one.
         """
         missing = next((finding for finding in self.findings if _ill(finding, needs)), None)
         if missing is None:
@@ -132,7 +132,7 @@ class Diagnosis:
         return skip(missing.text if missing.mark is Mark.SKIPPED else f"needs `{missing.check}`")
 
     def well(self, *needs: str) -> bool:
-        """Return whether none of some checks stands in the way."""
+        """Return whether all these checks allow what needs them."""
         return self.skipped(needs) is None
 
 
@@ -142,12 +142,12 @@ def _ill(finding: Finding, needs: Sequence[str]) -> bool:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What it comes to.
+    """The summary of all findings.
 
     Attributes:
-        mark: the worst of all marks; skipped ones do not count.
+        mark: the worst mark; skipped checks do not count.
         text: one sentence.
-        exit_code: of the first that failed, 0 for none.
+        exit_code: that of the first check that failed, 0 if none did.
     """
 
     mark: Mark
@@ -160,12 +160,12 @@ class Verdict:
 
 
 def verdict(findings: Sequence[Finding], subject: str, proof: str | None = None) -> Verdict:
-    """Return what findings come to.
+    """Return the verdict on findings.
 
     Args:
         findings: in order.
-        subject: what they are of, as a sentence begins.
-        proof: the check that proves all the rest, where there is one.
+        subject: what was checked, as the begin of a sentence.
+        proof: the name of the check that proves all the others, if there is one.
     """
     failed = [finding for finding in findings if finding.mark is Mark.FAILED]
     if failed:

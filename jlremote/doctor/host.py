@@ -1,4 +1,4 @@
-"""The host: its disks, engine, driver, toolkit and image."""
+"""Checks of the host: its disks, engine, driver and image."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LITTLE_IN_HOME = 1 * 1000**3
 LITTLE_FOR_IMAGES = 10 * 1000**3  # NVIDIA's PyTorch image takes more than 20 GB
 FEW_FILES = 1000
 
-# What `uname -m` says, in the words of images.
+# From the output of `uname -m` to the architectures of images.
 ARCHITECTURES = {
     "x86_64": "amd64",
     "aarch64": "arm64",
@@ -47,14 +47,14 @@ def _disk(facts: HostFacts) -> Judgement:
         )
     scarce = [_left(room) for room, least in rooms if _is_scarce(room, least)]
     if scarce:
-        return warn(f"little is left: {'; '.join(scarce)}", *_freeing(facts))
+        return warn(f"little space is left: {'; '.join(scarce)}", *_freeing(facts))
     return fine("; ".join(_together([room for room, _ in rooms])))
 
 
 def _together(rooms: list[DiskSpace]) -> Iterator[str]:
-    """Give what is left, once for folders that are on one disk."""
+    """Yield the free space, once for folders that are on one disk."""
     for left in dict.fromkeys(map(_size, rooms)):
-        yield f"{left} in {', '.join(room.folder for room in rooms if _size(room) == left)}"
+        yield f"{left} free in {', '.join(room.folder for room in rooms if _size(room) == left)}"
 
 
 def _size(room: DiskSpace) -> str:
@@ -68,14 +68,14 @@ def _who_takes_it(folder: str) -> str:
 
 def _is_scarce(room: DiskSpace, least: int) -> bool:
     few = room.free_files is not None and room.free_files < FEW_FILES
-    # A file system without a table of files says 0 of 0.
+    # A file system without a table of inodes reports 0 of 0.
     few = few and room.free_files != 0
     return few or (room.free_bytes is not None and room.free_bytes < least)
 
 
 def _left(room: DiskSpace) -> str:
     few = room.free_files is not None and 0 < room.free_files < FEW_FILES
-    return f"{_size(room)} in {room.folder}" + (f" and {room.free_files} files" if few else "")
+    return f"{_size(room)} free in {room.folder}" + (f" and {room.free_files} files" if few else "")
 
 
 def _freeing(facts: HostFacts) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ def _engine(facts: HostFacts) -> Judgement:
 
 
 def _with_others(told: Sequence[str], others: Sequence[EngineUnusable]) -> Judgement:
-    """Return that an engine is there, and what keeps those that were tried besides it."""
+    """Return that an engine is there, and why the others that were tried cannot be used."""
     text = "; ".join((*told, *(other.message for other in others)))
     broken = [o for o in others if not isinstance(o, EngineMissing | EngineDisguised)]
     return warn(text, *(o.hint for o in broken if o.hint)) if broken else fine(text)
@@ -146,12 +146,12 @@ def _driver(facts: HostFacts) -> Judgement:
     if facts.driver:
         said = gpus.message if isinstance(gpus, CannotAsk) else "it tells of no GPU"
         return fail(
-            f"the driver {facts.driver} is loaded, and does not work: {said}",
-            "after an update of the driver the host wants a reboot; `sudo dmesg | grep -i nvrm` "
-            "there tells more",
+            f"the driver {facts.driver} is loaded but does not work: {said}",
+            "`sudo reboot` is needed after an update of the driver; "
+            "`sudo dmesg | grep -i nvrm` on the host tells more",
         )
     return fail(
-        f"there are {facts.hardware} NVIDIA GPUs, and no driver is loaded",
+        f"there are {facts.hardware} NVIDIA GPUs, but no driver is loaded",
         *advice.driver(facts.distribution),
     )
 
@@ -163,11 +163,11 @@ def _counted(gpus: Inventory) -> str:
 
 def _image(facts: HostFacts) -> Judgement:
     if facts.image is None:
-        return skip("none is named")
+        return skip("no image is named")
     if facts.image.found:
         return fine(facts.image.name)
     if not facts.image_needed:
-        return skip(f"`{facts.image.name}` is not there any more, and the session does not need it")
+        return skip(f"`{facts.image.name}` is gone from the host, but the session does not need it")
     missing = NotFound(
         f"the image `{facts.image.name}` is not on the host",
         hint=f"`jlr pull {facts.host} {facts.image.name}`",

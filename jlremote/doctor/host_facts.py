@@ -1,4 +1,4 @@
-"""What the host tells about itself, before anybody judges it."""
+"""Facts about a host, before they are judged."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from jlremote.runtimes.engine.engine_errors import EngineUnusable
 
 @dataclass(frozen=True)
 class DiskSpace:
-    """A place on the host's disks.
+    """A folder on the host's disks, with the space that is left there.
 
     Attributes:
-        folder: where.
-        complaint: why nothing can be written there, `None` if something can.
-        free_bytes: what is left, `None` where nobody can tell.
-        free_files: how many files more it takes, `None` where that has no limit.
+        folder: its path.
+        complaint: why nothing can be written there, `None` if it can.
+        free_bytes: the free space, `None` if unknown.
+        free_files: how many more files it takes, `None` if there is no limit.
     """
 
     folder: str
@@ -31,13 +31,13 @@ class DiskSpace:
 
 @dataclass(frozen=True)
 class ImageFacts:
-    """An image as the host has it.
+    """An image on the host.
 
     Attributes:
-        name: as it was asked for.
-        found: whether it is there.
-        architecture: what it is made for, in Go's word: `amd64`.
-        complaint: why the engine does not tell, `None` if it does.
+        name: as it was typed.
+        found: whether the host has it.
+        architecture: Go's name of the one that it is made for: `amd64`.
+        complaint: why the engine does not answer, `None` if it does.
     """
 
     name: str
@@ -48,31 +48,30 @@ class ImageFacts:
 
 @dataclass(frozen=True)
 class HostFacts:
-    """What the host tells about itself.
+    """What the host reports about itself.
 
     Attributes:
         host: what was typed after `ssh`.
-        user: who we are there.
-        system: its distribution, in its own words.
+        user: the user name there.
+        system: the name of its distribution.
         distribution: `ID` and then `ID_LIKE` of its `os-release`.
-        machine: what `uname -m` says.
+        machine: the output of `uname -m`.
         home: the home folder.
-        temporary: `/tmp`.
-        kills_at_logout: whether systemd ends a user's processes when his last login ends, and he
-            does not linger.
-        engine: the engine that is meant, `None` for none (runtime `none`).
-        engine_version: what its command calls itself, `None` if there is no such command.
+        temporary: the folder of temporary files.
+        kills_at_logout: whether systemd ends the user's processes at the last logout.
+        engine: the engine, `None` for runtime `none`.
+        engine_version: the output of its `--version`, `None` if it is not installed.
         engine_error: why it cannot be used.
-        gpus_by: by which engine a new container is given GPUs, and why, where that is another.
-        others: why each that would have been taken before it cannot be used, or any at all.
-        storage: where it keeps images, `None` where it does not tell.
+        gpus_by: the other engine that gives new containers GPUs, and why, if there is one.
+        others: why the engines that come before this one cannot be used.
+        storage: the folder of its images, `None` if unknown.
         hardware: how many NVIDIA GPUs are on the bus.
-        driver: what the loaded driver calls itself, empty for none.
-        gpus: the GPUs as `nvidia-smi` tells them, or why it does not.
-        toolkit: what there is of NVIDIA's container toolkit: its programs, and the files that
-            describe GPUs to podman.
-        image: the image that a container would be created from, `None` for none.
-        image_needed: whether one is to be created, as no session runs.
+        driver: the version of the loaded driver, empty for none.
+        gpus: the GPUs that `nvidia-smi` lists, or why it does not.
+        toolkit: paths of NVIDIA's container toolkit: its programs, and the files that describe
+            GPUs to podman.
+        image: the image of a new container, `None` for none.
+        image_needed: whether a container is to be created because no session runs.
     """
 
     host: str

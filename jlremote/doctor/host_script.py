@@ -1,4 +1,4 @@
-"""What is asked of the host: two round trips of steps, and what they printed, read."""
+"""The scripts that ask the host for facts, in two round trips, and readers of their output."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from jlremote.runtimes.engine.engine import DOCKER, Engine
 from jlremote.runtimes.engine.engine_errors import engine_error, tried
 from jlremote.text import one_line
 
-# Who comes from where, and what time it is there.
+# The address of the connection, the user, and the time on the host.
 GREETING: Steps = {
     "address": 'printf "%s\\n" "$SSH_CONNECTION"',
     "user": "id -un || id -u",
     "time": "date +%s",
 }
 
-# A folder can take a file: a quota and a full disk show only by that. With `cat`, for a shell's own
-# `echo` says `I/O error` of every reason.
+# A quota and a full disk show only when a file is written. `cat` writes it, because a shell's own
+# `echo` reports `I/O error` for every reason.
 _PLACE = """\
 folder={folder}; echo "$folder"
 file=$(mktemp "$folder/.jlr-doctor-XXXXXXXX") &&
@@ -64,7 +64,7 @@ _ROOTS = {"podman": "{{.Store.GraphRoot}}"}
 
 
 def steps(engine: Engine | None, image: str | None) -> Steps:
-    """Return the steps that tell all about a host."""
+    """Return the steps that ask for all facts about a host."""
     asked = {
         "user": "id -un || id -u",
         "system": "uname -s; uname -m; cat /etc/os-release 2>/dev/null",
@@ -81,7 +81,7 @@ def steps(engine: Engine | None, image: str | None) -> Steps:
             "engine": command_line(engine("--version")),
             "daemon": tried(usable_argv(engine)),
         }
-        # Who hangs is not asked for more.
+        # An engine that hangs is asked nothing more.
         asked |= {name: f"{_IF_WELL}{step}" for name, step in old_docker.steps(engine).items()}
         asked["storage"] = _storage(engine)
     if engine is not None and image is not None:
@@ -107,7 +107,7 @@ def _storage(engine: Engine) -> str:
 def read_facts(
     host: str, engine: Engine | None, image: str | None, told: Mapping[str, Completed]
 ) -> HostFacts:
-    """Return what the steps printed."""
+    """Return the facts that the steps printed."""
     kernel, _, rest = told["system"].stdout.strip().partition("\n")
     machine, _, release = rest.partition("\n")
     named = _os_release(release)
@@ -151,7 +151,7 @@ def _room(told: Completed, otherwise: str) -> DiskSpace:
 
 def _available(line: str) -> int | None:
     columns = line.split()
-    # From the right, for a device's name may have blanks.
+    # Counted from the right: a device's name may contain blanks.
     found = columns[-3] if len(columns) > _AVAILABLE_COLUMN + 1 else ""
     return int(found) if found.isdigit() else None
 

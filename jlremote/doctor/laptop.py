@@ -1,4 +1,4 @@
-"""This machine: the programs and folders that jlr uses here, and what it remembers."""
+"""Checks of this machine: the programs and folders that jlr uses here, and its records."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ LITTLE_SPACE = 100 * 1000**2
 
 @dataclass(frozen=True)
 class KnownSession:
-    """A session that the laptop remembers, and the state of its host's link.
+    """A session in the laptop's records, with the state of its link.
 
     Attributes:
         name: `host/name`.
-        forwarded: whether its port is to be held.
-        state: the link's word for it, `None` where no link runs.
-        detail: why it is in that state, where something went wrong.
+        forwarded: whether its port is to be forwarded.
+        state: its state in the link, `None` if no link runs.
+        detail: the reason for a state that is not `up`.
     """
 
     name: str
@@ -30,22 +30,22 @@ class KnownSession:
 
 @dataclass(frozen=True)
 class LaptopFacts:
-    """What was seen on this machine.
+    """Facts about this machine.
 
     Attributes:
         program: jlr's and Python's versions.
-        folders: what keeps jlr's folders from being used, `None` for nothing.
-        state_folder: where records are.
-        free_bytes: what its disk has left, `None` where nobody can tell.
-        settings: what is wrong with `config.toml`.
-        ssh: what OpenSSH's client calls itself, `None` for none.
+        folders: why jlr's folders cannot be used, `None` if they can.
+        state_folder: the folder of records.
+        free_bytes: the free space on its disk, `None` if unknown.
+        settings: the error in `config.toml`, `None` for none.
+        ssh: the version of OpenSSH's client, `None` if it is not installed.
         sshfs: its path, or what is missing for mounts.
-        sshfs_warning: what a person should know about that version.
+        sshfs_warning: a warning about that version.
         keychain: its name, `None` for none.
         keychain_answers: whether it can be used now.
         browser: why no browser opens, `None` if one does.
-        sessions: what is remembered.
-        unreadable: files among the records that are none.
+        sessions: the sessions in the records.
+        unreadable: paths of records that cannot be read.
     """
 
     program: str
@@ -83,7 +83,7 @@ def _settings(facts: LaptopFacts) -> Judgement:
 def _ssh(facts: LaptopFacts) -> Judgement:
     if facts.ssh is None:
         return warn(
-            "OpenSSH's `ssh` is not installed: your ssh config is read in part only",
+            "OpenSSH's `ssh` is not installed: your ssh config is only read in part",
             "install OpenSSH's client: `openssh-client`, `openssh-clients` or `openssh`",
         )
     return fine(facts.ssh)
@@ -102,7 +102,7 @@ def _keychain(facts: LaptopFacts) -> Judgement:
     if facts.keychain is None:
         return warn(
             "no keychain: passwords and passphrases are asked for each time a link starts",
-            "on Linux: `gnome-keyring` or KWallet in a desktop session; an SSH agent needs none",
+            "on Linux: `gnome-keyring` or KWallet in a desktop session, or an SSH agent instead",
         )
     if not facts.keychain_answers:
         return warn(f"{facts.keychain} does not answer: it may be locked", "unlock it")
@@ -114,7 +114,7 @@ def _browser(facts: LaptopFacts) -> Judgement:
         return warn(
             facts.browser, "`jlr url` prints the address; `--browser NAME` or `BROWSER` names one"
         )
-    return fine("one opens")
+    return fine("a browser opens")
 
 
 def _sessions(facts: LaptopFacts) -> Judgement:

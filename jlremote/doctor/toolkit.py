@@ -1,4 +1,4 @@
-"""NVIDIA's container toolkit: do containers get the host's GPUs?"""
+"""The check of NVIDIA's container toolkit: whether containers get the host's GPUs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from jlremote.text import one_line
 CHECK = "toolkit"
 # The toolkit brings `nvidia-smi` into a container along with the devices.
 PROOF = "nvidia-smi -L"
-# Where specifications of the Container Device Interface are.
+# In the path of each specification of the Container Device Interface.
 CDI_FOLDER = "/cdi/"
 
 
 def has_gpus(facts: HostFacts) -> bool:
-    """Return whether the host itself sees GPUs."""
+    """Return whether the host lists GPUs."""
     return isinstance(facts.gpus, Inventory) and bool(facts.gpus.gpus)
 
 
 def unproved(facts: HostFacts) -> Judgement:
-    """Return what can be said without a container to prove it in."""
+    """Judge the toolkit without a container to prove it in."""
     if facts.engine is None:
         return skip("without containers (`--runtime none`)")
     if not has_gpus(facts):
@@ -34,8 +34,8 @@ def unproved(facts: HostFacts) -> Judgement:
     by_description = facts.engine.kind.gpus == "devices"
     if by_description and programs and not described:
         return fail(
-            f"NVIDIA's container toolkit is installed ({programs[0]}), and no file of it describes "
-            f"the GPUs, by which {facts.engine.name} gives them to containers",
+            f"NVIDIA's container toolkit is installed ({programs[0]}), but no file describes the "
+            f"GPUs, which {facts.engine.name} needs to give them to containers",
             advice.DESCRIBE_DEVICES,
         )
     there = described if by_description else programs
@@ -45,18 +45,18 @@ def unproved(facts: HostFacts) -> Judgement:
             *advice.toolkit(facts.engine, facts.distribution),
         )
     return warn(
-        f"installed ({there[0]}), and not proved",
+        f"installed ({there[0]}), but not tried",
         f"`jlr doctor {facts.host} --image IMAGE` runs `nvidia-smi` in a container",
     )
 
 
 def proved(facts: HostFacts, where: str, done: Completed) -> Judgement:
-    """Return what `PROOF` in a container says.
+    """Judge the toolkit by `PROOF` in a container.
 
     Args:
         facts: the host's.
-        where: the container, as a sentence speaks of it.
-        done: how `nvidia-smi` ended in it.
+        where: the container, as part of a sentence.
+        done: the result of `nvidia-smi` in it.
     """
     assert facts.engine is not None
     if done.status == 0:
@@ -69,7 +69,7 @@ def proved(facts: HostFacts, where: str, done: Completed) -> Judgement:
 
 
 def refused(facts: HostFacts, reason: str) -> Judgement:
-    """Return that the engine gives no GPUs at all."""
+    """Return that the engine gives containers no GPUs."""
     assert facts.engine is not None
     return fail(reason, *advice.toolkit(facts.engine, facts.distribution))
 

@@ -87,7 +87,7 @@ def test_a_host_that_is_well() -> None:
     assert {finding.mark for finding in found} == {"ok"}
     texts = {finding.check: finding.text for finding in found}
     assert texts["system"] == "Ubuntu 22.04.4 LTS, x86_64"
-    assert texts["disk"] == "299 GB in /home/ada, /tmp, /var/lib/docker"
+    assert texts["disk"] == "299 GB free in /home/ada, /tmp, /var/lib/docker"
     assert texts["driver"] == "550.54.15, 1x NVIDIA H200"
 
 
@@ -140,10 +140,13 @@ def test_disks_that_are_full_scarce_or_out_of_files() -> None:
     )
     scarce = said(DF.replace("292368560", "292368").replace("/home/ada", "/var/lib/docker"))
     found = of("disk", storage=scarce)
-    assert (found.mark, found.text) == ("warning", "little is left: 299 MB in /var/lib/docker")
+    assert (found.mark, found.text) == (
+        "warning",
+        "little space is left: 299 MB free in /var/lib/docker",
+    )
     assert found.mend == ("df -h", "docker system df")
     few = of("disk", temporary=said(DF.replace("118000000", "12")))
-    assert few.text == "little is left: 299 GB in /home/ada and 12 files"
+    assert few.text == "little space is left: 299 GB free in /home/ada and 12 files"
     without_table = of("disk", temporary=said(DF.replace("118000000", "-")))
     assert without_table.mark == "ok"
 
@@ -190,7 +193,7 @@ def test_systemd_that_ends_what_one_runs_at_logout_matters_without_containers() 
 def test_the_toolkit_is_proved_by_a_container_and_else_only_seen() -> None:
     assert toolkit.unproved(facts()).mark == "failed"
     seen = toolkit.unproved(facts(toolkit=said("/usr/bin/nvidia-ctk\n")))
-    assert (seen.mark, seen.text) == ("warning", "installed (/usr/bin/nvidia-ctk), and not proved")
+    assert (seen.mark, seen.text) == ("warning", "installed (/usr/bin/nvidia-ctk), but not tried")
     gpus = "GPU 0: NVIDIA H200 (UUID: GPU-1)\nGPU 1: NVIDIA H200 (UUID: GPU-2)\n"
     proved = toolkit.proved(facts(), "`cont1`", said(gpus))
     assert (proved.mark, proved.text) == ("ok", "`nvidia-smi` in `cont1`: 2 GPUs")

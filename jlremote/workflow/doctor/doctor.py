@@ -1,4 +1,4 @@
-"""`jlr doctor`: one chain from this machine to a kernel's answer, and one verdict."""
+"""`jlr doctor`: check the chain from this machine to a kernel, and give one verdict."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from jlremote.workflow.host.interrupts import undisturbed
 from jlremote.workflow.host.links import link_on
 from jlremote.workflow.host.requests import StartRequest
 
-# `nvidia-smi` may take its time, and so may an engine that has much to look after.
+# `nvidia-smi` may be slow, and so may an engine with many containers.
 ASK_SECONDS = 90.0
 LOOPBACK = "127.0.0.1"
 
@@ -42,10 +42,10 @@ class DoctorRequest:
     """`jlr doctor [HOST]`.
 
     Attributes:
-        host: whatever `ssh HOST` takes; `None` for this machine alone.
-        image: the image that a container is to be made of for the proof, though a session runs.
+        host: what `ssh HOST` takes; `None` for this machine alone.
+        image: the image of a new container to try, even if a session runs.
         runtime: as for `jlr start`; `None` for the session's or that of the settings.
-        sudo: whether the engine is to be driven by `sudo`; `None` for what the settings say.
+        sudo: whether to run the engine with `sudo`; `None` for the setting.
         python: with runtime `none`: see `StartRequest`.
         conda_env: with runtime `none`: see `StartRequest`.
     """
@@ -59,11 +59,16 @@ class DoctorRequest:
 
 
 def doctor(request: DoctorRequest, context: Context, tell: Callable[[Finding], None]) -> Verdict:
-    """Tell of each link of the chain as soon as it is known, and return what it comes to.
+    """Examine this machine and a host, and return the verdict.
 
-    What is made for a proof is removed before this returns, also when it is interrupted.
+    What was created for the examination is removed before this returns or raises.
+
+    Args:
+        request: what to examine.
+        context: the laptop's side.
+        tell: called with each finding as soon as it is known.
     """
-    asker = _Listening(context.asker)
+    asker = _RecordingAsker(context.asker)
     this = _Examination(request, replace(context, asker=asker), tell, Diagnosis(), asker)
     this.look_at_laptop()
     if request.host is not None:
@@ -72,8 +77,8 @@ def doctor(request: DoctorRequest, context: Context, tell: Callable[[Finding], N
     return verdict(this.diagnosis.findings, "this machine")
 
 
-class _Listening:
-    """Passes questions on, and remembers what was asked last."""
+class _RecordingAsker:
+    """An asker that passes questions on and remembers the kind of the last one."""
 
     def __init__(self, asker: Asker) -> None:
         self._asker = asker
@@ -86,13 +91,13 @@ class _Listening:
 
 @dataclass(frozen=True)
 class _Examination:
-    """One call."""
+    """One call of `doctor`."""
 
     request: DoctorRequest
     context: Context
     tell: Callable[[Finding], None]
     diagnosis: Diagnosis
-    asker: _Listening
+    asker: _RecordingAsker
 
     def look_at_laptop(self) -> None:
         with self.context.progress.step("Look at this machine"):
@@ -100,7 +105,7 @@ class _Examination:
         self._judge(laptop.GROUP, laptop.CHECKS, facts)
 
     def look_at_host(self, name: str) -> None:
-        link = self._link(name)
+        link = link_on(name, self.context)
         self._judge(name, connection.CHECKS, self._connect(link))
         trial = self._trial(link)
         self._judge(name, host.CHECKS, trial.facts)
@@ -108,18 +113,15 @@ class _Examination:
         try:
             SessionChecks(trial, self.context, self.diagnosis, self.tell, made).examine()
         finally:
-            with undisturbed(), self.context.progress.step("Remove what was made"):
+            with undisturbed(), self.context.progress.step("Clean up"):
                 made.close()
 
     def _judge(self, group: str, checks: Sequence[Check[Facts]], facts: Facts) -> None:
         for finding in self.diagnosis.judged(group, checks, facts):
             self.tell(finding)
 
-    def _link(self, name: str) -> Link:
-        return link_on(name, self.context)
-
     def _connect(self, link: Link) -> ConnectionFacts:
-        """Bring the connection up, and ask who came from where and may go on to where."""
+        """Connect, and ask for address, user, time and whether forwarding is permitted."""
         try:
             with self.context.progress.step(f"Connect to {link.name}"):
                 notes = link.status(connect=True).notes
@@ -141,7 +143,7 @@ class _Examination:
         )
 
     def _trial(self, link: Link) -> Trial:
-        """Ask the host about itself, and choose what the end of the chain is tried on."""
+        """Ask the host for facts, and choose what the end of the chain is tried on."""
         settled = self._settled(link.name)
         record = _session(link.name)
         chosen, search = self._runtime(link, record, settled)
@@ -173,7 +175,7 @@ class _Examination:
     def _runtime(
         self, link: Link, record: SessionRecord | None, settled: dict[str, Any]
     ) -> tuple[Runtime, Search]:
-        """Return the runtime that `jlr start` would choose, and what keeps others from working."""
+        """Return the runtime that `jlr start` would choose, and why others cannot be used."""
         unnamed = self.request.runtime in (None, AUTO) and self.request.sudo is None
         if record is not None and unnamed:
             return runtime_named(record.runtime), Search()
@@ -185,7 +187,7 @@ class _Examination:
         return Containers(search.likeliest), search
 
     def _settled(self, name: str) -> dict[str, Any]:
-        """Return the options that hold; what is wrong with the settings has been told by now."""
+        """Return the options of the call and the settings; errors in these are reported before."""
         given = self.request
         flags = {
             "runtime": given.runtime,
@@ -200,14 +202,14 @@ class _Examination:
 
 def _session(name: str) -> SessionRecord | None:
     """Return the host's latest session, those that are forwarded first."""
-    with suppress(JlrError):  # the folder's trouble has been told
+    with suppress(JlrError):  # the check of the folders has reported it
         records = [record for record in sessions.load_all() if record.host == name]
         return next(iter(sorted(records, key=lambda record: not record.forwarded)), None)
     return None
 
 
 def _skew(told: str, began: float, ended: float) -> float | None:
-    """Return how far the host's clock is ahead, as far as the round trip lets one know."""
+    """Return how many seconds the host's clock is ahead, as exactly as a round trip can tell."""
     if not told.isdigit():
         return None
     theirs = float(told)

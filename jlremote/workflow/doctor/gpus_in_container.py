@@ -1,4 +1,4 @@
-"""Does a container get the host's GPUs? It is tried in a session's, or in a new one."""
+"""The check whether a container gets the host's GPUs: a session's container, or a new one."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from jlremote.workflow.host.context import Context
 
 
 def judge(trial: Trial, diagnosis: Diagnosis, name: str, context: Context) -> Judgement:
-    """Try it where it can be tried.
+    """Try `nvidia-smi` in a container, if one can be had.
 
     Args:
         trial: what the end of the chain is tried on.
-        diagnosis: what was found before.
-        name: that of a container, if one has to be made; it is removed again.
+        diagnosis: the findings so far.
+        name: the name of a new container, if one is needed; it is removed again.
         context: the laptop's side.
 
     Raises:
@@ -53,7 +53,7 @@ def _in_session(trial: Trial, record: SessionRecord) -> Judgement:
 def _in_new_container(trial: Trial, image: str, name: str, context: Context) -> Judgement:
     engine = trial.facts.engine
     assert engine is not None
-    # What is to be proved is the engine's part; an entrypoint may end the container at once.
+    # Without its entrypoint, which could end the container at once; only the engine is checked.
     spec = ContainerSpec(name, image, gpus="all", own_entrypoint=False)
     with ExitStack() as undo:
         undo.callback(_remove, trial, name, context)

@@ -1,4 +1,4 @@
-"""What `jlr doctor` looks at on this machine; nothing is changed and no host is asked."""
+"""Facts about this machine for `jlr doctor`; nothing is changed and no host is asked."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from jlremote.workflow.host.links import link_of
 from jlremote.workflow.session import browser
 
 ANSWER_SECONDS = 10.0
-# A keychain that asks its owner to unlock it shall not keep the rest waiting.
+# A keychain may wait for its owner to unlock it.
 KEYCHAIN_SECONDS = 3.0
 _NO_ACCOUNT = "jlr doctor"
 
 
 def look(context: Context, host: str | None) -> LaptopFacts:
-    """Return what is seen on this machine.
+    """Return the facts about this machine.
 
     Args:
         context: the laptop's side.
-        host: whose settings count besides the defaults.
+        host: the host whose settings count besides the defaults, `None` for none.
     """
     seen = LaptopFacts(
         program=f"{__version__}, Python {platform.python_version()}, {platform.system()}",
@@ -75,7 +75,7 @@ def _with_programs(seen: LaptopFacts, host: str | None) -> LaptopFacts:
 
 
 def _ssh() -> str | None:
-    """Return what `ssh -V` says, on stderr."""
+    """Return the version of `ssh`, which prints it on stderr."""
     program = shutil.which("ssh")
     if program is None:
         return None
@@ -101,7 +101,7 @@ def _settings() -> JlrError | None:
 
 def _browser(host: str | None) -> str | None:
     name = None
-    with suppress(JlrError):  # `settings` tells what is wrong with them
+    with suppress(JlrError):  # the check of the settings reports it
         name = settings.load().chosen(host, {}).get("browser")
     if name == "none":
         return None
@@ -109,7 +109,7 @@ def _browser(host: str | None) -> str | None:
 
 
 def _known(record: SessionRecord, context: Context) -> KnownSession:
-    """Return a session with what its link says by itself; a link that does not run stays so."""
+    """Return a session with its state in the link; a link that does not run is not started."""
     name = f"{record.host}/{record.name}"
     try:
         status = link_of(record, context).status()

@@ -1,7 +1,7 @@
-"""The far half of `jlr doctor`: a container, its GPUs, Jupyter in it, and a kernel's answer.
+"""Checks of a session: a container, its GPUs, Jupyter in it, and a kernel's answer.
 
-They are tried on a session that runs, where there is one, with a kernel of our own; else on a new
-container, or without an engine a new Jupyter. Whatever is made goes onto a stack that removes it.
+They are tried on a session that runs, with a kernel of their own; else on a new container, or
+without an engine on a new Jupyter. What they create goes onto a stack that removes it.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class SessionChecks:
     Args:
         trial: what they are tried on.
         context: the laptop's side.
-        diagnosis: what was found before, and gets what is found now.
-        tell: is told each finding.
-        made: takes back what was made.
+        diagnosis: the findings so far; those of these checks are added.
+        tell: called with each finding.
+        made: the stack that removes what was created.
     """
 
     def __init__(
@@ -74,8 +74,8 @@ class SessionChecks:
         self._line: KernelLine | None = None
 
     def examine(self) -> None:
-        """Judge one after the other, and tell of each."""
-        self._check("container", "Look for a container", self._trial.ready, self._judge_container)
+        """Try one check after the other, and report each."""
+        self._check("container", "Try a container", self._trial.ready, self._judge_container)
         gpus = ("permission", "driver")
         self._check("toolkit", "Look for GPUs in a container", gpus, self._judge_toolkit)
         where = "container" if self._trial.runtime.has_containers else "shell"
@@ -101,12 +101,12 @@ class SessionChecks:
         if trial.runtime.engine is None:
             return skip("without containers (`--runtime none`)")
         if trial.running is not None:
-            return fine(f"that of the session `{trial.running.record.name}` runs")
+            return fine(f"the session `{trial.running.record.name}` runs")
         if trial.request.image is None:
             host = trial.link.name
             return skip(
-                "no session runs there, and no image is named",
-                f"`jlr doctor {host} --image IMAGE` tries it in a container of its own",
+                "no session runs there and no image is named",
+                f"`jlr doctor {host} --image IMAGE` tries a new container",
             )
         self._start, self._container, self._found = provision.ensure(self._start, NOTHING)
         tried = run_script(trial.link, trial.runtime.inside(self._name, "true"))
@@ -116,7 +116,7 @@ class SessionChecks:
                 hint=f"try it there: `{trial.runtime.engine.shown('run', '--rm', '-it')} "
                 f"{trial.request.image} sh`",
             )
-        return fine(f"a new one of {trial.request.image} starts")
+        return fine(f"a new container of {trial.request.image} starts")
 
     def _judge_toolkit(self) -> Judgement:
         name = f"{self._name}-gpus"
@@ -124,17 +124,17 @@ class SessionChecks:
 
     def _judge_jupyter(self) -> Judgement:
         if self._trial.running is not None:
-            return fine(f"that of the session `{self._trial.running.record.name}` runs")
+            return fine(f"the session `{self._trial.running.record.name}` runs")
         if not self._trial.runtime.has_containers:
-            # There the place is the host itself, which every survey tells about.
+            # Without containers the survey is one of the host itself.
             self._found = survey(self._trial.link, self._trial.runtime, self._name)
             self._container = self._found.container
             self._made.callback(self._clear)
         self._server, launched = jupyter_launch.ensure(self._start, self._found)
-        return fine("launched" if launched else "the container's own runs")
+        return fine("launched" if launched else "the one in the container runs")
 
     def _clear(self) -> None:
-        """Remove what a Jupyter without a container leaves on the disk."""
+        """Delete the files of a Jupyter that ran without a container."""
         with suppress(JlrError):
             script = scripts.clear(Bare(), self._name)
             run_script(self._trial.link, self._trial.runtime.inside(self._name, script))
@@ -144,7 +144,7 @@ class SessionChecks:
         assert self._server is not None
         link = self._trial.link
         to = server_endpoint(self._trial.runtime, self._container, self._server)
-        # Of a name of its own: the session's own forward is left alone.
+        # Under its own name, so that the session's forward is left alone.
         self._forward = link.forward(self._name, ANY_PORT, to)
         self._made.callback(self._unforward)
         wait_for_answer(link, self._forward)
@@ -155,7 +155,8 @@ class SessionChecks:
             return warn(
                 of_access(access, link.name) or "open to all", "`jlr start` launches its own"
             )
-        return fine("comes through the tunnel" + (f", {milliseconds} ms" if milliseconds else ""))
+        taken = f" in {milliseconds} ms" if milliseconds else ""
+        return fine(f"answers through the tunnel{taken}")
 
     def _unforward(self) -> None:
         with suppress(JlrError):
@@ -170,10 +171,10 @@ class SessionChecks:
         try:
             self._kernel = self._api.start_kernel()
         except AccessRefused:
-            return skip("Jupyter wants its password, which jlr does not have")
+            return skip("Jupyter asks for its password, which jlr does not have")
         self._made.callback(self._end_kernel)
         self._line = self._made.enter_context(kernel_line(self._api, self._kernel))
-        return fine("comes through the tunnel")
+        return fine("answers through the tunnel")
 
     def _end_kernel(self) -> None:
         with suppress(JlrError):
@@ -182,6 +183,6 @@ class SessionChecks:
     def _judge_kernel(self) -> Judgement:
         assert self._line is not None
         answer = self._line.result(QUESTION)
-        if ANSWER not in answer:  # R says `[1] 42`
-            return from_error(JlrError(f"the kernel says {QUESTION} is {answer}"))
+        if ANSWER not in answer:  # R prints `[1] 42`
+            return from_error(JlrError(f"the kernel answers that {QUESTION} is {answer}"))
         return fine(f"{QUESTION} is {answer}")

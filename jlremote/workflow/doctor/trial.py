@@ -1,4 +1,4 @@
-"""What the end of `jlr doctor`'s chain is tried on."""
+"""The session or new container on which `jlr doctor` tries the end of the chain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jlremote.workflow.host.requests import StartRequest
 
 @dataclass(frozen=True)
 class RunningSession:
-    """A session that runs, which is looked at and left as it is."""
+    """A session that runs; it is examined and left as it is."""
 
     record: SessionRecord
     container: Container
@@ -25,8 +25,8 @@ class RunningSession:
 
 
 def running(link: Link, runtime: Runtime, record: SessionRecord) -> RunningSession | None:
-    """Return a session of the laptop's as it runs, `None` if it does not, or nobody can tell."""
-    with suppress(JlrError):  # the checks tell what is wrong with the engine
+    """Return a session of this laptop that runs, `None` if it does not or cannot be asked."""
+    with suppress(JlrError):  # the checks of the engine report it
         found = survey(link, runtime, record.name)
         if found.container is not None and found.server is not None:
             return RunningSession(record, found.container, found.server)
@@ -35,14 +35,14 @@ def running(link: Link, runtime: Runtime, record: SessionRecord) -> RunningSessi
 
 @dataclass(frozen=True)
 class Trial:
-    """What the end of the chain is tried on.
+    """The session or new container on which the end of the chain is tried.
 
     Attributes:
-        link: the host.
-        facts: what is known of it.
-        runtime: in what.
-        running: a session there, `None` for none that runs.
-        request: what a new one would be started with; its image may be `None`.
+        link: the link to the host.
+        facts: the facts about the host.
+        runtime: the runtime of the session.
+        running: a session that runs there, `None` for none.
+        request: the request for a new session; its image may be `None`.
     """
 
     link: Link
@@ -53,7 +53,7 @@ class Trial:
 
     @property
     def ready(self) -> tuple[str, ...]:
-        """The checks that must be well before a container can be had."""
+        """The checks that must have passed before a container can be tried."""
         if not self.runtime.has_containers:
             return ("shell",)
         if self.running is not None or self.request.image is None:
