@@ -1,4 +1,4 @@
-"""What docker tells while it builds: which step, and which line of the Dockerfile fails."""
+"""The output of a build: the current step, and the line of the Dockerfile that fails."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from itertools import dropwhile
 from jlremote.text import one_line, printable
 
 KEPT_LINES = 40
-# The classic builder and podman count instructions; BuildKit shows the lines, `>>>` at the one
-# that failed.
+# The image that a line of a Dockerfile builds on.
+FROM = re.compile(r"^\s*FROM\s+(?:--\S+\s+)*([^\s$]+)\s*(?:AS\s.*)?$", re.IGNORECASE | re.MULTILINE)
+# The classic builder and podman count instructions; BuildKit marks the failed line with `>>>`.
 _STEP = re.compile(r"^Step (\d+)/\d+ ?: (.*)", re.IGNORECASE)
 _SHOWN = re.compile(r"^\s*(\d+) \| >>> (.*)")
 _PARSE_ERROR = re.compile(r"parse error (?:on )?line (\d+):", re.IGNORECASE)
@@ -25,7 +26,7 @@ _DEPRECATED = re.compile(
 
 @dataclass
 class BuildLog:
-    """What a build printed, and where it stands.
+    """The output of a build so far, and its current step.
 
     Attributes:
         lines: the last lines, without an end.
@@ -37,18 +38,18 @@ class BuildLog:
     _begun: str = ""
 
     def take(self, text: str) -> str:
-        """Take what docker printed next; return the lines of it that are worth to be shown."""
+        """Take the next output; return those of its lines that are worth showing."""
         *whole, self._begun = (self._begun + printable(text)).split("\n")
         wanted = [line for line in whole if not line.startswith(_SENDING)]
         wanted = [line for line in wanted if not _DEPRECATED.match(line)]
-        if not self.lines:  # empty ones stand around what is left out
+        if not self.lines:  # empty lines surround what is left out
             wanted = [*dropwhile(lambda line: not line.strip(), wanted)]
         for line in wanted:
             self._line(line)
         return "".join(f"{line}\n" for line in wanted)
 
     def finish(self) -> str:
-        """Return the last line, if it was not ended."""
+        """Take the last line if it has no end, and return it."""
         return self.take("\n") if self._begun else ""
 
     def _line(self, line: str) -> None:
@@ -61,11 +62,11 @@ class BuildLog:
 
     @property
     def has_built(self) -> bool:
-        """Whether a step was done before the one that failed."""
+        """Whether a step succeeded before the one that failed."""
         return self._step > 1 or self._shown is not None
 
     def failed_at(self, dockerfile: str) -> tuple[int, str] | None:
-        """Return the number and the text of the line that failed, if docker let it be known."""
+        """Return number and text of the Dockerfile's line that failed, `None` if unknown."""
         for line in reversed(self.lines):
             if found := _PARSE_ERROR.search(line):
                 return int(found[1]), _line_of(dockerfile, int(found[1]))
@@ -84,7 +85,7 @@ def _line_of(dockerfile: str, number: int) -> str:
 
 
 def _instructions(dockerfile: str) -> Iterator[int]:
-    """Give the number of the line at which each instruction begins."""
+    """Yield the number of the line on which each instruction begins."""
     escape, continued, directives = "\\", False, True
     for number, line in enumerate(dockerfile.splitlines(), start=1):
         text = line.strip()

@@ -1,4 +1,4 @@
-"""Docker's images: its command lines for them, and what they print."""
+"""The engine's command lines for images, and readers of their output."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _OUR_LABELS = "org.jlremote."
 
 @dataclass(frozen=True)
 class Image:
-    """An image on a host, by one of its names.
+    """An image on a host, under one of its names.
 
     Attributes:
         id: `sha256:` and 64 digits.
         repository: `nvcr.io/nvidia/pytorch`; `None` for an image without a name.
         tag: `None` for an image without a name.
-        created: ISO 8601, when it was built.
-        size: bytes, with the layers that it shares with others.
+        created: when it was built, ISO 8601.
+        size: bytes, with the layers that it shares with other images.
     """
 
     id: str
@@ -45,10 +45,10 @@ class Image:
 
 
 def list_script(engine: Engine, *, every: bool) -> str:
-    """Return the script that prints the facts of all images, a JSON object a line.
+    """Return the script that prints the facts of all images, one JSON object a line.
 
-    `docker images` itself gives sizes and ages in words only. Intermediate images count as
-    images without a name.
+    `docker images` prints sizes and ages only in words. With `every`, intermediate images are
+    listed as images without a name.
     """
     some = engine("image", "ls", "--quiet", "--no-trunc", *(("--all",) if every else ()))
     inspect = engine("image", "inspect", "--format", _FACTS)
@@ -59,7 +59,7 @@ def list_script(engine: Engine, *, every: bool) -> str:
 
 
 def read_list(printed: str, *, every: bool) -> list[Image]:
-    """Return the images, the latest first; those without a name only if `every`."""
+    """Return the images, the latest first; without `every` only those with a name."""
     images = [image for line in printed.splitlines() for image in _named(json.loads(line))]
     wanted = [image for image in images if every or image.repository is not None]
     return sorted(wanted, key=lambda image: image.created, reverse=True)
@@ -73,17 +73,17 @@ def _named(facts: Mapping[str, Any]) -> Iterator[Image]:
 
 
 def ids_argv(engine: Engine) -> Argv:
-    """Return the command that prints the whole ids of all images."""
+    """Return the command that prints the full ids of all images."""
     return engine("image", "ls", "--all", "--quiet", "--no-trunc")
 
 
 def inspect_image_argv(engine: Engine, image: str) -> Argv:
-    """Return the command that tells all about an image."""
+    """Return the command that inspects an image."""
     return engine("image", "inspect", "--", image)
 
 
 def read_image(printed: str) -> Image:
-    """Return the one image that `docker image inspect` tells about, without a name."""
+    """Return the image of an `image inspect`, without its name."""
     (facts,) = json.loads(printed)
     return Image(facts["Id"], None, None, facts["Created"], facts["Size"])
 
@@ -100,14 +100,14 @@ def push_argv(engine: Engine, image: str) -> Argv:
 
 
 def _in_full(engine: Engine, image: str) -> str:
-    """Return an image's name with its registry, where the engine would not know which is meant."""
+    """Return the full name of an image for an engine that does not know short names."""
     if engine.kind.short_names or image_names.may_be_id(image):
         return image
     return str(image_names.parse(image))
 
 
 def login_argv(engine: Engine, registry: str, user: str) -> Argv:
-    """Return the command that logs in to a registry, with the key on its stdin."""
+    """Return the command that logs in to a registry; it reads the key from stdin."""
     return engine("login", f"--username={user}", "--password-stdin", registry)
 
 
@@ -119,9 +119,9 @@ def logout_argv(engine: Engine, registry: str) -> Argv:
 def build_argv(
     engine: Engine, tags: Sequence[str], dockerfile: str, arguments: Sequence[str]
 ) -> Argv:
-    """Return the command that builds an image out of a tar archive on its stdin.
+    """Return the command that builds an image from a tar archive on its stdin.
 
-    A step that fails would leave its container behind, if that were not forced away.
+    `--force-rm` removes the container of a step that fails.
     """
     options = [("--tag", tags), ("--file", (dockerfile,)), ("--build-arg", arguments)]
     flags = [f"{option}={value}" for option, values in options for value in values]
@@ -135,18 +135,17 @@ def commit_argv(
     inspected: Mapping[str, Any],
     base: Mapping[str, Any],
 ) -> Argv:
-    """Return the command that makes an image of a container.
+    """Return the command that commits a container as an image.
 
-    What jlr put in the place of the image's own entrypoint, only to wait, must not get into an
-    image that others run, nor may the person as whom the container runs, or the labels by which
-    jlr knows its containers.
+    Of a container that jlr created the image gets back its own entrypoint, command and user, and
+    loses jlr's labels, so that others can run it.
 
     Args:
-        engine: which it is in.
+        engine: the container's engine.
         container: its name.
         image: the new image's name.
-        inspected: what docker tells about the container.
-        base: what docker tells about the image that it was made from.
+        inspected: the container's `inspect`.
+        base: the `inspect` of the image that it was created from.
     """
     labels = inspected["Config"].get("Labels") or {}
     changes: list[str] = []
@@ -162,34 +161,29 @@ def commit_argv(
 
 
 def tag_argv(engine: Engine, image: str, name: str) -> Argv:
-    """Return the command that gives an image one more name."""
+    """Return the command that gives an image a further name."""
     return engine("tag", image, name)
 
 
 def untag_argv(engine: Engine, name: str) -> Argv:
-    """Return the command that takes a name away, and the image if it has no other."""
+    """Return the command that removes a name, and the image if it has no other name."""
     return engine("rmi", name)
 
 
 def _entrypoint(engine: Engine, config: Mapping[str, Any]) -> str:
-    """Return an image's entrypoint; to docker `[]` means: as in the container."""
+    """Return an image's entrypoint as JSON; docker would read `[]` as the container's."""
     own = config.get("Entrypoint")
     return json.dumps(own) if own else engine.kind.no_entrypoint
 
 
 def outside_image(inspected: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the folders of a container that an image of it does not hold, each with what is there.
-
-    Volumes, folders of the host and memory are not part of a container's own layer.
-    """
-    mounts = [
-        f"{mount['Destination']} ({_what_is_mounted(mount)})" for mount in inspected["Mounts"]
-    ]
+    """Return the mounts of a container, which are not part of an image of it, with their kind."""
+    mounts = [f"{mount['Destination']} ({_source(mount)})" for mount in inspected["Mounts"]]
     memory = [f"{path} (memory)" for path in inspected["HostConfig"].get("Tmpfs") or {}]
     return tuple(one_line(text) for text in (*mounts, *memory))
 
 
-def _what_is_mounted(mount: Mapping[str, Any]) -> str:
+def _source(mount: Mapping[str, Any]) -> str:
     if mount["Type"] == "volume":
         return f"volume {mount['Name']}"
     return str(mount.get("Source") or mount["Type"])
@@ -198,7 +192,7 @@ def _what_is_mounted(mount: Mapping[str, Any]) -> str:
 def added_variables(inspected: Mapping[str, Any], base: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the variables that a container has and its image has not.
 
-    They become part of an image of it, and there may be keys among them.
+    They become part of an image of the container, and may be secrets.
     """
     had = set((base.get("Config") or {}).get("Env") or ())
     new = [text for text in inspected["Config"].get("Env") or () if text not in had]

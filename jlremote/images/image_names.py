@@ -1,4 +1,4 @@
-"""The names of images, by the rules that every engine shares (distribution/reference)."""
+"""Names of images, by the rules that all engines share (distribution/reference)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from jlremote.errors import Usage
-from jlremote.text import printable
+from jlremote.text import one_line
 
 DOCKER_HUB = "docker.io"
 LOCAL = "localhost"
@@ -24,13 +24,13 @@ _BEGINNING_OF_ID = re.compile(r"(?:sha256:)?[0-9a-f]{1,64}")
 
 @dataclass(frozen=True)
 class ImageName:
-    """An image's name in its parts.
+    """The parts of an image's name.
 
     Attributes:
-        registry: `nvcr.io`, `127.0.0.1:5000`, …; `docker.io` where the name has none.
-        repository: the path in the registry, `nvidia/pytorch`; of Docker Hub's own images with
-            the `library/` that they have there.
-        tag: `None` where there is a digest and no tag; else `latest` if the name has none.
+        registry: `nvcr.io`, `127.0.0.1:5000`, …; `docker.io` by default.
+        repository: the path in the registry, `nvidia/pytorch`; with `library/` for Docker Hub's
+            own images.
+        tag: `latest` by default; `None` where there is a digest and no tag.
         digest: `sha256:…`, if the name has one.
     """
 
@@ -40,7 +40,7 @@ class ImageName:
     digest: str | None
 
     def __str__(self) -> str:
-        """Return the name in full, the same for every way to write it."""
+        """Return the full name, the same for each way to write it."""
         tag = "" if self.tag is None else f":{self.tag}"
         digest = "" if self.digest is None else f"@{self.digest}"
         return f"{self.registry}/{self.repository}{tag}{digest}"
@@ -50,7 +50,7 @@ def parse(text: str) -> ImageName:
     """Return the parts of `[REGISTRY/]NAME[:TAG][@DIGEST]`.
 
     Raises:
-        Usage: no engine takes such a name; the message says which part is wrong.
+        Usage: the name is invalid; the message says which part.
     """
     rest, at, digest = text.partition("@")
     registry, repository = _split_registry(rest)
@@ -62,7 +62,7 @@ def parse(text: str) -> ImageName:
     if at:
         _check(text, "its digest", _DIGEST, digest)
     if len(repository) > _LONGEST or _WHOLE_ID.fullmatch(rest):
-        raise _refused(text, "it is too long" if len(repository) > _LONGEST else "it is an id")
+        raise _refused(text, ": it is too long" if len(repository) > _LONGEST else ": it is an id")
     if registry == DOCKER_HUB and "/" not in repository:
         repository = f"library/{repository}"
     default = None if at else "latest"
@@ -70,24 +70,24 @@ def parse(text: str) -> ImageName:
 
 
 def parse_new(text: str) -> ImageName:
-    """Return the parts of a name that an image is to be given, which can have no digest.
+    """Return the parts of a new name for an image, which has no digest.
 
     Raises:
-        Usage: no engine takes it.
+        Usage: the name is invalid, or has a digest.
     """
     name = parse(text)
     if name.digest is not None:
-        raise _refused(text, "a digest is found, not given")
+        raise _refused(text, ": a new name has no digest")
     return name
 
 
 def may_be_id(text: str) -> bool:
-    """Return whether `text` can be (the beginning of) an image's id."""
+    """Return whether `text` can be an image's id or the beginning of one."""
     return _BEGINNING_OF_ID.fullmatch(text) is not None
 
 
 def same(one: str, other: str) -> bool:
-    """Return whether two ways to write a name mean the same image."""
+    """Return whether two names mean the same image."""
     if one == other:
         return True
     try:
@@ -97,16 +97,16 @@ def same(one: str, other: str) -> bool:
 
 
 def surely_differ(asked: str, there: str) -> bool:
-    """Return whether two images differ; an id and a name are not compared.
+    """Return whether two names mean different images; an id and a name are not compared.
 
-    Podman finds what was built on the host, as `localhost/NAME`, by its name alone.
+    Podman names what was built on the host `localhost/NAME`, and finds it as `NAME`.
     """
     compared = same(asked, there) or same(f"{LOCAL}/{asked}", there)
     return not (may_be_id(asked) or may_be_id(there) or compared)
 
 
 def _split_registry(text: str) -> tuple[str, str]:
-    """Docker's rule: what has no dot and no colon before the first slash is no registry."""
+    """Split off the registry: only a part with a dot or colon before the first slash is one."""
     first, slash, rest = text.partition("/")
     if slash and (first == LOCAL or "." in first or ":" in first):
         return first, rest
@@ -115,16 +115,13 @@ def _split_registry(text: str) -> tuple[str, str]:
 
 def _check(text: str, part: str, rule: re.Pattern[str], value: str) -> None:
     if not rule.fullmatch(value):
-        raise _refused(text, f"{part} is `{_shown(value)}`" if value else f"{part} is empty")
+        why = f": {part} is `{one_line(value)}`" if value != text else ""
+        raise _refused(text, why if value else f": {part} is empty")
 
 
 def _refused(text: str, why: str) -> Usage:
     return Usage(
-        f"`{_shown(text)}` cannot be an image's name: {why}",
+        f"invalid image name `{one_line(text)}`{why}",
         hint="write `[REGISTRY/]NAME[:TAG]`; a name is in lower case, with `.`, `_`, `-` and `/` "
         "only between letters and digits, and a tag has at most 128 letters, digits, `.`, `_`, `-`",
     )
-
-
-def _shown(text: str) -> str:
-    return printable(text).encode("unicode_escape").decode("ascii")

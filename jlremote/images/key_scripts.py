@@ -1,4 +1,4 @@
-"""Shell text that gives an engine a registry's key for one command, and takes it away again."""
+"""Scripts that give an engine a registry's key for one command only."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Callable
 
 from jlremote.runtimes.engine.engine import Engine
 
-# The text of a `config.json` is the first line of stdin. `docker login` would do the same, and
-# beyond that hand the key to any credential helper that it finds on the host. Without its own
-# settings docker would not know which engine the user has chosen, so that is asked first. A shell
-# that is ended says so, and with nobody to hear it that would end it again, before it cleans up.
+# The first line of stdin is the text of a `config.json`. With this folder for its settings docker
+# would not know which daemon the user has chosen, so that is asked first. SIGPIPE would kill the
+# shell before it cleans up.
 _WITH_KEYS = """\
 [ -n "$DOCKER_HOST" ] ||
   DOCKER_HOST=$(docker context inspect --format '{{.Endpoints.docker.Host}}' 2>/dev/null)
@@ -32,7 +31,7 @@ _FOLDER = """\
 DOCKER_CONFIG=$(mktemp -d "${XDG_RUNTIME_DIR:-/nonexistent}/jlr-XXXXXXXX" 2>/dev/null || mktemp -d)
 """
 
-# Only the shell's own `read` and a here-document touch the key: no argument, no environment.
+# Only the shell's `read` and a here-document see the key: no argument, no environment.
 _KEY_TO_LOGIN = """\
 IFS= read -r key || exit 74
 {login} <<EOF
@@ -42,14 +41,14 @@ EOF
 
 
 def with_keys(engine: Engine, command: Callable[[Engine], str]) -> str:
-    """Return shell text that runs an engine's command with the keys that stdin begins with.
+    """Return a script that runs an engine's command with the keys in the first line of stdin.
 
-    Docker is told of them by the folder of its settings, podman by their file. `sudo` lets no
-    variable through that is not named on its command line, so then the folder is one that we name.
+    Docker finds them by the folder of its settings, podman by their file. `sudo` passes only
+    variables on its command line, so behind `sudo` the folder's name is chosen here.
 
     Args:
-        engine: which.
-        command: makes the command of the engine that it is given.
+        engine: the engine.
+        command: returns the command of the engine that it is given.
     """
     if not engine.behind_sudo:
         return f"{_WITH_KEYS.replace('FOLDER', _FOLDER)}{command(engine)}"
@@ -60,15 +59,15 @@ def with_keys(engine: Engine, command: Callable[[Engine], str]) -> str:
 
 
 def with_key_to_login(login: str) -> str:
-    """Return shell text that gives `login` the next line of stdin as its own."""
+    """Return a script that passes the next line of stdin, the key, to `login`."""
     return _KEY_TO_LOGIN.replace("{login}", login)
 
 
 def surviving_disconnect(command: str) -> str:
-    """Return shell text whose `command` goes on when nobody can be told about it any more.
+    """Return a script whose `command` goes on when the connection breaks.
 
-    When a connection breaks, whoever writes to it is ended: here that is the first `cat`, and the
-    second one reads on. When a person ends it, sshd sends all of it a signal.
+    Then SIGPIPE ends the first `cat`, and the second reads on. A signal from sshd, as after
+    Ctrl-C, still ends the command.
     """
     return f"""\
 exec 4>&1

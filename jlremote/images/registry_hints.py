@@ -1,4 +1,4 @@
-"""How a host comes to reach a registry that it could not reach, by what its engine said of it."""
+"""Hints for a registry that a host cannot reach, by the engine's output."""
 
 from __future__ import annotations
 
@@ -8,31 +8,29 @@ _UNKNOWN_SIGNER = "signed by unknown authority"
 _NO_TLS = "http response to https client"
 
 
-def network_hint(engine: Engine) -> str:
-    """Return what to look at where the words tell of no more than a network that has no way."""
-    place = "docker's settings" if engine.kind.daemon else "`HTTPS_PROXY` of your environment"
-    return f"it is the host that needs a way there; a proxy is set in {place} on it"
+def network_hint(engine: Engine, host: str) -> str:
+    """Return the hint for a host without a route to the registry."""
+    place = "docker's settings" if engine.kind.daemon else "`HTTPS_PROXY`"
+    return f"check the network of `{host}`; if it needs a proxy, set it in {place} there"
 
 
 def reach_hint(engine: Engine, registry: str, complaint: str) -> str | None:
-    """Return the mend, `None` where the network alone is in the way.
+    """Return the hint for a registry whose TLS is the obstacle, `None` for any other.
 
     Args:
-        engine: which tried.
+        engine: the engine.
         registry: `HOST[:PORT]`.
-        complaint: what it said, in lower case.
+        complaint: the engine's output in lower case.
     """
     if _UNKNOWN_SIGNER in complaint:
         return (
-            "its certificate is signed by somebody whom the host does not know: have that "
-            f"authority's own there as `{_certificates(engine)}/{registry}/ca.crt`"
+            "its certificate is signed by an authority that the host does not know: put that "
+            f"authority's certificate into `{_certificates(engine)}/{registry}/ca.crt`"
         )
     if _NO_TLS in complaint:
-        return (
-            f"it has no TLS, and {engine.kind.program} wants that: {_without_tls(engine, registry)}"
-        )
+        return f"it has no TLS, which {engine.kind.program} wants: {_without_tls(engine, registry)}"
     if "x509" in complaint:
-        return "its certificate is not good; whoever keeps the registry can mend that"
+        return "its certificate is invalid: ask the owner of the registry to renew it"
     return None
 
 
@@ -45,8 +43,8 @@ def _certificates(engine: Engine) -> str:
 def _without_tls(engine: Engine, registry: str) -> str:
     if engine.kind.daemon:
         line = f'"insecure-registries": ["{registry}"]'
-        return f"docker does without by `{line}` in `/etc/docker/daemon.json` and a new start there"
+        return f"put `{line}` into `/etc/docker/daemon.json` there and restart docker"
     return (
-        f'a table `[[registry]]` with `location = "{registry}"` and `insecure = true` in a file of '
-        "`/etc/containers/registries.conf.d` on the host lets it do without"
+        f'put `[[registry]]` with `location = "{registry}"` and `insecure = true` into a file in '
+        "`/etc/containers/registries.conf.d` there"
     )

@@ -1,4 +1,4 @@
-"""How far a pull or a push has come, read from what docker shows on a terminal."""
+"""The progress of a pull or push, read from what the engine shows on a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jlremote.text import printable, size_in_words
 # Sizes as docker's units package writes them: 36.45kB/2.001MB. `1A` and the like move the cursor.
 _SIZE = r"([\d.]+)\s?([kMGTP]?)B"
 _LAYER = re.compile(rf"^([0-9a-f]{{12}}): ([A-Z][A-Za-z ]*?)(?:\s+{_SIZE}/{_SIZE}.*)?\s*$")
-# Podman tells only which layers it begins with, and which it has.
+# Podman names only the layers that it begins and those that it has.
 _BLOB = re.compile(r"^Copying blob (?:sha256:)?([0-9a-f]{12})[0-9a-f]*( done| skipped.*)?\s*$")
 _PODMAN_TELLS = re.compile(
     r"^(?:Trying to pull |Getting image source signatures|Copying config |Writing manifest to |"
@@ -26,10 +26,10 @@ _MOVING = ("Downloading", "Pushing")
 
 
 def watched(engine: Engine, argv: tuple[str, ...]) -> str:
-    """Return shell text that runs docker as on a terminal, where it tells bytes, not only layers.
+    """Return a script that runs the engine on a terminal, where docker shows bytes too.
 
-    Most hosts have `script`; without it docker tells less, and the rest is the same. It would run
-    the command by the user's own shell, where our quoting may not hold.
+    Without `script` on the host only the bytes are missing. `SHELL` is set because `script` runs
+    the command with the user's shell, where our quoting may not hold.
     """
     plain = command_line(argv)
     if not engine.kind.shows_bytes:
@@ -49,10 +49,10 @@ class _Layer:
 
 @dataclass
 class Transfer:
-    """What is known of a pull or push that goes on.
+    """The progress of a pull or push.
 
     Attributes:
-        complaint: the lines that tell of no layer, latest last: the reason, if it fails.
+        complaint: the lines that are not about a layer, the latest last: the reason of a failure.
     """
 
     complaint: list[str] = field(default_factory=list)
@@ -60,17 +60,17 @@ class Transfer:
     _begun: str = ""
 
     def take(self, text: str) -> None:
-        """Take what docker printed next."""
+        """Take the next output."""
         *whole, self._begun = re.split(r"[\r\n]", self._begun + text)
         for line in whole:
             self._line(printable(line).strip())
 
     def finish(self) -> None:
-        """Take the last line, which may not have been ended."""
+        """Take the last line, which may have no end."""
         self.take("\n")
 
     def in_words(self) -> str:
-        """Return `7 of 24 layers, 1.2 GB`; nothing as long as nothing is known."""
+        """Return `7 of 24 layers, 1.2 GB`; empty before the first layer."""
         if not self._layers:
             return ""
         done = sum(layer.done for layer in self._layers.values())

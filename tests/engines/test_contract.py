@@ -87,7 +87,7 @@ def test_an_unknown_image_is_one_clear_error_and_leaves_nothing(session: Session
     words = ("start", "lab", other, "--image", image, *session.flags, "--no-browser")
     result = session.laptop.jlr(*words, timeout=120)
     assert result.status == 6, result
-    assert "cannot be pulled" in result.stderr
+    assert "cannot pull" in result.stderr
 
 
 def test_a_flag_that_it_does_not_know_is_the_persons_mistake(

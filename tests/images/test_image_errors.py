@@ -7,7 +7,13 @@ import pytest
 from jlremote.errors import Authentication, JlrError, NotFound
 from jlremote.host.contract import Completed
 from jlremote.images.build_log import BuildLog
-from jlremote.images.image_errors import Attempt, build_error, login_error, reason, transfer_error
+from jlremote.images.image_errors import (
+    FailedTransfer,
+    build_error,
+    login_error,
+    reason,
+    transfer_error,
+)
 from jlremote.images.image_names import parse
 from jlremote.runtimes.engine.engine import DOCKER, PODMAN, Engine
 from jlremote.runtimes.engine.engine_errors import (
@@ -69,7 +75,7 @@ DAEMON = "Error response from daemon: "
 def test_a_refusal_is_told_by_its_cause(said: str, kind: type[JlrError], words: str) -> None:
     name = parse("nvcr.io/me/x:1")
     error = transfer_error(
-        Attempt(DOCKER, "pulled", "nvcr.io/me/x:1", name, "dgx"), said.splitlines(), 1
+        FailedTransfer(DOCKER, "pull", "nvcr.io/me/x:1", name, "dgx"), said.splitlines(), 1
     )
     assert type(error) is kind
     assert words in error.message
@@ -79,20 +85,20 @@ def test_a_refusal_is_told_by_its_cause(said: str, kind: type[JlrError], words: 
 @pytest.mark.parametrize(
     ("engine", "said", "mend"),
     [
-        (DOCKER, "server gave HTTP response to HTTPS client", '["lab:5000"]` in `/etc/docker/d'),
+        (DOCKER, "server gave HTTP response to HTTPS client", '["lab:5000"]` into `/etc/docker/d'),
         (PODMAN, "server gave HTTP response to HTTPS client", 'location = "lab:5000"'),
         (DOCKER, "x509: certificate signed by unknown authority", "/etc/docker/certs.d/lab:5000/"),
         (PODMAN, "x509: certificate signed by unknown authority", "~/.config/containers/certs.d/"),
-        (DOCKER, "x509: certificate has expired", "whoever keeps the registry"),
-        (DOCKER, "dial tcp: i/o timeout", "a proxy is set in docker's settings"),
-        (PODMAN, "dial tcp: i/o timeout", "a proxy is set in `HTTPS_PROXY`"),
+        (DOCKER, "x509: certificate has expired", "the owner of the registry"),
+        (DOCKER, "dial tcp: i/o timeout", "a proxy, set it in docker's settings there"),
+        (PODMAN, "dial tcp: i/o timeout", "a proxy, set it in `HTTPS_PROXY` there"),
     ],
 )
 def test_a_registry_out_of_reach_is_told_with_what_keeps_it_there(
     engine: Engine, said: str, mend: str
 ) -> None:
     image, words = "lab:5000/me/x:1", [f'Get "https://lab:5000/v2/": {said}']
-    error = transfer_error(Attempt(engine, "pulled", image, parse(image), "dgx"), words, 1)
+    error = transfer_error(FailedTransfer(engine, "pull", image, parse(image), "dgx"), words, 1)
     assert mend in (error.hint or "")
     login = login_error(engine, "lab:5000", "me", "dgx", Completed(1, "", words[0]))
     assert mend in (login.hint or "") or "proxy" in mend
@@ -100,7 +106,7 @@ def test_a_registry_out_of_reach_is_told_with_what_keeps_it_there(
 
 def test_whatever_the_shell_says_a_missing_engine_is_told_by_its_status() -> None:
     said = ["sh: line 1: docker: command not found"]
-    error = transfer_error(Attempt(DOCKER, "pulled", "me/x", parse("me/x"), "dgx"), said, 127)
+    error = transfer_error(FailedTransfer(DOCKER, "pull", "me/x", parse("me/x"), "dgx"), said, 127)
     assert "`docker` is not installed" in error.message
 
 
@@ -108,7 +114,7 @@ def test_whatever_the_shell_says_a_missing_engine_is_told_by_its_status() -> Non
     ("said", "kind", "words"),
     [
         ('Get "https://x/v2/": dial tcp: no such host', NotFound, "`dgx` cannot reach `nvcr.io`"),
-        ("ERROR: failed to solve: nvcr.io/me/x: not found", NotFound, "cannot be pulled"),
+        ("ERROR: failed to solve: nvcr.io/me/x: not found", NotFound, "cannot pull"),
         ("unauthorized: authentication required", Authentication, "refuses it"),
     ],
 )
@@ -120,7 +126,7 @@ def test_a_base_that_cannot_be_had_is_told_as_with_a_pull(
     recipe = "FROM nvcr.io/me/x AS base\nRUN true\n"
     error = build_error(DOCKER, log, recipe, "dgx", 1, shown=None)
     assert type(error) is kind
-    assert error.message.startswith("line 1 of `Dockerfile` fails: the image `nvcr.io/me/x` ")
+    assert error.message.startswith("line 1 of `Dockerfile` fails: cannot pull `nvcr.io/me/x`")
     assert words in error.message
 
 

@@ -94,7 +94,7 @@ def test_without_a_keychain_nobody_is_asked_for_a_key_in_vain(
     words = ("login", "lab", registry.name, "--username", USER, "--password-stdin")
     done = laptop.jlr(*words, stdin=registry.key)
     assert done.status == 1, done
-    assert "there is no keychain" in done.stderr
+    assert "this machine has no keychain" in done.stderr
     assert "`--keep`" in done.stderr
 
 
@@ -120,4 +120,4 @@ def test_nobody_to_ask_and_an_empty_key_are_told_apart(
 def test_what_is_no_registry_is_told_as_such(laptop: Laptop) -> None:
     done = laptop.jlr("login", "lab", "bad registry", "--username", "me")
     assert done.status == 2, done
-    assert "`bad registry` is no registry" in done.stderr
+    assert "`bad registry` is not a registry" in done.stderr

@@ -115,7 +115,7 @@ def test_without_a_key_a_private_image_is_refused_with_the_way_in(
         ("{registry}/me/nothing:1", 6, "manifest unknown"),
         ("registry.invalid/me/x:1", 6, "`lab` cannot reach `registry.invalid`"),
         ("127.0.0.1:1/me/x:1", 6, "connection refused"),
-        ("me/Upper", 2, "cannot be an image's name: its name is `me/Upper`"),
+        ("me/Upper", 2, "invalid image name `me/Upper`"),
         ("me/x:-tag", 2, "its tag is `-tag`"),
         ("--privileged", 2, "no such option"),
     ],
@@ -200,7 +200,9 @@ def test_a_pull_goes_on_over_a_broken_connection_and_is_joined_again(
     with laptop.terminal("jlr", "pull", "far", image, timeout=60) as terminal:
         terminal.expect(r"0 of 1 layers, [4-9][.\d]* MB  ")
         line.cut()
-        terminal.expect_exact("the connection broke; it goes on there, and is joined again")
+        terminal.expect_exact(
+            "the connection broke; the transfer goes on there and is joined again"
+        )
         terminal.expect(rf"{image}: [0-9a-f]{{12}}")
         terminal.expect(pexpect.EOF)
         terminal.wait()

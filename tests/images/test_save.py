@@ -155,7 +155,7 @@ def test_somebody_elses_stopped_container_keeps_its_own_entrypoint(
 def test_a_name_that_no_engine_takes_is_refused(image: str, status: int, laptop: Laptop) -> None:
     done = laptop.jlr("save", "any", image)
     assert done.status == status
-    assert "cannot be an image's name" in done.stderr
+    assert "invalid image name" in done.stderr
 
 
 def test_a_container_that_is_gone_is_said_to_be(

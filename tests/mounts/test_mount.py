@@ -196,7 +196,7 @@ def test_another_folder_is_not_mounted_over_a_mount(desk: Desk) -> None:
     desk.mount()
     assert "already" in desk.mount("--remote", "elsewhere", code=2).stderr
     inside = desk.jlr("mount", str(desk.local / "sub"), "--remote", "project", code=2)
-    assert "in a mount itself" in inside.stderr
+    assert "lies in the mount" in inside.stderr
 
 
 def test_a_folder_that_is_missing_on_the_host_is_named(desk: Desk) -> None:

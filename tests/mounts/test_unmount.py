@@ -107,7 +107,7 @@ def test_a_mount_that_hangs_hangs_none_of_our_commands(desk: Desk) -> None:
         assert desk.jlr("mount", timeout=20)
         assert desk.jlr("list", timeout=20)
         assert "already" in desk.jlr("mount", str(desk.local), timeout=20).stderr
-        assert "in a mount" in desk.jlr("mount", f"{desk.local}/x", code=2, timeout=20).stderr
+        assert "in the mount" in desk.jlr("mount", f"{desk.local}/x", code=2, timeout=20).stderr
         desk.unmount("--force")
         assert looker.wait(10) != 0
     finally:

@@ -98,13 +98,13 @@ def test_options_that_the_engine_refuses_are_told_in_its_words_and_leave_nothing
 @pytest.mark.parametrize(
     ("image", "status", "words"),
     [
-        ("lab/none-of-the-name", 6, "cannot be pulled"),
+        ("lab/none-of-the-name", 6, "cannot pull"),
         ("lab/jupyter:none-such", 6, "`lab/jupyter:none-such`"),
-        ("Upper Case", 2, "cannot be an image's name"),
+        ("Upper Case", 2, "invalid image name"),
         ("a:b:c", 2, "`a:b:c`"),
         ("--privileged", 2, "`--privileged`"),
         ("$(id)", 2, "`$(id)`"),
-        ("two\nlines", 2, "cannot be an image's name"),
+        ("two\nlines", 2, "invalid image name"),
     ],
 )
 def test_an_image_that_cannot_be_had_leaves_nothing(

@@ -1,1 +1,6 @@
-"""Images on a host, and registries."""
+"""The commands about images and registries.
+
+Read `registry` (`jlr pull`, `jlr push`), `login` with `registry_keys` (keys in the keychain),
+`build` with `build_context` and `ignore_rules` (what of a folder is sent), and `images`
+(`jlr images`, `jlr save`). Their scripts, output and errors are in `jlremote/images`.
+"""

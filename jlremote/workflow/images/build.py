@@ -1,8 +1,7 @@
-"""`jlr build`: an image on the host, from a folder on the laptop."""
+"""`jlr build`: build an image on a host from a folder on this laptop."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,22 +13,17 @@ from jlremote.host.shell_text import command_line
 from jlremote.host.sudo import endable
 from jlremote.images import commands as docker
 from jlremote.images import image_names
-from jlremote.images.build_log import BuildLog
+from jlremote.images.build_log import FROM, BuildLog
 from jlremote.images.image_errors import build_error
 from jlremote.images.key_scripts import surviving_disconnect, with_keys
 from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.text import size_in_words
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.engines import engine_on
-from jlremote.workflow.host.links import link_on
 from jlremote.workflow.host.requests import ANY_ENGINE, EngineChoice
 from jlremote.workflow.images import registry_keys
 from jlremote.workflow.images.build_context import BuildContext, read_context
-
-_FROM = re.compile(
-    r"^\s*FROM\s+(?:--\S+\s+)*([^\s$]+)\s*(?:AS\s.*)?$", re.IGNORECASE | re.MULTILINE
-)
+from jlremote.workflow.images.registry import connected
 
 
 @dataclass(frozen=True)
@@ -37,12 +31,12 @@ class BuildRequest:
     """`jlr build HOST FOLDER`.
 
     Attributes:
-        host: whatever `ssh HOST` takes.
+        host: what `ssh HOST` takes.
         folder: the folder that is sent.
         tags: the image's names.
-        dockerfile: where the Dockerfile is, if not in the folder.
-        arguments: `NAME=VALUE`, or `NAME` for what it is on the host.
-        engine: which builds.
+        dockerfile: path of the Dockerfile, `None` for the folder's own.
+        arguments: build arguments, `NAME=VALUE`, or `NAME` for its value on the host.
+        engine: the engine that builds.
     """
 
     host: str
@@ -68,29 +62,26 @@ class BuildReport:
 
 
 def build(request: BuildRequest, context: Context) -> BuildReport:
-    """Send a folder to the host and build an image of it there; what docker prints is told.
+    """Send a folder to the host, build an image there, and report the output of the build.
 
     Raises:
-        Usage: no engine takes one of the names, or there is none.
+        Usage: a name is invalid or missing.
         NotFound: there is no such folder or Dockerfile.
         JlrError: the build failed; the message says at which line of the Dockerfile.
     """
     _check_names(request)
     folder = read_context(request.folder, request.dockerfile)
-    host = link_on(request.host, context)
-    with context.progress.step(f"Connect to {request.host}"):
-        host.status(connect=True)
-    engine = engine_on(host, request.engine)
+    host, engine = connected(request.host, context, request.engine)
     try:
         _build(host, engine, request, folder, context)
     except LinkLost as lost:
-        lost.hint = "if all was sent by then it goes on there; to build again shows it"
+        lost.hint = "build again: if all was sent, the build goes on there and is then cached"
         raise
     except KeyboardInterrupt:
         prune = f"`{engine.shown('builder', 'prune')}` on `{request.host}`"
         context.progress.note(
-            f"nothing is built; the steps that were done stay in {engine.name}'s cache, so that "
-            f"the next build begins behind them ({prune} removes them)"
+            f"nothing is built; {engine.name} keeps the finished steps in its cache for the next "
+            f"build ({prune} removes them)"
         )
         raise
     built = run_script(host, command_line(docker.inspect_image_argv(engine, request.tags[0])))
@@ -100,7 +91,7 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
 
 def _check_names(request: BuildRequest) -> None:
     if not request.tags:
-        raise Usage("the image needs a name", hint="give it one: `--tag NAME[:TAG]`")
+        raise Usage("the image needs a name", hint="add `--tag NAME[:TAG]`")
     for tag in request.tags:
         image_names.parse_new(tag)
 
@@ -133,18 +124,18 @@ def _show(lines: str, context: Context) -> None:
 
 
 def _registries(recipe: str) -> Iterator[str]:
-    """Give the registries that a Dockerfile's images come from."""
-    for image in _FROM.findall(recipe):
+    """Yield the registries of a Dockerfile's base images."""
+    for image in FROM.findall(recipe):
         try:
             yield image_names.parse(image).registry
         except Usage:
-            continue  # docker tells at which line
+            continue  # the build reports the line
 
 
 def _sent(
     folder: BuildContext, config: list[bytes], request: BuildRequest, context: Context
 ) -> Iterator[bytes]:
-    """Give what the host is sent, as a step that counts it."""
+    """Yield what is sent to the host, as a step that counts the bytes."""
     yield from config
     sent, whole = 0, size_in_words(folder.size)
     with context.progress.step(f"Send {request.folder} ({whole}) to {request.host}"):

@@ -1,4 +1,4 @@
-"""The folder of a build as a tar archive, made while it is sent: docker's context."""
+"""The context of a build: a folder as a tar archive, made while it is sent."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Entry:
     """A file, folder or symbolic link of the context.
 
     Attributes:
-        name: where it is in the context, with `/`.
-        path: where it is on the laptop.
-        status: as `lstat` told it when the folder was looked through.
+        name: its path in the context, with `/`.
+        path: its path on the laptop.
+        status: its `lstat` when the folder was read.
     """
 
     name: str
@@ -35,14 +35,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class BuildContext:
-    """What is sent to the host.
+    """The context of a build.
 
     Attributes:
         folder: the folder.
         dockerfile: the Dockerfile's name in the context.
         recipe: the Dockerfile's text.
-        entries: what the folder has and `.dockerignore` does not leave out.
-        added: what the archive has besides, by name.
+        entries: what is in the folder and not left out by `.dockerignore`.
+        added: further files of the archive, name and content.
     """
 
     folder: Path
@@ -53,16 +53,16 @@ class BuildContext:
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Size of all files in bytes."""
         return sum(e.status.st_size for e in self.entries if stat.S_ISREG(e.status.st_mode))
 
     def archive(self) -> Iterator[bytes]:
-        """Give the tar archive in pieces; never more than one piece of it is in memory.
+        """Yield the tar archive in pieces, of which only one at a time is in memory.
 
         Raises:
-            JlrError: a file changed meanwhile, or cannot be read.
+            JlrError: a file became shorter meanwhile, or cannot be read.
         """
-        # Docker tells an archive by the first 512 bytes, which a long name's header would fill.
+        # Docker recognizes an archive by its first 512 bytes, which a long name would fill.
         yield _bytes(_header(".", stat.S_IFDIR | 0o755))
         for entry in self.entries:
             yield from _packed(entry)
@@ -74,11 +74,11 @@ class BuildContext:
 
 
 def read_context(folder: Path, dockerfile: Path | None) -> BuildContext:
-    """Look through the folder of a build.
+    """Read the folder of a build.
 
     Args:
-        folder: the context.
-        dockerfile: as `-f` gives it; by default the `Dockerfile` of the folder.
+        folder: the folder.
+        dockerfile: path of the Dockerfile, `None` for `Dockerfile` in the folder.
 
     Raises:
         NotFound: there is no such folder or Dockerfile.
@@ -101,7 +101,7 @@ def read_context(folder: Path, dockerfile: Path | None) -> BuildContext:
 def _with_own_dockerfile(
     folder: Path, recipe: str, entries: tuple[Entry, ...], ignore: Path | None
 ) -> BuildContext:
-    """Add a Dockerfile from elsewhere under a name of its own, which no `COPY` is to see."""
+    """Add a Dockerfile from outside the folder, under a name that no `COPY` sees."""
     name = f".dockerfile.{secrets.token_hex(8)}"
     rules = _text(ignore, "ignore file", "") if ignore else ""
     ignored = f"{rules}\n{IGNORE_FILE}\n{name}\n" if ignore is None else f"{rules}\n{name}\n"
@@ -118,7 +118,7 @@ def _name_inside(folder: Path, path: Path) -> str | None:
 
 
 def _ignore_file(folder: Path, dockerfile: Path) -> Path | None:
-    """Return the ignore file: one of the Dockerfile's own name comes first, as in BuildKit."""
+    """Return the ignore file; as in BuildKit, one named after the Dockerfile comes first."""
     own = dockerfile.with_name(f"{dockerfile.name}{IGNORE_FILE}")
     return next((path for path in (own, folder / IGNORE_FILE) if path.is_file()), None)
 
@@ -129,19 +129,19 @@ def _text(path: Path, what: str, hint: str) -> str:
     except FileNotFoundError:
         raise NotFound(f"there is no {what} `{path}`", hint=hint or None) from None
     except OSError as error:
-        raise Usage(f"the {what} `{path}` cannot be read: {_why(error)}") from error
+        raise Usage(f"cannot read the {what} `{path}`: {_why(error)}") from error
 
 
 def _entries(
     folder: Path, prefix: str, rules: IgnoreRules, needed: set[str | None]
 ) -> Iterator[Entry]:
-    """Give what is below a folder, in the order of names; what docker itself needs is always in."""
+    """Yield what is below a folder, sorted by name; what docker itself needs is never left out."""
     try:
         with os.scandir(folder) as found:
             children = sorted(found, key=lambda child: child.name)
     except OSError as error:
         raise JlrError(
-            f"the folder `{folder}` cannot be read: {_why(error)}", hint=_LEAVE_OUT
+            f"cannot read the folder `{folder}`: {_why(error)}", hint=_LEAVE_OUT
         ) from error
     for child in children:
         name = f"{prefix}{child.name}"
@@ -153,7 +153,7 @@ def _entries(
             yield from _entries(Path(child.path), f"{name}/", rules, needed)
 
 
-_LEAVE_OUT = "`.dockerignore` can leave it out"
+_LEAVE_OUT = "leave it out in `.dockerignore`, or make it readable"
 
 
 def _descend(folder: str, rules: IgnoreRules, needed: set[str | None]) -> bool:
@@ -164,7 +164,7 @@ def _descend(folder: str, rules: IgnoreRules, needed: set[str | None]) -> bool:
 def _packed(entry: Entry) -> Iterator[bytes]:
     status = entry.status
     info = _header(entry.name, status.st_mode)
-    info.mtime = int(status.st_mtime)  # a fraction would cost two blocks more
+    info.mtime = int(status.st_mtime)  # a fraction would take two more blocks
     if stat.S_ISLNK(status.st_mode):
         info.linkname = str(entry.path.readlink())
     if not stat.S_ISREG(status.st_mode):
@@ -178,7 +178,7 @@ def _packed(entry: Entry) -> Iterator[bytes]:
 
 
 def _content(entry: Entry) -> Iterator[bytes]:
-    """Give exactly as many bytes as the header has promised."""
+    """Yield exactly as many bytes as the header says."""
     left = entry.status.st_size
     try:
         with entry.path.open("rb") as file:
@@ -186,7 +186,7 @@ def _content(entry: Entry) -> Iterator[bytes]:
                 left -= len(piece)
                 yield piece
     except OSError as error:
-        raise JlrError(f"`{entry.path}` cannot be read: {_why(error)}", hint=_LEAVE_OUT) from error
+        raise JlrError(f"cannot read `{entry.path}`: {_why(error)}", hint=_LEAVE_OUT) from error
     if left:
         raise JlrError(f"`{entry.path}` became shorter while it was sent", hint="build again")
 
@@ -199,10 +199,10 @@ _TYPES = (
 
 
 def _header(name: str, mode: int) -> tarfile.TarInfo:
-    """Return a header; as with docker all of it belongs to root, whoever the laptop's user is."""
+    """Return a header; as with docker's client, everything belongs to root."""
     info = tarfile.TarInfo(name)
     info.type = next((kind for test, kind in _TYPES if test(mode)), tarfile.REGTYPE)
-    # Windows knows no executable files, so there docker makes everything executable.
+    # Windows has no executable bit; docker's client makes everything executable there.
     info.mode = 0o755 if sys.platform == "win32" else stat.S_IMODE(mode)
     return info
 

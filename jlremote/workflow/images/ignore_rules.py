@@ -1,4 +1,4 @@
-"""`.dockerignore`, read as docker reads it (moby/patternmatcher)."""
+"""The rules of a `.dockerignore` file, as docker reads them (moby/patternmatcher)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jlremote.text import one_line
 
 @dataclass(frozen=True)
 class Rule:
-    """One line: what it matches, and whether it takes that out or (`!`) in again."""
+    """One line: what it matches, and whether it is an exception (`!`)."""
 
     pattern: str
     matches: re.Pattern[str]
@@ -22,14 +22,14 @@ class Rule:
 
 @dataclass(frozen=True)
 class IgnoreRules:
-    """All lines, of which the last one that matches a path decides."""
+    """All rules, of which the last one that matches a path decides."""
 
     rules: tuple[Rule, ...] = ()
 
     def ignores(self, path: str) -> bool:
         """Return whether `path`, relative and with `/`, is left out.
 
-        What a rule says of a folder it says of all that is in it.
+        A rule for a folder applies to all that is in it.
         """
         candidates = [path, *_parents(path)]
         ignored = False
@@ -39,9 +39,9 @@ class IgnoreRules:
         return ignored
 
     def may_keep_some_of(self, folder: str) -> bool:
-        """Return whether an exception may bring back something in a folder that is left out.
+        """Return whether an exception may apply to something in a folder that is left out.
 
-        As BuildKit does, an exception with a wildcard may be meant for any folder.
+        As in BuildKit, an exception with a wildcard may apply to any folder.
         """
         exceptions = [rule.pattern for rule in self.rules if rule.exception]
         wild = any(re.search(r"[*?\[\\]", pattern) for pattern in exceptions)
@@ -52,7 +52,7 @@ def read_rules(text: str) -> IgnoreRules:
     """Return the rules of a `.dockerignore` file's text.
 
     Raises:
-        Usage: a line cannot be a pattern; the message says which.
+        Usage: a line is not a pattern; the message says which.
     """
     lines = enumerate(text.removeprefix("\ufeff").splitlines(), start=1)
     return IgnoreRules(tuple(rule for number, line in lines for rule in _rules(number, line)))
@@ -64,7 +64,7 @@ def _rules(number: int, line: str) -> Iterator[Rule]:
     exception = line.strip().startswith("!")
     pattern = line.strip().removeprefix("!").strip()
     if not pattern:
-        raise Usage(f"line {number} of `.dockerignore` is `!` and nothing else")
+        raise Usage(f"line {number} of `.dockerignore` is only `!`")
     cleaned = posixpath.normpath(pattern)
     if cleaned != "/":
         cleaned = cleaned.lstrip("/")
@@ -72,12 +72,12 @@ def _rules(number: int, line: str) -> Iterator[Rule]:
         yield Rule(cleaned, re.compile(_expression(cleaned), re.DOTALL), exception)
     except re.error as error:
         raise Usage(
-            f"line {number} of `.dockerignore` is no pattern: `{one_line(line)}`",
-            hint="a `[` that is meant literally is written `\\[`",
+            f"line {number} of `.dockerignore` is not a pattern: `{one_line(line)}`",
+            hint="write `\\[` for a literal `[`",
         ) from error
 
 
-# Also a leading `**` without a slash: docker then only compares ends, so `**.py` is any `*.py`.
+# After a leading `**` without a slash docker compares only ends: `**.py` is any `*.py`.
 _PIECE = re.compile(r"\*\*/?|\*|\?|\[\^?\]?[^\]]*\]|\[|\\.|.", re.DOTALL)
 
 
@@ -114,7 +114,7 @@ def _translated(piece: str, *, last: bool) -> str:
 
 
 def _set(piece: str) -> str:
-    """Return a set of characters; what Python may give a meaning in one, Go does not."""
+    """Translate a set of characters, and escape what only Python treats as special in one."""
     if len(piece) == 1:
         raise re.error("a set has no end")
     inner = re.sub(r"[\[&|~]", r"\\\g<0>", piece[1:-1]).replace("--", r"-\-")

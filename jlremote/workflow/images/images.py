@@ -1,4 +1,4 @@
-"""`jlr images` and `jlr save`: what images a host has, and a container as another one."""
+"""`jlr images` and `jlr save`: list the images of a host, and save a container as one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jlremote.host.shell_text import command_line, wait_while
 from jlremote.images import commands as docker
 from jlremote.images import image_names
 from jlremote.images.commands import Image
-from jlremote.images.image_errors import commit_error, listing_error
+from jlremote.images.image_errors import commit_error
 from jlremote.jupyter.scripts import session_directory
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.docker.docker_commands import inspect_argv, paused_argv
@@ -32,15 +32,15 @@ SAVE_SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class SaveReport:
-    """A container that became an image.
+    """An image that was saved from a container.
 
     Attributes:
-        host: where.
+        host: the host.
         image: the image's name.
         id: its id.
-        size: bytes, with those of the image that the container was made from.
-        outside: folders that are not in it, each with what is there.
-        variables: names of the variables that the container had been given, and which are in it.
+        size: bytes, with those of the image that the container was created from.
+        outside: the container's mounts, which are not in the image, each with its kind.
+        variables: names of the container's own variables, which are in the image.
     """
 
     host: str
@@ -63,8 +63,8 @@ def images(
     Args:
         host: what was typed after `ssh`.
         context: the laptop's side.
-        every: also those without a name, such as the intermediate ones of builds.
-        engine: whose.
+        every: also those without a name, as are the intermediate ones of builds.
+        engine: the engine.
 
     Raises:
         JlrError: the engine is missing, not permitted or not running.
@@ -73,33 +73,32 @@ def images(
         link = link_on(host, context)
         used = engine_on(link, engine)
         listed = run_script(link, docker.list_script(used, every=every))
-    # An image that is removed meanwhile fails the command, and takes nothing from the others.
+    # An image that is removed meanwhile makes the command fail; the others are printed.
     if listed.status != 0 and "no such image" not in listed.stderr.lower():
-        raise listing_error(used, listed)
+        raise engine_error(used, listed)
     return docker.read_list(listed.stdout, every=every)
 
 
 def save(selector: str | None, image: str, context: Context) -> SaveReport:
-    """Make an image of a session's container, with all that was installed in it.
+    """Save a session's container as an image, with all that was installed in it.
 
-    Its processes stand still meanwhile, so that its files belong together; then they go on.
+    Its processes are paused meanwhile, so that its files are consistent.
 
     Raises:
         NotFound: there is no such session or container.
-        Usage: no engine takes the image's name, or the session has no container.
+        Usage: the image's name is invalid, or the session has no container.
         JlrError: no space is left, …
     """
     image_names.parse_new(image)
     record = session_selection.chosen(selector, context)
     runtime = runtime_named(record.runtime)
     if runtime.engine is None:
-        raise Usage(f"`{record.host}/{record.name}` runs without a container to save")
+        raise Usage(f"cannot save `{record.host}/{record.name}`: it has no container")
     host = link_of(record, context)
     with context.progress.step(f"Look at {record.name}"):
         inspected, base = _inspected(host, runtime.engine, record)
     with context.progress.step(f"Save {record.name} as {image}"):
-        # By a name of its own at first: whoever calls it off has nothing of it, and keeps what had
-        # the image's name before.
+        # Under a temporary name first: an interrupt then leaves the old image of that name.
         made = f"jlr-saving-{secrets.token_hex(8)}"
         steps = (
             docker.commit_argv(runtime.engine, record.name, made, inspected, base),
@@ -122,7 +121,7 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
 def _inspected(
     host: Host, engine: Engine, record: SessionRecord
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what docker tells about a container, and about the image that it was made from."""
+    """Return the `inspect` of a container, and of the image that it was created from."""
     inspect = command_line(inspect_argv(engine, record.name))
     its_image = engine("container", "inspect", "--format", "{{.Image}}", record.name)
     found = host.run(
@@ -139,13 +138,13 @@ def _inspected(
             )
         raise engine_error(engine, found["container"])
     (container,) = json.loads(found["container"].stdout)
-    # The image may be gone, as after `docker rmi --force`; then nothing is known of it.
+    # The image may be gone, as after `docker rmi --force`.
     (image,) = json.loads(found["image"].stdout) if found["image"].status == 0 else ({},)
     return container, image
 
 
-# Jupyter's token and its kernels' keys are in files that it does not hold open. In memory they are
-# in no image; and they are back as soon as it is made, or was not.
+# Jupyter's token and its kernels' keys are in files, which it does not hold open. While the image
+# is made they are moved into memory, which is part of no image.
 _ASIDE = """\
 [ ! -d "$directory/runtime" ] || {
   umask 077; rm -rf "$aside"; cp -pR "$directory/runtime" "$aside" && rm -rf "$directory/runtime"/*
@@ -159,11 +158,11 @@ _BACK = """\
 def _with_secrets_aside(runtime: Runtime, name: str, command: str, afterwards: str) -> str:
     """Return a script that runs a command while a container's secrets are in its memory.
 
-    Docker ends what it has begun though nobody waits any more, and until then the container stands
-    still and nothing can be run in it. So whoever calls it off is answered, and the rest waits.
+    Docker finishes a commit although its client was interrupted, and the container is paused until
+    then. So the script ends at once, and moves the secrets back when the container goes on.
     """
     assert runtime.engine is not None
-    # Containers may share that memory, with each other and with the host.
+    # A random name, because containers may share that memory with each other and the host.
     names = f"{session_directory(runtime, name)}aside=/dev/shm/jlr-{secrets.token_hex(8)}\n"
     aside, back = (runtime.inside(name, names + text) for text in (_ASIDE, _BACK))
     paused = command_line(paused_argv(runtime.engine, name))

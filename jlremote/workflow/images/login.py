@@ -1,4 +1,4 @@
-"""`jlr login`: have a registry accept a key on a host, and keep it where it is safe."""
+"""`jlr login` and `jlr logout`: try a key of a registry on a host, and keep or forget it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from jlremote.questions import Question
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_on
-from jlremote.workflow.host.links import link_on
+from jlremote.workflow.host.links import connect, link_on
 from jlremote.workflow.host.requests import ANY_ENGINE, EngineChoice
 from jlremote.workflow.images import registry_keys
 from jlremote.workflow.images.registry_keys import RegistryKey
 
 NVIDIA = "nvcr.io"
-# NVIDIA's registry knows everybody by this name, literally; who it is tells the key.
+# Literally: the key alone tells NVIDIA's registry who the user is.
 NVIDIA_USER = "$oauthtoken"
 
 
@@ -32,12 +32,12 @@ class LoginRequest:
     """`jlr login HOST [REGISTRY]`.
 
     Attributes:
-        host: whatever `ssh HOST` takes.
-        registry: its name, as images' names begin with it.
-        user: the user name there; NVIDIA's own by default.
+        host: what `ssh HOST` takes.
+        registry: its name, with which names of images begin.
+        user: the user name there; `None` for NVIDIA's registry.
         key: the password or API key; `None` takes it from the keychain or asks.
-        keep: leave it on the host, in docker's own settings, instead of on the laptop.
-        engine: which is to log in.
+        keep: keep it on the host, in the engine's settings, instead of on the laptop.
+        engine: the engine that logs in.
     """
 
     host: str
@@ -50,7 +50,7 @@ class LoginRequest:
 
 @dataclass(frozen=True)
 class LoginReport:
-    """Where a key is kept that a registry has accepted."""
+    """A key that a registry has accepted, and where it is kept."""
 
     host: str
     registry: str
@@ -59,29 +59,28 @@ class LoginReport:
 
 
 def log_in(request: LoginRequest, context: Context) -> LoginReport:
-    """Try a key from the host, and keep it if the registry takes it.
+    """Try a key on the host, and keep it if the registry accepts it.
 
     Raises:
-        Usage: the registry's name cannot be one, or a user name is missing.
+        Usage: the registry's name is invalid, or a user name is missing.
         Authentication: the registry refuses the key.
-        NeedsAuthentication: the key is needed, and nobody can be asked.
+        NeedsAuthentication: the key is needed and there is no terminal to ask for it.
         JlrError: there is no keychain, the registry is out of reach, …
     """
     registry, user = _registry(request.registry), _user(request)
     if not request.keep:
         registry_keys.check_keychain()
     link = link_on(request.host, context)
-    with context.progress.step(f"Connect to {request.host}"):
-        link.status(connect=True)
+    connect(link, context)
     key = _accepted(link, registry, user, request, context)
-    kept = f"the engine's settings on {request.host}, where whoever reads your files can read it"
+    kept = f"the engine's settings on {request.host}, readable by all who can read your files"
     if not request.keep:
         kept = registry_keys.keep(request.host, registry, key)
     return LoginReport(request.host, registry, user, kept)
 
 
 def log_out(host: str, registry: str, context: Context, wanted: EngineChoice = ANY_ENGINE) -> bool:
-    """Forget a registry's key here and on the host; return whether it was here."""
+    """Forget a registry's key on the laptop and the host; return whether the laptop had it."""
     name = _registry(registry)
     link = link_on(host, context)
     with context.progress.step(f"Forget {name} on {host}"):
@@ -91,42 +90,42 @@ def log_out(host: str, registry: str, context: Context, wanted: EngineChoice = A
 
 
 def _registry(text: str) -> str:
-    """Return the registry's name without what people copy along with it."""
+    """Return the name of a registry that may have been copied as a URL."""
     name = text.removeprefix("https://").removeprefix("http://").rstrip("/")
     if name in ("index.docker.io/v1", "hub.docker.com", "index.docker.io"):
         return DOCKER_HUB
     with suppress(Usage):
         if name in (DOCKER_HUB, "localhost") or parse(f"{name}/x").registry == name:
             return name
-    raise Usage(f"`{text}` is no registry", hint="write its host name, such as `nvcr.io`")
+    raise Usage(f"`{text}` is not a registry", hint="write its host name, for example `nvcr.io`")
 
 
 def _user(request: LoginRequest) -> str:
     if request.user is not None:
         if not request.user or ":" in request.user:
-            raise Usage(f"`{request.user}` cannot be a user name", hint="it holds no `:`")
+            raise Usage(f"invalid user name `{request.user}`", hint="a user name contains no `:`")
         return request.user
     if request.registry == NVIDIA:
         return NVIDIA_USER
-    raise Usage(f"whose key is it at `{request.registry}`?", hint="say so: `--username NAME`")
+    raise Usage(f"the user name at `{request.registry}` is missing", hint="add `--username NAME`")
 
 
 def _accepted(
     link: Link, registry: str, user: str, request: LoginRequest, context: Context
 ) -> RegistryKey:
-    """Return a key that the registry took: the one given, else the one known, else one typed."""
+    """Return a key that the registry accepts: given, kept or typed."""
     known = None if request.key is not None else registry_keys.latest(registry, user)
     if known is not None:
         try:
             return _tried(link, registry, known, request, context)
         except Authentication:
-            context.progress.note(f"`{registry}` does not take the key that was kept")
+            context.progress.note(f"`{registry}` refuses the kept key")
     typed = request.key
     if typed is None:
         question = f"Password or API key of {user} at {registry}:"
         typed = context.asker.ask(Question("password", question))
     if not typed or "\n" in typed:
-        raise Usage("the key is empty, or more than one line")
+        raise Usage("the key is empty or longer than a line")
     return _tried(link, registry, RegistryKey(user, typed), request, context)
 
 
@@ -141,7 +140,7 @@ def _tried(
     login = script(engine)
     lines = [f"{key.key}\n".encode()]
     if not request.keep:
-        # Where docker's settings hold a key already, it looks for no helper to give this one to.
+        # Docker asks no credential helper where its settings already hold a key.
         login = with_keys(engine, script)
         lines.insert(0, registry_keys.docker_config({registry: key}))
     with (

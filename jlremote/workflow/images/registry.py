@@ -1,4 +1,4 @@
-"""`jlr pull` and `jlr push`: images between a host and a registry."""
+"""`jlr pull` and `jlr push`: copy images between a host and a registry."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jlremote.host.shell_text import command_line
 from jlremote.images import commands as docker
 from jlremote.images import image_names
 from jlremote.images.commands import Image
-from jlremote.images.image_errors import Attempt, transfer_error
+from jlremote.images.image_errors import FailedTransfer, transfer_error
 from jlremote.images.image_names import ImageName
 from jlremote.images.key_scripts import surviving_disconnect, with_keys
 from jlremote.images.transfers import Transfer, watched
@@ -18,16 +18,16 @@ from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_on
-from jlremote.workflow.host.links import link_on
+from jlremote.workflow.host.links import connect, link_on
 from jlremote.workflow.host.requests import ANY_ENGINE, EngineChoice
 from jlremote.workflow.images import registry_keys
 
-# So many digits of an id are shown; that a name has as many of them and nothing else is no chance.
+# The digits of a shown id; a name of only that many hexadecimal digits is taken for an id.
 SHORT_ID = 12
 
 
 def pull(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENGINE) -> Image:
-    """Pull an image on a host, and return what came.
+    """Pull an image on a host, and return it.
 
     Raises:
         NotFound: the registry has no such image.
@@ -35,8 +35,7 @@ def pull(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENG
         JlrError: the registry is out of reach, no space is left, …
     """
     image_names.parse(image)
-    link = _connected(host, context)
-    engine = engine_on(link, wanted)
+    link, engine = connected(host, context, wanted)
     fetch(link, engine, image, context)
     inspected = run_script(link, command_line(docker.inspect_image_argv(engine, image)))
     return docker.read_image(inspected.stdout)
@@ -51,47 +50,46 @@ def push(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENG
         JlrError: the registry is out of reach, …
     """
     name = image_names.parse(image)
-    link = _connected(host, context)
-    engine = engine_on(link, wanted)
+    link, engine = connected(host, context, wanted)
     with context.progress.step(f"Push {image}"):
-        _transfer(link, engine, "pushed", image, name, context)
+        _transfer(link, engine, "push", image, name, context)
 
 
 def fetch(host: Link, engine: Engine, image: str, context: Context) -> None:
-    """Pull an image, as a step: what `jlr start` does for an image that is not there.
+    """Pull an image that the host does not have, as a step.
 
     Raises:
-        NotFound: the registry has none either, or it is an id, which no registry knows.
+        NotFound: the registry does not have it either, or it is an id, which no registry knows.
     """
     if image_names.may_be_id(image):
         _refuse_id(host, engine, image)
     with context.progress.step(f"Pull {image}"):
         name = _name(image)
-        _transfer(host, engine, "pulled", image, name, context)
+        _transfer(host, engine, "pull", image, name, context)
 
 
 def _refuse_id(host: Link, engine: Engine, image: str) -> None:
-    """Raise where `image` is no name, but an id that is not there, or more than one image's."""
+    """Raise if `image` is an id of no image on the host, or of several."""
     listed = run_script(host, command_line(docker.ids_argv(engine)))
     begin = image.removeprefix("sha256:")
     ids = {line.removeprefix("sha256:") for line in listed.stdout.split()}
     those = sorted(one for one in ids if one.startswith(begin))
-    hint = f"`jlr images {host.name} --all` shows the ids that there are"
+    hint = f"`jlr images {host.name} --all` lists the ids"
     if len(those) > 1:
         raise NotFound(f"{len(those)} images' ids on `{host.name}` begin with `{image}`", hint=hint)
     if not those and (begin != image or len(begin) >= SHORT_ID):
         raise NotFound(f"there is no image with the id `{image}` on `{host.name}`", hint=hint)
 
 
-def _connected(host: str, context: Context) -> Link:
+def connected(host: str, context: Context, wanted: EngineChoice) -> tuple[Link, Engine]:
+    """Connect to a host; return its link and the engine that can be used there."""
     link = link_on(host, context)
-    with context.progress.step(f"Connect to {host}"):
-        link.status(connect=True)
-    return link
+    connect(link, context)
+    return link, engine_on(link, wanted)
 
 
 def _name(image: str) -> ImageName | None:
-    """Return an image's name in parts, `None` where it can only be an id."""
+    """Return the parts of an image's name, `None` if it can only be an id."""
     try:
         return image_names.parse(image)
     except Usage:
@@ -108,9 +106,9 @@ def _transfer(
     name: ImageName | None,
     context: Context,
 ) -> None:
-    """Run a pull or push and follow it, through a broken link too."""
+    """Run a pull or push and follow it, also across a broken connection."""
     keys = registry_keys.find(host.name, () if name is None else (name.registry,))
-    argv = docker.pull_argv if verb == "pulled" else docker.push_argv
+    argv = docker.pull_argv if verb == "pull" else docker.push_argv
 
     def script(engine: Engine) -> str:
         return surviving_disconnect(watched(engine, argv(engine, image)))
@@ -120,20 +118,19 @@ def _transfer(
     try:
         transfer, status = _followed(host, text, given, context)
     except KeyboardInterrupt:
-        context.progress.note(f"`{image}` is not {verb}; {_kept(engine, verb)}")
+        context.progress.note(f"`{image}` is not {verb}ed; {_kept(engine, verb)}")
         raise
     if status != 0:
-        said = transfer.complaint
-        attempt = Attempt(engine, verb, image, name, host.name)
-        raise transfer_error(attempt, said, status or 1)
+        failed = FailedTransfer(engine, verb, image, name, host.name)
+        raise transfer_error(failed, transfer.complaint, status or 1)
 
 
 def _followed(
     host: Link, script: str, given: Iterable[bytes], context: Context
 ) -> tuple[Transfer, int | None]:
-    """Follow a transfer to its end; after a break join it again, as docker lets two have one.
+    """Follow a transfer to its end; after a loss of the connection join it again.
 
-    A link that breaks before anything was heard is left broken.
+    Docker lets two clients share one transfer. A loss before the first output is raised.
     """
     while True:
         transfer = Transfer()
@@ -142,7 +139,9 @@ def _followed(
         except LinkLost:
             if not transfer.in_words():
                 raise
-            context.progress.note("the connection broke; it goes on there, and is joined again")
+            context.progress.note(
+                "the connection broke; the transfer goes on there and is joined again"
+            )
 
 
 def _once(
@@ -157,9 +156,9 @@ def _once(
 
 
 def _kept(engine: Engine, verb: str) -> str:
-    """Return what is left of a transfer that was interrupted, as docker 20.10 and podman 4.3 do."""
-    if verb == "pushed":
-        return "the layers that have arrived stay in the registry"
+    """Say what an interrupted transfer leaves, as of docker 20.10 and podman 4.3."""
+    if verb == "push":
+        return "the registry keeps the layers that have arrived"
     if engine.kind.keeps_layers:
-        return f"{engine.kind.program} keeps the layers that have come whole"
+        return f"{engine.kind.program} keeps the layers that are complete"
     return "docker keeps no part of it, unless it has containerd's image store"

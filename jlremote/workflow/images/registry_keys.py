@@ -1,4 +1,4 @@
-"""Keys of registries: in the laptop's keychain, and on a host only as long as they are used."""
+"""Keys of registries, in the laptop's keychain."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from jlremote.errors import JlrError
 from jlremote.images.image_names import DOCKER_HUB
 from jlremote.storage.secrets import Secrets, open_secrets
 
-# What docker's own config file calls Docker Hub.
+# Docker Hub in docker's settings.
 _DOCKER_HUB_SERVER = "https://index.docker.io/v1/"
 
 
 @dataclass(frozen=True)
 class RegistryKey:
-    """What a registry knows somebody by."""
+    """A user name at a registry, with its password or API key."""
 
     user: str
     key: str = field(repr=False)
@@ -33,37 +33,37 @@ def find(host: str, registries: Iterable[str]) -> dict[str, RegistryKey]:
 
 
 def latest(registry: str, user: str) -> RegistryKey | None:
-    """Return the key of `user` that a registry accepted last, for whichever host that was."""
+    """Return the key of `user` that a registry accepted last, on any host."""
     secrets = open_secrets()
     key = None if secrets is None else _read(secrets, _account(registry))
     return key if key is not None and key.user == user else None
 
 
 def check_keychain() -> None:
-    """Find out that keys can be kept before somebody types one.
+    """Check that keys can be kept, before one is typed.
 
     Raises:
         JlrError: there is no keychain.
     """
     if open_secrets() is None:
         raise JlrError(
-            "there is no keychain on this machine to keep the key in",
-            hint="`--keep` leaves it on the host instead, in docker's own settings there",
+            "cannot keep the key: this machine has no keychain",
+            hint="`--keep` keeps it on the host instead, in the engine's settings",
         )
 
 
 def keep(host: str, registry: str, key: RegistryKey) -> str:
-    """Keep a key for a host; return what the keychain is called.
+    """Keep a key for a host; return the name of the keychain.
 
-    A key goes to no host that nobody logged in for, so each has an entry of its own.
+    Each host has its own entry, so that a key goes only to hosts with a login.
 
     Raises:
-        JlrError: the keychain does not take it.
+        JlrError: the keychain refuses it.
     """
     secrets = open_secrets()
     accounts = (_account(registry, host), _account(registry))
     if secrets is None or not all(secrets.set(name, _written(key)) for name in accounts):
-        raise JlrError("the keychain does not keep the key", hint="it may be locked; try again")
+        raise JlrError("the keychain refuses the key", hint="unlock the keychain and try again")
     return secrets.name
 
 
@@ -77,13 +77,13 @@ def forget(host: str, registry: str) -> bool:
 
 
 def docker_config(keys: Mapping[str, RegistryKey]) -> bytes:
-    """Return the text of a docker `config.json` that holds `keys`, on one line."""
+    """Return the text of a docker `config.json` with `keys`, on one line."""
     auths = {server(name): {"auth": _basic(key)} for name, key in keys.items()}
     return json.dumps({"auths": auths}).encode() + b"\n"
 
 
 def server(registry: str) -> str:
-    """Return what docker's settings call a registry."""
+    """Return the name of a registry in docker's settings."""
     return _DOCKER_HUB_SERVER if registry == DOCKER_HUB else registry
 
 
