@@ -19,7 +19,7 @@ from jlremote.ssh.login.credentials import Credentials, Keychain, Remember
 from jlremote.ssh.login.identities import agent_of
 from jlremote.ssh.login.user_authentication import UserAuthentication
 from jlremote.ssh.route.proxy_command import ProxyProcess
-from jlremote.ssh.route.tcp import connect_tcp, step_seconds
+from jlremote.ssh.route.tcp import connect_tcp
 from jlremote.ssh.transport.algorithms import offer
 from jlremote.ssh.transport.transport import GREETING, Transport
 from jlremote.ssh.trust.host_keys import look_up, verify
@@ -82,7 +82,7 @@ def _connect(
 def _handshake(destination: Destination, transport: Transport, proxy: ProxyProcess | None) -> None:
     try:
         with translated(destination, transport):
-            transport.handshake(step_seconds(destination))
+            transport.handshake(destination.step_seconds)
     except (NotSSH, LinkLost) as error:
         if proxy is not None and (complaint := proxy.complaint()):
             raise Unreachable(
@@ -115,7 +115,7 @@ def _reach(
         proxy = ProxyProcess(destination.proxy_command)
         route.callback(proxy.close)
         if destination.proxy_passes_descriptor:
-            return proxy.receive_descriptor(step_seconds(destination)), proxy
+            return proxy.receive_descriptor(destination.step_seconds), proxy
         return proxy.socket, proxy
 
 
@@ -132,7 +132,7 @@ def _connect_jump(
 
 def _through_jump(connection: SSHConnection, jump: Destination, destination: Destination) -> Any:
     """Return a channel from a jump host to the server, as `ssh -W` opens it."""
-    host, port, seconds = destination.hostname, destination.port, step_seconds(destination)
+    host, port, seconds = destination.hostname, destination.port, destination.step_seconds
     try:
         return connection.transport.open_tunnel(host, port, seconds)
     except paramiko.ChannelException as error:

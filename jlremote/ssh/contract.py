@@ -18,11 +18,9 @@ class Stdin(Protocol):
 
     def take(self) -> bytes | None:
         """Return the next piece, `b""` at the end, `None` if it has not arrived yet."""
-        ...
 
     def on_ready(self, wake: Callable[[], None]) -> None:
         """Call `wake` whenever there may be another piece."""
-        ...
 
 
 class Terminal(Protocol):
@@ -31,12 +29,10 @@ class Terminal(Protocol):
     @property
     def kind(self) -> str:
         """The value of `$TERM`."""
-        ...
 
     @property
     def size(self) -> os.terminal_size:
         """Columns and rows at this moment."""
-        ...
 
 
 class SudoPassword(Protocol):
@@ -44,11 +40,9 @@ class SudoPassword(Protocol):
 
     def password_for(self, script: bytes) -> str | None:
         """Return the password that `script` needs, `None` for none."""
-        ...
 
     def refused(self) -> None:
         """Note that `sudo` refused the password."""
-        ...
 
 
 class Connection(Protocol):
@@ -57,7 +51,6 @@ class Connection(Protocol):
     @property
     def transport(self) -> Any:
         """The `paramiko.Transport`; only for this room."""
-        ...
 
     def execute(
         self,
@@ -95,11 +88,9 @@ class Connection(Protocol):
             LinkLost: the connection broke, or `cancelled` was set.
             Busy: too many calls without a time limit, or too many sessions for the server.
         """
-        ...
 
     def with_sudo_password(self, script: bytes) -> bytes:
         """Return `script` for `sh -s` with the password of `sudo` in it, as `execute` sends it."""
-        ...
 
     def run_preemptible(self, script: bytes, output: Output) -> bool:
         """Run `script` until it ends or another command needs its session.
@@ -110,7 +101,6 @@ class Connection(Protocol):
             LinkLost: the connection broke.
             Busy: no session is free.
         """
-        ...
 
     def probe(self, timeout: float) -> float:
         """Return the seconds that the reply to a `keepalive@openssh.com` request took.
@@ -120,7 +110,6 @@ class Connection(Protocol):
         Raises:
             LinkLost: no reply within `timeout` seconds.
         """
-        ...
 
     def refusal(self, address: str, port: int, timeout: float) -> str | None:
         """Return why the server does not permit forwarding to an address; `None` if it does.
@@ -130,15 +119,12 @@ class Connection(Protocol):
         Raises:
             LinkLost: the connection broke, or there was no answer within `timeout` seconds.
         """
-        ...
 
     def wait_closed(self, timeout: float | None = None) -> bool:
         """Wait up to `timeout` seconds, or for ever, for its end; return whether it is gone."""
-        ...
 
     def close(self) -> None:
         """Close the connection, jump hosts and proxy commands included. Never raises."""
-        ...
 
 
 class Gateway(Protocol):
@@ -150,11 +136,9 @@ class Gateway(Protocol):
         Raises:
             JlrError: there is none within `timeout` seconds; the message says why.
         """
-        ...
 
     def recheck(self) -> None:
         """Prove the target again: it has refused a connection."""
-        ...
 
 
 class Forward(Protocol):
@@ -163,12 +147,10 @@ class Forward(Protocol):
     @property
     def local_port(self) -> int:
         """The TCP port on 127.0.0.1."""
-        ...
 
     @property
     def failure(self) -> str | None:
         """Why the last refused connection was refused, `None` if there was none."""
-        ...
 
     def start(self) -> None:
         """Listen.
@@ -176,12 +158,9 @@ class Forward(Protocol):
         Raises:
             Busy: the port is taken.
         """
-        ...
 
     def cut(self) -> None:
         """Reset the connections that have a far end, because it is gone."""
-        ...
 
     def stop(self) -> None:
         """Stop listening and close all connections. Twice is fine."""
-        ...

@@ -129,6 +129,13 @@ def is_turned_away(port: int, question: bytes) -> bool:
         return True
 
 
+def counts(forward: TunnelForward) -> tuple[int, int]:
+    """Return how many connections have a far end, and how many wait for one."""
+    router = forward._server_list[0].router
+    waiting = len(router._arrivals)
+    return len(router._bridges) - waiting, waiting
+
+
 def check_the_far_end_may_end_first(
     forward: TunnelForward, lead_to: Callable[[Server], None], reply: bytes
 ) -> None:

@@ -22,6 +22,7 @@ from tests.forward.parts import (
     ask,
     check_the_far_end_may_end_first,
     connect,
+    counts,
     log_in,
     new_transport,
     read_all,
@@ -177,11 +178,11 @@ def test_a_reset_reaches_the_far_end(
         gateway.up(transport, server.target)
         sock = connect(forward.local_port)
         sock.sendall(b"hello")
-        until(lambda: forward.counts() == (1, 0), "the connection")
+        until(lambda: counts(forward) == (1, 0), "the connection")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         sock.close()
         assert ended.wait(10)
-        until(lambda: forward.counts() == (0, 0), "the end of the connection")
+        until(lambda: counts(forward) == (0, 0), "the end of the connection")
 
 
 def test_a_far_end_that_closes_ends_the_connection(
@@ -190,7 +191,7 @@ def test_a_far_end_that_closes_ends_the_connection(
     with serving(lambda sock: sock.sendall(b"bye")) as server:
         gateway.up(transport, server.target)
         assert ask(forward.local_port, b"") == b"bye"
-        until(lambda: forward.counts() == (0, 0), "the end of the connection")
+        until(lambda: counts(forward) == (0, 0), "the end of the connection")
 
 
 def test_a_slow_reader_holds_no_more_than_the_window(
@@ -234,7 +235,7 @@ def test_three_hundred_connections_at_once(up: SwitchedGateway, forward: TunnelF
         sock.sendall(b"%06d" % number)
     for number, sock in enumerate(socks):
         assert sock.recv(6, socket.MSG_WAITALL) == b"%06d" % number
-    assert forward.counts() == (300, 0)
+    assert counts(forward) == (300, 0)
     for sock in socks:
         sock.close()
-    until(lambda: forward.counts() == (0, 0), "the end of the connections")
+    until(lambda: counts(forward) == (0, 0), "the end of the connections")

@@ -19,6 +19,7 @@ from tests.forward.parts import (
     SwitchedGateway,
     ask,
     connect,
+    counts,
     is_turned_away,
     new_transport,
     read_all,
@@ -78,7 +79,7 @@ def test_a_connection_waits_for_the_gateway_and_is_served(
     with connect(forward.local_port) as sock:
         sock.sendall(b"early bird")
         sock.shutdown(socket.SHUT_WR)
-        until(lambda: forward.counts() == (0, 1), "the connection")
+        until(lambda: counts(forward) == (0, 1), "the connection")
         gateway.up(transport, echo_server.target)
         assert read_all(sock) == b"early bird"
 

@@ -29,6 +29,7 @@ from tests.forward.parts import (
     ask,
     check_the_far_end_may_end_first,
     connect,
+    counts,
     is_turned_away,
     read_all,
     serving,
@@ -93,7 +94,7 @@ def test_two_hundred_connections_share_one_process(
     assert len(relay_processes(echo_server)) == 1
     for sock in socks:
         sock.close()
-    until(lambda: forward.counts() == (0, 0), "the end of the connections")
+    until(lambda: counts(forward) == (0, 0), "the end of the connections")
 
 
 def test_either_end_may_end_first_and_still_read(
@@ -112,7 +113,7 @@ def test_a_reset_reaches_the_far_end(
         gateway.up(transport, through_relay(server))
         sock = connect(forward.local_port)
         sock.sendall(b"hello")
-        until(lambda: forward.counts() == (1, 0), "the connection")
+        until(lambda: counts(forward) == (1, 0), "the connection")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         sock.close()
         until(lambda: bool(server.errors), "the reset")

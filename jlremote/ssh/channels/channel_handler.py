@@ -10,28 +10,21 @@ class ChannelHandler(Protocol):
 
     def opened(self) -> None:
         """Handle that the far end accepted the channel."""
-        ...
 
     def refused(self, reason: str) -> None:
         """Handle that the far end refused the channel; no other event follows."""
-        ...
 
     def received(self, data: memoryview) -> int:
         """Return how much of `data` was passed on; report the rest to `consumed` later."""
-        ...
 
     def ended(self) -> None:
         """Handle that the far end sends no more; it may still read."""
-        ...
 
     def writable(self) -> None:
         """Handle that there is room again, after `room` was 0."""
-        ...
 
     def closed(self) -> None:
         """Handle that the far end closed the channel; earlier data may still be passed on."""
-        ...
 
     def lost(self) -> None:
         """Handle that the connection is gone, and the channel with it."""
-        ...

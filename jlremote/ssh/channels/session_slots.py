@@ -23,7 +23,6 @@ class LastingSession(Protocol):
 
     def granted(self) -> None:
         """Open the session now; in any thread."""
-        ...
 
 
 class PreemptibleSession(Protocol):
@@ -31,7 +30,6 @@ class PreemptibleSession(Protocol):
 
     def preempt(self) -> None:
         """End at once: the session is needed; in any thread. Twice is fine."""
-        ...
 
 
 class SessionSlots:

@@ -32,18 +32,6 @@ _SHARED_SECONDS = 5.0
 _TALK_SECONDS = 0.02
 
 
-class _Payload:
-    """A message for `Transport._send_user_message`, which calls `asbytes`."""
-
-    __slots__ = ("_content",)
-
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-
-    def asbytes(self) -> bytes:
-        return self._content
-
-
 class TunnelChannel:
     """One channel of a connection, with its two windows.
 
@@ -196,7 +184,7 @@ class TunnelChannel:
             if transport.packetizer.send_payloads(payloads):
                 return
             for parts in payloads:  # waits for the end of a key exchange
-                transport._send_user_message(_Payload(b"".join(parts)))
+                transport._send_user_message(paramiko.Message(b"".join(parts)))
         except paramiko.SSHException:
             transport.close()  # the key exchange does not end
         except (EOFError, OSError):
@@ -277,14 +265,10 @@ class TunnelChannel:
         else:
             self._handler.closed()
 
-    def _handle_request(self, _message: Any) -> None:
-        """Ignore an exit status or signal: the end of the channel follows."""
+    def _ignore(self, _message: Any) -> None:
+        """Ignore an exit status or signal, which the end follows, and answers not requested."""
 
-    def _request_success(self, _message: Any) -> None:
-        """Ignore it: no answer was requested."""
-
-    def _request_failed(self, _message: Any) -> None:
-        """Ignore it: no answer was requested."""
+    _handle_request = _request_success = _request_failed = _ignore
 
     def _unlink(self) -> None:
         """Handle the end of the connection, in the thread that closes it."""

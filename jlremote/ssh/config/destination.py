@@ -25,6 +25,8 @@ from jlremote.ssh.config.unsupported import remarks
 AddressFamily = Literal["any", "inet", "inet6"]
 
 _MOST_HOPS = 16
+# ssh waits as long as the system does, two minutes; too long for a command.
+_STEP_SECONDS = 30.0
 _JUMP = re.compile(
     r"(?:ssh://)?(?:(?P<user>[^@]+)@)?(?P<host>\[[^\]]+\]|[^:@/]+)(?::(?P<port>\d+))?/?"
 )
@@ -63,6 +65,11 @@ class Destination:
     proxy_passes_descriptor: bool = False
     jump: Destination | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def step_seconds(self) -> float:
+        """The time limit in seconds for each step until the server shows its key."""
+        return self.connect_timeout or _STEP_SECONDS
 
     @property
     def account(self) -> str:

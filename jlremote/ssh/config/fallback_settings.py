@@ -20,18 +20,9 @@ _DEFAULT_IDENTITIES = ("id_rsa", "id_ecdsa", "id_ed25519")
 _MATCH_EXEC = re.compile(r"^\s*Match\b.*\bexec\b", re.IGNORECASE | re.MULTILINE)
 _UNREADABLE = (paramiko.ConfigParseError, paramiko.CouldNotCanonicalize, OSError, ValueError)
 _DEFAULTS = {
-    "port": ("22",),
-    "addressfamily": ("any",),
-    "stricthostkeychecking": ("ask",),
     "userknownhostsfile": ("~/.ssh/known_hosts ~/.ssh/known_hosts2",),
     "globalknownhostsfile": ("/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2",),
     "identityfile": tuple(f"~/.ssh/{name}" for name in _DEFAULT_IDENTITIES),
-    "numberofpasswordprompts": ("3",),
-    "passwordauthentication": ("yes",),
-    "kbdinteractiveauthentication": ("yes",),
-    "pubkeyauthentication": ("yes",),
-    "serveraliveinterval": ("0",),
-    "serveralivecountmax": ("3",),
 }
 
 

@@ -62,11 +62,6 @@ class ConnectionRouter:
         self._ticking = False
         self._closing = threading.Event()
 
-    def counts(self) -> tuple[int, int]:
-        """Return how many connections have a far end and how many wait; from any thread."""
-        waiting = len(self._arrivals)
-        return len(self._bridges) - waiting, waiting
-
     def accept(self, sock: socket.socket) -> None:
         """Route a connection that was just accepted."""
         bridge = SocketBridge(sock, self._loop, self)

@@ -91,11 +91,6 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
         """Why the last refused connection was refused, `None` if there was none."""
         return self._server_list[0].router.failure if self._server_list else None
 
-    def counts(self) -> tuple[int, int]:
-        """Return how many connections have a far end and how many wait for one."""
-        counts: tuple[int, int] = self._server_list[0].router.counts()
-        return counts
-
     def cut(self) -> None:
         """Reset the connections that have a far end; see `Forward`."""
         for server in self._server_list:

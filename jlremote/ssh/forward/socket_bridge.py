@@ -27,27 +27,21 @@ class FarEnd(Protocol):
     @property
     def reader(self) -> PacketReader | None:
         """See above."""
-        ...
 
     def room(self) -> int:
         """Return how many bytes `send` takes now."""
-        ...
 
     def send(self, data: memoryview) -> None:
         """Send at most `room()` bytes."""
-        ...
 
     def send_end(self) -> None:
         """Announce that nothing more will be sent."""
-        ...
 
     def consumed(self, count: int) -> None:
         """Report bytes that `received` did not take as passed on."""
-        ...
 
     def close(self) -> None:
         """Close the far end. Twice is fine."""
-        ...
 
 
 class BridgeOwner(Protocol):
@@ -55,19 +49,15 @@ class BridgeOwner(Protocol):
 
     def accepted(self, bridge: SocketBridge) -> None:
         """Handle that the far end accepted, before bytes flow."""
-        ...
 
     def refused(self, bridge: SocketBridge, reason: str) -> None:
         """Handle that the far end refused; the bridge closes itself next."""
-        ...
 
     def failed(self, bridge: SocketBridge) -> None:
         """Handle that the connection to the host was lost before the far end's answer."""
-        ...
 
     def finished(self, bridge: SocketBridge) -> None:
         """Handle, once, that the bridge is closed, for whatever reason."""
-        ...
 
 
 class SocketBridge:

@@ -23,17 +23,34 @@ def log_in(
     credentials: Credentials,
     agent: Agent | None,
 ) -> None:
-    """Log in.
+    """Log in; a partial success permits all methods again, as in ssh.
 
     Raises:
         Authentication: the server accepts none of our credentials.
         NeedsAuthentication: a person must answer and cannot be asked; passed on from the asker.
     """
-    LoginAttempt(wire, destination, credentials, agent).run()
+    attempts = _Attempts(wire, destination, credentials, agent)
+    tried: list[str] = []
+    wire.begin()
+    outcome = wire.none()
+    left = attempts.all()
+    while not outcome.success:
+        method = next((name for name in left if name in outcome.methods), None)
+        if method is None:
+            raise _refusal(destination, outcome.methods, tried, attempts.keys)
+        answer = next(left[method], None)
+        if answer is None:
+            del left[method]
+            continue
+        tried.append(method)
+        outcome = answer
+        if outcome.partial:
+            left = attempts.all()
+    credentials.keep()
 
 
-class LoginAttempt:
-    """One login: the methods that are left, and those that were tried."""
+class _Attempts:
+    """The attempts of one login by each method."""
 
     def __init__(
         self,
@@ -42,43 +59,21 @@ class LoginAttempt:
         credentials: Credentials,
         agent: Agent | None,
     ) -> None:
+        self.keys = PublicKeys(wire, destination, credentials, agent)
         self._wire = wire
         self._destination = destination
         self._credentials = credentials
-        self._keys = PublicKeys(wire, destination, credentials, agent)
-        self._tried: list[str] = []
 
-    def run(self) -> None:
-        """Try the methods as ssh does: a partial success permits all of them again."""
-        self._wire.begin()
-        outcome = self._wire.none()
-        attempts = self._fresh()
-        while not outcome.success:
-            method = next((name for name in attempts if name in outcome.methods), None)
-            if method is None:
-                raise self._refusal(outcome.methods)
-            answer = next(attempts[method], None)
-            if answer is None:
-                del attempts[method]
-                continue
-            self._tried.append(method)
-            outcome = answer
-            if outcome.partial:
-                attempts = self._fresh()
-        self._credentials.keep()
-
-    def _fresh(self) -> dict[str, Iterator[Outcome]]:
+    def all(self) -> dict[str, Iterator[Outcome]]:
+        """Return the attempts by each permitted method, in the order of the ssh config."""
+        login = self._destination.login
         methods: dict[str, Callable[[], Iterator[Outcome]]] = {
-            "publickey": lambda: self._keys.attempts(
-                gather(self._destination.login, self._keys.agent)
-            ),
+            "publickey": lambda: self.keys.attempts(gather(login, self.keys.agent)),
             "keyboard-interactive": self._interactive,
             "password": self._passwords,
         }
-        allowed = {"publickey"} if self._destination.login.batch else set(methods)
-        return {
-            name: methods[name]() for name in self._destination.login.methods if name in allowed
-        }
+        allowed = {"publickey"} if login.batch else set(methods)
+        return {name: methods[name]() for name in login.methods if name in allowed}
 
     def _passwords(self) -> Iterator[Outcome]:
         account = password_account(self._destination)
@@ -102,67 +97,62 @@ class LoginAttempt:
 
     def _interactive(self) -> Iterator[Outcome]:
         for attempt in range(self._destination.login.prompts):
-            conversation = KeyboardInteractive(
-                self._destination, self._credentials, first=attempt == 0
-            )
+            prompts = KeyboardInteractive(self._destination, self._credentials, first=attempt == 0)
             try:
-                outcome = self._wire.interactive(conversation.answer)
+                outcome = self._wire.interactive(prompts.answer)
             except EOFError:
                 if self._wire.turned_away():
-                    conversation.ended(Outcome(success=False))
+                    prompts.ended(Outcome(success=False))
                 raise
-            conversation.ended(outcome)
+            prompts.ended(outcome)
             yield outcome
-            if not conversation.answers:
+            if not prompts.answers:
                 return  # the server asked nothing, so another attempt is no use
 
-    def _refusal(self, methods: Sequence[str]) -> Authentication:
-        return Authentication(
-            f"cannot log in as `{self._destination.account}`: tried {self._attempts()};"
-            f" the server accepts {', '.join(methods) or 'no method'}",
-            hint=self._hint(methods),
-        )
 
-    def _attempts(self) -> str:
-        """Return the methods that were tried, with their counts."""
-        counts = Counter(self._tried)
-        if "publickey" in counts:
-            counts["publickey"] = len(self._keys.offered)
-        things = {"publickey": "key"}
-        told = [
-            f"{method} ({count} {things.get(method, 'attempt')}{'s' if count > 1 else ''})"
-            for method, count in counts.items()
-        ]
-        return ", ".join(told) or "no method that it accepts"
+def _refusal(
+    destination: Destination, methods: Sequence[str], tried: Sequence[str], keys: PublicKeys
+) -> Authentication:
+    counts = Counter(tried)
+    if "publickey" in counts:
+        counts["publickey"] = len(keys.offered)
+    things = {"publickey": "key"}
+    told = [
+        f"{method} ({count} {things.get(method, 'attempt')}{'s' if count > 1 else ''})"
+        for method, count in counts.items()
+    ]
+    return Authentication(
+        f"cannot log in as `{destination.account}`:"
+        f" tried {', '.join(told) or 'no method that it accepts'};"
+        f" the server accepts {', '.join(methods) or 'no method'}",
+        hint=_hint(destination, methods, tried, keys),
+    )
 
-    def _hint(self, methods: Sequence[str]) -> str:
-        login, host = self._destination.login, self._destination.host
-        secret = _SECRET & set(methods)
-        if self._keys.problems:
-            return "; ".join(self._keys.problems)
-        if _SECRET & set(self._tried):
-            user = self._destination.user
-            return f"check the password or code, and whether `{user}` is the user there"
-        if login.batch and secret:
-            return "remove `BatchMode yes` from your ssh config: it forbids to ask for a password"
-        if not set(methods) & set(login.methods):
-            return (
-                f"your ssh config allows only {', '.join(login.methods) or 'no method'}:"
-                " see `PreferredAuthentications` and `PubkeyAuthentication`"
-            )
-        if "publickey" in methods and not self._keys.offered:
-            missing = self._missing()
-            return f"no key was found{missing}: add one with `ssh-add`, or set `IdentityFile`"
+
+def _hint(
+    destination: Destination, methods: Sequence[str], tried: Sequence[str], keys: PublicKeys
+) -> str:
+    login, host = destination.login, destination.host
+    if keys.problems:
+        return "; ".join(keys.problems)
+    if _SECRET & set(tried):
+        return f"check the password or code, and whether `{destination.user}` is the user there"
+    if login.batch and _SECRET & set(methods):
+        return "remove `BatchMode yes` from your ssh config: it forbids to ask for a password"
+    if not set(methods) & set(login.methods):
         return (
-            f"`ssh -v {host}` shows each step;"
-            f" offered: {', '.join(dict.fromkeys(self._keys.offered)) or 'no key'}"
+            f"your ssh config allows only {', '.join(login.methods) or 'no method'}:"
+            " see `PreferredAuthentications` and `PubkeyAuthentication`"
         )
-
-    def _missing(self) -> str:
-        """Return a note on the IdentityFile, if the config names one: it is missing."""
-        named = self._destination.login.identity_files
+    if "publickey" in methods and not keys.offered:
+        named = login.identity_files
         # Without any `IdentityFile` ssh looks for half a dozen, which need not exist.
-        return f", and `{named[0]}` does not exist" if len(named) == 1 else ""
+        missing = f", and `{named[0]}` does not exist" if len(named) == 1 else ""
+        return f"no key was found{missing}: add one with `ssh-add`, or set `IdentityFile`"
+    return (
+        f"`ssh -v {host}` shows each step;"
+        f" offered: {', '.join(dict.fromkeys(keys.offered)) or 'no key'}"
+    )
 
 
 def _expired(destination: Destination, words: str) -> Authentication:

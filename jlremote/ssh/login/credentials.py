@@ -25,24 +25,19 @@ class Keychain(Protocol):
     @property
     def name(self) -> str:
         """Its name, for people."""
-        ...
 
     @property
     def present(self) -> bool:
         """Whether it exists and answers, as far as is known."""
-        ...
 
     def get(self, account: str) -> str | None:
         """Return the secret, `None` where it is missing or cannot be read now."""
-        ...
 
     def set(self, account: str, secret: str) -> bool:
         """Keep a secret; return whether that succeeded."""
-        ...
 
     def delete(self, account: str) -> bool:
         """Delete a secret; return whether there was one."""
-        ...
 
 
 def password_account(destination: Destination) -> str:

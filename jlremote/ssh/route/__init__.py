@@ -1,1 +1,4 @@
-"""The way to a server: TCP to its addresses, or a proxy command. Jump hosts are in `connect`."""
+"""The route to a server: `tcp` to its addresses, or a `proxy_command`.
+
+A jump host is a whole connection of its own, which `connect` makes first.
+"""

@@ -14,19 +14,12 @@ from typing import Any, cast
 from jlremote.errors import NameNotResolved
 from jlremote.ssh.config.destination import Destination
 
-# ssh waits as long as the system does, two minutes; too long for a command.
-DEFAULT_SECONDS = 30.0
 ASK_AGAIN_SECONDS = 1.0
 # Where there is a connection and no greeting.
 SILENT_PAUSES = (1.5, 1.5, 1.5, 2.0, 2.0)
 LONGEST_SILENT_PAUSE = 3.0
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 _FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
-
-
-def step_seconds(destination: Destination) -> float:
-    """Return the time limit in seconds for each step until the server shows its key."""
-    return destination.connect_timeout or DEFAULT_SECONDS
 
 
 def connect_tcp(destination: Destination, greeting: bytes) -> socket.socket:
@@ -71,7 +64,7 @@ class _Caller:
 
     def call(self) -> socket.socket:
         """Return the socket that was answered; the others are closed."""
-        seconds = step_seconds(self.destination)
+        seconds = self.destination.step_seconds
         limit = time.monotonic() + seconds
         pauses = iter(SILENT_PAUSES)
         first = self._begin()

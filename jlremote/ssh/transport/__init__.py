@@ -1,1 +1,40 @@
-"""paramiko's transport, made fast and safe."""
+"""paramiko's transport, made fast and safe; the way of a byte from the browser to Jupyter and back.
+
+A forward has one thread, which runs `EventLoop.run` (`channels/event_loop.py`). A connection has
+one thread, the transport's, which runs `Transport.run` (`transport.py`).
+
+From the browser to Jupyter:
+
+1. Forward's thread: `_Server._accept` (`forward/forwarder.py`) accepts the browser's connection.
+   `ConnectionRouter` (`forward/connection_router.py`) gives it a far end: a `TunnelChannel`, or
+   the `RelayStream` of a relay, if Jupyter listens on a container's own loopback.
+2. Forward's thread: the loop finds the socket readable. `SocketBridge._read`
+   (`forward/socket_bridge.py`) reads up to 256 KiB, never more than the channel has room for.
+3. Forward's thread: `TunnelChannel.send` (`channels/tunnel_channel.py`) gives the data to
+   `Packetizer.send_data` (`packetizer.py`), which encrypts it and writes it to the SSH socket.
+   A relay's stream puts a frame's head before it (`forward/relay_stream.py`). During a key
+   exchange paramiko's own `_send_user_message` waits for its end.
+4. On the host: sshd writes it to its TCP connection to Jupyter, or to the relay's stdin. There
+   the one thread of `forward/relay_program.py`, in the container, writes it to Jupyter's socket.
+
+From Jupyter to the browser:
+
+5. On the host: sshd, or the relay and sshd, read Jupyter's socket as far as the windows permit.
+6. Transport's thread: `PacketReader.read` (`packet_reader.py`) receives up to 1 MiB at once and
+   decrypts packet by packet. Data goes to the channel's sink, other messages to paramiko. In a
+   conversation the forward's thread does this, by `PacketReader.poll`: `BusyPoll`
+   (`channels/busy_poll.py`) borrows the reading (`reader_handover.py`).
+7. Same thread: `TunnelChannel._take` counts the window, and `SocketBridge.received` writes to the
+   browser's socket, straight from the packet's memory. A relay's frames are taken apart between
+   the two (`forward/relay.py`).
+8. Forward's thread: what the browser did not take at once follows in `SocketBridge._flush`.
+   `TunnelChannel._grant` lets the host send more; `ChannelRegistry`
+   (`channels/channel_registry.py`) and `tuning.py` decide how much.
+
+Read `transport`, `packetizer`, `packet_reader`, `packet_format`; `algorithms` and `tuning` hold
+choices and numbers.
+
+How does jlr know that a connection is alive? By an answer: `Transport.probe` requests one, with a
+deadline on the monotonic clock. paramiko's keepalive requests none, and its `is_active()` is true
+for minutes after the peer died.
+"""
