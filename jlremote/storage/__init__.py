@@ -1,1 +1,12 @@
-"""Where the laptop keeps what it knows: paths, settings, sessions."""
+"""What the laptop keeps: paths, settings, records and secrets.
+
+Read `paths` first (which folders, and who may enter them), then `records` with `sessions`, `jobs`
+and `mounts`, then `options` and `settings`. `secrets` is the keychain; `session_names` serves
+shell completion.
+
+Decisions:
+
+**What does the laptop remember?** Only what no host can tell: the local port of a session, where a
+job runs, what is mounted where. Containers, servers and tokens are asked for on the host, so the
+laptop is never out of date.
+"""

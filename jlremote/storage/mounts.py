@@ -20,8 +20,8 @@ class MountRecord:
         host: what was typed after `ssh`.
         session: the session's name.
         ssh_config: ssh's `-F` of the link that it goes over.
-        read_only: whether nothing can be changed through it.
-        made: whether the local folder was made for it, and goes with it.
+        read_only: whether it is mounted read-only.
+        made: whether jlr made the local folder, and deletes it with the mount.
     """
 
     local: str

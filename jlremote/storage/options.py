@@ -1,4 +1,4 @@
-"""The options that may be settled, and what a value of each must look like."""
+"""The options of `config.toml` and `JLR_…`, and the values that each takes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Value = str | int | tuple[str, ...]  # a switch is a bool, which is an int
 Layer = Mapping[str, Value]
 
 RUNTIMES = ("auto", "docker", "podman", "nvidia-docker", "none")
-# A container's log holds what its own process says; without a limit that has filled many a disk.
+# Without a limit a container's log fills the disk in time.
 LOG_LIMIT = ("max-size=50m",)
 
-# By name, as `jlr config` lists them: what kind of value each has. `words` is a list that is kept
-# as it is, where the items of a `list` are told apart and a nearer place replaces them singly.
+# Each option's kind of value, in the order of `jlr config`. A `words` list is replaced as a whole;
+# the items of a `list` are merged, and a nearer source replaces single items.
 KINDS: Mapping[str, str] = MappingProxyType(
     {
         "container": "text",
@@ -54,8 +54,8 @@ KINDS: Mapping[str, str] = MappingProxyType(
 BUILT_IN: Layer = MappingProxyType(
     {"name": "{name}", "init": True, "log-opt": LOG_LIMIT, "runtime": "auto"}
 )
-# NVIDIA's own advice for its images. `--ipc=host`, which it names too, shares /dev/shm with
-# everybody on the machine, so that one is left to whoever wants it.
+# NVIDIA's own advice for its images. `--ipc=host`, which it names too, shares /dev/shm with all
+# users of the host, so it is left out.
 BUILT_IN_PROFILES: Mapping[str, Layer] = MappingProxyType(
     {"nvidia": {"shm-size": "1g", "ulimit": ("memlock=-1", "stack=67108864")}}
 )
@@ -65,12 +65,12 @@ _SWITCH_WORDS = {"1": True, "true": True, "yes": True, "0": False, "false": Fals
 
 
 def variable(option: str) -> str:
-    """Return the environment variable that settles an option."""
+    """Return the environment variable of an option."""
     return "JLR_" + option.upper().replace("-", "_")
 
 
 def parsed(option: str, text: str) -> object:
-    """Return a variable's text as TOML would have given it; a list is split as by a shell.
+    """Return a variable's text as the value that TOML would give; a shell's rules split lists.
 
     Raises:
         Usage: it cannot be split.
@@ -90,10 +90,10 @@ def parsed(option: str, text: str) -> object:
 
 
 def checked(option: str, value: Any, place: str) -> Value:
-    """Return the value if it fits the option.
+    """Return a value that suits its option.
 
     Raises:
-        Usage: it does not; names the place.
+        Usage: it does not suit; the message names `place`.
     """
     kind = KINDS[option]
     if kind in _LISTS:
@@ -113,7 +113,7 @@ def checked(option: str, value: Any, place: str) -> Value:
 
 
 def _checked_text(option: str, value: Any, place: str) -> str:
-    if option == "gpus" and type(value) is int:  # `gpus = 2` is how a person writes it
+    if option == "gpus" and type(value) is int:  # `gpus = 2` is the natural way to write it
         return str(value)
     if not isinstance(value, str) or not value:
         raise Usage(f"{place} must be a string, not {value!r}")
@@ -123,14 +123,14 @@ def _checked_text(option: str, value: Any, place: str) -> str:
         seconds_of(value, place)
     if KINDS[option] == "pattern" and "{name}" not in value:
         raise Usage(
-            f"{place} must hold `{{name}}`, not {value!r}",
-            hint='the container\'s name is put there, as in `name = "{user}_{name}"`',
+            f"{place} must contain `{{name}}`, not {value!r}",
+            hint='`{name}` stands for the container\'s name: `name = "{user}_{name}"`',
         )
     return value
 
 
 def key(option: str, item: str) -> str:
-    """Return what two items of a list share that are the same thing, such as a variable's name."""
+    """Return what identifies an item of a list: its variable, limit, or folder in the container."""
     if option != "volume":
         return item.partition("=")[0]
     source, _, rest = item.partition(":")

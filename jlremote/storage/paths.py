@@ -1,8 +1,7 @@
-"""The folders where files go, as platformdirs says, and how files are written there.
+"""The folders for jlr's files, chosen by platformdirs, and how files are written there.
 
-A folder of ours is readable by us alone. It is checked each time it is asked for: in a shared
-`/tmp` somebody else may have made it first, and a name that we can predict is a name that they can
-predict.
+Only this user can enter such a folder. That is checked on every use: in a shared `/tmp` another
+user may have made the folder first, because its name can be predicted.
 """
 
 from __future__ import annotations
@@ -23,34 +22,22 @@ _NAME = "jlr"
 
 
 def state_directory() -> Path:
-    """Return the folder of what outlives a reboot: the sessions' records.
-
-    Raises:
-        JlrError: it cannot be made, or it is not ours alone.
-    """
+    """Return the folder of the records, which outlive a reboot (see `private_directory`)."""
     return private_directory(_place("user_state_path"))
 
 
 def log_directory() -> Path:
-    """Return the folder of the log files.
-
-    Raises:
-        JlrError: it cannot be made, or it is not ours alone.
-    """
+    """Return the folder of the log files (see `private_directory`)."""
     return private_directory(_place("user_log_path"))
 
 
 def runtime_directory() -> Path:
-    """Return the folder of what a reboot may take: sockets, locks, the browser's redirects.
-
-    Raises:
-        JlrError: it cannot be made, or it is not ours alone.
-    """
+    """Return the folder of sockets, locks and browser redirects (see `private_directory`)."""
     return private_directory(_place("user_runtime_path"))
 
 
 def config_directory() -> Path:
-    """Return the folder of `config.toml`, which a person makes: it may be missing.
+    """Return the folder of `config.toml`; the user makes it, so it may be missing.
 
     Raises:
         JlrError: there is no home folder.
@@ -62,22 +49,22 @@ def _place(kind: str) -> Path:
     import platformdirs  # 10 ms that `--version` and `--help` do not need
 
     try:
-        # It warns when it passes over XDG_RUNTIME_DIR; a person without one cannot use that.
+        # It warns when it ignores XDG_RUNTIME_DIR; the user cannot do anything about that.
         with warnings.catch_warnings(action="ignore"):
             path: Path = getattr(platformdirs, kind)(_NAME, appauthor=False)
     except (PermissionError, RuntimeError) as refusal:
         raise JlrError(
-            f"there is no folder to keep files in: {refusal}",
+            f"no folder for jlr's files: {refusal}",
             hint="set `HOME`, or `XDG_STATE_HOME`, `XDG_CONFIG_HOME` and `XDG_RUNTIME_DIR`",
         ) from refusal
     return path
 
 
 def private_directory(path: Path) -> Path:
-    """Make `path` a folder that only we can enter, and return it.
+    """Make `path` a folder that only this user can enter, and return it.
 
     Raises:
-        JlrError: it cannot be made, somebody else owns it or the folder above it, or others have
+        JlrError: it cannot be made, another user owns it or the folder above it, or others have
             access to it.
     """
     with _explained(path):
@@ -89,7 +76,7 @@ def private_directory(path: Path) -> Path:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write `path` so that a reader sees the old content or the new, never a part; mode 0600.
+    """Write a file (mode 0600) so that readers see the old or the new content, never a part.
 
     Raises:
         JlrError: it cannot be written; nothing is left behind.
@@ -115,7 +102,7 @@ def _write_new(path: Path, data: bytes) -> None:
 
 
 def _verify(path: Path) -> None:
-    """Raise unless `path` is a folder of ours that nobody else can enter, replace or redirect."""
+    """Refuse a folder that another user owns, or can enter, replace or redirect."""
     if sys.platform == "win32":
         return  # a person's folders there have an access list of their own
     us, root = os.getuid(), 0
@@ -123,8 +110,8 @@ def _verify(path: Path) -> None:
     if above.st_uid not in (us, root):
         raise _untrusted(path, f"`{path.parent}` belongs to user {above.st_uid}")
     if above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX:
-        raise _untrusted(path, f"anybody can rename files in `{path.parent}`")
-    # A link in the sticky /tmp can be somebody else's and lead to a folder that is ours indeed.
+        raise _untrusted(path, f"all users can rename files in `{path.parent}`")
+    # In the sticky /tmp another user's symbolic link can lead to a folder of this user.
     for facts in (path.lstat(), path.stat()):
         if facts.st_uid != us:
             raise _untrusted(path, f"it belongs to user {facts.st_uid}")
@@ -146,12 +133,12 @@ def _untrusted(path: Path, reason: str, hint: str | None = None) -> JlrError:
 
 @contextlib.contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turn what the file system says into one clear error."""
+    """Turn an `OSError` into an error with a hint."""
     try:
         yield
     except OSError as failure:
         reason = (failure.strerror or str(failure)).lower()
-        hint = "set `XDG_STATE_HOME` and `XDG_RUNTIME_DIR` to folders that you can write to"
+        hint = "set `XDG_STATE_HOME` and `XDG_RUNTIME_DIR` to folders with write access"
         if failure.errno in (errno.ENOSPC, errno.EDQUOT):
             hint = "free some space there and try again"
         raise JlrError(f"cannot write `{path}`: {reason}", hint=hint) from failure

@@ -1,4 +1,4 @@
-"""Secrets in the operating system's keychain, which may be absent, locked or hang."""
+"""Secrets in the operating system's keychain, which may be missing, locked or hang."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 SERVICE = "jlremote"
-# A person may have to unlock the keychain in a dialog; a login must not wait longer than this.
+# The user may have to unlock the keychain in a dialog; a login must not wait longer than this.
 DEADLINE = 10.0
 
 _LOG = logging.getLogger("jlremote.storage")
@@ -18,11 +18,11 @@ _NOT_A_KEYCHAIN = ("keyrings.alt", "keyring.backends.fail", "keyring.backends.nu
 
 
 class Secrets:
-    """One keychain: get, set and delete by account. Nothing here raises or waits for ever.
+    """A keychain whose methods never raise, and end after `deadline` seconds.
 
     Attributes:
-        name: what people call the keychain.
-        present: whether it did what it was asked last; one that is locked does not.
+        name: the keychain's name in messages.
+        present: whether it answered the last time; a locked one does not.
     """
 
     def __init__(self, backend: Any, *, deadline: float = DEADLINE) -> None:
@@ -36,12 +36,12 @@ class Secrets:
         return f"Secrets({self.name!r})"
 
     def get(self, account: str) -> str | None:
-        """Return the secret, `None` where there is none or it cannot be had now."""
+        """Return an account's secret, `None` for none or while the keychain is locked."""
         found = self._in_time(lambda: self._backend.get_password(SERVICE, account), None)
         return found if isinstance(found, str) else None
 
     def set(self, account: str, secret: str) -> bool:
-        """Keep a secret; return whether reading it back gave the same."""
+        """Store a secret; return whether reading it back gave the same."""
 
         def store() -> bool:
             self._backend.set_password(SERVICE, account, secret)
@@ -53,7 +53,7 @@ class Secrets:
         return kept
 
     def delete(self, account: str) -> bool:
-        """Forget a secret; return whether there was one and it is gone now."""
+        """Delete a secret; return whether there was one and it is gone now."""
 
         def remove() -> bool:
             if self._backend.get_password(SERVICE, account) is None:
@@ -64,7 +64,7 @@ class Secrets:
         return self._in_time(remove, default=False)
 
     def _in_time(self, action: Callable[[], _Result], default: _Result) -> _Result:
-        """Do something in a thread of its own; give up on it, and on the next, while it hangs."""
+        """Run an action in a thread; give up after the deadline, or at once while one hangs."""
         if self._stuck is not None and self._stuck.is_alive():
             return default
         results: list[_Result] = []
@@ -79,35 +79,35 @@ class Secrets:
 
 
 class LateSecrets:
-    """The system's keychain, opened when it is first needed: that takes a tenth of a second."""
+    """The system's keychain, opened on first use, because opening takes a tenth of a second."""
 
     def __init__(self) -> None:
         self._opened: tuple[Secrets | None] | None = None
 
     @property
     def name(self) -> str:
-        """What people call the keychain."""
+        """The keychain's name in messages."""
         secrets = self._secrets()
         return secrets.name if secrets else "no keychain"
 
     @property
     def present(self) -> bool:
-        """Whether there is one, and it answers (see `Secrets.present`)."""
+        """Whether there is a keychain that answers (see `Secrets.present`)."""
         secrets = self._secrets()
         return secrets is not None and secrets.present
 
     def get(self, account: str) -> str | None:
-        """Return the secret (see `Secrets.get`)."""
+        """Return an account's secret (see `Secrets.get`)."""
         secrets = self._secrets()
         return secrets.get(account) if secrets else None
 
     def set(self, account: str, secret: str) -> bool:
-        """Keep a secret (see `Secrets.set`)."""
+        """Store a secret (see `Secrets.set`)."""
         secrets = self._secrets()
         return secrets.set(account, secret) if secrets else False
 
     def delete(self, account: str) -> bool:
-        """Forget a secret (see `Secrets.delete`)."""
+        """Delete a secret (see `Secrets.delete`)."""
         secrets = self._secrets()
         return secrets.delete(account) if secrets else False
 
@@ -118,7 +118,7 @@ class LateSecrets:
 
 
 def open_secrets(*, deadline: float = DEADLINE) -> Secrets | None:
-    """Return the system's keychain, `None` where there is no real one or it does not answer."""
+    """Open the system's keychain; `None` without a real one, or when it does not answer."""
     found: list[Any] = []
     thread = threading.Thread(target=_collect, args=(_backend, found), daemon=True)
     thread.start()
@@ -128,13 +128,13 @@ def open_secrets(*, deadline: float = DEADLINE) -> Secrets | None:
 
 
 def is_real(backend: Any) -> bool:
-    """Return whether a keyring backend is a keychain, and not a file or nothing at all."""
+    """Check that a keyring backend is a keychain, and not a file or a placeholder."""
     module = type(backend).__module__
     return not module.startswith(_NOT_A_KEYCHAIN) and float(type(backend).priority) >= 1
 
 
 def _backend() -> Any:
-    """Return the backend that keyring would choose, or the first real one of several."""
+    """Return the backend that keyring chooses, or the first real one of several."""
     import keyring  # costs 70 ms, and only a login needs it
 
     chosen = keyring.get_keyring()
@@ -146,5 +146,5 @@ def _backend() -> Any:
 def _collect(action: Callable[[], _Result], results: list[_Result]) -> None:
     try:
         results.append(action())
-    except Exception as error:  # noqa: BLE001 - backends raise whatever their system does
+    except Exception as error:  # noqa: BLE001 - backends raise errors of their system
         _LOG.info("the keychain cannot be used: %s", type(error).__name__)

@@ -1,7 +1,7 @@
-"""The names of the sessions and jobs that the laptop knows, for a shell that waits for completions.
+"""The names of known sessions and jobs, for shell completion.
 
-They are in the names of the records' files, so nothing is opened; and nothing is imported that
-`sessions.py` needs to read a record, which would take longer than all the rest of a completion.
+They are part of the records' file names, so no file is opened. The modules that read a record are
+not imported: that would take longer than the rest of a completion.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 
 def session_names() -> list[tuple[str, str]]:
-    """Return the host and the name of each session, the latest first; nothing if none is known."""
+    """Return the host and the name of each session, the latest first."""
     return _names("sessions")
 
 
@@ -31,7 +31,7 @@ def _names(kind: str) -> list[tuple[str, str]]:
 
 
 def _folder(kind: str) -> str:
-    """Return the folder of such records, by platformdirs' rule but without its 10 ms on Linux."""
+    """Return the folder of the records as platformdirs would, without its 10 ms on Linux."""
     if sys.platform != "linux":
         import platformdirs
 

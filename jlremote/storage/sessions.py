@@ -1,6 +1,6 @@
-"""The laptop's records of its sessions: what only the laptop knows, above all the local port.
+"""Records of sessions: what only the laptop knows, above all the local port.
 
-Everything else is asked where the truth is, on the host. No secret is ever in here.
+Everything else is asked of the host. A record holds no secret.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ class SessionRecord:
 
     Attributes:
         host: what was typed after `ssh`.
-        name: the session's name, the container's where there is one.
-        typed: what a person calls it, where a house's rule made another name of that.
+        name: the session's name, which is also the container's.
+        typed: the short name, where a naming template made another name of it.
         runtime: name of the runtime.
         local_port: TCP port on 127.0.0.1, kept from one start to the next.
         ssh_config: ssh's `-F` that the session was started with.
         image: the container's image.
         gpus: the GPUs that the container was created with.
         ports: its further ports, by number.
-        open_allowed: whether a server may be forwarded that lets everybody in.
-        forwarded: whether the ports are to be held; false after `jlr stop`.
+        open_allowed: whether a server without token and password may be forwarded.
+        forwarded: whether its ports are kept; false after `jlr stop`.
         last_used: seconds since the epoch.
     """
 
@@ -61,12 +61,12 @@ class SessionRecord:
 
     @property
     def container(self) -> str | None:
-        """The container's name, `None` without an engine."""
+        """The container's name, `None` for a session without one."""
         return None if self.runtime == "none" else self.name
 
     @property
     def local_ports(self) -> frozenset[int]:
-        """All ports of this machine that are the session's."""
+        """All local ports of the session."""
         return frozenset((self.local_port, *(port.local_port for port in self.ports)))
 
     def with_port(self, port: PortRecord) -> SessionRecord:
@@ -75,19 +75,19 @@ class SessionRecord:
         return replace(self, ports=tuple(sorted((*others, port), key=lambda one: one.port)))
 
     def used_now(self) -> SessionRecord:
-        """Return the record as of now."""
+        """Return the record, used now."""
         return replace(self, last_used=time.time())
 
 
 def check_writable() -> None:
-    """Find out that records can be written before anything is made that needs one.
+    """Check that records can be written, before something is made that needs one.
 
     Raises:
-        JlrError: they cannot.
+        JlrError: they cannot be written.
     """
     trial = _RECORDS.folder() / "trial"
     paths.write_whole(trial, "")
-    trial.unlink(missing_ok=True)  # another command may try at the same time
+    trial.unlink(missing_ok=True)  # another command may check at the same time
 
 
 def load_all() -> list[SessionRecord]:

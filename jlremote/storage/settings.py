@@ -1,4 +1,4 @@
-"""What a person has settled once: `config.toml` and the `JLR_…` environment.
+"""Settings: `config.toml` and the `JLR_…` environment variables.
 
 ::
 
@@ -10,13 +10,12 @@
     volume = ["/raid/me:/data"]
     shm-size = "1g"
 
-    [hosts.dgx]                         # one host, as it is typed after `ssh`
+    [hosts.dgx]                         # one host, as typed after `ssh`
     profile = "torch"
     gpus = "all"
 
-A nearer place wins: flags, the environment, the host, the profile, the defaults. Lists add up
-instead; there the nearer place wins for the same folder in the container, the same variable and the
-same limit.
+A nearer source wins: flags, the environment, the host, the profile, the defaults. Lists are merged;
+there the nearer source wins for the same folder in the container, variable or limit.
 """
 
 from __future__ import annotations
@@ -47,12 +46,12 @@ NO_FLAGS: Mapping[str, Value | None] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where options come from.
+class Source:
+    """A source of options.
 
     Attributes:
-        name: as a person finds it: `flag`, `environment`, `[hosts.dgx]`, `built in` …
-        options: what it says.
+        name: as `jlr config` shows it: `flag`, `environment`, `[hosts.dgx]`, `built in` …
+        options: the options that it sets.
     """
 
     name: str
@@ -61,12 +60,12 @@ class Place:
 
 @dataclass(frozen=True)
 class Origin:
-    """A value that holds, or one item of a list, and where it came from.
+    """An effective value, or one item of a list, and its source.
 
     Attributes:
         option: the long option's name.
         value: the value.
-        place: where it was said; the variable's name for the environment.
+        place: the source's name; for the environment, the variable's.
     """
 
     option: str
@@ -76,12 +75,12 @@ class Origin:
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings as they were read; `chosen` says what holds for one command.
+    """All settings; `chosen` selects those of one command.
 
     Attributes:
-        path: the file they came from, for messages; it may not exist.
+        path: the file, for messages; it may not exist.
         defaults: options of every host.
-        profiles: options by profile, those that are built in among them.
+        profiles: options by profile, with the built-in ones.
         hosts: options by host.
         environment: options of the `JLR_…` variables.
     """
@@ -93,16 +92,16 @@ class Settings:
     environment: Layer = field(default_factory=dict)
 
     def chosen(self, host: str | None, flags: Mapping[str, Value | None]) -> dict[str, Value]:
-        """Return the options that hold for `host`, by name; those that nobody set are missing.
+        """Return the options that are set for `host`, by name.
 
         Args:
-            host: what was typed after `ssh`; settings of `dgx` hold for `me@dgx` too.
-            flags: options by name from the command line; `None` and `()` say nothing.
+            host: what was typed after `ssh`; settings of `dgx` also apply to `me@dgx`.
+            flags: options by name from the command line; `None` and `()` set nothing.
 
         Raises:
-            Usage: the profile that was asked for does not exist.
+            Usage: the chosen profile does not exist.
         """
-        origins = _merged(self._places(host, flags))
+        origins = _merged(self._sources(host, flags))
         return {
             option: _joined(option, origins) for option in dict.fromkeys(o.option for o in origins)
         }
@@ -110,43 +109,45 @@ class Settings:
     def origins(
         self, host: str | None, flags: Mapping[str, Value | None] = NO_FLAGS
     ) -> list[Origin]:
-        """Return what holds for `host` and where it came from, what is built in included.
+        """Return the effective values for `host` with their sources, the built-in ones included.
 
         Raises:
-            Usage: the profile that was asked for does not exist.
+            Usage: the chosen profile does not exist.
         """
-        return _merged([*self._places(host, flags), Place("built in", BUILT_IN)])
+        return _merged([*self._sources(host, flags), Source("built in", BUILT_IN)])
 
-    def _places(self, host: str | None, flags: Mapping[str, Value | None]) -> list[Place]:
-        """Return the places that count for `host`, the nearest first."""
+    def _sources(self, host: str | None, flags: Mapping[str, Value | None]) -> list[Source]:
+        """Return the sources that apply to `host`, the nearest first."""
         given = {name: value for name, value in flags.items() if value is not None and value != ()}
-        near = [Place("flag", given), Place("environment", self.environment), self._host(host)]
-        far = Place("[defaults]", self.defaults)
-        named = [place.options["profile"] for place in (*near, far) if "profile" in place.options]
+        near = [Source("flag", given), Source("environment", self.environment), self._host(host)]
+        far = Source("[defaults]", self.defaults)
+        named = [
+            source.options["profile"] for source in (*near, far) if "profile" in source.options
+        ]
         return [*near, *(self._profile(str(name)) for name in named[:1]), far]
 
-    def _host(self, host: str | None) -> Place:
+    def _host(self, host: str | None) -> Source:
         names = (host or "", (host or "").rpartition("@")[2])
         name = next((name for name in names if name in self.hosts), "")
-        return Place(f"[hosts.{name}]", self.hosts.get(name, {}))
+        return Source(f"[hosts.{name}]", self.hosts.get(name, {}))
 
-    def _profile(self, name: str) -> Place:
+    def _profile(self, name: str) -> Source:
         if name not in self.profiles:
             known = ", ".join(f"`{profile}`" for profile in self.profiles)
             raise Usage(
                 f"no profile `{name}`",
-                hint=f"there is {known}; `[profiles.{name}]` in `{self.path}` would make it",
+                hint=f"use one of {known}, or add `[profiles.{name}]` to `{self.path}`",
             )
         built_in = self.profiles[name] is BUILT_IN_PROFILES.get(name)
         place = f"profile {name}, built in" if built_in else f"[profiles.{name}]"
-        return Place(place, self.profiles[name])
+        return Source(place, self.profiles[name])
 
 
 def load(environment: Mapping[str, str] | None = None) -> Settings:
     """Read `config.toml` and the environment (the process's own unless one is given).
 
     Raises:
-        Usage: the file or a variable says something that cannot be; the message names it.
+        Usage: the file or a variable is wrong; the message names the key.
     """
     path = config_file()
     tables = _read(path)
@@ -166,7 +167,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
 
 
 def config_file() -> Path:
-    """Return where the settings are, whether or not there are any."""
+    """Return the path of `config.toml`, which may not exist."""
     return paths.config_directory() / FILE
 
 
@@ -175,9 +176,13 @@ def _read(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError) as failure:
-        raise Usage(f"cannot read `{path}`: {failure}") from failure
-    import tomllib  # few people have the file, and most commands never look
+    except UnicodeDecodeError as failure:
+        raise Usage(f"cannot read `{path}`: it is not UTF-8 text") from failure
+    except OSError as failure:
+        raise Usage(
+            f"cannot read `{path}`: {(failure.strerror or str(failure)).lower()}"
+        ) from failure
+    import tomllib  # few users have the file
 
     try:
         return tomllib.loads(text)
@@ -194,22 +199,27 @@ def _layers(path: Path, place: str, tables: object) -> dict[str, Layer]:
 def _layer(path: Path, place: str, table: object) -> dict[str, Value]:
     if not isinstance(table, dict):
         raise Usage(f"`{place}` in `{path}` must be a table, as `[{place}]`")
-    # A profile that names a profile would be a chain to follow, and nobody needs one.
+    # A profile in a profile would be a chain to follow, for little use.
     known = [name for name in KINDS if name != "profile" or not place.startswith("profiles.")]
     layer = {}
     for name, value in table.items():
         if name not in known:
             raise Usage(
-                f"unknown key `{place}.{name}` in `{path}`", hint=_unknown(place, value, known)
+                f"unknown key `{place}.{name}` in `{path}`",
+                hint=_unknown(place, name, value, known),
             )
         layer[name] = checked(name, value, f"`{place}.{name}` in `{path}`")
     return layer
 
 
-def _unknown(place: str, value: object, known: Iterable[str]) -> str:
+def _unknown(place: str, name: str, value: object, known: list[str]) -> str:
     if isinstance(value, dict):
-        return f'a name with dots wants quotes, as `[{place.partition(".")[0]}."host.example.org"]`'
-    return "the keys are " + ", ".join(f"`{name}`" for name in known)
+        return f'quote a name with dots: `[{place.partition(".")[0]}."host.example.org"]`'
+    import difflib
+
+    if close := difflib.get_close_matches(name, known, n=1):
+        return f"did you mean `{close[0]}`?"
+    return "the keys are " + ", ".join(f"`{key}`" for key in known)
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
@@ -222,12 +232,12 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
     return layer
 
 
-def _merged(places: Iterable[Place]) -> list[Origin]:
-    """Return what holds, the places being the nearest first; of a list each item is one."""
+def _merged(sources: Iterable[Source]) -> list[Origin]:
+    """Return the effective values of sources, the nearest first; one origin for each list item."""
     found: dict[tuple[str, object], Origin] = {}
-    for place in reversed(list(places)):
-        for option, value in place.options.items():
-            name = variable(option) if place.name == "environment" else place.name
+    for source in reversed(list(sources)):
+        for option, value in source.options.items():
+            name = variable(option) if source.name == "environment" else source.name
             if not isinstance(value, tuple):
                 found[option, None] = Origin(option, value, name)
                 continue

@@ -60,7 +60,7 @@ def test_without_a_home_there_is_one_clear_error(monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.setenv("HOME", "nowhere")
     monkeypatch.setattr("pwd.getpwuid", dict[int, str]().__getitem__)
-    with pytest.raises(JlrError, match="no folder to keep files in") as refusal:
+    with pytest.raises(JlrError, match="no folder for jlr's files") as refusal:
         paths.state_directory()
     assert "`HOME`" in (refusal.value.hint or "")
 
@@ -112,11 +112,11 @@ def test_a_folder_inside_somebody_elses_folder_is_refused(tmp_path: Path) -> Non
         paths.private_directory(parent / "jlr")
 
 
-def test_a_parent_in_which_anybody_can_rename_is_refused(tmp_path: Path) -> None:
+def test_a_parent_in_which_all_users_can_rename_is_refused(tmp_path: Path) -> None:
     open_to_all = tmp_path / "open"
     open_to_all.mkdir()
     open_to_all.chmod(0o777)
-    with pytest.raises(JlrError, match="anybody can rename"):
+    with pytest.raises(JlrError, match="all users can rename"):
         paths.private_directory(open_to_all / "jlr")
 
 

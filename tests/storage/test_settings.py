@@ -116,7 +116,7 @@ def test_list_variables_are_split_as_a_shell_does(write: Write) -> None:
         ("[hosts.x]\nimage = ''", "`hosts.x.image` .* must be a string"),
         ("[hosts.x]\nruntime = 'podmna'", "`hosts.x.runtime` .* must be one of auto"),
         ("[hosts.x]\ninit = 'no'", "`hosts.x.init` .* must be true or false"),
-        ("[hosts.x]\nname = '{user}'", "`hosts.x.name` .* must hold `{name}`"),
+        ("[hosts.x]\nname = '{user}'", "`hosts.x.name` .* must contain `{name}`"),
         ("hosts = 3", "`hosts` .* must be a table"),
         ("[hosts]\ndgx = 3", "`hosts.dgx` .* must be a table"),
         ("[defaults\n", "not valid TOML: .*line 1"),
@@ -129,11 +129,29 @@ def test_a_mistake_names_the_file_and_the_key(write: Write, text: str, complaint
     assert str(path) in refusal.value.message
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("imgae", "did you mean `image`?"), ("share_gpus", "did you mean `share-gpus`?")],
+)
+def test_a_misspelt_key_is_told_with_the_right_one(write: Write, name: str, hint: str) -> None:
+    write(f"[defaults]\n{name} = 'x'")
+    with pytest.raises(Usage, match=f"unknown key `defaults.{name}`") as refusal:
+        settings.load({})
+    assert refusal.value.hint == hint
+
+
+def test_a_key_that_resembles_none_is_told_with_all_of_them(write: Write) -> None:
+    write("[defaults]\nxyzzy = 'x'")
+    with pytest.raises(Usage) as refusal:
+        settings.load({})
+    assert (refusal.value.hint or "").startswith("the keys are `container`, `name`, ")
+
+
 def test_a_name_with_dots_is_told_to_use_quotes(write: Write) -> None:
     write("[hosts.gpu.lab.org]\ngpus = 'all'")
     with pytest.raises(Usage) as refusal:
         settings.load({})
-    assert refusal.value.hint == 'a name with dots wants quotes, as `[hosts."host.example.org"]`'
+    assert refusal.value.hint == 'quote a name with dots: `[hosts."host.example.org"]`'
 
 
 @pytest.mark.parametrize(
@@ -202,7 +220,7 @@ def test_an_unknown_profile_is_answered_with_the_known_ones(write: Write) -> Non
 
 def test_a_file_that_is_not_text_is_one_clear_error(write: Write) -> None:
     write("").write_bytes(b"\xff\xfe")
-    with pytest.raises(Usage, match="cannot read"):
+    with pytest.raises(Usage, match="config.toml`: it is not UTF-8 text"):
         settings.load({})
 
 
@@ -210,5 +228,5 @@ def test_a_folder_in_place_of_the_file_is_one_clear_error(write: Write) -> None:
     path = write("")
     path.unlink()
     path.mkdir()
-    with pytest.raises(Usage, match="cannot read"):
+    with pytest.raises(Usage, match="config.toml`: is a directory"):
         settings.load({})
