@@ -220,7 +220,7 @@ def test_an_unknown_profile_is_answered_with_the_known_ones(write: Write) -> Non
 
 def test_a_file_that_is_not_text_is_one_clear_error(write: Write) -> None:
     write("").write_bytes(b"\xff\xfe")
-    with pytest.raises(Usage, match="config.toml`: it is not UTF-8 text"):
+    with pytest.raises(Usage, match="toml`: it is not UTF-8 text"):
         settings.load({})
 
 
@@ -228,5 +228,5 @@ def test_a_folder_in_place_of_the_file_is_one_clear_error(write: Write) -> None:
     path = write("")
     path.unlink()
     path.mkdir()
-    with pytest.raises(Usage, match="config.toml`: is a directory"):
+    with pytest.raises(Usage, match="toml`: is a directory"):
         settings.load({})

@@ -1,1 +1,24 @@
-"""A host: its link, its engine, and what a command takes back there."""
+"""A host: its link, its engine and its GPUs, and how a command cleans up there after a failure.
+
+Read `context` and `requests` first (what a command is given), then `links` and `ssh_config` (how
+the host is reached), `engines` (which container engine), `rollback` with `interrupts`.
+
+Decisions:
+
+**Which engine?** The one that was named (`--runtime`, a setting); else the one in the session's
+record; else docker, and where docker does not work the first that works of podman, `sudo docker`
+and `sudo podman` (`engines`). Docker is tried in the survey itself, so only a host without docker
+costs a second round trip. `jlr doctor` and `jlr run` try the same order; doctor says why the earlier
+ones do not work.
+
+- A `docker` that is podman (podman-docker) does not count: podman is used under its own name,
+  because it does some things differently.
+- `sudo` is tried only for members of `sudo`, `wheel` or `admin`: on other hosts each attempt would
+  be reported to the administrator. An engine whose `sudo` wants a password comes last, and commands
+  that only look never ask for that password.
+- A record's `runtime` is the engine's whole name, `sudo podman`, so every command finds the same
+  engine again.
+
+**What if two starts of one session run at once?** The second one on this machine waits
+(`start_lock`) and then finds what the first has made. A session that already runs needs no lock.
+"""

@@ -1,4 +1,4 @@
-"""What every workflow needs of the laptop side."""
+"""The laptop's side of a workflow: its ssh configuration, questions and progress."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ if TYPE_CHECKING:
 
 
 class Progress(Protocol):
-    """Who is told how a workflow gets on; `cli` shows it, tests collect it."""
+    """The receiver of a workflow's progress: `cli` shows it, tests collect it."""
 
     def step(self, title: str) -> AbstractContextManager[None]:
-        """Enter a step that takes time; leaving it ends it, well or (on an exception) badly."""
+        """Begin a step that takes time; the `with` block's end ends it, an exception as failed."""
         ...
 
     def advance(self, text: str) -> None:
-        """Tell in a few words how far the innermost step has come; the latest word counts."""
+        """Replace the short text that says how far the innermost step has come."""
         ...
 
     def note(self, text: str) -> None:
-        """Tell something worth knowing that is no step."""
+        """Report a fact that is not a step."""
         ...
 
     def detail(self, text: str) -> None:
-        """Tell what only somebody who looks closely wants to know (shown with `-v`)."""
+        """Report a detail (shown with `-v`)."""
         ...
 
     def command(self, text: str) -> None:
-        """Tell a command that is run on the host (shown with `-v`)."""
+        """Report a command that is run on the host (shown with `-v`)."""
         ...
 
 
 @dataclass(frozen=True)
 class Context:
-    """What every workflow needs of the laptop side.
+    """The laptop's side of a workflow.
 
     Attributes:
-        ssh_config: ssh's `-F`, `None` for the user's own.
+        ssh_config: ssh's `-F`, `None` for the user's own configuration.
         asker: answers questions, or raises `NeedsAuthentication`.
-        progress: is told what happens.
-        restore: brings back, on a link that has just started, what the last link of its host held;
-            told the link, its ssh configuration, and a session to leave out. The rooms that know
-            forwards and mounts are above this one, so the command line hands it over.
+        progress: receives steps and notes.
+        restore: restores, on a new link, the forwards and mounts of the host's last link; takes the
+            link, its ssh configuration, a session to leave out, and the progress. The command line
+            passes it in, because forwards and mounts lie above this package.
     """
 
     ssh_config: Path | None

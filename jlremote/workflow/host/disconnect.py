@@ -1,4 +1,4 @@
-"""`jlr disconnect`: end links; what runs on the hosts goes on."""
+"""`jlr disconnect`: end links; what runs on the hosts continues."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jlremote.workflow.host.links import link_of, link_to
 
 
 def disconnect(host: str | None, context: Context) -> list[str]:
-    """End the link to one host, or to all that have sessions; return whose links were ended."""
+    """End the links to one host, or to all hosts of sessions; return the hosts whose link ended."""
     links = [link_of(record, context) for record in sessions.load_all()]
     if host is not None:
         links = [link_to(host, context), *(link for link in links if link.name == host)]

@@ -1,4 +1,4 @@
-"""Which engine is meant: the one that was named, the session's own, or the first that works."""
+"""The choice of a container engine: named, the session's own, or the first that works."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from jlremote.storage import jobs, sessions
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.requests import EngineChoice, StartRequest
 
-# Who is in none of these may still use `sudo`, by a rule of the host's own; but to try it would
-# report everybody else to the administrator. They say `--sudo`.
+# A rule of the host may let other users use `sudo`, but trying would report all the others to the
+# administrator. `--sudo` is for them.
 _MAY_SUDO = "id -Gn 2>/dev/null | grep -qwE 'sudo|wheel|admin' && command -v sudo >/dev/null"
-# What podman says of itself where it calls itself docker, unless it was silenced.
+# podman prints this when it is called as docker, unless that is switched off.
 _UNMASK = (
     "case $({version} 2>/dev/null) in podman*) "
     "echo 'Emulate Docker CLI using podman' >&2; exit 1;; esac"
@@ -39,11 +39,11 @@ _UNMASK = (
 
 @dataclass(frozen=True)
 class Search:
-    """What came of looking for an engine.
+    """The result of a search for an engine.
 
     Attributes:
-        found: the first that works, `None` for none.
-        unusable: what keeps those before it from working, by their names.
+        found: the first engine that works, `None` for none.
+        unusable: why the earlier ones do not work, by their names.
     """
 
     found: Engine | None = None
@@ -51,7 +51,7 @@ class Search:
 
     @property
     def likeliest(self) -> Engine:
-        """The engine to speak of: the one that works, else the first that is there at all."""
+        """The engine to name in messages: the one that works, else the first that is installed."""
         there = (ENGINES[name] for name, why in self.unusable.items() if _is_there(why))
         return self.found or next(there, DOCKER)
 
@@ -59,12 +59,12 @@ class Search:
 def surveyed(
     host: Host, runtime: Runtime, name: str, request: StartRequest, context: Context
 ) -> tuple[Runtime, Survey]:
-    """Survey a session by the engine that is likely its own, or else by the first that works.
+    """Survey a session with its likely engine, or else with the first that works.
 
-    Where the likely one can be used that is one round trip.
+    It takes one round trip if the likely one works.
 
     Raises:
-        EngineUnusable: none can be used, or not the one that was named.
+        EngineUnusable: no engine works, or the named one does not.
     """
     typed = request.container
     try:
@@ -78,16 +78,16 @@ def surveyed(
 
 
 def engine_on(host: Link, wanted: EngineChoice) -> Engine:
-    """Return the engine whose images are meant on a host.
+    """Return the engine whose images a command means.
 
     Args:
-        host: where.
-        wanted: what was asked for; `auto` is the engine of the host's latest session, or of its
-            latest job, or else the first that works.
+        host: the host.
+        wanted: the engine; `auto` is that of the host's latest session, else of its latest job,
+            else the first that works.
 
     Raises:
         Usage: there is no such engine.
-        EngineUnusable: none can be used.
+        EngineUnusable: no engine works.
     """
     sudo = wanted.sudo
     if wanted.runtime != AUTO:
@@ -100,23 +100,23 @@ def engine_on(host: Link, wanted: EngineChoice) -> Engine:
 def _known(host: Link, *, sudo: bool) -> Engine | None:
     """Return the engine of the host's latest session or job.
 
-    By NVIDIA's old tool one container was made, and another may do without.
+    A container that NVIDIA's old tool made counts for docker: another one may do without it.
     """
     used = (engine.everyday for engine in used_on(host.name))
     return next((engine for engine in used if engine.behind_sudo or not sudo), None)
 
 
 def used_on(host: str) -> Iterator[Engine]:
-    """Give the engines of a host's sessions and then of its jobs, the latest first."""
+    """Yield the engines of a host's sessions, then of its jobs, the latest first."""
     used = [(record.host, record.runtime) for record in sessions.load_all()]
     used += [(record.host, record.runtime) for record in jobs.load_all()]
     yield from (ENGINES[runtime] for where, runtime in used if where == host and runtime in ENGINES)
 
 
 def engine_if_any(host: Link) -> Engine:
-    """Return the engine of a host, or docker where none works, which can tell why.
+    """Return the engine of a host; where none works, docker, whose error says why.
 
-    To look whether there is anything is no reason to ask for the password of `sudo`.
+    A command that only looks does not ask for the password of `sudo`.
     """
     try:
         return _known(host, sudo=False) or usable(host, sudo=False, may_ask=False)
@@ -130,13 +130,13 @@ def usable(
     """Return the first engine on the host that works, in one round trip.
 
     Args:
-        host: where.
-        sudo: whether it is to be one behind `sudo`.
-        reason: why the likeliest one does not work, if that is known.
-        may_ask: whether, where no other works, it may be one whose `sudo` wants a password.
+        host: the host.
+        sudo: whether only engines behind `sudo` count.
+        reason: why the likely one does not work, if that is known.
+        may_ask: whether the last resort is an engine whose `sudo` wants a password.
 
     Raises:
-        EngineUnusable: none does; tells what keeps the likeliest from it.
+        EngineUnusable: none works; says why the likeliest does not.
     """
     search = searched(host, sudo=sudo, may_ask=may_ask)
     if search.found is None:
@@ -145,14 +145,14 @@ def usable(
 
 
 def searched(host: Host, *, sudo: bool, may_ask: bool = True) -> Search:
-    """Look for the first engine that works, in one round trip.
+    """Search for the first engine that works, in one round trip.
 
-    What needs no privileges comes first, and docker before podman: where both are, docker was
+    Engines that need no privileges come first, and docker before podman: where both are, docker was
     installed on purpose.
 
     Args:
-        host: where.
-        sudo: whether it is to be one behind `sudo`; then what keeps those is told, too.
+        host: the host.
+        sudo: whether only engines behind `sudo` count; then the result says why they do not work.
         may_ask: see `usable`.
     """
     candidates = [engine for engine in _candidates() if engine.behind_sudo or not sudo]
@@ -182,9 +182,9 @@ def _trial(engine: Engine, *, sudo: bool) -> str:
     """Return the step that tries an engine, unless the one before it works."""
     steps = ['[ "$status" != 0 ] || exit 0']
     if engine.behind_sudo and not sudo:
-        # Of a program that is not there, too, it would say that it wants a password.
+        # `sudo` asks for the password before it finds that a program is missing.
         there = f"{_MAY_SUDO} && command -v {engine.kind.program} >/dev/null"
-        # Whether it wants a password is read in its words.
+        # Its own words, in English, say whether it wants a password.
         steps.append(f"{{ {there}; }} || exit 1; LC_ALL=C; export LC_ALL")
         engine = engine.unasked()
     if engine.kind is DOCKER.kind:
@@ -199,9 +199,9 @@ def _is_there(why: EngineUnusable) -> bool:
 def _likeliest(failures: list[EngineUnusable]) -> JlrError:
     there = [failure for failure in failures if _is_there(failure)]
     if there or not failures:
-        return there[0] if there else JlrError("no container engine can be used on the host")
+        return there[0] if there else JlrError("no container engine works on the host")
     return EngineMissing(
         "neither docker nor podman is installed on the host",
-        hint=f"install one there, `{DOCKER.kind.install}`, or start without containers: "
+        hint=f"`{DOCKER.kind.install}` installs one there; or start without containers: "
         "`--runtime none`",
     )

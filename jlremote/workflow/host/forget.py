@@ -1,4 +1,4 @@
-"""`jlr forget`: what the keychain holds for a host is deleted."""
+"""`jlr forget`: delete a host's secrets from the keychain."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from jlremote.workflow.host.links import link_on
 
 
 def forget(host: str, context: Context) -> tuple[str, ...]:
-    """Delete the passwords and passphrases kept for a host and its jump hosts; connects nowhere.
+    """Delete the passwords and passphrases of a host and its jump hosts; do not connect.
 
     Returns:
-        what was deleted, in words such as `password me@dgx:22`.
+        what was deleted, in words: `password me@dgx:22`.
     """
     return link_on(host, context).forget()

@@ -1,4 +1,4 @@
-"""`jlr gpus`: who uses which GPU of a host, once or all the time."""
+"""`jlr gpus`: the users of each GPU of a host, once or continuously."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import used_on
 from jlremote.workflow.host.links import link_on
 
-# A driver that wakes for every question takes seconds for each GPU.
+# A driver that sleeps between questions takes seconds for each GPU.
 ASK_SECONDS = 45.0
 
 
 def inventory(host: str, context: Context) -> Inventory:
-    """Return the GPUs of a host and who is on them.
+    """Return the GPUs of a host with their users.
 
     Raises:
-        CannotAsk: nothing on the host can tell.
+        CannotAsk: nothing on the host knows.
     """
     return ask(link_on(host, context))
 
 
 def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory]:
-    """Give the GPUs of a host again and again; leaving ends what runs on the host for it.
+    """Yield the GPUs of a host again and again, until the iterator is closed.
 
     Args:
         host: what was typed after `ssh`.
-        seconds: pause between two of them.
+        seconds: the pause between two looks.
         context: the laptop's side.
 
     Raises:
-        CannotAsk: nothing on the host can tell.
+        CannotAsk: nothing on the host knows.
     """
     asked = snapshot_script.snapshots(seconds, engines_asked(host))
     with link_on(host, context).stream(asked) as output:
@@ -49,30 +49,29 @@ def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory]:
         for piece in output:
             *whole, text = (text + piece).split(GROUP)
             yield from (read(snapshot, host) for snapshot in whole)
-    raise CannotAsk(f"`{host}` tells no more about its GPUs")
+    raise CannotAsk(f"`{host}` stopped reporting its GPUs")
 
 
 def ask(host: Host) -> Inventory:
-    """Return the GPUs of a host and who is on them, in one round trip."""
+    """Return the GPUs of a host with their users, in one round trip."""
     asked = snapshot_script.snapshot(engines_asked(host.name))
     return read(run_script(host, asked, timeout=ASK_SECONDS).stdout, host.name)
 
 
 def engines_asked(host: str) -> tuple[Argv, ...]:
-    """Return the commands of the engines that tell of a host's containers.
+    """Return the engines to ask for the containers of a host.
 
-    One behind `sudo` is asked where it was used from here: whoever may not use it is reported to
-    the administrator for trying. To look is no reason to ask for its password, which the link may
-    know.
+    An engine behind `sudo` is asked only where this laptop has used it: others would be reported to
+    the administrator for trying. Its password is not asked for, though the link may know it.
     """
     behind_sudo = (engine.if_known()() for engine in used_on(host) if engine.behind_sudo)
     return tuple(dict.fromkeys((*snapshot_script.EVERYBODYS, *behind_sudo)))
 
 
 def fault(link: Link, record: SessionRecord) -> lost.Fault | None:
-    """Return what keeps a session's container from the GPUs that it was created with.
+    """Return why a session's container has lost its GPUs, `None` if it has not.
 
-    Whoever asks wants something else in the first place, so a check that fails finds nothing.
+    It comes second to what the command does, so a check that fails finds nothing.
     """
     runtime = runtime_named(record.runtime)
     if record.gpus is None or runtime.engine is None:

@@ -1,4 +1,4 @@
-"""What can be told of a link whose host is not reached."""
+"""The state of a link, also of one that is not connected."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from jlremote.link.wire.status import LinkStatus
 from jlremote.questions import NeverAsks
 from jlremote.times import utc
 
-# How long a list waits for a link that lost its host and calls it again.
+# How long a list waits for a link that is reconnecting.
 PATIENCE_SECONDS = 4.0
 
 
 @dataclass(frozen=True)
 class Unreached:
-    """Why there is no connection; see `SessionReport`."""
+    """Why a link is not connected; the fields are those of `SessionReport`."""
 
     state: str
     since: str | None
     detail: str | None
 
 
-# A list shows that a host asks for something, and does not ask in its name.
+# A list shows that a host asks for something, and does not ask the user.
 ASKS_NOTHING = NeverAsks("`jlr status SESSION` in a terminal asks you")
 
 
@@ -36,19 +36,19 @@ def connected(link: Link) -> LinkStatus:
 
 
 def status_of(link: Link, ask: Callable[[Link], LinkStatus] = connected) -> LinkStatus | Unreached:
-    """Return the status that a link has when it was asked for it, or why it could not connect."""
+    """Return the status of a link, or why it is not connected."""
     try:
         return ask(link)
     except Authentication as refused:
         return _unreached(link, State.NEEDS_AUTH, refused)
-    except LinkStuck as stuck:  # to ask it anything would only take as long again
+    except LinkStuck as stuck:  # the next question would only take as long again
         return Unreached(State.DOWN, None, stuck.message)
-    except (Unreachable, Usage) as gone:  # usage: the ssh config may be gone by now
+    except (Unreachable, Usage) as gone:  # Usage: the ssh config may be gone by now
         return _unreached(link, None, gone)
 
 
 def _unreached(link: Link, state: State | None, why: JlrError) -> Unreached:
-    """Return what the link says of itself; does it still try?"""
+    """Describe a link that is not connected, by its own state where it still runs."""
     try:
         told = link.status()
     except JlrError:

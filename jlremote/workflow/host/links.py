@@ -1,4 +1,4 @@
-"""Links to hosts, each by the ssh configuration that its sessions were started with."""
+"""Links to hosts, each with the ssh configuration of its sessions."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from jlremote.workflow.host.ssh_config import known_way
 
 
 def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
-    """Return the link to `host`, started when it is first used.
+    """Return the link to `host`; its process starts on first use.
 
-    A link that starts anew brings the host's sessions back on their ports: the last one may have
-    been killed, or was replaced by a newer version.
+    A new process restores the host's sessions on their ports: the last one may have been killed, or
+    replaced by a newer version.
 
     Args:
         host: what was typed after `ssh`.
         context: the laptop's side.
-        without: a session that the caller is about to look after itself.
+        without: a session not to restore, because the caller forwards it.
     """
     config = None if context.ssh_config is None else context.ssh_config.resolve()
-
     return Link(
         host,
         config,
@@ -39,11 +38,11 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
 
 
 def connect(link: Link, context: Context) -> LinkStatus:
-    """Bring the link's connection up, if it is not, and return how the link is then.
+    """Connect the link, if it is not connected, and return its status.
 
     Raises:
-        Authentication: the host does not let us in.
-        Unreachable: there is no way to the host.
+        Authentication: the host does not accept the login.
+        Unreachable: the host cannot be reached.
     """
     with context.progress.step(f"Connect to {link.name}"):
         status = link.status(connect=True)
@@ -53,11 +52,11 @@ def connect(link: Link, context: Context) -> LinkStatus:
 
 
 def link_of(record: SessionRecord | MountRecord, context: Context) -> Link:
-    """Return the link that a session or a mount was started with."""
+    """Return the link of a session or a mount."""
     config = None if record.ssh_config is None else Path(record.ssh_config)
     return link_to(record.host, replace(context, ssh_config=config))
 
 
 def link_on(host: str, context: Context, *, without: str | None = None) -> Link:
-    """Return the link to a host, by the ssh configuration that its sessions were started with."""
+    """Return the link to a host, with the ssh configuration of its sessions."""
     return link_to(host, known_way(host, context), without=without)

@@ -1,4 +1,4 @@
-"""What a person asks for, as the command line hands it to a workflow."""
+"""Requests: the arguments of a command, as the command line passes them to a workflow."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from jlremote.runtimes.options.container_options import (
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """Which engine of a host a command means that speaks of no session.
+    """The engine of a command that names no session.
 
     Attributes:
-        runtime: `auto`, or an engine such as `podman`.
-        sudo: whether it is to be driven by `sudo`.
+        runtime: `auto`, or an engine: `podman`.
+        sudo: whether the engine is called with `sudo`.
     """
 
     runtime: str = "auto"
@@ -35,24 +35,24 @@ class StartRequest:
     """`jlr start HOST [CONTAINER]`.
 
     Attributes:
-        host: whatever `ssh HOST` takes.
-        container: the container's (and session's) name; `None` lets the workflow choose.
-        name_rule: what a new container is called; `{name}` is the container's name as it was typed,
-            `{user}` the user's on the host.
-        runtime: `auto`, an engine such as `podman`, or `none`.
-        sudo: whether the engine is to be driven by `sudo`.
-        image: image to create the container from, if there is no such container.
-        options: what else a new container is to be.
-        workspace: a folder of the host for `/workspace`; `.` is the current folder's namesake.
+        host: what `ssh HOST` takes.
+        container: the name of the container and session; `None` lets the workflow choose.
+        name_rule: the naming template of a new container: `{name}` stands for the typed name,
+            `{user}` for the user's name on the host.
+        runtime: `auto`, an engine (`podman`), or `none`.
+        sudo: whether the engine is called with `sudo`.
+        image: the image of a new container.
+        options: the other options of a new container.
+        workspace: a folder of the host for `/workspace`; `.` has the current folder's name.
         gpus: as the engine's `--gpus`, and `none`, `auto`, `auto:2`; see `gpus.request`.
-        share_gpus: whether others may be on them.
+        share_gpus: whether GPUs that others use may be taken.
         local_port: the exact local TCP port, `None` for any.
         ports: further TCP ports of the container to forward.
         python: with runtime `none`: a Python executable or a virtual environment's folder.
         conda_env: with runtime `none`: a conda environment's name or folder.
         idle_stop: seconds without work after which Jupyter ends by itself, 0 for never; `None`
-            says nothing of it.
-        allow_open: whether a server may be forwarded that lets everybody in.
+            for no wish.
+        allow_open: whether a server without token and password may be forwarded.
     """
 
     host: str
@@ -78,18 +78,13 @@ class RunRequest:
     """`jlr run HOST -- COMMAND`.
 
     Attributes:
-        host: whatever `ssh HOST` takes.
-        command: what is to run.
-        name: what the job is to be called; `None` lets us choose.
-        name_rule: what its container is called, see `StartRequest`.
-        inside: the session, or any container of the host, that it is to run in.
-        runtime: `auto`, an engine, or `none`.
-        sudo: whether the engine is to be driven by `sudo`.
-        image: of the container that is made for it.
-        workspace: see `StartRequest`.
-        options: what else that is to be; of these, any job takes environment, folder and user.
-        gpus: see `StartRequest`.
-        share_gpus: whether others may be on them.
+        host: what `ssh HOST` takes.
+        command: the command and its arguments.
+        name: the job's name; `None` lets the workflow choose.
+        inside: the session, or any container of the host, to run it in.
+        image: the image of the container that is created for it.
+        options: the other options of that container; environment, folder and user apply to any job.
+        name_rule, runtime, sudo, workspace, gpus, share_gpus: see `StartRequest`.
     """
 
     host: str
@@ -108,12 +103,12 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class StopRequest:
-    """`jlr stop [SESSION]`: how far to go.
+    """`jlr stop [SESSION]`: what to stop.
 
     Attributes:
         container: stop the container too.
         remove: stop the container and remove it.
-        force: even when kernels are busy.
+        force: stop busy kernels too.
     """
 
     container: bool = False
@@ -122,10 +117,10 @@ class StopRequest:
 
 
 def container_options(settled: Mapping[str, Any]) -> ContainerOptions:
-    """Return what a new container is to be, out of options by their long names.
+    """Return the options of a new container, out of options by their long names.
 
     Raises:
-        Usage: words that are meant for the engine cannot be.
+        Usage: an argument for the engine is not allowed.
     """
     check_arguments(settled.get("engine-arguments", ()))
     return ContainerOptions(**{FIELDS[name]: settled[name] for name in FIELDS if name in settled})

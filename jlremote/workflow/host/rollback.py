@@ -1,4 +1,4 @@
-"""What a command takes back of its own doing when a later step fails, or Ctrl-C ends it."""
+"""Rollback: a command undoes its own steps when a later one fails, or Ctrl-C ends it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from jlremote.workflow.host.interrupts import undisturbed
 
 @contextmanager
 def undone_on_failure() -> Iterator[ExitStack]:
-    """Give a stack of what is to be taken back, in reverse order, should the block fail.
+    """Yield a stack of callbacks that undo steps; they run, in reverse order, if the block fails.
 
-    What is about to be done is put on it first: Ctrl-C may come before there is an answer. Where it
-    cannot be taken back the block's own failure is told all the same.
+    Push a callback before its step: Ctrl-C may come before the step's answer. If a callback fails,
+    the block's own failure is still the one that is raised.
     """
     undo = ExitStack()
     try:

@@ -1,4 +1,4 @@
-"""By which ssh configuration a host is reached."""
+"""The ssh configuration of a host."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from jlremote.workflow.host.context import Context
 
 
 def known_way(host: str, context: Context) -> Context:
-    """Return the context for a host: by the configuration of its sessions, unless one was told.
+    """Return the context with the ssh configuration of the host's sessions, unless it has one.
 
-    A host's name means the same to all commands, whichever of them was given `--ssh-config`.
+    So a host's name means the same to all commands, and only the first needs `--ssh-config`.
     """
     if context.ssh_config is not None:
         return context

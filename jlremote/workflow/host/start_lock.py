@@ -1,4 +1,4 @@
-"""One start of a session at a time: two would each launch a server, and one would be lost."""
+"""A lock for one start of a session at a time: two would each launch a server and lose one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from jlremote.workflow.host.context import Context
 
 @contextmanager
 def alone(host: str, name: str, context: Context) -> Iterator[bool]:
-    """Keep this machine's other starts of a session waiting; give whether one was waited for."""
-    from filelock import FileLock, Timeout  # 20 ms that a session which runs need not cost
+    """Hold the lock of a session's start; yield whether another start had it."""
+    from filelock import FileLock, Timeout  # 20 ms that only a new session needs
 
     word = hashlib.sha256(f"{host}\0{name}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
     lock = FileLock(paths.runtime_directory() / f"start-{word}.lock", mode=0o600)

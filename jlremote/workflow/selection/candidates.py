@@ -1,4 +1,4 @@
-"""A container by what a person calls it: in full, short by a house's rule, or as elsewhere."""
+"""Resolve a typed name to containers: in full, by the naming template, or by another laptop's."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from jlremote.workflow.selection import naming
 
 
 def candidates(host: Host, runtime: Runtime, typed: str) -> Iterator[tuple[str, Survey]]:
-    """Give what may be meant, the likeliest first, with what is there; `None` as container too.
+    """Yield the names that `typed` may stand for, the likeliest first, each with its survey.
 
     Args:
-        host: where.
-        runtime: in what.
+        host: the host.
+        runtime: the runtime.
         typed: the name.
     """
     names: tuple[str, ...] = (typed,)
@@ -31,10 +31,9 @@ def candidates(host: Host, runtime: Runtime, typed: str) -> Iterator[tuple[str, 
 def with_others(
     names: tuple[str, ...], first: Survey, look: Callable[[str], Survey]
 ) -> Iterator[tuple[str, Survey]]:
-    """Give what was found under the first name, then under the others.
+    """Yield the first name with its survey, then the others.
 
-    Last come the containers that the person has called so on another laptop, where the rule may be
-    another one, or none.
+    Last come the containers that were typed so on another laptop, with another naming template.
     """
     yield names[0], first
     for name in (*names[1:], *first.called):

@@ -1,4 +1,4 @@
-"""What a container is called on its host: what was typed, or what a house's rule makes of it."""
+"""A container's name on its host: the typed name, or what the naming template makes of it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ NAME, USER = "{name}", "{user}"
 
 
 def session_of(request: StartRequest) -> tuple[str | None, Runtime]:
-    """Return the session's name, `None` if only the host can tell, and its runtime.
+    """Return the session's name, `None` if only the host knows it, and its runtime.
 
     Raises:
-        Usage: no engine would take that name.
+        Usage: engines do not take that name.
     """
     known = remembered(request)
     runtime = _runtime_of(request, known)
@@ -30,12 +30,12 @@ def session_of(request: StartRequest) -> tuple[str | None, Runtime]:
 
 
 def _typed(request: StartRequest) -> str:
-    """Return the name that was typed, even an empty one, which no engine takes."""
+    """Return the typed name, even an empty one, which no engine takes."""
     return DEFAULT_NAME if request.container is None else request.container
 
 
 def _runtime_of(request: StartRequest, name: str | None) -> Runtime:
-    """Return the runtime that was asked for, or else the engine that the session has been in."""
+    """Return the named runtime, or else the engine of the known session."""
     if request.runtime == AUTO and name is not None:
         known = sessions.find(request.host, name)
         if known is not None and known.runtime in ENGINES:
@@ -44,7 +44,7 @@ def _runtime_of(request: StartRequest, name: str | None) -> Runtime:
 
 
 def remembered(request: StartRequest) -> str | None:
-    """Return the name of the session that is meant, as far as this machine knows it."""
+    """Return the name of the session that is meant, `None` if this laptop does not know it."""
     records = [record for record in sessions.load_all() if record.host == request.host]
     if request.container is None:
         return records[0].name if records else None
@@ -54,10 +54,10 @@ def remembered(request: StartRequest) -> str | None:
 
 
 def names(request: StartRequest, host: Host) -> tuple[str, ...]:
-    """Return what the container may be called, the name of a new one first.
+    """Return the names that the container may have, that of a new one first.
 
-    The rule is for new containers: without an image to create one from, one that is there under
-    the very name that was typed is meant.
+    The template is for new containers: without an image to create one from, an existing container
+    with the typed name may be meant.
     """
     name = _typed(request)
     user = _user(host) if USER in request.name_rule else ""
@@ -68,7 +68,7 @@ def names(request: StartRequest, host: Host) -> tuple[str, ...]:
 
 
 def label(typed: str | None, name: str) -> dict[str, str]:
-    """Return the label of a container that a person calls otherwise, for other laptops to read."""
+    """Return the label with the typed name, if the container has another one, for other laptops."""
     return {} if typed in (None, name) else {TYPED_LABEL: str(typed)}
 
 
@@ -77,11 +77,11 @@ def _made(rule: str, typed: str, user: str) -> str:
     begin, _, end = rule.partition(NAME)
     long = len(typed) > len(begin) + len(end)
     if long and typed.startswith(begin) and typed.endswith(end):
-        return typed  # in full already
+        return typed  # it is the full name already
     return f"{begin}{typed}{end}"
 
 
 def _user(host: Host) -> str:
-    """Return the login name on the host, in letters that an engine takes, also `corp+anna`."""
+    """Return the login name on the host, without characters that engines refuse (`corp+anna`)."""
     name = run_script(host, "id -un").stdout.strip()
     return re.sub(r"[^a-zA-Z0-9_.-]+", "-", name).lstrip("-_.")

@@ -1,4 +1,4 @@
-"""Sessions that another laptop has started: found on their host, and recorded here from then on."""
+"""Resolve a typed name to a session; one of another laptop is found on its host and recorded."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def chosen(selector: str | None, context: Context, *, or_job: bool = False) -> S
 
 
 def running(selector: str | None, context: Context) -> SessionRecord:
-    """Return the record of a session that is to be used; see `chosen`.
+    """Return the record of a session that runs; see `chosen`.
 
-    One that was stopped from here is forwarded again if somebody has started it since.
+    A session that was stopped here is forwarded again if another laptop has started it since.
     """
     record = chosen(selector, context)
     if record.forwarded:
@@ -89,7 +89,7 @@ def _adopted(host: str, typed: str, context: Context) -> SessionRecord:
         runtime, container, found = _found(link, typed)
     name = container.name
     short = None if name == typed else typed
-    if (known := sessions.find(host, name)) is not None:  # by its name in full
+    if (known := sessions.find(host, name)) is not None:  # the full name was not typed
         record = replace(known, typed=short)
         sessions.save(record)
         return record
@@ -119,7 +119,7 @@ def _forwarded(
     context: Context,
     undo: ExitStack,
 ) -> SessionRecord:
-    """Forward the session's server, if one runs, and return the record with its local port."""
+    """Forward the session's server, if it runs, and return the record with the local port."""
     if found.container is None or found.server is None:
         return record
     to = server_endpoint(runtime, found.container, found.server)
@@ -130,11 +130,11 @@ def _forwarded(
 
 
 def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey]:
-    """Return where a session is: in a container that is called so, or on the host itself.
+    """Find a session on a host, in a container or on the host itself.
 
     Raises:
-        NotFound: in neither.
-        JlrError: the engine cannot tell, and the host itself has none.
+        NotFound: it is in neither.
+        JlrError: the engine does not work, and the host itself has no such session.
     """
     unknown: JlrError | None = None
     for runtime in (Containers(engine_if_any(link)), Bare()):
@@ -147,11 +147,11 @@ def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey]:
             continue
         except (Authentication, Unreachable):
             raise
-        except JlrError as failure:  # no engine, or it does not let us
+        except JlrError as failure:  # no engine, or no permission
             unknown = unknown or failure
     raise unknown or NotFound(
         f"there is no session `{typed}` on `{link.name}`",
-        hint=f"`jlr list {link.name}` shows all; `jlr start {link.name} {typed}` starts it",
+        hint=f"`jlr list {link.name}` shows all; `jlr start {link.name} {typed}` starts one",
     )
 
 

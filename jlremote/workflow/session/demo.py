@@ -20,7 +20,7 @@ from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.storage import paths, sessions
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.interrupts import let_ctrl_c_through, pass_over_ctrl_c, undisturbed
+from jlremote.workflow.host.interrupts import ignore_ctrl_c, let_ctrl_c_through, undisturbed
 from jlremote.workflow.host.links import link_to
 from jlremote.workflow.host.requests import StartRequest, StopRequest
 from jlremote.workflow.session.report import SessionReport
@@ -72,7 +72,7 @@ def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport]
             ready(report)
             _wait(report.name, context)
         finally:
-            pass_over_ctrl_c()
+            ignore_ctrl_c()
             _end(report.name, context)
 
 
