@@ -1,13 +1,23 @@
-"""A session as it is told to a person or a program."""
+"""Reports of sessions, as `jlr` shows them and `--json` prints them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from jlremote.jupyter.address import address
+from jlremote.link.wire.states import State
+from jlremote.times import utc
+from jlremote.workflow.forward import port_report
+from jlremote.workflow.forward.answer import of_access
 
 if TYPE_CHECKING:
     from jlremote.jupyter.api import Kernel
+    from jlremote.jupyter.presence import Present
+    from jlremote.link.wire.status import ForwardStatus
+    from jlremote.storage.sessions import SessionRecord
     from jlremote.workflow.forward.port_report import PortReport
+    from jlremote.workflow.host.link_state import Unreached
     from jlremote.workflow.mounts.known_mounts import MountReport
 
 
@@ -16,24 +26,24 @@ class SessionReport:
     """A session as it is right now.
 
     Attributes:
-        name: the session's name, the container's where there is one.
+        name: the session's name, which is also the container's.
         host: what was typed after `ssh`.
         container: the container's name, `None` with runtime `none`.
-        runtime: `docker` or `none`.
+        runtime: an engine (`docker`), or `none`.
         state: `up`, `reconnecting`, `needs-auth`, `down`, `jupyter-dead`, `container-gone`,
             `stopped`, `idle-stopped`; `running` for one that is not forwarded here; ….
-        since: since when it is in that state, ISO 8601 in UTC; `None` where nobody can tell.
+        since: since when it is in that state, ISO 8601 in UTC; `None` where that is unknown.
         detail: one sentence that says why, where the state is not `up`.
-        access: what Jupyter asks for: `token`, `password` or `open` (nothing, so that whoever
-            reaches its port has it); `None` when nobody could be asked.
+        access: what Jupyter asks for: `token`, `password` or `open` (nothing, so that all users
+            that reach its port can run code); `None` where it was not asked.
         idle_stop: seconds without work after which kernels and then Jupyter end by themselves,
-            `None` for never or where nobody can tell.
+            `None` for never or unknown.
         url: the address to open, with the token where one is known.
         local_port: TCP port on 127.0.0.1.
         image: the container's image as the engine names it.
         gpus: the GPUs as the engine was asked for them (`all`, `0,2`, …), `None` for none.
-        kernels: what runs, `None` when nobody could be asked.
-        mounts: what of it is mounted on this machine.
+        kernels: what runs, `None` where Jupyter was not asked.
+        mounts: its folders that are mounted on this machine.
         ports: its further ports.
         started_here: whether this very call launched the Jupyter server.
     """
@@ -66,3 +76,59 @@ class SessionReport:
         mounts = [mount.to_json() for mount in self.mounts]
         ports = [port.to_json() for port in self.ports]
         return facts | asked | rules | {"mounts": mounts, "ports": ports}
+
+
+def of_record(
+    record: SessionRecord, state: str, since: str | None = None, detail: str | None = None
+) -> SessionReport:
+    """Report a session by its record and its state alone."""
+    return SessionReport(
+        name=record.name,
+        host=record.host,
+        container=record.container,
+        runtime=record.runtime,
+        state=str(state),
+        url=None,
+        local_port=record.local_port,
+        since=since,
+        detail=detail,
+        image=record.image,
+        gpus=record.gpus,
+    )
+
+
+def of_unreached(record: SessionRecord, why: Unreached) -> SessionReport:
+    """Report a session whose host is not reached."""
+    report = of_record(record, why.state, why.since, why.detail)
+    return replace(report, ports=port_report.reports(record, why))
+
+
+def of_forward(
+    record: SessionRecord, forward: ForwardStatus, access: str | None = None
+) -> SessionReport:
+    """Report a session by its record and its forward; `access` is what its server asks for."""
+    report = of_record(record, forward.state, utc(forward.since), forward.detail)
+    if forward.state != State.UP:
+        return report
+    server = forward.server
+    known = replace(
+        report, url=address(server, forward.local_port), idle_stop=server.idle_stop or None
+    )
+    if access is None:
+        return known
+    return replace(known, access=str(access), detail=of_access(access, record.host))
+
+
+def of_present(host: str, present: Present) -> SessionReport:
+    """Report a session of a host that is not forwarded here."""
+    return SessionReport(
+        name=present.name,
+        host=host,
+        container=None if present.runtime == "none" else present.name,
+        runtime=present.runtime,
+        state=str(State.RUNNING if present.jupyter else State.STOPPED),
+        url=None,
+        local_port=None,
+        image=present.image,
+        gpus=present.gpus,
+    )

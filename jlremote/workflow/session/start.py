@@ -10,6 +10,7 @@ from jlremote.host.sudo import by_hand
 from jlremote.jupyter.api import Access
 from jlremote.jupyter.locate import Survey, survey
 from jlremote.link.client.link import Link
+from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.routes import server_endpoint
 from jlremote.runtimes.contract import Container, Runtime
@@ -28,8 +29,8 @@ from jlremote.workflow.host.ssh_config import known_way
 from jlremote.workflow.host.start_lock import alone
 from jlremote.workflow.selection import naming
 from jlremote.workflow.selection.candidates import with_others
-from jlremote.workflow.session.report import SessionReport
-from jlremote.workflow.session.started import Started, remember, report
+from jlremote.workflow.session.remember import remember
+from jlremote.workflow.session.report import SessionReport, of_forward
 
 
 def start(request: StartRequest, context: Context) -> SessionReport:
@@ -59,9 +60,9 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         forward = hold(host, name, to, context.progress, undo, exact=request.local_port)
         access = _answered(start, forward)
         container = replace(container, gpus=gpus.shown or container.gpus)
-        begun = Started(container, server, launched, forward, access)
-        ports = remember(start, begun)
-    return report(start, begun, ports)
+        record, ports = remember(start, container, forward)
+    up = replace(forward, state=str(State.UP))  # Jupyter has answered through it
+    return replace(of_forward(record, up, access), ports=ports, started_here=launched)
 
 
 def plan(request: StartRequest, context: Context) -> tuple[str, ...]:

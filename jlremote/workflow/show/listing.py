@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.errors import JlrError, NeedsAuthentication
-from jlremote.jupyter.presence import Present
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
@@ -22,7 +21,7 @@ from jlremote.workflow.host.link_state import ASKS_NOTHING, connected
 from jlremote.workflow.host.links import link_of
 from jlremote.workflow.mounts import known_mounts
 from jlremote.workflow.selection import session_selection
-from jlremote.workflow.session.report import SessionReport
+from jlremote.workflow.session.report import SessionReport, of_present, of_record
 from jlremote.workflow.show import containers, session_reports
 
 HOSTS_AT_ONCE = 16
@@ -73,23 +72,8 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
     if found.engine_failure:
         context.progress.note(f"its containers are unknown: {found.engine_failure.message}")
     here = {record.name for record in records}
-    others = [_elsewhere(host, one) for one in found.sessions if one.name not in here]
+    others = [of_present(host, one) for one in found.sessions if one.name not in here]
     return with_mounts(listed, context) + others
-
-
-def _elsewhere(host: str, there: Present) -> SessionReport:
-    """Return the report of a session that is not forwarded here."""
-    return SessionReport(
-        name=there.name,
-        host=host,
-        container=None if there.runtime == "none" else there.name,
-        runtime=there.runtime,
-        state=str(State.RUNNING if there.jupyter else State.STOPPED),
-        url=None,
-        local_port=None,
-        image=there.image,
-        gpus=there.gpus,
-    )
 
 
 def report(selector: str | None, context: Context) -> SessionReport:
@@ -100,7 +84,7 @@ def report(selector: str | None, context: Context) -> SessionReport:
     """
     record = session_selection.chosen(selector, context)
     if not record.forwarded:
-        return with_mounts([session_reports.plain(record, "stopped")], context)[0]
+        return with_mounts([of_record(record, "stopped")], context)[0]
     [found] = with_mounts(session_reports.of([record], context, connected), context)
     lost = fault(link_of(record, context), record) if found.state == State.UP else None
     if lost is None:

@@ -6,21 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from jlremote.errors import JlrError
-from jlremote.jupyter.address import address
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
 from jlremote.jupyter.locate import ContainerGone, IdleStopped, JupyterDead, JupyterStopped
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.storage.sessions import SessionRecord
-from jlremote.times import utc
 from jlremote.workflow.forward import port_report
-from jlremote.workflow.forward.answer import of_access
 from jlremote.workflow.forward.restore import bring_back
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.link_state import Unreached, status_of
 from jlremote.workflow.host.links import link_of
-from jlremote.workflow.session.report import SessionReport
+from jlremote.workflow.session.report import SessionReport, of_forward, of_record, of_unreached
 
 ANSWER_SECONDS = 5.0
 
@@ -32,14 +29,8 @@ def of(
     link = link_of(records[0], context)
     status = status_of(link, ask)
     if isinstance(status, Unreached):
-        return [without_host(record, status) for record in records]
+        return [of_unreached(record, status) for record in records]
     return [_with_ports(_report_of(link, status, record), record, link) for record in records]
-
-
-def without_host(record: SessionRecord, why: Unreached) -> SessionReport:
-    """Return the report of a session whose host is not reached."""
-    report = plain(record, why.state, why.since, why.detail)
-    return replace(report, ports=port_report.reports(record, why))
 
 
 def _with_ports(found: SessionReport, record: SessionRecord, link: Link) -> SessionReport:
@@ -57,7 +48,7 @@ def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> Session
     if forward.state != State.UP and status.state == State.UP:  # somebody may have mended it
         forward = link.check(record.name) or forward
     if forward.state != State.UP:
-        return told(record, forward)
+        return of_forward(record, forward)
     try:
         return _asked(record, forward)
     except JlrError as silent:
@@ -66,30 +57,13 @@ def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> Session
 
 def _asked(record: SessionRecord, forward: ForwardStatus) -> SessionReport:
     """Return the report of a session whose server is asked what its kernels do."""
-    up = told(record, forward)
+    api = JupyterApi(forward.local_port, forward.server, ANSWER_SECONDS)
     try:
-        kernels = JupyterApi(forward.local_port, forward.server, ANSWER_SECONDS).kernels()
+        kernels = api.kernels()
     except AccessRefused:
-        return with_access(up, Access.PASSWORD)
+        return of_forward(record, forward, Access.PASSWORD)
     access = Access.TOKEN if forward.server.token else Access.OPEN
-    return with_access(replace(up, kernels=kernels), access)
-
-
-def with_access(report: SessionReport, access: str | None) -> SessionReport:
-    """Return the report of a session with what its server asks for, if it is up."""
-    if access is None or report.state != State.UP:
-        return report
-    return replace(report, access=str(access), detail=of_access(access, report.host))
-
-
-def told(record: SessionRecord, forward: ForwardStatus) -> SessionReport:
-    """Return what the link tells of a session; nobody else is asked."""
-    report = plain(record, forward.state, utc(forward.since), forward.detail)
-    if forward.state != State.UP:
-        return report
-    server = forward.server
-    url = address(server, forward.local_port)
-    return replace(report, url=url, idle_stop=server.idle_stop or None)
+    return replace(of_forward(record, forward, access), kernels=kernels)
 
 
 def _explained(
@@ -100,7 +74,7 @@ def _explained(
         now = link.check(record.name)
         if now is None or (now.state == State.UP and now.endpoint == forward.endpoint):
             return _lost(record, silent)
-        return _asked(record, now) if now.state == State.UP else told(record, now)
+        return _asked(record, now) if now.state == State.UP else of_forward(record, now)
     except JlrError as gone:
         return _lost(record, gone)
 
@@ -113,23 +87,4 @@ def _lost(record: SessionRecord, error: JlrError) -> SessionReport:
         JupyterStopped: State.STOPPED,
         IdleStopped: State.IDLE_STOPPED,
     }
-    return plain(record, states.get(type(error), State.DOWN), None, error.message)
-
-
-def plain(
-    record: SessionRecord, state: str, since: str | None = None, detail: str | None = None
-) -> SessionReport:
-    """Return the report of a session of which nothing is known but its record and its state."""
-    return SessionReport(
-        name=record.name,
-        host=record.host,
-        container=record.container,
-        runtime=record.runtime,
-        state=str(state),
-        url=None,
-        local_port=record.local_port,
-        since=since,
-        detail=detail,
-        image=record.image,
-        gpus=record.gpus,
-    )
+    return of_record(record, states.get(type(error), State.DOWN), None, error.message)

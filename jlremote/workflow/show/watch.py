@@ -20,8 +20,8 @@ from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.link_state import Unreached
 from jlremote.workflow.host.links import link_of
 from jlremote.workflow.selection import session_selection
-from jlremote.workflow.session.report import SessionReport
-from jlremote.workflow.show import listing, session_reports
+from jlremote.workflow.session.report import SessionReport, of_forward, of_record, of_unreached
+from jlremote.workflow.show import listing
 
 # The link is asked over its local socket, in a few milliseconds; a person notices a second.
 PAUSE_SECONDS = 0.5
@@ -62,7 +62,7 @@ class _Seen:
     def now(self) -> SessionReport:
         record = sessions.find(self._record.host, self._record.name)
         if record is None or not record.forwarded:
-            return session_reports.plain(record or self._record, "stopped")
+            return of_record(record or self._record, "stopped")
         try:
             status = self._link.status()
         except JlrError:
@@ -70,20 +70,18 @@ class _Seen:
         self._gone_since = None
         if status.state != State.UP:
             since = utc(status.since)
-            return session_reports.without_host(
-                record, Unreached(status.state, since, status.detail)
-            )
+            return of_unreached(record, Unreached(status.state, since, status.detail))
         forward = status.forward(record.name)
         if forward is None:
             return self._without_link(record)
-        told = session_reports.with_access(session_reports.told(record, forward), self._access)
+        told = of_forward(record, forward, self._access)
         ports = port_report.reports(record, status.further(record.name))
         return replace(told, ports=ports, kernels=self._latest_kernels(forward))
 
     def _without_link(self, record: SessionRecord) -> SessionReport:
         self._gone_since = self._gone_since or utc(time.time())
         why = f"it is not forwarded any more; `jlr status {record.name}` does it again"
-        return session_reports.without_host(record, Unreached(State.DOWN, self._gone_since, why))
+        return of_unreached(record, Unreached(State.DOWN, self._gone_since, why))
 
     def _latest_kernels(self, forward: ForwardStatus) -> tuple[Kernel, ...] | None:
         """Return the kernels as they were a moment ago: Jupyter may take its time to answer."""
