@@ -33,7 +33,7 @@ An error that is defined in another package is drawn with that package's name. :
     │   ├── EngineNotPermitted   runtimes  … the user may not use it
     │   │   └── SudoPasswordNeeded  runtimes
     │   ├── EngineNotRunning     runtimes  … its daemon does not run
-    │   └── EngineDisguised      runtimes  … it is podman under docker's name
+    │   └── DockerIsPodman      runtimes  … it is podman under docker's name
     ├── EngineRefused            workflow  the engine does not list its containers
     ├── ContainerGone            jupyter   the session's container is missing or another one
     ├── JupyterDead              jupyter   the session's Jupyter server is gone

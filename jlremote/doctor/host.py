@@ -12,7 +12,7 @@ from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.engine.engine import DOCKER
-from jlremote.runtimes.engine.engine_errors import EngineDisguised, EngineMissing, EngineUnusable
+from jlremote.runtimes.engine.engine_errors import DockerIsPodman, EngineMissing, EngineUnusable
 from jlremote.text import size_in_words
 
 LITTLE_IN_HOME = 1 * 1000**3
@@ -111,7 +111,7 @@ def _engine(facts: HostFacts) -> Judgement:
             "or without containers: `--runtime none`",
         )
     if "podman" in facts.engine_version and facts.engine.kind is DOCKER.kind:
-        return from_error(EngineDisguised())
+        return from_error(DockerIsPodman())
     by = facts.gpus_by
     besides = (f"{by.engine.name} gives GPUs, as {by.why}",) if by and by.why else ()
     return _with_others((facts.engine_version, *besides), facts.others)
@@ -120,7 +120,7 @@ def _engine(facts: HostFacts) -> Judgement:
 def _with_others(told: Sequence[str], others: Sequence[EngineUnusable]) -> Judgement:
     """Return that an engine is there, and why the others that were tried cannot be used."""
     text = "; ".join((*told, *(other.message for other in others)))
-    broken = [o for o in others if not isinstance(o, EngineMissing | EngineDisguised)]
+    broken = [o for o in others if not isinstance(o, EngineMissing | DockerIsPodman)]
     return warn(text, *(o.hint for o in broken if o.hint)) if broken else fine(text)
 
 

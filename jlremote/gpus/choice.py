@@ -1,4 +1,4 @@
-"""Which GPUs a session gets: free ones, or the ones that were named if nobody is on them."""
+"""The choice of a session's GPUs: free ones, or the named ones if they are free."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from jlremote.gpus.inventory import Device, Gpu, Inventory
 from jlremote.gpus.request import GpuRequest
 from jlremote.gpus.usage import users_of_all
 
-SHARE = "`--share-gpus` takes what is in use all the same"
+SHARE = "`--share-gpus` takes GPUs that are in use, too"
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The devices that were chosen.
+    """The devices that were chosen, by each of their names.
 
     Attributes:
-        names: as a person and docker call them: indices, or UUIDs.
-        uuids: as CUDA is asked for them, and as they are kept.
-        places: their indices, `GPU:MIG` of MIG devices.
+        names: indices or UUIDs, as docker takes them.
+        uuids: as CUDA and leases take them.
+        places: indices, `GPU:MIG` for MIG devices.
     """
 
     names: tuple[str, ...]
@@ -29,17 +29,17 @@ class Chosen:
 
 
 def choose(wanted: GpuRequest, inventory: Inventory, host: str, *, share: bool) -> Chosen:
-    """Return the devices that `wanted` asks for.
+    """Return the devices that a request gets.
 
     Args:
-        wanted: of kind `free` or `named`.
-        inventory: what the host has, without what is ours already.
+        wanted: a request of kind `free` or `named`.
+        inventory: the host's GPUs, without the leases of this start.
         host: its name for messages.
-        share: whether others may be on them.
+        share: whether devices in use count too.
 
     Raises:
-        Busy: they are in use, or fewer are free than were asked for; names who uses which.
-        NotFound: there are no such devices.
+        Busy: the devices are in use, or too few are free; names the users of each.
+        NotFound: the host has no such devices.
     """
     if wanted.kind == "free":
         return _free(wanted.count, inventory, host, share=share)
@@ -50,10 +50,10 @@ def _free(count: int, inventory: Inventory, host: str, *, share: bool) -> Chosen
     devices = inventory.devices
     if count > len(devices):
         raise NotFound(
-            f"{count} GPUs were asked for, and `{host}` has {len(devices)}",
-            hint=_what_there_is(inventory, host),
+            f"`{host}` has {len(devices)} GPUs, and {count} were asked for",
+            hint=_available(inventory, host),
         )
-    # Stable, so that of equals the first is taken; those in use come last and only to share.
+    # The sort is stable, so of equal devices the first is taken; devices in use come last.
     by_room = sorted(devices, key=lambda device: (device.in_use, -device.memory_free))
     taken = by_room[:count]
     if not share and any(device.in_use for device in taken):
@@ -67,7 +67,7 @@ def _too_few_free(count: int, devices: Sequence[Device], inventory: Inventory, h
     return Busy(
         f"{_plural(count)} asked for, and {free or 'none'} of {len(devices)} on `{host}` "
         f"{'is' if free < 2 else 'are'} free: {users_of_all(busy, inventory.now)}",
-        hint=f"`jlr gpus {host} --watch` shows when one gets free; {SHARE}",
+        hint=f"`jlr gpus {host} --watch` shows when one becomes free; {SHARE}",
     )
 
 
@@ -81,13 +81,13 @@ def _named(names: Sequence[str], inventory: Inventory, host: str, *, share: bool
     if busy and not share:
         raise Busy(
             f"in use on `{host}`: {users_of_all(busy.values(), inventory.now)}",
-            hint=f"`--gpus auto` takes one that nobody uses; {SHARE}",
+            hint=f"`--gpus auto` takes a free one; {SHARE}",
         )
     return _chosen(found)
 
 
 def _devices_called(name: str, inventory: Inventory, host: str) -> list[tuple[str, Device]]:
-    """Return what a person's name for devices stands for, each with the engine's name for it."""
+    """Return the devices that a typed name stands for, each with the engine's name for it."""
     for gpu in inventory.gpus:
         if name in (str(gpu.index), gpu.whole.uuid):
             return [(name, device) for device in _parts(gpu, host)]
@@ -95,11 +95,11 @@ def _devices_called(name: str, inventory: Inventory, host: str) -> list[tuple[st
     parts = parts or _beginning_with(name, inventory)
     if len(parts) == 1:
         return [(parts[0].uuid, parts[0])]
-    raise NotFound(f"there is no GPU `{name}` on `{host}`", hint=_what_there_is(inventory, host))
+    raise NotFound(f"there is no GPU `{name}` on `{host}`", hint=_available(inventory, host))
 
 
 def _beginning_with(name: str, inventory: Inventory) -> list[Device]:
-    """Return the devices whose UUID begins so; CUDA too lets people write the first digits."""
+    """Return the devices whose UUID begins with `name`; CUDA accepts the first digits, too."""
     long_enough = name.startswith(("GPU-", "MIG-")) and len(name) > len("GPU-") + 3
     return [device for device in inventory.devices if long_enough and device.uuid.startswith(name)]
 
@@ -108,7 +108,7 @@ def _parts(gpu: Gpu, host: str) -> tuple[Device, ...]:
     if not gpu.devices:
         raise NotFound(
             f"GPU {gpu.index} of `{host}` is in MIG mode and has no MIG devices",
-            hint="whoever runs the host makes them: `nvidia-smi mig -cgi … -C`",
+            hint="`nvidia-smi mig -cgi … -C` on the host makes them; this needs root",
         )
     return gpu.devices
 
@@ -125,9 +125,9 @@ def _chosen(pairs: Collection[tuple[str, Device]]) -> Chosen:
     )
 
 
-def _what_there_is(inventory: Inventory, host: str) -> str:
+def _available(inventory: Inventory, host: str) -> str:
     names = ", ".join(
         f"{device.place} ({device.uuid})" if ":" in device.place else device.place
         for device in inventory.devices
     )
-    return f"there are: {names or 'none'}; `jlr gpus {host}` shows them"
+    return f"`jlr gpus {host}` shows its GPUs: {names or 'none'}"

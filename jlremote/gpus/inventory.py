@@ -1,4 +1,4 @@
-"""The GPUs of a host at one moment, and who is on them."""
+"""The GPUs of a host at one moment, with their processes and reservations."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal
 
-# A GPU that nobody uses still shows a few MiB: the driver's own. A CUDA context, the least that a
-# process takes, is 300 MiB and more. What a desktop takes on the GPU that draws it is not work.
+# An idle GPU still shows a few MiB, the driver's own. A CUDA context, the least that a process
+# takes, is 300 MiB and more. The memory that a desktop takes on its own GPU does not count as use.
 ALMOST_NOTHING_MIB = 256
 DESKTOP_MIB = 2048
 
@@ -24,9 +24,9 @@ class GpuProcess:
         pid: its id on the host.
         name: its program, as the driver knows it.
         memory: MiB of the GPU's memory, `None` where the driver does not say.
-        user: who runs it; in a container often `root`.
-        container: the name of its container, or the beginning of its id; `None` for none.
-        since: when it was started, in seconds since the epoch by the host's clock.
+        user: its user on the host; in a container often `root`.
+        container: the name of its container or the first digits of its id; `None` for none.
+        since: its start, in seconds since the epoch by the host's clock.
     """
 
     pid: int
@@ -39,15 +39,15 @@ class GpuProcess:
 
 @dataclass(frozen=True)
 class Claim:
-    """A device that jlr has given away and that is kept for its owner, computing or not.
+    """A reservation: jlr has given the device to a session, whether it computes or not.
 
     Attributes:
-        kind: `container` for one that runs, `session` where only a lease tells of it, `start` for
-            a start under way.
+        kind: `container` for one that runs, `session` if only a lease is known, `start` for a
+            start under way.
         name: the container's or session's name.
-        user: who started it.
+        user: the user who started it.
         since: seconds since the epoch by the host's clock.
-        lease: what the lease is called, where it is one.
+        lease: the lease's name, if the claim comes from one.
     """
 
     kind: Literal["container", "session", "start"]
@@ -59,17 +59,17 @@ class Claim:
 
 @dataclass(frozen=True)
 class Device:
-    """What can be given to a session: a GPU, or a MIG device of one.
+    """A device that a session can get: a GPU, or a MIG device of one.
 
     Attributes:
         place: `0`, or `0:1` for the MIG device 1 of GPU 0.
-        uuid: the driver's name for it: `GPU-…` or `MIG-…`.
+        uuid: `GPU-…` or `MIG-…`.
         memory_used: MiB, `None` where the driver does not say.
         memory_total: MiB.
-        processes: who computes on it.
-        claims: for whom jlr keeps it.
-        draws: whether a screen hangs on it.
-        profile: size of a MIG device, such as `1g.10gb`.
+        processes: processes that compute on it.
+        claims: jlr's reservations of it.
+        draws: whether a display is attached.
+        profile: size of a MIG device, e.g. `1g.10gb`.
     """
 
     place: str
@@ -83,25 +83,25 @@ class Device:
 
     @property
     def memory_free(self) -> int:
-        """MiB that are free, 0 where the driver does not say."""
+        """MiB that are free, 0 if the driver does not say."""
         return max(0, (self.memory_total or 0) - (self.memory_used or 0))
 
     @property
     def holds_memory(self) -> bool:
-        """Whether more of its memory is taken than a GPU takes that nobody uses."""
+        """Whether more memory is taken than on an idle GPU."""
         limit = DESKTOP_MIB if self.draws else ALMOST_NOTHING_MIB
         return (self.memory_used or 0) > limit
 
     @property
     def in_use(self) -> bool:
-        """Whether somebody is on it, or it is kept for somebody."""
+        """Whether it has processes, memory in use or a reservation."""
         return bool(self.processes or self.claims or self.holds_memory)
 
     def state(self, busy: int | None = None) -> State:
-        """Return what a person wants to see at a glance.
+        """Return the device's state in a word.
 
         Args:
-            busy: percent of the time in which it computes, where that is known.
+            busy: percent of the time in which it computes, if that is known.
         """
         if not (self.processes or self.holds_memory):
             return "reserved" if self.claims else "free"
@@ -120,11 +120,11 @@ class Gpu:
         index: its number, as `nvidia-smi` counts.
         name: its product name.
         whole: the GPU as a device.
-        busy: percent of the last second in which it computed, `None` where the driver does not say.
+        busy: percent of the last second in which it computed, `None` if the driver does not say.
         temperature: °C.
         power: W.
         power_limit: W.
-        mig: whether it is cut into MIG devices, so that it cannot be given away as a whole.
+        mig: whether it is divided into MIG devices, and cannot be given as a whole.
         slices: its MIG devices.
         failed: whether the driver answers with an error for it.
     """
@@ -142,18 +142,18 @@ class Gpu:
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """What can be given away of it."""
+        """The devices that sessions can get of it."""
         return self.slices if self.mig else (self.whole,)
 
     @property
     def processes(self) -> tuple[tuple[Device, GpuProcess], ...]:
-        """All processes on it, each with where it is."""
+        """All its processes, each with its device."""
         places = (self.whole, *self.slices)
         return tuple((device, process) for device in places for process in device.processes)
 
     @property
     def state(self) -> State:
-        """What a person wants to see at a glance."""
+        """The GPU's state in a word."""
         if self.failed:
             return "error"
         busiest = max(self.devices, key=lambda device: device.in_use, default=self.whole)
@@ -167,10 +167,10 @@ class Inventory:
     Attributes:
         gpus: by index.
         now: seconds since the epoch by the host's clock.
-        user: who asked, as the host calls them.
-        boot: which boot of the host this is.
-        notes: what the driver complained of besides.
-        dead_leases: leases of this user that hold nothing any more.
+        user: the user who asked, by the host's name.
+        boot: the id of the host's boot.
+        notes: further complaints of the driver.
+        dead_leases: names of this user's leases that no longer count.
     """
 
     gpus: tuple[Gpu, ...]
@@ -182,11 +182,11 @@ class Inventory:
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """Everything that can be given away."""
+        """All devices that sessions can get."""
         return tuple(device for gpu in self.gpus if not gpu.failed for device in gpu.devices)
 
     def without(self, leases: Collection[str]) -> Inventory:
-        """Return the same without some leases: what the others hold."""
+        """Return the inventory without the claims of some leases."""
 
         def left(device: Device) -> Device:
             kept = tuple(claim for claim in device.claims if claim.lease not in leases)

@@ -1,4 +1,4 @@
-"""The GPUs of a host for programs."""
+"""The GPUs of a host as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jlremote.gpus.inventory import Device, Gpu, Inventory
 
 
 def to_json(inventory: Inventory, host: str) -> dict[str, Any]:
-    """Return the stable form that `--json` prints; memory in MiB, power in W, times in UTC."""
+    """Return the stable document of `--json`: memory in MiB, power in W, times in UTC."""
     return {
         "host": host,
         "time": _moment(inventory.now),

@@ -1,14 +1,14 @@
-"""Leases on the host: two people who start at the same moment never get the same GPU.
+"""Leases on the host: two starts at the same moment never get the same GPU.
 
-A lease is a symbolic link in a folder that users_of_all may write to, as editors' lock files are:
-made in one step, and neither writing nor reading it ever follows it anywhere, so a planted one can
-do no harm. Its name is the device's UUID and a random word, its target says for what, and its
-owner, whom nobody can forge, for whom.
+A lease is a symbolic link in a folder that all users may write to, like editors' lock files. It is
+made in one step, and neither writing nor reading follows it, so a planted link does no harm. Its
+name is the device's UUID and a random word, its target names the session, and its owner on disk,
+which cannot be forged, is the user.
 
-Everybody makes their own, then looks at all others, and lets go of their own if another one holds
-the same device. Of two, the later one sees the earlier one's, so never do both keep theirs. What
-a crash has left, or somebody else must not delete, simply holds nothing any more: a lease counts
-for some minutes, or while the process that it names lives.
+Each start makes its own lease, then reads all others, and deletes its own if another one holds the
+same device. The later of two always sees the earlier, so they never both keep theirs. A lease
+counts for some minutes, or while the process that it names lives; so one that a crash left behind,
+or that another user may not delete, simply stops counting.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-_PARENT = "/tmp"  # noqa: S108  # shared by all users on purpose; see above
+_PARENT = "/tmp"  # noqa: S108  # all users share the folder on purpose
 FOLDER = f"{_PARENT}/jlr-gpus"
-# Longer than any start may take from its choice to the container's running.
+# Longer than a start takes from its choice to a running container.
 LEASE_SECONDS = 300.0
 _AHEAD_SECONDS = 60.0
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 
-# Prints every lease with its owner, its age, and what is known of the process that it names.
+# Prints every lease with its owner, its time and the /proc entry of the process that it names.
 LIST = f"""\
 for link in {FOLDER}/*+*; do
     [ -L "$link" ] || continue
@@ -45,13 +45,13 @@ cd -P {FOLDER} 2>/dev/null && [ "$(pwd -P)" = "$(cd -P {_PARENT} && pwd)/jlr-gpu
 
 @dataclass(frozen=True)
 class Lease:
-    """Leases on some devices, all of one start.
+    """The leases of one start.
 
     Attributes:
-        session: for which session.
-        uuids: of which devices.
-        word: what no other start's leases are called.
-        boot: during which boot of the host.
+        session: the session's name.
+        uuids: the devices.
+        word: a random word, unique to this start.
+        boot: the id of the host's boot.
     """
 
     session: str
@@ -61,11 +61,11 @@ class Lease:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the links are called."""
+        """The links' names."""
         return tuple(f"{uuid.replace('/', '_')}+{self.word}" for uuid in self.uuids)
 
     def target(self, pid: int = 0, process_start: str = "0") -> str:
-        """Return what the links say."""
+        """Return the links' target."""
         return f"jlr:{self.session}:{self.boot}:{pid}:{process_start}"
 
 
@@ -74,13 +74,13 @@ class ListedLease:
     """A lease as the host lists it.
 
     Attributes:
-        name: what the link is called.
-        uuid: of which device.
-        session: for which session.
-        owner: for whom.
+        name: the link's name.
+        uuid: the device.
+        session: the session's name.
+        owner: the link's owner, a user of the host.
         since: seconds since the epoch.
-        settled: whether it lasts as long as a process, the start being over.
-        holds: whether it still does.
+        settled: whether it lasts as long as a process; else its start is under way.
+        holds: whether it still counts.
     """
 
     name: str
@@ -93,7 +93,7 @@ class ListedLease:
 
 
 def make(lease: Lease, dead: Iterable[str]) -> str:
-    """Return the script that makes a lease, and deletes one's own that hold nothing any more."""
+    """Return the script that makes a lease, and deletes this user's dead ones."""
     links = "".join(
         f"ln -s {shlex.quote(lease.target())} {shlex.quote(name)} || exit\n" for name in lease.names
     )
@@ -101,18 +101,19 @@ def make(lease: Lease, dead: Iterable[str]) -> str:
 
 
 def keep(lease: Lease, pid: int, process_start: str) -> str:
-    """Return the script that lets a lease last as long as a process, told by pid and start."""
+    """Return the script that lets a lease last as long as the process with this pid and start."""
     return f"{_ENTER}target={shlex.quote(lease.target(pid, process_start))}\n{_renew(lease)}"
 
 
 def keep_for(lease: Lease, pid_argv: Iterable[str]) -> str:
-    """Return the step that lets a lease last as long as a container, if the step before made one.
+    """Return the step that lets a lease last as long as the container of the step before.
 
-    If not, the start still has it, for it may try again. The container's label says the same, but
-    only to those who may ask its engine. Where its process cannot be seen the label has to do.
+    If that step made none, the start keeps the lease, as it may try again. The container's label
+    says the same, but only to users who may ask its engine. If the container's process cannot be
+    seen, the lease is deleted and the label alone reserves the devices.
 
     Args:
-        lease: on its devices.
+        lease: the lease on its devices.
         pid_argv: the command that prints the pid of its first process.
     """
     return f"""\
@@ -125,9 +126,9 @@ target={shlex.quote(lease.target().removesuffix("0:0"))}$pid:$1
 
 
 def _renew(lease: Lease) -> str:
-    """Put links to `$target` in the place of a lease's, each in one step.
+    """Replace a lease's links by links to `$target`, each in one step.
 
-    Without `-T` a folder of the old target's name would be moved into.
+    Without `-T`, `mv` would move into a folder of the old target's name.
     """
     return "".join(
         f'ln -s "$target" {new} && {{ mv -fT {new} {old} || mv -f {new} {old}; }}\n'
@@ -136,7 +137,7 @@ def _renew(lease: Lease) -> str:
 
 
 def release(lease: Lease) -> str:
-    """Return the script that gives the devices back."""
+    """Return the script that deletes a lease."""
     return f"{_ENTER}{_delete(lease.names)}"
 
 
@@ -146,7 +147,7 @@ def _delete(names: Iterable[str]) -> str:
 
 
 def read(fields: Sequence[str], now: float, boot: str) -> ListedLease | None:
-    """Return a lease out of the fields that `LIST` printed; `None` for what is none."""
+    """Return a lease from the fields that `LIST` printed, `None` if they describe none."""
     if len(fields) != 4:
         return None
     name, owner_and_time, target, process = fields

@@ -1,9 +1,9 @@
-"""Containers that lost their GPUs while they ran.
+"""Detection of containers that lost their GPUs while they ran.
 
-When systemd reloads its units on the host (an update of any package does that), it sets the device
-permissions of control groups anew, and those that the container toolkit had added beside it are
-gone: inside, `nvidia-smi` says `Failed to initialize NVML: Unknown Error`, and CUDA finds nothing
-(NVIDIA/nvidia-container-toolkit issue 48). Nothing but a restart gives them back.
+When systemd reloads its units on the host (as any package update does), it resets the device
+permissions of control groups, and those that the container toolkit added are gone: `nvidia-smi` in
+the container says `Failed to initialize NVML: Unknown Error`, and CUDA finds no device
+(NVIDIA/nvidia-container-toolkit issue 48). Only a restart gives them back.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from jlremote.host.records import records
 from jlremote.text import one_line
 
-# Costs nothing where there are no GPUs: the toolkit brings `nvidia-smi` in along with them.
+# Free of cost without GPUs: the toolkit mounts `nvidia-smi` along with them.
 CHECK = r"""
 if command -v nvidia-smi >/dev/null 2>&1; then
   limit=; ! command -v timeout >/dev/null || limit='timeout 5'
@@ -27,9 +27,9 @@ class Fault:
     """What keeps a container from its GPUs.
 
     Attributes:
-        said: what `nvidia-smi` in it says.
-        why: what happened, in a sentence.
-        mend: what to do about it.
+        said: the error of `nvidia-smi` in it.
+        why: the cause, in a sentence.
+        mend: the remedy.
     """
 
     said: str
@@ -41,7 +41,7 @@ def read(output: str, container: str, restart: str) -> Fault | None:
     """Return the fault that `CHECK` found in a container, `None` for none.
 
     Args:
-        output: what it printed.
+        output: the output of `CHECK`.
         container: the container's name.
         restart: the command on the host that restarts it.
     """

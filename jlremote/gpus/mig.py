@@ -1,6 +1,6 @@
-"""MIG devices: what `nvidia-smi -L` calls them, and what `nvidia-smi -q -x` knows of them.
+"""MIG devices, joined from two outputs by the number of the device.
 
-The list has their UUIDs and the document who is on them; the number of the device joins the two.
+`nvidia-smi -L` has their UUIDs, `nvidia-smi -q -x` their memory and processes.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class MigDevice:
 
     Attributes:
         index: its number on its GPU.
-        uuid: its name.
-        profile: its size, such as `1g.10gb`.
+        uuid: `MIG-…`.
+        profile: its size, e.g. `1g.10gb`.
         memory_used: MiB.
-        memory_total: MiB, `None` where the document has nothing on the device.
-        processes: pid, program and MiB of whatever is on it.
+        memory_total: MiB, `None` if the document does not describe the device.
+        processes: pid, program and MiB of each.
     """
 
     index: int
@@ -52,7 +52,7 @@ def read(listing: str, document: str) -> dict[str, tuple[MigDevice, ...]]:
 
 def _gpus(document: str) -> list[Xml.Element]:
     try:
-        # The parser refuses entities that blow up, and fetches nothing.
+        # The parser refuses entity bombs and fetches nothing.
         return Xml.fromstring(document).findall("gpu")  # noqa: S314
     except Xml.ParseError:
         return []
@@ -71,7 +71,7 @@ def _described(part: MigDevice, gpu: Xml.Element) -> MigDevice:
 
 
 def _instance(element: Xml.Element) -> tuple[str, str]:
-    """Return what a process and the device that it is on have in common."""
+    """Return the ids that a process and its device have in common."""
     names = ("gpu_instance_id", "compute_instance_id")
     gpu, compute = (element.findtext(name, "").strip() for name in names)
     return gpu, compute

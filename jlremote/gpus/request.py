@@ -1,13 +1,13 @@
-"""What `--gpus` asks for: the engine's own words, and more.
+"""The value of `--gpus`: the engine's own forms, and more.
 
-| written | means |
+| value | GPUs |
 |---|---|
-| `none` | no GPU, even where the image would take all |
-| `all` | every GPU, whoever is on it; nothing is kept for anybody |
-| `auto`, `auto:2` | so many that nobody uses |
-| `2`, `count=2` | the same: the engine would take the first two, busy or not |
+| `none` | none, even if the image would take all |
+| `all` | all, in use or not; none is reserved |
+| `auto`, `auto:2` | one or two free ones |
+| `2`, `count=2` | two free ones (the engine itself would take the first two) |
 | `0,3`, `device=0,3` | these, by index, UUID, MIG UUID or `GPU:MIG` |
-| anything else with `=` | as the engine takes it |
+| anything else with `=` | passed on to the engine |
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _NAME = re.compile(r"\d+(:\d+)?|(GPU|MIG)-[0-9A-Za-z/-]+")
 
 @dataclass(frozen=True)
 class GpuRequest:
-    """What was asked for.
+    """A parsed value of `--gpus`.
 
     Attributes:
-        kind: `free` for any that nobody uses, `named` for certain ones, `engine` for what only the
-            engine understands.
-        count: how many free ones.
+        kind: `free` for a number of free ones, `named` for certain ones, `engine` for a value
+            that only the engine understands.
+        count: the number of free ones.
         names: indices and UUIDs.
-        text: what was written, without the quotes that the engine wants.
+        text: the value, without the quotes that the engine wants.
     """
 
     kind: Literal["none", "all", "free", "named", "engine"]
@@ -41,15 +41,15 @@ class GpuRequest:
 
     @property
     def automatic(self) -> bool:
-        """Whether only jlr can choose, because the engine has no word for it."""
+        """Whether only jlr can choose, as the engine has no such value."""
         return self.text.startswith("auto")
 
 
 def parse_request(text: str) -> GpuRequest:
-    """Return what `--gpus TEXT` asks for.
+    """Return the request of `--gpus TEXT`.
 
     Raises:
-        Usage: nothing that anybody understands.
+        Usage: it is no GPU selection.
     """
     bare = text.strip()
     if len(bare) > 1 and bare[0] == bare[-1] == '"' and bare.count('"') == 2:
@@ -65,13 +65,14 @@ def parse_request(text: str) -> GpuRequest:
     if "=" in bare:
         return GpuRequest("engine", bare)
     raise Usage(
-        f"`--gpus {one_line(text)}` asks for nothing that there is",
-        hint="write `none`, `all`, `auto`, `auto:2`, `2`, `0,3`, a UUID, or what the engine takes",
+        f"`{one_line(text)}` is not a GPU selection",
+        hint="`--gpus` takes `auto`, `auto:N`, `N`, `0,3`, UUIDs, `all`, `none` or "
+        "a value of the engine's own with `=`",
     )
 
 
 def is_met(text: str, have: str | None) -> bool:
-    """Return whether a container that was created with the GPUs `have` is what is asked for."""
+    """Return whether a container that was created with the GPUs `have` meets the request."""
     asked = parse_request(text)
     if asked.kind == "none":
         return have in (None, "none")
@@ -87,7 +88,7 @@ def _names(text: str | None) -> list[str]:
 def _counted(text: str, count: int) -> GpuRequest:
     if count == 0:
         raise Usage(
-            f"`--gpus {text}` asks for no GPU at all",
-            hint="the first one is `--gpus device=0`, none is `--gpus none`",
+            f"`--gpus {text}` asks for no GPU",
+            hint="`--gpus device=0` takes the first one, `--gpus none` takes none",
         )
     return GpuRequest("free", text, count=count)

@@ -1,4 +1,4 @@
-"""What the host said about its GPUs, read."""
+"""The reader of the snapshot script's output: a host's GPUs at one moment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 60480
 
 
 class CannotAsk(JlrError):
-    """Nothing on the host can tell about its GPUs."""
+    """The host cannot describe its GPUs."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class _Container:
 
 
 def read(output: str, host: str) -> Inventory:
-    """Return the GPUs out of what the snapshot's script printed.
+    """Return the GPUs from the snapshot script's output.
 
     Raises:
-        CannotAsk: there is no `nvidia-smi`, it fails, or it does not answer.
+        CannotAsk: `nvidia-smi` is missing, fails, or does not answer.
     """
     records: dict[str, Sequence[str]] = {}
     found_leases = []
@@ -54,13 +54,13 @@ def read(output: str, host: str) -> Inventory:
     if "missing" in records:
         raise CannotAsk(
             f"there is no `nvidia-smi` on `{host}`",
-            hint="it comes with NVIDIA's driver; without it nobody can tell who uses a GPU",
+            hint=f"`jlr doctor {host}` says how to install NVIDIA's driver, which brings it",
         )
     return _Reading(records, host).inventory(found_leases)
 
 
 class _Reading:
-    """One answer of the host, with what its parts need of each other."""
+    """One snapshot, with the facts that its parts need of each other."""
 
     def __init__(self, records: Records, host: str) -> None:
         self.records, self.host = records, host
@@ -95,7 +95,7 @@ class _Reading:
 
     def _gpus(self) -> tuple[list[Gpu], tuple[str, ...]]:
         fields, status, *words = self.records["gpus"]
-        text = "".join(words)  # which the driver itself may have cut
+        text = "".join(words)  # the driver's own text may contain a separator
         rows, complaints = [], []
         for line in filter(None, map(str.strip, printable(text).splitlines())):
             row = _row(line, fields)
@@ -165,7 +165,7 @@ class _Reading:
         processes: Mapping[str, tuple[GpuProcess, ...]],
     ) -> Device:
         placed = tuple(self._process(pid, name, memory) for pid, name, memory in part.processes)
-        if part.memory_total is None:  # nobody told which process is on which of them
+        if part.memory_total is None:  # the document does not say which process is on which
             placed = whole.processes
         return Device(
             place=f"{whole.place}:{part.index}",
@@ -177,7 +177,7 @@ class _Reading:
         )
 
     def _processes(self) -> dict[str, tuple[GpuProcess, ...]]:
-        """Return the processes by the UUID of what they are on."""
+        """Return the processes by the UUID of their device."""
         found: dict[str, list[GpuProcess]] = defaultdict(list)
         text = printable(self.records.get("processes", [""])[0])
         for line in text.splitlines():
@@ -201,7 +201,7 @@ class _Reading:
         )
 
     def _container(self, groups: str) -> str | None:
-        """Return the name of the container in whose control group a process is."""
+        """Return the name of the container that a process's control groups belong to."""
         for identity in re.findall(r"[0-9a-f]{64}", groups):
             known = self.containers.get(identity)
             return known.name if known else identity[:12]
@@ -209,7 +209,7 @@ class _Reading:
 
 
 def _row(line: str, fields: str) -> dict[str, str] | None:
-    """Return a GPU's values by field; `None` for a line that is something else."""
+    """Return a GPU's values by field, `None` for another kind of line."""
     names = fields.split(",")
     values = [value.strip() for value in line.split(",")]
     if len(values) != len(names) or not values[0].isdigit():
@@ -218,7 +218,7 @@ def _row(line: str, fields: str) -> dict[str, str] | None:
 
 
 def _number(text: str) -> float | None:
-    """Return a number; `None` for `[N/A]`, `[Not Supported]`, `ERR!` and the like."""
+    """Return a number, `None` for `[N/A]`, `[Not Supported]`, `ERR!` and the like."""
     return float(text) if re.fullmatch(r"\d{1,15}(\.\d{1,15})?", text.strip()) else None
 
 
@@ -254,7 +254,7 @@ def _containers(text: str, now: float) -> Iterator[tuple[str, _Container]]:
 
 
 def _since(status: str, now: float) -> float | None:
-    """Return when a container was started, out of docker's `Up 2 hours`."""
+    """Return a container's start time from docker's `Up 2 hours`."""
     told = re.search(
         r"(?i)up (?:less than |about )?(an?|\d+) (second|minute|hour|day|week|month)", status
     )

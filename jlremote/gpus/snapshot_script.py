@@ -1,8 +1,6 @@
-"""What is asked on the host, as text for `sh`: everything about its GPUs in one script.
+"""The script that describes a host's GPUs: one for `sh`, which changes nothing.
 
-`nvidia-smi`, `/proc` and the engine's `ps` are asked; nothing is changed. Records end with ASCII's
-record separator and each of their fields with the unit separator, which are taken out of whatever
-somebody on the host may choose, such as the names of processes.
+It asks `nvidia-smi`, `/proc` and the engines' `ps`, and prints records (see `host.records`).
 """
 
 from __future__ import annotations
@@ -18,29 +16,29 @@ from jlremote.host.sudo import ALONE_UNLESS_KNOWN
 Engines = Iterable[tuple[str, ...]]
 EVERYBODYS: Engines = (("docker",), ("podman",))
 
-# Where it may be besides the PATH: NVIDIA's container images, WSL, the driver container.
+# Folders of `nvidia-smi` besides the PATH: NVIDIA's images, WSL, the driver container.
 _FOLDERS = (
     "/usr/bin /usr/local/bin /usr/local/nvidia/bin /usr/lib/wsl/lib /run/nvidia/driver/usr/bin"
 )
 
-# An old nvidia-smi refuses the whole query for one field that it does not know: then ask for less.
+# An old nvidia-smi refuses the whole query for one unknown field; then the next list is asked.
 _BASIC = "index,uuid,name,memory.used,memory.total,utilization.gpu,temperature.gpu"
 GPU_FIELDS = (
     f"{_BASIC},power.draw,power.limit,display_active,mig.mode.current",
     f"{_BASIC},power.draw,power.limit",
     _BASIC,
 )
-# The name comes last: it is the only one that may hold a comma.
+# The name comes last, as it alone may contain a comma.
 PROCESS_FIELDS = "gpu_uuid,pid,used_memory,process_name"
 
 ANSWER_SECONDS = 10
 _TURNS_PER_ENGINE = 10
 GPUS_LABEL = "org.jlremote.gpus"
 USER_LABEL = "org.jlremote.user"
-# The engine's option by which only a person's own containers are meant, on a host that many share.
+# The engine's option that selects this user's containers, on a host that many users share.
 MINE = f'--filter="label={USER_LABEL}=$(id -un || id -u)"'
 _CONTAINER = "{{.ID}}|{{.Names}}|{{.Status}}"
-# Docker has a function for one of the labels, podman has them as a table.
+# Docker has a function for one label, podman a table of them.
 _LABELS = f'{{{{.Label "{USER_LABEL}"}}}}|{{{{.Label "{GPUS_LABEL}"}}}}'
 _TABLE = f'{{{{index .Labels "{USER_LABEL}"}}}}|{{{{index .Labels "{GPUS_LABEL}"}}}}'
 
@@ -104,22 +102,22 @@ ask_all() {{
 
 
 def snapshot(engines: Engines = EVERYBODYS) -> str:
-    """Return the script that tells everything about the GPUs, once.
+    """Return the script that describes the GPUs once.
 
     Args:
-        engines: the engines that are asked for their containers, each by its command.
+        engines: the commands of the engines whose containers are listed.
     """
     return f"{_functions(engines)}ask_containers\nask_all\n"
 
 
 def snapshots(seconds: float, engines: Engines = EVERYBODYS) -> str:
-    """Return the script that tells everything, again and again, until nobody listens any more.
+    """Return the script that describes the GPUs again and again, until its reader hangs up.
 
-    Each time ends with a group separator. The engine is asked only now and then: it is the
-    slowest of all.
+    Each snapshot ends with a group separator. The engines are asked only every tenth time, as they
+    are the slowest part.
 
     Args:
-        seconds: pause between two of them.
+        seconds: pause between two snapshots.
         engines: see `snapshot`.
     """
     loop = f"""\

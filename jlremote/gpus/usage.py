@@ -1,4 +1,4 @@
-"""Who is on a GPU, in words."""
+"""The users of a GPU, in words."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ def size(mebibytes: int | None) -> str:
 
 
 def users(device: Device, now: float) -> str:
-    """Return who uses a device: every process, and whom it is kept for."""
+    """Return a device's users: every process and every reservation."""
     containers = {process.container for process in device.processes}
     told = [_process(process, now) for process in device.processes]
     told += [_claim(claim, now) for claim in device.claims if claim.name not in containers]
     if not told:
-        told = [f"{size(device.memory_used)} held by a process that cannot be seen"]
+        told = [f"{size(device.memory_used)} held by an invisible process"]
     return ", ".join(told)
 
 
 def users_of_all(devices: Iterable[Device], now: float) -> str:
-    """Return who uses each of some devices."""
+    """Return the users of each of some devices."""
     return "; ".join(f"GPU {device.place}: {users(device, now)}" for device in devices)
 
 
@@ -40,4 +40,4 @@ def _claim(claim: Claim, now: float) -> str:
     whose = f"`{one_line(claim.user)}`'s " if claim.user else ""
     what = "start of" if claim.kind == "start" else claim.kind
     since = f" since {age(claim.since, now)}" if claim.since is not None else ""
-    return f"kept for {whose}{what} `{one_line(claim.name)}`{since}"
+    return f"reserved for {whose}{what} `{one_line(claim.name)}`{since}"

@@ -1,11 +1,11 @@
-"""`sudo` on the host: how its password gets to it, and to nothing else.
+"""`sudo` on the host: how the password reaches it, and nothing else.
 
-Standard input is often taken (a folder that is built, a registry's key, a terminal), and sudo reads
-its password there only if it wants one; else the command would find it. So sudo asks a program:
-`cat`, and for its prompt gets the file that is to be shown. That file has no name any more when the
-password is written into it, and is in memory: whoever inherits the descriptor's number finds it,
-at any depth of shells, any number of times, and it is gone with the script. Tickets are neither
-used nor left (`-k`): without a terminal they hold for the children of one shell only, if at all.
+stdin is often taken (a build context, a registry's key, a terminal), and where sudo wants no
+password the command would read it there. So sudo asks a program (`-A`): `cat`, with the path of a
+file as sudo's prompt. The file is in memory and has lost its name before the password is written
+to it, so only shells that inherit its descriptor read it, as often as they like, and it ends with
+the script. Tickets are neither used nor left (`-k`): without a terminal they hold for the children
+of one shell at most.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import shlex
 
 from jlremote.host.shell_text import command_line
 
-# `-A` never asks by itself: without a program that was named it fails.
+# `-A` fails if no program is named; it never asks at a terminal.
 SUDO = ("sudo", "-A", "-k")
-# The same, for what is no reason to ask a person: it is given the password where that is known.
+# The same for commands that are no reason to ask a person: they get the password if it is known.
 SUDO_IF_KNOWN = ("sudo", "-k", "-A")
-# The same, but for trying what happens without a password.
+# The same without a password.
 SUDO_ALONE = ("sudo", "-n", "-k")
-# For a shell that is about to run `"$@"`: where no password was given it is the latter, for the
-# host may have a program of its own that would ask, and an attempt that fails counts.
+# For a shell that is about to run `"$@"`: without a known password it runs `SUDO_ALONE`, as the
+# host may have an askpass program of its own, and a failed attempt counts.
 ALONE_UNLESS_KNOWN = (
     "case ${SUDO_PROMPT-} in /proc/*) ;; *) case $* in "
     f"'{' '.join(SUDO_IF_KNOWN)} '*) shift {len(SUDO_IF_KNOWN)}; "
@@ -41,24 +41,24 @@ for jlr_folder in /dev/shm "${XDG_RUNTIME_DIR:-/run/user/$(id -u)}" /run/shm; do
   break
 done </dev/null
 """
-# Nobody sees what comes from there: the terminal's echo is off by the time that it is asked for.
+# The terminal's echo is off before the password is asked for.
 _ASK = """\
 stty -echo || exit
 printf %s MARKER; IFS= read -r jlr_typed; stty echo
 """
 _FORGET = "unset jlr_typed\n"
 
-# For a shell that goes on when the one that was given the password has ended.
+# For a shell that outlives the one that was given the password.
 KEEP = 'case ${SUDO_PROMPT-} in /proc/*) SUDO_PROMPT="/proc/$$/fd/9";; esac\n'
 
 
 def endable(argv: tuple[str, ...]) -> str:
-    """Return shell text that runs a command which its user may end, behind `sudo` too.
+    """Return shell text that runs a command which its user can end, also behind `sudo`.
 
-    What is root's takes signals from nobody else, and an older sudo (1.9.5, of Debian 11) passes
-    none on that come from its own process group. But a terminal that goes away ends whatever runs
-    on it. So the command gets one, beside streams that stay its own; it goes with `script`, which
-    is the user's. Hosts without that are left as they are.
+    A process of root's takes no signals from the user, and sudo 1.9.5 (Debian 11) passes on none
+    from its own process group. But a terminal that closes ends all that runs on it. So the command
+    gets a terminal from `script`, which is the user's, and keeps its own streams. On hosts without
+    util-linux's `script` it runs as it is.
     """
     plain = command_line(argv)
     if argv[:1] != SUDO[:1]:
@@ -72,19 +72,19 @@ def endable(argv: tuple[str, ...]) -> str:
 
 
 def programs(script: str, by: tuple[str, ...] = SUDO) -> frozenset[str]:
-    """Return what a script runs by `sudo`."""
+    """Return the programs that a script runs by `sudo`."""
     return frozenset(re.findall(rf"\b{' '.join(by)} (?:[A-Z_]+=\S+ )*([\w.-]+)", script))
 
 
 def by_hand(script: str) -> str:
-    """Return a script as a person would type it, whom `sudo` asks at the terminal."""
+    """Return a script as a person would type it, with a `sudo` that asks at the terminal."""
     for words in (SUDO, SUDO_IF_KNOWN):
         script = script.replace(f"{' '.join(words)} ", "sudo ")
     return script
 
 
 def given(script: str, password: str) -> str:
-    """Return a script for `sh -s` in which `sudo` is given its password."""
+    """Return a script for `sh -s` that gives `sudo` its password."""
     return _HAND_OVER.replace("WRITE", f"printf '%s\\n' {shlex.quote(password)}") + script
 
 
@@ -98,18 +98,18 @@ def asking(script: str, marker: str) -> str:
 
 
 def typed(password: str) -> bytes:
-    """Return the line that such a script reads: no byte of it means anything to a terminal."""
+    """Return the line that such a script reads, without bytes that a terminal would act on."""
     octal = "".join(f"\\0{byte:03o}" for byte in password.encode("utf-8", "surrogateescape"))
     return f"{octal}\n".encode("ascii")
 
 
 def trial(program: str) -> str:
-    """Return the script that tells whether `sudo` runs a program without a password."""
+    """Return the script that tries `sudo` without a password."""
     return f"LC_ALL=C {' '.join(SUDO_ALONE)} {program} --version </dev/null"
 
 
 def trial_with(program: str, password: str) -> str:
-    """Return the script that tries a password, once: some hosts lock out whoever fails thrice."""
+    """Return the script that tries a password once: some hosts lock a user out after three."""
     return (
         '[ "$(command -v printf)" = printf ] || exit\n'
         f"printf '%s\\n' {shlex.quote(password)} | "

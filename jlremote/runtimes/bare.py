@@ -1,4 +1,4 @@
-"""No containers: Jupyter runs on the host itself, as the user who logged in."""
+"""The runtime `none`: Jupyter runs on the host itself, as the login user."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if os.fork() == 0:
     os.setsid()
     os.execvp("sh", ["sh", "-c", sys.argv[1]])' "$1" </dev/null >/dev/null 2>&1
 """
-# In quotes `~` is the home on the host, and who does not quote it has one's home here.
+# A quoted `~` is the home on the host; the local shell expands an unquoted one.
 _IN_FOLDER = """\
 jlr_folder=$1; shift
 case $jlr_folder in '~'|'~/'*) jlr_folder=$HOME${jlr_folder#'~'};; esac
@@ -33,11 +33,11 @@ cd -- "$jlr_folder" && exec "$@"
 
 @dataclass(frozen=True)
 class Bare:
-    """The host itself, runtime `none`."""
+    """The host itself; see `Runtime`."""
 
     name: str = "none"
     engine: None = None
-    # Other users share the host's loopback, and only that: the token keeps them out.
+    # Other users share the host's loopback; the token keeps them out.
     bind_address: str = "127.0.0.1"
     has_containers: bool = False
     # `/tmp` belongs to everybody there, so it is the XDG state folder. Machines may share that one,
@@ -49,23 +49,23 @@ class Bare:
         return f"`{host}`"
 
     def check_name(self, name: str) -> None:
-        """Refuse a name that could not be a folder's name and a part of a URL."""
+        """Refuse a name that is not fit for a folder and a URL."""
         if not SESSION_NAME.fullmatch(name):
             shown = name.encode("unicode_escape").decode("ascii")
             raise Usage(
-                f"`{shown}` cannot be a session's name",
+                f"invalid session name `{shown}`",
                 hint="use letters, digits, `_`, `.` and `-`, starting with a letter or digit",
             )
 
     def survey(self, name: str, inside: str) -> Steps:
-        """Tell which boot of which machine this is, and look for a server."""
+        """Identify the machine and its boot, and look for a server."""
         return {
             "container": "uname -n; cat /proc/sys/kernel/random/boot_id",
             "inside": self.inside(name, inside),
         }
 
     def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
-        """Return the host, which is always there; its boot stands for the container's start."""
+        """Return the host as a container that runs since the boot."""
         machine, _, boot = results["container"].stdout.strip().partition("\n")
         return Container(
             id=machine, name=name, running=True, started_at=boot, addresses=("127.0.0.1",)
@@ -76,18 +76,18 @@ class Bare:
         return command_line(("sh", "-c", script))
 
     def detached(self, name: str, script: str) -> str:
-        """Run `script` on the host in a process session of its own, so that it outlives ours.
+        """Run `script` in a process session of its own, so that it outlives ours.
 
-        Not with the shell's `&`, which makes the process ignore SIGINT for good.
+        The shell's `&` would make it ignore SIGINT for good (see the room's decisions).
         """
         return command_line(("sh", "-c", _DETACH, "sh", script))
 
     def launched(self, name: str, script: str, waiting: str) -> str:
-        """Start one after the other: a shell's `&` would make Jupyter ignore SIGINT."""
+        """Start one after the other, without the shell's `&`."""
         return f"{self.detached(name, script)}\n{self.inside(name, waiting)}"
 
     def relay_prefix(self, name: str) -> tuple[str, ...]:
-        """Never needed: the host's loopback is within reach of a plain forward."""
+        """Return nothing: a plain forward reaches the host's loopback."""
         return ()
 
     def attached(
@@ -97,9 +97,9 @@ class Bare:
         how: Attachment,
         environment: Mapping[str, str],
     ) -> tuple[str, ...]:
-        """Run it as it is; who logged in is who it runs as, and nobody is there to detach from."""
+        """Run the command as it is, as the login user."""
         for option, value, instead in (
-            ("--user", how.user, "you are who logged in: `jlr … USER@HOST` is somebody else"),
+            ("--user", how.user, "`jlr … USER@HOST` logs in as another user"),
             ("--detach-keys", how.detach_keys, "`~.` at the beginning of a line ends the shell"),
         ):
             if value is not None:

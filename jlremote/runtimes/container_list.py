@@ -1,6 +1,6 @@
-"""All containers of an engine at one glance, with what runs in them, in one round trip.
+"""The list of an engine's containers with their processes, in one round trip.
 
-Nothing is run inside: most of them are other people's.
+Nothing is run inside, as most of them may be other users'.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class ContainerProcess:
     """A process in a container.
 
     Attributes:
-        user: the host's name for its user, or the number.
-        command: its arguments, joined by blanks.
+        user: its user by the host's name, or the number.
+        command: its arguments, joined by spaces.
     """
 
     user: str
@@ -34,12 +34,12 @@ class ContainerProcess:
 
 @dataclass(frozen=True)
 class ListedContainer:
-    """A container and what can be seen of it from outside.
+    """A container as it is seen from outside.
 
     Attributes:
         container: as the engine describes it.
         status: the engine's word: `running`, `paused`, `exited`, `created`, ….
-        processes: what runs in it.
+        processes: its processes.
     """
 
     container: Container
@@ -48,7 +48,7 @@ class ListedContainer:
 
 
 def script(engine: Engine) -> str:
-    """Return the script that describes all containers, and lists what runs in each."""
+    """Return the script that describes all containers and lists their processes."""
     every, running = (list_ids_argv(engine, every=every) for every in (True, False))
     described = _of("$ids", inspect_argv(engine, _WHICH))
     listed = _of('"$id"', top_argv(engine, _WHICH))
@@ -62,7 +62,7 @@ def script(engine: Engine) -> str:
     )
 
 
-_WHICH = "WHICH"  # stands for a variable of the shell
+_WHICH = "WHICH"  # a placeholder for a shell variable
 
 
 def _of(variable: str, argv: Argv) -> str:
@@ -70,7 +70,7 @@ def _of(variable: str, argv: Argv) -> str:
 
 
 def read(engine: Engine, done: Completed) -> tuple[ListedContainer, ...]:
-    """Return what the script found, by name.
+    """Return the containers that the script listed, sorted by name.
 
     Raises:
         JlrError: the engine is missing, not permitted or not running.
@@ -78,8 +78,8 @@ def read(engine: Engine, done: Completed) -> tuple[ListedContainer, ...]:
     described, *listed = done.stdout.split(RECORD)
     if not listed:
         raise engine_error(engine, done)
-    # A container may be gone by the time that its turn comes; then its table is empty. Not `strip`
-    # alone: it takes the separators for blanks.
+    # The table of a container that has gone meanwhile is empty. `strip()` alone would strip the
+    # separators, too.
     parted = (text.strip("\n").partition(FIELD) for text in listed)
     tables = {identity: table for identity, _, table in parted}
     found = json.loads(described) if described.strip() else []
@@ -95,7 +95,7 @@ def read(engine: Engine, done: Completed) -> tuple[ListedContainer, ...]:
 
 
 def _processes(lines: Iterable[str]) -> Iterable[ContainerProcess]:
-    """Read a table of the columns user, pid and arguments."""
+    """Give the processes of a table with the columns user, pid and arguments."""
     for line in lines:
         columns = line.split(None, 2)
         if len(columns) == 3:

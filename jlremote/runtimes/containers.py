@@ -1,4 +1,4 @@
-"""Containers, driven by their engine's command line: works behind any socket, fit to be pasted."""
+"""The runtimes with containers, driven by their engine's command line."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from jlremote.host.shell_text import command_line
 from jlremote.runtimes.contract import Attachment, Container, Volume
 from jlremote.runtimes.docker.docker_commands import inspect_argv
 from jlremote.runtimes.engine.engine import Engine
-from jlremote.runtimes.engine.engine_errors import EngineDisguised, engine_error, is_podman
+from jlremote.runtimes.engine.engine_errors import DockerIsPodman, engine_error, is_podman
 from jlremote.runtimes.engine.engine_gpus import gpus_of
 from jlremote.runtimes.options import existing_options
 from jlremote.runtimes.scripts import homes
 
-# Where an engine that runs without root keeps its networks: the host is not in them.
+# Folders of a rootless engine's networks, which the host does not reach.
 _OF_A_USER = ("/run/user/", "/tmp/")  # noqa: S108
-# moby/names: RestrictedNamePattern. Docker sets no upper limit; ours lets the name be a file's.
+# moby/names: RestrictedNamePattern. Docker has no upper limit; ours keeps names fit for files.
 CONTAINER_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{1,127}")
 
 
 @dataclass(frozen=True)
 class Containers:
-    """The containers of one engine of a host."""
+    """The containers of one engine; see `Runtime`."""
 
     engine: Engine
-    # Only the container's own network sees it; Jupyter's check of the Host header stays on.
+    # Visible in the container's network only; Jupyter's check of the Host header stays on.
     bind_address: str = "0.0.0.0"  # noqa: S104
     has_containers: bool = True
     servers_folder: str = homes.ROOT
@@ -41,19 +41,19 @@ class Containers:
 
     @property
     def name(self) -> str:
-        """What `--runtime` calls it."""
+        """The name for `--runtime`."""
         return self.engine.name
 
     def check_name(self, name: str) -> None:
         """Refuse a name that docker would refuse; podman takes the same."""
         if not CONTAINER_NAME.fullmatch(name):
             raise Usage(
-                f"`{_shown(name)}` cannot be a container's name",
+                f"invalid container name `{_shown(name)}`",
                 hint="use 2 to 128 letters, digits, `_`, `.` and `-`, the first a letter or digit",
             )
 
     def survey(self, name: str, inside: str) -> Steps:
-        """Inspect the container and look into it; list what there is if it does not exist."""
+        """Inspect the container, and look into it if it exists."""
         return {
             "container": command_line(inspect_argv(self.engine, name)),
             "inside": f'[ "$status" = 0 ] && {self.inside(name, inside)}',
@@ -63,10 +63,10 @@ class Containers:
         """Return the container that the survey found."""
         inspected = results["container"]
         if is_podman(self.engine, inspected):
-            raise EngineDisguised
+            raise DockerIsPodman
         if inspected.status == 0:
             found = read_container(json.loads(inspected.stdout)[0])
-            # Docker also takes the beginning of an id, and `ada` or `beef` may be one by chance.
+            # Docker also takes the first digits of an id, and `ada` or `beef` may be such.
             return found if found.name == name else None
         if "no such container" in inspected.stderr.lower():
             return None
@@ -81,12 +81,12 @@ class Containers:
         return command_line(self.engine("exec", "--detach", name, "sh", "-c", script))
 
     def launched(self, name: str, script: str, waiting: str) -> str:
-        """Start both at once, an `exec` costs a tenth of a second; `waiting` waits for `script`."""
-        # Podman prints an id, which is no part of what is waited for.
+        """Start both at once, as an `exec` takes a tenth of a second."""
+        # Podman prints an id, which is not output of `waiting`.
         return f"{self.detached(name, script)} >/dev/null &\n{self.inside(name, waiting)}"
 
     def relay_prefix(self, name: str) -> tuple[str, ...]:
-        """Attach stdin and stdout, without a terminal so that bytes stay bytes."""
+        """Attach stdin and stdout, without a terminal, which would change bytes."""
         return self.engine("exec", "--interactive", name)
 
     def attached(
@@ -96,9 +96,9 @@ class Containers:
         how: Attachment,
         environment: Mapping[str, str],
     ) -> tuple[str, ...]:
-        """Run it with `exec`, in a terminal of the engine's own if the caller has one."""
+        """Run the command with `exec`, in a terminal of the engine's if the caller has one."""
         options = {"--user": how.user, "--workdir": how.workdir, "--detach-keys": how.detach_keys}
-        # Without a value it is the caller's, of whom only the terminal's kind is known.
+        # `--env=TERM` without a value passes the caller's.
         kind = ("--tty", "--env=TERM") if how.terminal else ()
         given = (f"{option}={value}" for option, value in options.items() if value is not None)
         variables = (f"--env={variable}={value}" for variable, value in environment.items())
@@ -106,7 +106,7 @@ class Containers:
 
 
 def read_container(inspected: Mapping[str, Any]) -> Container:
-    """Return a container out of one element of `docker container inspect`'s array."""
+    """Return a container from one element of `docker container inspect`'s array."""
     state, config = inspected["State"], inspected["Config"]
     return Container(
         id=inspected["Id"],

@@ -1,4 +1,4 @@
-"""What a runtime must know; everything is text for `sh` or plain values, so it needs no host."""
+"""The contract of a runtime; all is text for `sh` or plain values, so it needs no host."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ from jlremote.runtimes.options.container_options import NO_OPTIONS, ContainerOpt
 
 SESSION_LABEL = "org.jlremote.session"
 CREATOR_LABEL = "org.jlremote.created-by"
-TYPED_LABEL = (
-    "org.jlremote.typed"  # what its owner calls it, where a rule made another name of that
-)
-START_LABEL = "org.jlremote.start"  # which start made it, to be taken back by that one alone
+TYPED_LABEL = "org.jlremote.typed"  # the typed name, if the naming template made another of it
+START_LABEL = "org.jlremote.start"  # the start that made it, and alone may take it back
 
 
 @dataclass(frozen=True)
 class Volume:
-    """A folder of the host, or of a named volume, that a container sees.
+    """A folder of the host, or a named volume, in a container.
 
     Attributes:
         source: absolute path on the host.
@@ -36,21 +34,21 @@ class Volume:
 
 @dataclass(frozen=True)
 class Container:
-    """A container (or, without an engine, the host itself) as it is right now.
+    """A container as it is right now; the runtime `none` describes the host as one.
 
     Attributes:
-        id: the engine's full id; the host's boot id without an engine.
+        id: the engine's full id; the machine's name for the host.
         name: the container's name, without the engine's leading slash.
         running: whether processes can be started in it.
-        started_at: the engine's own time stamp of the last start; with `id` it tells whether
-            this is still what was there before.
-        image: the image as the engine names it.
+        started_at: the engine's time stamp of the last start, the host's boot id; with `id` it
+            identifies what was located before.
+        image: the image, as the engine names it.
         addresses: addresses at which the host reaches the container, best first.
-        gpus: as they were asked for (`all`, `2`, `0,3`, …), `None` for none.
+        gpus: as they were requested (`all`, `2`, `0,3`, …), `None` for none.
         labels: the engine's labels.
         workdir: the container's working folder.
-        volumes: what it sees of the host's folders.
-        options: what it was created with.
+        volumes: the folders that it sees.
+        options: the options that it was created with.
     """
 
     id: str
@@ -67,21 +65,21 @@ class Container:
 
     @property
     def on_host_network(self) -> bool:
-        """Whether what listens in it listens on the host."""
+        """Whether it shares the host's network."""
         return self.addresses == ("127.0.0.1",)
 
 
 @dataclass(frozen=True)
 class ContainerSpec:
-    """What a new container is to be.
+    """A container to be created.
 
     Attributes:
         name: its name.
-        image: the image as the engine takes it.
-        options: what a person asked for.
-        gpus: as the engine's `--gpus` takes them.
-        script: what it runs; then it waits, or begins a job's command.
-        own_entrypoint: whether the image's entrypoint runs; else nothing of the image does.
+        image: the image, as the engine takes it.
+        options: the requested options.
+        gpus: the value of the engine's `--gpus`.
+        script: what it runs before it waits, or before a job's command.
+        own_entrypoint: whether the image's entrypoint runs.
     """
 
     name: str
@@ -94,13 +92,13 @@ class ContainerSpec:
 
 @dataclass(frozen=True)
 class Attachment:
-    """How a command runs whose stdin and stdout are the caller's.
+    """How to run a command with the caller's stdin and stdout.
 
     Attributes:
-        terminal: columns and rows of the terminal that they are, `None` if they are none.
-        user: `USER[:GROUP]` in the container, its own by default.
-        workdir: the folder to begin in, the container's own by default.
-        detach_keys: what leaves it alone there, the engine's default by default.
+        terminal: size of the caller's terminal, `None` without one.
+        user: `USER[:GROUP]` in the container, by default the container's.
+        workdir: the folder to begin in, by default the container's.
+        detach_keys: the keys that detach from it, by default the engine's.
     """
 
     terminal: os.terminal_size | None = None
@@ -110,16 +108,16 @@ class Attachment:
 
 
 class Runtime(Protocol):
-    """Where a server runs. Methods return shell text or read what it printed; none has effects."""
+    """A way to run servers. Methods return shell text or read its output; none has effects."""
 
     @property
     def name(self) -> str:
-        """What `--runtime` calls it."""
+        """The name for `--runtime`."""
         ...
 
     @property
     def engine(self) -> Engine | None:
-        """Whose containers they are, `None` for no containers at all."""
+        """The engine, for commands of its own; `None` without containers."""
         ...
 
     @property
@@ -138,23 +136,23 @@ class Runtime(Protocol):
 
     @property
     def bind_address(self) -> str:
-        """What Jupyter is told to listen on."""
+        """The address that Jupyter listens on."""
         ...
 
     def check_name(self, name: str) -> None:
-        """Refuse a name that the engine would not take.
+        """Check that the runtime takes a session's name.
 
         Raises:
-            Usage: with the rule that the name breaks.
+            Usage: it does not; the hint has the rule.
         """
         ...
 
     def survey(self, name: str, inside: str) -> Steps:
-        """Return the steps that tell all about `name`, `inside` being run where a server would."""
+        """Return the steps that describe `name`, and run the script `inside` where it runs."""
         ...
 
     def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
-        """Return what the survey's steps found, `None` for no such container.
+        """Return the container that the survey found, `None` if there is none.
 
         Raises:
             JlrError: the engine is missing, not permitted or not running.
@@ -162,22 +160,22 @@ class Runtime(Protocol):
         ...
 
     def inside(self, name: str, script: str) -> str:
-        """Return the shell command that runs `script` where the server runs, and waits for it."""
+        """Return the shell command that runs `script` where `name` runs, and waits for it."""
         ...
 
     def detached(self, name: str, script: str) -> str:
-        """Return the shell command that runs `script` there and does not wait for it."""
+        """Return the shell command that runs `script` there and does not wait."""
         ...
 
     def launched(self, name: str, script: str, waiting: str) -> str:
-        """Return the shell text that runs `script` in the background and `waiting` until it ends.
+        """Return shell text that runs `script` in the background, and `waiting` until it ends.
 
-        `waiting` may begin before `script` does.
+        `waiting` may begin first.
         """
         ...
 
     def relay_prefix(self, name: str) -> tuple[str, ...]:
-        """Return the argv in front of a program that runs there with stdin and stdout attached."""
+        """Return the argv that precedes a program which runs there with our stdin and stdout."""
         ...
 
     def attached(
@@ -190,6 +188,6 @@ class Runtime(Protocol):
         """Return the command that runs `argv` there with the caller's stdin and stdout.
 
         Raises:
-            Usage: it cannot be run that way.
+            Usage: the runtime has no such option.
         """
         ...

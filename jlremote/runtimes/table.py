@@ -1,4 +1,4 @@
-"""The runtimes by name."""
+"""The table of runtimes by name."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ RUNTIMES: Mapping[str, Runtime] = MappingProxyType({runtime.name: runtime for ru
 
 
 def runtime_named(name: str, *, sudo: bool = False) -> Runtime:
-    """Return the runtime called `name`; `auto` is docker, as long as nobody knows better.
+    """Return the runtime of a name; `auto` is docker until the host was asked.
 
     Args:
-        name: as `--runtime` takes it, and as a record remembers it.
-        sudo: whether it is to be the one behind `sudo`.
+        name: a value of `--runtime`, or of a session's record.
+        sudo: whether to return the one behind `sudo`.
 
     Raises:
         Usage: there is no such runtime.

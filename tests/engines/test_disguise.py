@@ -51,7 +51,7 @@ def test_a_session_is_started_listed_and_removed_by_the_name_podman(
     try:
         begun = disguised.jlr(*words, timeout=120)
         assert begun.status == 0, begun
-        assert "podman is used, as `docker` on the host is podman in disguise" in begun.stderr
+        assert "podman is used, as `docker` on the host is podman" in begun.stderr
         again = disguised.jlr(*words, "--json", timeout=120)
         assert json.loads(again.stdout)["runtime"] == "podman"
         [listed] = [s for s in told(disguised, "list", "lab", "--json") if s["name"] == name]
@@ -85,7 +85,7 @@ def test_named_docker_it_is_refused_with_its_real_name(disguised: Laptop, name: 
     ):
         done = disguised.jlr(*words)
         assert done.status != 0
-        assert "`docker` on the host is podman in disguise" in done.stderr, done
+        assert "`docker` on the host is podman" in done.stderr, done
         assert "`--runtime podman`" in done.stderr
 
 
@@ -93,6 +93,6 @@ def test_the_doctor_says_what_it_is(disguised: Laptop) -> None:
     found = examined(disguised, "lab").of("engine")
     assert found["mark"] == "ok"
     assert found["text"].startswith("podman version ")
-    assert "podman in disguise" in found["text"]
+    assert "is podman" in found["text"]
     named = examined(disguised, "lab", "--runtime", "docker")
-    named.failed("engine", 1, "podman in disguise", "--runtime podman")
+    named.failed("engine", 1, "is podman", "--runtime podman")

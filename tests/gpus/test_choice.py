@@ -47,7 +47,7 @@ def test_every_way_to_write_it(text: str, kind: str, count: int, names: tuple[st
     "text", ["", "0,", ",", "auto:", "auto:x", "-1", "gpu0", "ALL", "0;1", "0 1"]
 )
 def test_what_means_nothing_is_usage(text: str) -> None:
-    with pytest.raises(Usage, match="asks for nothing"):
+    with pytest.raises(Usage, match="is not a GPU selection"):
         parse_request(text)
 
 
@@ -85,7 +85,7 @@ def test_who_is_in_the_way_is_named() -> None:
 
 
 def test_memory_without_a_process_is_somebodys() -> None:
-    with pytest.raises(Busy, match="88 GiB held by a process that cannot be seen"):
+    with pytest.raises(Busy, match="88 GiB held by an invisible process"):
         taken("device=0", inventory([row(0, used=90000, total=100000)]))
 
 
@@ -93,7 +93,7 @@ def test_memory_without_a_process_is_somebodys() -> None:
 def test_what_is_not_there_is_told_with_what_is(name: str) -> None:
     with pytest.raises(NotFound, match=f"there is no GPU `{name}` on `dgx`") as failure:
         taken(f"device={name}")
-    assert "there are: 0, 1" in (failure.value.hint or "")
+    assert "shows its GPUs: 0, 1" in (failure.value.hint or "")
 
 
 def test_a_gpu_named_twice_is_one() -> None:
@@ -173,5 +173,5 @@ def test_every_engine_is_asked_in_its_own_way(engine: str, gpus: str, flags: lis
 
 
 def test_what_only_docker_can_be_asked_is_refused_for_others() -> None:
-    with pytest.raises(Usage, match="docker's own way"):
+    with pytest.raises(Usage, match="does not take docker's"):
         gpu_flags(ENGINES["podman"], "device=0,capabilities=utility")

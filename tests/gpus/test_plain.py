@@ -82,7 +82,7 @@ def test_a_gpu_is_its_sessions_until_the_server_ends(demo: Laptop, gpus: Gpus) -
         assert kernel.run(SEEN) == f"'{gpus.uuids[0]}'"
     [kept] = asked(demo)[0]["kept_for"]
     assert (kept["kind"], kept["name"], kept["user"]) == ("session", "mine", getpass.getuser())
-    failed(start(demo, "other", "--gpus", "device=0"), 7, "kept for", "session `mine` since")
+    failed(start(demo, "other", "--gpus", "device=0"), 7, "reserved for", "session `mine` since")
     failed(start(demo, "other", "--gpus", "auto:2"), 7, "2 GPUs were asked for, and 1 of 2")
     assert "keeps them" not in start(demo, "mine", "--gpus", "auto").stderr
     assert "with GPUs `0`, and keeps them" in start(demo, "mine", "--gpus", "none").stderr

@@ -48,7 +48,7 @@ def test_auto_takes_the_gpu_that_nobody_uses_and_keeps_it(
         start(bert, "lab", container.name(), *NEW, "--gpus", "auto"),
         7,
         f"GPU 0: `{other_account.name}` since",
-        f"GPU 1: kept for `{account.name}`'s container `{session.name}`",
+        f"GPU 1: reserved for `{account.name}`'s container `{session.name}`",
         "--share-gpus",
     )
     assert "none of 2 on `lab` is free" in message
@@ -118,7 +118,7 @@ def test_a_gpu_in_use_is_shared_with_who_wants_to(
         ada, "lab", container.name(), *NEW, "--gpus", "device=0", "--share-gpus", "--dry-run"
     )
     assert "--gpus=device=0 " in plan.stdout, plan
-    assert "org.jlremote.gpus" not in plan.stdout, "what is shared is kept for nobody"
+    assert "org.jlremote.gpus" not in plan.stdout, "a shared GPU is not reserved"
 
 
 def test_all_takes_all_and_tells_who_is_there(
@@ -148,15 +148,15 @@ def test_none_is_none_also_in_images_that_ask_for_all(
 @pytest.mark.parametrize(
     ("gpus", "status", "words"),
     [
-        ("7", 6, ("7 GPUs were asked for", "has 2", "there are: 0, 1")),
-        ("device=7", 6, ("there is no GPU `7` on `lab`", "there are: 0, 1")),
+        ("7", 6, ("has 2 GPUs, and 7 were asked for", "shows its GPUs: 0, 1")),
+        ("device=7", 6, ("there is no GPU `7` on `lab`", "shows its GPUs: 0, 1")),
         ("0,9", 6, ("there is no GPU `9`",)),
         ("GPU-00000000-0000-0000-0000-000000000000", 6, ("there is no GPU",)),
         ("MIG-00000000-0000-0000-0000-000000000000", 6, ("there is no GPU",)),
         ("auto:0", 2, ("asks for no GPU",)),
         ("0", 2, ("device=0",)),
-        ("both", 2, ("`--gpus both` asks for nothing that there is", "auto:2")),
-        ("", 2, ("`--gpus ` asks for nothing",)),
+        ("both", 2, ("`both` is not a GPU selection", "auto:N")),
+        ("", 2, ("`` is not a GPU selection",)),
     ],
 )
 def test_what_cannot_be_had_is_told_and_leaves_nothing(
@@ -217,7 +217,7 @@ def test_of_two_people_who_want_the_last_one_exactly_one_gets_it(
     answers = at_once((ada, container.name()), (bert, container.name()))
     assert sorted(answer.get("status", 0) for answer in answers) == [0, 7], answers
     [lost] = [answer for answer in answers if "said" in answer]
-    assert "GPU 1: kept for" in lost["said"], lost
+    assert "GPU 1: reserved for" in lost["said"], lost
 
 
 def test_a_start_that_fails_gives_the_gpu_back(
@@ -250,7 +250,7 @@ def test_what_is_there_keeps_its_gpus_and_says_so(
     session = started(ada, container.name(), *NEW, "--gpus", "auto")
     again = start(ada, "lab", session.name, "--gpus", "auto")
     assert "keeps them" not in again.stderr, again
-    again = start(ada, "lab", session.name, "--gpus", "auto:2")
+    again = start(ada, "lab", session.name, "--gpus", "auto:N")
     assert f"`{session.name}` is there already, with GPUs `0`, and keeps them" in again.stderr
 
 

@@ -122,7 +122,7 @@ def test_a_start_begins_the_link_once_and_not_where_one_lives(desk: Desk) -> Non
 
 
 def test_a_start_of_a_name_that_cannot_be_begins_no_link(desk: Desk) -> None:
-    with pytest.raises(Usage, match="cannot be a container's name"):
+    with pytest.raises(Usage, match="invalid container name"):
         begin(StartRequest(desk.host, "-rf"), desk.context)
     assert desk.processes() == []
 

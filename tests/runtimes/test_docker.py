@@ -134,7 +134,7 @@ def test_no_value_is_taken_for_an_option_of_docker(value: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "x", "-x", "a b", "a/b", "a\n", "$(id)", "a" * 129, "naïve"])
 def test_a_name_that_docker_would_not_take_is_refused_in_printable_words(name: str) -> None:
-    with pytest.raises(Usage, match="cannot be a container's name") as caught:
+    with pytest.raises(Usage, match="invalid container name") as caught:
         Containers(DOCKER).check_name(name)
     assert caught.value.message.isprintable()
 

@@ -1,6 +1,6 @@
-"""The container engines by the commands that drive them, and what one does otherwise.
+"""The container engines: their commands, and a table of their differences.
 
-They all take docker's commands, so there is one way to drive them and a table of differences.
+All take docker's command line, so one way to drive them is enough.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ Argv = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Kind:
-    """What engines of one kind do otherwise than others.
+    """The properties of one kind of engine.
 
     Attributes:
         program: its command.
-        pulls_never: whether `create` can be told not to pull.
-        gpus: how a container is given GPUs: docker's own option, CDI devices, or the variables of
-            NVIDIA's first tool.
-        shows_bytes: whether a pull on a terminal shows how many bytes have come.
-        no_entrypoint: what an image's `ENTRYPOINT` is set to so that it has none.
-        short_names: whether a name without a registry means Docker Hub; podman goes by its settings
-            and asks, where nobody is to be asked.
-        keeps_layers: whether a pull that is broken off leaves the layers that have come whole.
-        init_tells_all: whether its `--init` can pass a signal on to all that a command began.
-        ends_options: whether `--` may stand before an image; NVIDIA's first tool takes the image
-            for its value.
-        everyday: the engine whose own command does all but to make containers, `None` for itself.
-        daemon: the service that must run, `None` where there is none.
-        install: what a person types to have it on Debian or Ubuntu.
+        pulls_never: whether `create` has `--pull=never`.
+        gpus: how a container gets GPUs: docker's option, CDI devices, or the variables of NVIDIA's
+            first tool.
+        shows_bytes: whether a pull on a terminal shows the bytes that have come.
+        no_entrypoint: the value of `ENTRYPOINT` that leaves an image without one.
+        short_names: whether a name without a registry means Docker Hub; podman reads its settings
+            and may ask at a terminal.
+        keeps_layers: whether an aborted pull leaves the complete layers.
+        init_tells_all: whether its `--init` can signal all processes of a command.
+        ends_options: whether `--` may precede an image; NVIDIA's first tool takes the image for
+            its value.
+        everyday: the engine whose command does all but create containers, `None` for itself.
+        daemon: the service that must run, `None` without one.
+        install: the command that installs it on Debian and Ubuntu.
     """
 
     program: str
@@ -65,9 +65,9 @@ KINDS = (
         daemon=None,
         install="sudo apt install podman uidmap slirp4netns",
     ),
-    # It only changes what `create` and `run` do. Its second version is a script that takes the
-    # arguments of all else apart at blanks, so `exec … sh -c 'a b'` would run `a`. Docker before
-    # 20.10, which it may be in front of, knows no `create --pull`.
+    # It changes `create` and `run` only. Its second version is a script that splits the arguments
+    # of other commands at spaces, so `exec … sh -c 'a b'` would run `a`. Docker before 20.10, which
+    # it may call, has no `create --pull`.
     Kind(
         "nvidia-docker",
         pulls_never=False,
@@ -77,17 +77,17 @@ KINDS = (
         install="sudo apt install nvidia-docker2",
     ),
 )
-# What is said to the program itself where another one does the rest.
+# The commands for the program itself, if another engine does the rest.
 _ITS_OWN = (("create",), ("run",), ("--version",))
 
 
 @dataclass(frozen=True)
 class Engine:
-    """A container engine's command: calling it makes an argv, so that no other way begins one.
+    """A container engine's command; a call of it is the only way to make one of its argvs.
 
     Attributes:
-        kind: what it does otherwise than others.
-        command: the words that every one of its argvs begins with.
+        kind: its properties.
+        command: the words that each of its argvs begins with.
     """
 
     kind: Kind
@@ -95,12 +95,12 @@ class Engine:
 
     @property
     def behind_sudo(self) -> bool:
-        """Whether it is driven as root."""
+        """Whether it runs as root by `sudo`."""
         return self.command[:1] == SUDO[:1]
 
     @property
     def name(self) -> str:
-        """What `--runtime` calls it, and what a session's record remembers."""
+        """The name for `--runtime` and a session's record."""
         return f"sudo {self.kind.program}" if self.behind_sudo else self.kind.program
 
     def __call__(self, *words: str) -> Argv:
@@ -108,7 +108,7 @@ class Engine:
         return (*self.command[:-1], self._program(words), *words)
 
     def shown(self, *words: str) -> str:
-        """Return such a command as a person would type it."""
+        """Return one of its commands as a person types it."""
         sudo = SUDO[:1] if self.behind_sudo else ()
         return command_line((*sudo, self._program(words), *words))
 
@@ -118,16 +118,16 @@ class Engine:
 
     @property
     def everyday(self) -> Engine:
-        """The engine that it stands in front of, or itself."""
+        """The engine that does all but create containers, or itself."""
         program = self.kind.everyday or self.kind.program
         return ENGINES[f"sudo {program}" if self.behind_sudo else program]
 
     def unasked(self) -> Engine:
-        """Return the engine as it works where `sudo` is given no password."""
+        """Return the engine with a `sudo` that is given no password."""
         return self._by(SUDO_ALONE)
 
     def if_known(self) -> Engine:
-        """Return the engine as it works where nobody is to be asked for the password of `sudo`."""
+        """Return the engine with a `sudo` that is given its password only if it is known."""
         return self._by(SUDO_IF_KNOWN)
 
     def _by(self, sudo: Argv) -> Engine:
@@ -135,7 +135,7 @@ class Engine:
         return replace(self, command=(*sudo, *rest)) if self.behind_sudo else self
 
     def told(self, **variables: str) -> Engine:
-        """Return the engine with variables in its environment; `sudo` lets no others through."""
+        """Return the engine with environment variables, which `sudo` would drop otherwise."""
         words = tuple(f"{name}={value}" for name, value in variables.items())
         prefix = (*SUDO, *words) if self.behind_sudo else ("env", *words)
         return replace(self, command=(*prefix, self.kind.program))

@@ -1,4 +1,4 @@
-"""What keeps an engine from working at all: missing, not permitted, not running; with the mend."""
+"""The errors of an engine that is missing, not permitted or not running, with their remedies."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.text import printable
 
 COMMAND_NOT_FOUND = 127
-# What an engine that works has answered long before; a daemon that hangs never does.
+# A working engine answers long before; a hanging daemon never does.
 PATIENCE_SECONDS = 15
 _PREFIXES = ("docker: ", "Error response from daemon: ", "Error: ")
-# Podman's, of one that nobody knows by that.
+# Podman's prefix with the container's id.
 _WHICH = re.compile(r'^unable to start container "?[0-9a-f]{64}"?: ')
-# Followed, by version, by "the Docker daemon socket" or "the docker API". Alone, `permission
-# denied` may also come from a file in a container.
+# The version decides whether "the Docker daemon socket" or "the docker API" follows. `permission
+# denied` alone may also come from a file in a container.
 _NOT_PERMITTED = ("permission denied while trying to connect",)
 _NOT_RUNNING = (
     "cannot connect to the docker",
@@ -25,9 +25,9 @@ _NOT_RUNNING = (
     "cannot connect to podman",
     "unable to connect to podman",
 )
-# Podman without root needs a range of ids of the user's own, and two programs that map them.
+# Rootless podman needs a range of ids for the user, and two programs that map them.
 _NO_IDS = ("newuidmap", "newgidmap", "no subuid ranges", "no subgid ranges", "insufficient uids")
-# The words of `sudo -n`, of `-A` without a program that knows it, of `-S`, and of a wrong one.
+# The errors of `sudo -n`, of `-A` without a program, of `-S`, and of a wrong password.
 _PASSWORD = (
     "a password is required",
     "a terminal is required",
@@ -44,47 +44,44 @@ _REFUSED_BY_SUDO = (
     "not allowed to set the following environment",
     _WANTS_TERMINAL,
 )
-_ASK_FOR = "ask whoever keeps the host for a line in its sudoers:"
+_ASK_FOR = "ask the host's administrator for a line in its sudoers:"
 _EMULATED = "emulate docker cli using podman"
 # Docker writes it with a capital letter.
 _NONE_OF_PODMAN = "no such container"
 
 
 class EngineUnusable(JlrError):
-    """The engine can do nothing for this user, whatever it is asked."""
+    """The engine works for no command of this user."""
 
 
 class EngineMissing(EngineUnusable):
-    """It is not installed."""
+    """The engine is not installed."""
 
 
 class EngineNotPermitted(EngineUnusable):
-    """The user may not use it."""
+    """The user may not use the engine."""
 
 
 class EngineNotRunning(EngineUnusable):
-    """Its daemon does not run."""
+    """The engine's daemon does not run."""
 
 
 class SudoPasswordNeeded(EngineNotPermitted):
-    """`sudo` wants a password that nobody has given."""
+    """`sudo` wants a password that is not known."""
 
 
-class EngineDisguised(EngineUnusable):
-    """It calls itself docker and is podman, which does some things otherwise."""
+class DockerIsPodman(EngineUnusable):
+    """The host's `docker` is podman, which differs in some ways."""
 
     def __init__(self) -> None:
         super().__init__(
-            "`docker` on the host is podman in disguise",
-            hint="use it by its name: `--runtime podman`",
+            "`docker` on the host is podman",
+            hint="`--runtime podman` uses it by its own name",
         )
 
 
 def reason(failed: Completed) -> str:
-    """Return why an engine refused, on one line that is safe to show.
-
-    Its first line tells; what follows is advice, or says only that it failed.
-    """
+    """Return an engine's reason to refuse, the first line that has one, safe to show."""
     lines = [line.strip() for line in printable(failed.stderr).splitlines()]
     told = [line for line in lines if line and not line.startswith(("WARNING", "time=", "Emulate"))]
     text = told[0] if told else failed.complaint
@@ -94,17 +91,14 @@ def reason(failed: Completed) -> str:
 
 
 def tried(argv: Argv) -> str:
-    """Return shell text for a command that any engine answers soon, if it works at all."""
+    """Return shell text for a command that any working engine answers soon."""
     return bounded(argv, PATIENCE_SECONDS)
 
 
 def engine_error(engine: Engine, failed: Completed) -> JlrError:
-    """Return what kept any of the engine's commands from working.
-
-    It is an `EngineUnusable` where none would.
-    """
+    """Return the error of a failed command, an `EngineUnusable` if every command would fail."""
     if is_podman(engine, failed):
-        return EngineDisguised()
+        return DockerIsPodman()
     complaint = failed.stderr.lower()
     if engine.behind_sudo and (refused := _sudo_error(engine, failed, complaint)):
         return refused
@@ -113,19 +107,19 @@ def engine_error(engine: Engine, failed: Completed) -> JlrError:
     if any(phrase in complaint for phrase in _NO_IDS):
         return EngineNotPermitted(
             f"podman cannot work for this user on the host: {reason(failed)}",
-            hint="give the user ids of its own: `sudo apt install uidmap` and `sudo usermod "
-            "--add-subuids 100000-165535 --add-subgids 100000-165535 USER`; or use root's, where "
-            "you may: `--sudo`",
+            hint="`sudo apt install uidmap` and `sudo usermod --add-subuids 100000-165535 "
+            "--add-subgids 100000-165535 USER` there give the user ids; or use root's engine: "
+            "`--sudo`",
         )
     if any(phrase in complaint for phrase in _NOT_PERMITTED):
-        by_sudo = "" if engine.behind_sudo else "; or go by `sudo`, where you may: `--sudo`"
+        by_sudo = "" if engine.behind_sudo else "; or, if you may use `sudo`: `--sudo`"
         return EngineNotPermitted(
             f"the user on the host may not use `{engine.name}`: {reason(failed)}",
-            hint=f"ask for membership of its group: `sudo usermod -aG docker USER`{by_sudo}",
+            hint=f"`sudo usermod -aG docker USER` there lets the user use it{by_sudo}",
         )
     service = engine.kind.daemon
     if failed.status == TOOK_TOO_LONG and not complaint:
-        again = f"start it anew there: `sudo systemctl restart {service}`; " if service else ""
+        again = f"`sudo systemctl restart {service}` there restarts it; " if service else ""
         return EngineNotRunning(
             f"`{engine.name}` on the host does not answer within {PATIENCE_SECONDS} s",
             hint=f"{again}its disk or its network may hang",
@@ -134,15 +128,15 @@ def engine_error(engine: Engine, failed: Completed) -> JlrError:
         start = f"sudo systemctl start {service}" if service else "systemctl --user start podman"
         return EngineNotRunning(
             f"the `{engine.kind.program}` daemon does not run on the host: {reason(failed)}",
-            hint=f"start it there: `{start}`",
+            hint=f"`{start}` on the host starts it",
         )
     return JlrError(f"`{engine.name}` failed: {reason(failed)}")
 
 
 def is_podman(engine: Engine, answered: Completed) -> bool:
-    """Return whether a `docker` is podman in disguise, as the package podman-docker installs it.
+    """Return whether `docker` is podman, as the package podman-docker installs it.
 
-    It says so unless it was silenced; then its errors still are podman's.
+    It says so unless that was silenced; then its errors still are podman's.
     """
     if engine.kind.program != "docker":
         return False
@@ -155,9 +149,9 @@ def is_podman(engine: Engine, answered: Completed) -> bool:
 
 
 def _absent(engine: Engine, failed: Completed, complaint: str) -> Engine | None:
-    """Return which program is not there, the engine's or the one that it stands in front of."""
+    """Return the missing program: the engine's, or the one that does its everyday commands."""
     for tried in (engine, engine.everyday):
-        # The words of `sh`, of bash, and of `env`.
+        # The errors of `sh`, of bash, and of `env`.
         words = rf"\b{tried.kind.program}\W?: (command )?(not found|no such file or directory)"
         if re.search(words, complaint):
             return tried
@@ -167,13 +161,12 @@ def _absent(engine: Engine, failed: Completed, complaint: str) -> Engine | None:
 def _missing(engine: Engine) -> EngineMissing:
     return EngineMissing(
         f"`{engine.kind.program}` is not installed on the host",
-        hint=f"install it there, `{engine.kind.install}`, or start without containers: "
-        "`--runtime none`",
+        hint=f"`{engine.kind.install}` there installs it; `--runtime none` works without",
     )
 
 
 def without_password(engine: Engine) -> str:
-    """Return how `sudo` may come to want none, as a hint's end."""
+    """Return how to let `sudo` want no password, as a hint."""
     return f"{_ASK_FOR} `USER ALL=(root) NOPASSWD: /usr/bin/{engine.kind.program}`"
 
 
@@ -186,8 +179,10 @@ def _sudo_error(engine: Engine, failed: Completed, complaint: str) -> EngineUnus
     if f"sudo: {engine.kind.program}: command not found" in complaint:
         return _missing(engine)
     if failed.status == COMMAND_NOT_FOUND or "sudo: not found" in complaint:
-        return EngineMissing("`sudo` is not installed on the host", hint="leave out `--sudo`")
-    # Before it refuses it may give its lecture.
+        return EngineMissing(
+            "`sudo` is not installed on the host", hint="run the command without `--sudo`"
+        )
+    # Its lecture may come before the refusal.
     lines = printable(failed.stderr).splitlines()
     refused = [line for line in lines if any(words in line.lower() for words in _REFUSED_BY_SUDO)]
     if refused:

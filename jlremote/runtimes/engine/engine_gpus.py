@@ -1,6 +1,6 @@
-"""GPUs of a container, as each kind of engine is asked for them and tells of them.
+"""A container's GPUs: the flags of each kind of engine, and what its `inspect` says of them.
 
-Values are docker's: `all`, a number of them, `device=0,3`.
+Values are those of docker's `--gpus`: `all`, a number, `device=0,3`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from jlremote.errors import Usage
 from jlremote.runtimes.engine.engine import Engine
 
-# The Container Device Interface, by which podman is told since NVIDIA's toolkit 1.12.
+# The Container Device Interface, podman's way since NVIDIA's toolkit 1.12.
 _CDI = "nvidia.com/gpu="
 _DEVICE = re.compile(r"/dev/nvidia(\d+)")
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
@@ -22,7 +22,7 @@ def gpu_flags(engine: Engine, value: str | None) -> tuple[str, ...]:
     """Return the flags of `create` that give a container GPUs.
 
     Raises:
-        Usage: only docker can be asked for them in this way.
+        Usage: only docker takes the value.
     """
     if value is None:
         return ()
@@ -35,27 +35,27 @@ def gpu_flags(engine: Engine, value: str | None) -> tuple[str, ...]:
 
 
 def with_gpus(engine: Engine, value: str | None) -> Engine:
-    """Return the engine that `create` is called on: the first nvidia-docker reads a variable."""
+    """Return the engine to call `create` on: the first nvidia-docker reads a variable."""
     if value is None or engine.kind.gpus != "variables" or value == "all":
         return engine
     return engine.told(NV_GPU=",".join(_names(engine, value)))
 
 
 def gpus_of(inspected: Mapping[str, Any]) -> str | None:
-    """Return the GPUs that an inspected container was asked for, `None` for none."""
+    """Return the GPUs that an inspected container was created with, `None` for none."""
     host, config = inspected["HostConfig"], inspected["Config"]
     for request in host.get("DeviceRequests") or []:
         if request.get("DeviceIDs"):
             return ",".join(request["DeviceIDs"])
         count = request.get("Count", 0)
         return "all" if count < 0 else str(count)
-    words = config.get("CreateCommand") or []  # podman's own note of how it was called
+    words = config.get("CreateCommand") or []  # podman's note of its command line
     devices = [word.partition(_CDI)[2] for word in words if _CDI in word]
     if devices:
         return ",".join(devices)
     if host.get("Runtime") == "nvidia":
         return _visible(config)
-    # As the first nvidia-docker asks for them.
+    # The first nvidia-docker's way.
     paths = (device.get("PathInContainer", "") for device in host.get("Devices") or [])
     return ",".join(found[1] for path in paths if (found := _DEVICE.fullmatch(path))) or None
 
@@ -67,7 +67,7 @@ def _visible(config: Mapping[str, Any]) -> str | None:
 
 
 def _quoted(value: str) -> str:
-    """Return the value as docker reads it: a line of CSV, where a comma in a field wants quotes."""
+    """Return the value as docker reads it: CSV, where a field with a comma needs quotes."""
     return f'"{value}"' if re.fullmatch(r"device=[^=\"]*,[^=\"]*", value) else value
 
 
@@ -79,7 +79,7 @@ def _names(engine: Engine, value: str) -> list[str]:
     devices = value.strip("\"'").removeprefix("device=")
     if "=" in devices:
         raise Usage(
-            f"`--gpus {value}` is docker's own way to ask, and this is {engine.name}",
-            hint="write `auto`, `2`, `0,3` or UUIDs",
+            f"{engine.name} does not take docker's `--gpus {value}`",
+            hint="`--gpus` takes `auto`, `2`, `0,3` or UUIDs with any engine",
         )
     return devices.split(",")

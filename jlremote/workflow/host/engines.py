@@ -15,7 +15,7 @@ from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.docker.docker_commands import usable_argv
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES, PODMAN, Engine
 from jlremote.runtimes.engine.engine_errors import (
-    EngineDisguised,
+    DockerIsPodman,
     EngineMissing,
     EngineUnusable,
     SudoPasswordNeeded,
@@ -193,7 +193,7 @@ def _trial(engine: Engine, *, sudo: bool) -> str:
 
 
 def _is_there(why: EngineUnusable) -> bool:
-    return not isinstance(why, EngineMissing | EngineDisguised)
+    return not isinstance(why, EngineMissing | DockerIsPodman)
 
 
 def _likeliest(failures: list[EngineUnusable]) -> JlrError:
