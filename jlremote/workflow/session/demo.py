@@ -146,6 +146,8 @@ def _in_container(request: DemoRequest) -> StartRequest:
     Raises:
         JlrError: there is no engine that can be used, or no image.
     """
+    if sys.platform == "win32":
+        raise NotImplementedError  # `_check_request` has refused
     from jlremote.demo import engine
 
     image = request.image or engine.jupyter_image()
