@@ -18,7 +18,7 @@ from jlremote.ssh.login.agent import Agent, AgentFailure
 PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 
 # Only `keyboard` imports it, and not on Windows.
-POSIX_ONLY = "jlremote.cli.screen.posix_keyboard"
+POSIX_ONLY = "jlremote.cli.keyboard.posix_keyboard"
 COMMANDS = (["--version"], ["--help"], ["list"], ["demo"])
 
 # Import all libraries, take away what Windows lacks, then import our modules and run commands.

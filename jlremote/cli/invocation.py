@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +33,7 @@ class Invocation:
         """Return what a workflow needs; `silent` as for `--json`, `lasting` as of `Steps`."""
         from pathlib import Path
 
-        from jlremote.cli.screen import prompts
+        from jlremote.cli.keyboard import prompts
         from jlremote.cli.screen.progress import Steps
         from jlremote.workflow.host.context import Context
 
@@ -75,72 +74,6 @@ def global_options(*, hidden: bool = False) -> list[click.Option]:
             **kept | {"default": None},
         ),
     ]
-
-
-class Command(click.Command):
-    """A command that closes its help with examples.
-
-    Args:
-        examples: lines that a person can paste; what follows a `#` is a comment.
-        takes_command: whether what follows `--` is a command for the host, `command`.
-    """
-
-    def __init__(
-        self,
-        *arguments: Any,
-        examples: Sequence[str],
-        takes_command: bool = False,
-        **settings: Any,
-    ) -> None:
-        super().__init__(*arguments, **settings)
-        self.examples = examples
-        self.takes_command = takes_command
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep what follows `--` away from click, which would take it for arguments."""
-        if not self.takes_command:
-            return super().parse_args(ctx, args)
-        at = args.index("--") if "--" in args else len(args)
-        rest = super().parse_args(ctx, args[:at])
-        ctx.params["command"] = tuple(args[at + 1 :])
-        return rest
-
-    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Show where the command stands."""
-        command = ["[-- COMMAND...]"] if self.takes_command else []
-        return super().collect_usage_pieces(ctx) + command
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples into the help."""
-        write_lines(formatter, "Examples", self.examples)
-
-
-def write_lines(formatter: click.HelpFormatter, title: str, lines: Sequence[str]) -> None:
-    """Write a section of lines that must not be wrapped."""
-    with formatter.section(title):
-        for line in lines:
-            formatter.write(f"{'':{formatter.current_indent}}{line}\n")
-
-
-def command(
-    name: str, *, examples: Sequence[str], takes_command: bool = False
-) -> Callable[[Callable[..., Any]], Command]:
-    """Decorate a function as a command that also takes the global options after its name.
-
-    They are hidden there, so that its help shows what is its own. A letter that the command has
-    given another meaning keeps that one.
-    """
-
-    def decorate(function: Callable[..., Any]) -> Command:
-        settings = {"examples": examples, "takes_command": takes_command}
-        made = click.command(name, cls=Command, **settings)(function)
-        taken = {letter for option in made.params for letter in option.opts}
-        for option in global_options(hidden=True):
-            option.opts = [letter for letter in option.opts if letter not in taken]
-            made.params.append(option)
-        return made
-
-    return decorate
 
 
 def _restore(*held: Any) -> None:

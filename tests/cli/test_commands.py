@@ -91,7 +91,7 @@ def test_an_empty_list_says_what_makes_a_session(jlr: Jlr, workflows: Workflows)
     workflows.will("show.listing.reports", [])
     outcome = jlr("list")
     assert (outcome.code, outcome.stdout) == (0, "")
-    assert "`jlr start HOST CONTAINER` makes one" in outcome.stderr
+    assert "`jlr start HOST CONTAINER` starts one" in outcome.stderr
 
 
 def test_status_says_everything(jlr: Jlr, workflows: Workflows) -> None:

@@ -77,6 +77,6 @@ def test_one_is_removed_and_the_rest_is_listed(jlr: Jlr, workflows: Workflows) -
     workflows.will("session.further_ports.remove", None)
     workflows.will("session.further_ports.listed", [CLOSED])
     outcome = jlr("forward", "cont1", "--remove", "6006")
-    assert "6006 is forwarded no more" in outcome.stderr
+    assert "stopped forwarding port 6006" in outcome.stderr
     assert "7860" in outcome.stdout
     assert workflows.arguments("session.further_ports.remove")[:2] == ("cont1", 6006)

@@ -7,9 +7,12 @@ import click
 import pytest
 
 import jlremote
-from jlremote.cli.invocation import Command
-from jlremote.cli.program import COMMANDS, EXAMPLES, jlr
+from jlremote.cli.command import Command
+from jlremote.cli.program import COMMANDS as SECTIONS
+from jlremote.cli.program import EXAMPLES, jlr
 from tests.cli.conftest import Jlr
+
+COMMANDS = {name: row for rows in SECTIONS.values() for name, row in rows.items()}
 
 
 def command(name: str) -> Command:

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from jlremote.cli.screen.prompts import Person, no_input
+from jlremote.cli.keyboard.prompts import Person, no_input
 from jlremote.errors import NeedsAuthentication
 from jlremote.questions import Question, QuestionKind
 from tests.cli.terminal import Terminal
 
 ASK = """
 import contextlib, json, sys
-from jlremote.cli.screen.prompts import Person
+from jlremote.cli.keyboard.prompts import Person
 from jlremote.errors import NeedsAuthentication
 from jlremote.questions import Question
 @contextlib.contextmanager

@@ -266,7 +266,7 @@ def test_a_containers_options_are_refused_where_there_is_none(
     ):
         outcome = jlr("start", "dgx", "--runtime", "none", *words)
         assert outcome.code == 2
-        assert "with `--runtime none` there is none" in outcome.stderr
+        assert "`--runtime none` creates none" in outcome.stderr
 
 
 def test_a_job_that_has_no_container_of_its_own_takes_no_options_of_one(
@@ -276,7 +276,7 @@ def test_a_job_that_has_no_container_of_its_own_takes_no_options_of_one(
         for words in (("--install", "keras"), ("-v", "/a:/b"), ("--workspace",), ("--ipc", "host")):
             outcome = jlr("run", "dgx", *where, *words, "--", "train")
             assert outcome.code == 2
-            assert f"is for a new container, and with `{where[0]}" in outcome.stderr
+            assert f"is for a new container, and `{where[0]}" in outcome.stderr
     assert not workflows.calls
 
 

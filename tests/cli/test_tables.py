@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from jlremote.cli.screen import tables
+from jlremote.cli.screen import reports, tables
 from jlremote.jupyter.api import Kernel
 
 
@@ -32,7 +32,7 @@ def kernel(state: str, **age: float) -> Kernel:
     ],
 )
 def test_kernels_in_short(kernels: tuple[Kernel, ...] | None, words: str) -> None:
-    assert tables.kernels_in_short(kernels) == words
+    assert reports.kernels_in_short(kernels) == words
 
 
 TABLE = """

@@ -46,7 +46,7 @@ def test_who_is_on_which_gpu_is_told_with_user_container_and_time(
     answer = ada.jlr("gpus", "lab")
     assert answer.status == 0, answer
     assert f"{other_account.name}  -" in answer.stdout, answer
-    assert "held, idle" in answer.stdout, answer
+    assert "idle, memory held" in answer.stdout, answer
     assert train.name in answer.stdout, answer
 
 
@@ -155,7 +155,7 @@ def test_on_a_terminal_it_draws_the_history_until_ctrl_c(ada: Laptop, gpu_host: 
         terminal.expect("█{5}")
         terminal.expect("100 %")
         gpu_host.gpus.change(0, utilization_gpu=40)
-        terminal.expect("below 90 %")
+        terminal.expect("partly busy")
         terminal.sendintr()
         terminal.expect_exact("\x1b[?25h")  # the cursor is back
         assert terminal.wait() == 0

@@ -54,7 +54,7 @@ def test_what_the_driver_does_not_know_is_a_question_mark(
 
 def test_held_and_idle_is_said_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(inventory([row(0, used=5009)], processes=process(0)), capsys)
-    assert "held, idle" in text
+    assert "idle, memory held" in text
     assert "python3" in text
 
 
@@ -81,7 +81,7 @@ def claimed(*claims: Claim) -> Inventory:
     [
         ("container", "reserved by its container"),
         ("session", "reserved by its session"),
-        ("start", "starts right now"),
+        ("start", "is being started"),
     ],
 )
 def test_what_is_kept_for_somebody_has_a_line(
@@ -120,4 +120,4 @@ def test_a_bar_is_as_high_as_the_gpu_is_busy() -> None:
 
 def test_sixteen_gpus_and_nobody() -> None:
     text = drawn(inventory([row(index) for index in range(16)]))
-    assert "nobody uses any" in text
+    assert "no users" in text

@@ -20,7 +20,7 @@ def test_a_key_is_asked_for_without_echo_tried_and_kept(
     with laptop.terminal(*words, timeout=60) as terminal:
         terminal.expect_exact(f"Password or API key of {USER} at {registry.name}: ")
         terminal.sendline(registry.key)
-        terminal.expect_exact(f"{registry.name} takes the key of {USER}; it is kept in ")
+        terminal.expect_exact(f"{registry.name} accepts the key of {USER}; it is kept in ")
         terminal.expect(pexpect.EOF)
         terminal.wait()
     assert terminal.exitstatus == 0
@@ -82,10 +82,10 @@ def test_a_forgotten_key_is_gone(laptop: Laptop, registry: Registry, keychain: N
     log_in(laptop, registry)
     image = registry.push("lab/plain", "me/forgotten:1")
     forgotten = laptop.jlr("login", "lab", registry.name, "--forget")
-    assert forgotten.stdout == f"forgotten: {registry.name} on lab\n"
+    assert forgotten.stdout == f"forgot the key of {registry.name}\n"
     assert laptop.jlr("pull", "lab", image).status == 4
     again = laptop.jlr("login", "lab", registry.name, "--forget")
-    assert again.stdout == f"no key of {registry.name} was here\n"
+    assert again.stdout == f"no key of {registry.name} is kept\n"
 
 
 def test_without_a_keychain_nobody_is_asked_for_a_key_in_vain(

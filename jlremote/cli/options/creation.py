@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-import click
-
+from jlremote.cli.command import Function, option
 from jlremote.cli.completion import candidates
 from jlremote.errors import Usage
 
-# GPUs are for whatever runs there.
+# Not the GPUs: any process may use them.
 _NEW_CONTAINER = (
     *("image", "volume", "workspace", "env", "workdir", "user", "shm_size", "ulimit", "ipc"),
     *("network", "init", "rm", "log_opt", "packages", "engine_arguments"),
@@ -19,86 +17,91 @@ _NEW_CONTAINER = (
 _OPTIONAL = ("image", "workspace", "workdir", "user", "shm-size", "ipc", "network")
 _SHOWN = {"engine_arguments": "-- …", "packages": "--install"}
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 _DECLARED = (
-    click.option(
-        "--image", help="Create the container from this image if there is none of the name."
-    ),
-    click.option(
-        "-v",
-        "--volume",
+    option("Container", "--image", metavar="IMAGE", help="Image of a new container."),
+    option(
+        "Container",
+        *("-v", "--volume"),
         multiple=True,
         metavar="SOURCE:TARGET[:OPTIONS]",
-        help="Mount a folder of the host, which must be there (`~/…` is below your home on it), or "
-        "a volume, as the engine's own -v. For more output write `jlr -v COMMAND`.",
+        help="Mount a folder of the host, which must exist (`~/...` is in your home there), or a "
+        "volume. (For more output: `jlr -v COMMAND`.)",
     ),
-    click.option(
-        "-e",
-        "--env",
+    option(
+        "Container",
+        *("-e", "--env"),
         multiple=True,
         metavar="NAME[=VALUE]",
-        help="Set a variable, as the engine's -e.",
+        help="Set a variable.",
     ),
-    click.option(
+    option(
+        "Container",
         "--workspace",
         is_flag=False,
         flag_value=".",
         metavar="[=DIR]",
-        help="Mount this folder of the host at /workspace, to work in. Without =DIR, or as `.`, it "
-        "is what the current folder here shows of the host (`jlr mount`), or else the folder of "
-        "its name in your home there.",
+        help="Mount DIR of the host at /workspace and work there. Without DIR: the folder that "
+        "this one shows (`jlr mount`), or the one of its name in your home there.",
     ),
-    click.option("-w", "--workdir", metavar="FOLDER", help="Working folder in the container."),
-    click.option(
-        "-u",
-        "--user",
+    option("Container", "-w", "--workdir", metavar="FOLDER", help="Working folder."),
+    option(
+        "Container",
+        *("-u", "--user"),
         metavar="USER[:GROUP]",
-        help="User in the container. Default: you, with your number on the host, if folders of the "
-        "host are mounted, so that files in them are yours and not root's; else the image's own.",
+        help="User. Default: you, if folders of the host are mounted, so that new files there are "
+        "yours; else the image's.",
     ),
-    click.option("--shm-size", metavar="SIZE", help="Size of /dev/shm, such as 1g."),
-    click.option(
+    option("Container", "--shm-size", metavar="SIZE", help="Size of /dev/shm, for example 1g."),
+    option(
+        "Container",
         "--ulimit",
         multiple=True,
         metavar="NAME=SOFT[:HARD]",
-        help="A limit, such as memlock=-1; `memlock=` takes away what a profile says.",
+        help="A limit, for example memlock=-1; `memlock=` drops a profile's.",
     ),
-    click.option("--ipc", metavar="MODE", help="Whose shared memory: `private`, `host` …"),
-    click.option("--network", metavar="NETWORK", help="Which network: `bridge`, `host`, a name."),
-    click.option(
+    option("Container", "--ipc", metavar="MODE", help="Shared memory: `private`, `host`, ..."),
+    option("Container", "--network", metavar="NETWORK", help="`bridge`, `host` or a name."),
+    option(
+        "Container",
         "--init/--no-init",
         default=None,
-        help="Whether a small init is the container's first process. Default: it is.",
+        help="Run a small init as first process. Default: yes.",
     ),
-    click.option(
-        "--rm/--no-rm", default=None, help="Remove the container when it stops, and what is in it."
+    option(
+        "Container",
+        "--rm/--no-rm",
+        default=None,
+        help="Remove the container and its contents when it stops.",
     ),
-    click.option(
+    option(
+        "Container",
         "--log-opt",
         multiple=True,
         metavar="NAME=VALUE",
-        help="Bounds of the container's log. Default: max-size=50m; `max-size=` takes it away.",
+        help="Limit the container's log. Default: max-size=50m; `max-size=` lifts it.",
     ),
-    click.option(
-        "--install",
-        "--packages",
-        "packages",
+    option(
+        "Container",
+        *("--install", "--packages", "packages"),
         multiple=True,
         metavar="PACKAGE",
-        help="Install a Python package in a new container, such as jupyterlab; may be repeated.",
+        help="Install a Python package, for example jupyterlab. Repeatable.",
     ),
-    click.option(
+    option(
+        "GPUs",
         "--gpus",
         metavar="GPUS",
-        help="GPUs for a new container: `auto` or `auto:2` takes such as nobody uses, so does `2`; "
-        "`0,3`, UUIDs and MIG UUIDs are these, unless somebody uses them; `all`; `none`.",
+        help="`auto`, `auto:N` or `N`: free GPUs; `0,3` or UUIDs: exactly those, unless in use; "
+        "`all`; `none`.",
     ),
-    click.option(
-        "--share-gpus", is_flag=True, default=None, help="Take GPUs that others use, too."
+    option(
+        "GPUs", "--share-gpus", is_flag=True, default=None, help="Also take GPUs that are in use."
     ),
-    click.option(
+    option(
+        "Session",
         "--profile",
+        metavar="PROFILE",
         shell_complete=candidates.profiles,
         help="Take options from [profiles.PROFILE]; `nvidia` is built in.",
     ),
@@ -106,21 +109,21 @@ _DECLARED = (
 
 
 def creation_options(function: Function) -> Function:
-    """Decorate a command with the options of a new container, to be `settled` together."""
+    """Add the options of a new container, to be `settled` together."""
     for declared in reversed(_DECLARED):
         function = declared(function)
     return function
 
 
 def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that flags and settings make together, by their long names.
+    """Return the options that flags and settings give together, by their long names.
 
     Args:
-        host: what was typed after `ssh`.
-        options: by the names of click's parameters; `None` and `()` say nothing.
+        host: the host as it was typed.
+        options: by the names of click's parameters; `None` and `()` are not given.
 
     Raises:
-        Usage: they cannot be had together.
+        Usage: they exclude each other, or one has no value.
     """
     from jlremote.storage import settings
 
@@ -130,44 +133,44 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
             shown = _SHOWN.get(name, f"--{name}")
             raise Usage(
                 f"`{shown}` has no value",
-                hint="leave it out; a variable of your shell in it may be empty",
+                hint="leave it out; a shell variable in it may be empty",
             )
     for volume in flags["volume"]:
         if volume.startswith("-"):
             raise Usage(
-                f"`{volume}` is no volume",
-                hint="`-v` is --volume here, as with docker; for more output: `jlr -v start …`",
+                f"`{volume}` is not a volume",
+                hint="`jlr -v start …` gives more output; after `start`, `-v` is `--volume`",
             )
     chosen = settings.load().chosen(host, flags)
-    # What settings say is taken away by an empty value.
+    # An empty value drops what the settings say.
     return {name: value for name, value in chosen.items() if value != "" or name not in _OPTIONAL}
 
 
 def refuse_creation(options: dict[str, Any], without: str, *but: str) -> None:
-    """Refuse options of a new container, given as flags where there is to be none.
+    """Refuse flags for a new container where none is created; settings are left alone.
 
     Args:
         options: by the names of click's parameters.
-        without: the option by which there is none.
-        but: options that mean something there all the same.
+        without: the option because of which no container is created.
+        but: options that have a meaning even so.
 
     Raises:
-        Usage: there are some; names one. What settings say is for the hosts that have containers.
+        Usage: a flag is for a new container.
     """
     for name in _NEW_CONTAINER:
         if name not in but and options.get(name) not in (None, ()):
             shown = _SHOWN.get(name, f"--{name.replace('_', '-')}")
             raise Usage(
-                f"`{shown}` is for a new container, and with `{without}` there is none",
-                hint="leave one of the two out",
+                f"`{shown}` is for a new container, and `{without}` creates none",
+                hint="leave out one of the two",
             )
 
 
 def after_dashes(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options with all that stood behind `--` as words for the engine.
+    """Return the options with every word after `--` among the engine's arguments.
 
-    click gives the first of them to CONTAINER if that was left out; no container's name begins
-    with a dash.
+    click takes the first for CONTAINER if that was left out; no container's name begins with a
+    dash.
     """
     words: tuple[str, ...] = options["engine_arguments"]
     container = options.get("container")

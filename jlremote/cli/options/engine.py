@@ -1,46 +1,52 @@
-"""Which engine a command is to use: `--runtime` and `--sudo`."""
+"""The options that choose an engine: `--runtime` and `--sudo`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from jlremote.cli.command import Function, option
 from jlremote.storage.options import RUNTIMES
 
 if TYPE_CHECKING:
     from jlremote.workflow.host.requests import EngineChoice
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 
-_SUDO = click.option(
+_ENGINES = [name for name in RUNTIMES if name != "none"]
+_LISTED = ", ".join(f"`{name}`" for name in _ENGINES)
+
+_SUDO = option(
+    "Session",
     "--sudo/--no-sudo",
     default=None,
-    help="Run the engine by `sudo` on the host; its password is asked for once.",
+    help="Run the engine with `sudo`; its password is asked for once.",
 )
 
 
 def runtime_options(function: Function) -> Function:
-    """Add the options that say where a session runs."""
-    option = click.option(
+    """Add the options that say what a session runs in."""
+    add = option(
+        "Session",
         "--runtime",
         type=click.Choice(RUNTIMES),
-        help="What runs it there; `none` is without a container. Default: auto, the session's own, "
-        "or else the first that works of docker and podman; where GPUs are wanted of a docker that "
-        "has no `--gpus`, nvidia-docker.",
+        metavar="RUNTIME",
+        help=f"{_LISTED}, or `none`: no container. Default: auto, the session's own engine, else "
+        "docker or podman; nvidia-docker where docker has no `--gpus`.",
     )
-    return option(_SUDO(function))
+    return add(_SUDO(function))
 
 
 def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say which engine is meant on a host; the command gets it as `engine`."""
-    option = click.option(
+    """Add the options that choose a host's engine; the command gets it as `engine`."""
+    add = click.option(
         "--runtime",
-        type=click.Choice([name for name in RUNTIMES if name != "none"]),
-        help="The engine. Default: auto, that of the host's latest session, or else the first that "
-        "works of docker and podman.",
+        type=click.Choice(_ENGINES),
+        metavar="RUNTIME",
+        help=f"{_LISTED}. Default: auto, the engine of the host's latest session, else docker or "
+        "podman.",
     )
 
     @wraps(function)
@@ -49,11 +55,11 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         return function(*arguments, host=host, engine=_chosen(host, runtime, sudo), **options)
 
-    return option(_SUDO(choosing))
+    return add(_SUDO(choosing))
 
 
 def _chosen(host: str, runtime: str | None, sudo: bool | None) -> EngineChoice:
-    """Return which engine flags and settings mean on a host."""
+    """Return the engine that flags and settings choose for a host."""
     from jlremote.storage import settings
     from jlremote.workflow.host.requests import EngineChoice
 

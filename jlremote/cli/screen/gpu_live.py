@@ -1,4 +1,4 @@
-"""GPUs as they change, with what they did in the last minutes as bars."""
+"""GPUs as they change, with their load of the last minutes as bars."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from jlremote.cli.screen import gpu_table
-from jlremote.cli.screen.tables import state_style
+from jlremote.cli.screen.tables import state_style, table
 from jlremote.gpus.inventory import WELL_USED_PERCENT, Gpu, Inventory
 from jlremote.text import one_line
 
 MEMORY_WIDTH = 10
 # What rich's columns need besides the history at 80 characters; the rest of the line is history.
-_OTHER_COLUMNS = 66
+_OTHER_COLUMNS = 73
 _BLOCKS, _PLAIN = "▁▂▃▄▅▆▇█", ".:-=+*#@"
 
 
@@ -34,45 +34,48 @@ def show_live(host: str, snapshots: Iterable[Inventory]) -> None:
 
 
 class History:
-    """How busy each GPU was, the latest last."""
+    """The load of each GPU over time, the latest value last."""
 
     def __init__(self) -> None:
         self._busy: dict[int, deque[int | None]] = defaultdict(lambda: deque(maxlen=500))
 
     def add(self, inventory: Inventory) -> None:
-        """Add a moment."""
+        """Add the values of one moment."""
         for gpu in inventory.gpus:
             self._busy[gpu.index].append(gpu.busy)
 
     def last(self, index: int, count: int) -> list[int | None]:
-        """Return the latest moments of a GPU."""
+        """Return the latest values of a GPU, in percent."""
         return list(self._busy[index])[-count:]
 
 
 def drawn(host: str, inventory: Inventory, history: History, width: int) -> Group:
-    """Return what is drawn for one moment."""
+    """Return the drawing of one moment."""
     room = max(8, width - _OTHER_COLUMNS)
-    gpus = _table("GPU", "NAME", "MEMORY", "", "BUSY", "", "TEMP", "STATE")
+    gpus = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
+    for heading in ("GPU", "NAME", "MEMORY", "", "BUSY", "", "TEMP", "STATE"):
+        gpus.add_column(heading, no_wrap=True)
     for gpu in inventory.gpus:
         gpus.add_row(*_gpu_cells(gpu, history.last(gpu.index, room)))
         for part in gpu.slices:
             label = Text(f"MIG {part.profile}")
-            gpus.add_row(part.place, label, gpu_table.memory(part), "", "", "", "", part.state())
-    users = _table(*gpu_table.USER_HEADINGS)
-    for row in gpu_table.user_rows(inventory):
-        users.add_row(*(Text(one_line(cell)) for cell in row))
+            gpus.add_row(
+                part.place,
+                label,
+                gpu_table.memory(part),
+                "",
+                "",
+                "",
+                "",
+                gpu_table.state(part.state()),
+            )
+    users = table(gpu_table.USER_HEADINGS, gpu_table.user_rows(inventory))
     title = Text(f"{one_line(host)}  (Ctrl-C ends)", style="dim")
-    return Group(title, gpus, Text(""), users if users.row_count else Text("nobody uses any"))
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
-    for heading in headings:
-        table.add_column(heading, no_wrap=True)
-    return table
+    return Group(title, gpus, Text(""), users if users.row_count else Text("no users"))
 
 
 def _gpu_cells(gpu: Gpu, busy: list[int | None]) -> tuple[Text | str, ...]:
+    state = gpu_table.state(gpu.state)
     used, total = gpu.whole.memory_used or 0, gpu.whole.memory_total or 0
     return (
         str(gpu.index),
@@ -82,19 +85,19 @@ def _gpu_cells(gpu: Gpu, busy: list[int | None]) -> tuple[Text | str, ...]:
         bars(busy),
         gpu_table.percent(gpu.busy),
         "?" if gpu.temperature is None else f"{gpu.temperature}C",
-        Text(gpu.state, style=state_style(gpu.state)),
+        Text(state, style=state_style(state)),
     )
 
 
 def bar(share: float) -> Text:
-    """Return a share of one as a filled line."""
+    """Return a fraction as a filled line."""
     full = round(min(1.0, max(0.0, share)) * MEMORY_WIDTH)
     mark, rest = ("█", "░") if _unicode() else ("#", ".")
     return Text(mark * full + rest * (MEMORY_WIDTH - full), style="cyan")
 
 
 def bars(percents: list[int | None]) -> Text:
-    """Return a bar for each moment: green where the GPU was well used, yellow where it was not."""
+    """Return a bar for each moment: green for a well used GPU, else yellow."""
     blocks = _BLOCKS if _unicode() else _PLAIN
     text = Text()
     for style, some in groupby(percents, key=_style):

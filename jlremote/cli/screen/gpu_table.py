@@ -1,4 +1,4 @@
-"""GPUs and who is on them, as rows for a person."""
+"""GPUs and their users, as rows of tables."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from jlremote.times import age
 
 GPU_HEADINGS = ("GPU", "NAME", "MEMORY", "BUSY", "TEMP", "POWER", "STATE")
 USER_HEADINGS = ("GPU", "USER", "CONTAINER", "SINCE", "MEMORY", "PROGRAM", "PID")
+_STATES = {"held, idle": "idle, memory held", "below 90 %": "partly busy"}
 
 Row = tuple[str, ...]
 
 
 def show(inventory: Inventory) -> None:
-    """Print the GPUs, and below them who is on them."""
+    """Print the GPUs, and below them their users."""
     show_table(GPU_HEADINGS, [row for gpu in inventory.gpus for row in gpu_rows(gpu)])
     users = list(user_rows(inventory))
     if users:
@@ -26,7 +27,7 @@ def show(inventory: Inventory) -> None:
 
 
 def gpu_rows(gpu: Gpu) -> Iterator[Row]:
-    """Give the line of a GPU, and one for each of its MIG devices."""
+    """Give the row of a GPU, and one for each of its MIG devices."""
     yield (
         str(gpu.index),
         short_name(gpu),
@@ -34,14 +35,14 @@ def gpu_rows(gpu: Gpu) -> Iterator[Row]:
         percent(gpu.busy),
         "?" if gpu.temperature is None else f"{gpu.temperature}C",
         power(gpu),
-        gpu.state,
+        state(gpu.state),
     )
     for part in gpu.slices:
-        yield (part.place, f"MIG {part.profile}", memory(part), "", "", "", part.state())
+        yield (part.place, f"MIG {part.profile}", memory(part), "", "", "", state(part.state()))
 
 
 def user_rows(inventory: Inventory) -> Iterator[Row]:
-    """Give a line for each process, for each claim that no process tells of, for hidden ones."""
+    """Give a row for each process, for each claim without a process, and for hidden processes."""
     for gpu in inventory.gpus:
         for device in (gpu.whole, *gpu.slices):
             yield from _users(device, inventory.now)
@@ -55,30 +56,35 @@ def _users(device: Device, now: float) -> Iterator[Row]:
     containers = {process.container for process in device.processes}
     for claim in device.claims:
         if claim.name not in containers:
-            why = "starts right now" if claim.kind == "start" else f"reserved by its {claim.kind}"
+            why = "is being started" if claim.kind == "start" else f"reserved by its {claim.kind}"
             since = age(claim.since, now)
             yield (device.place, claim.user or "?", claim.name, since, "-", why, "-")
     if device.holds_memory and not device.processes:
         yield (device.place, "?", "?", "?", size(device.memory_used), "cannot be seen", "?")
 
 
+def state(name: str) -> str:
+    """Return a state in plain words; `--json` has its name."""
+    return _STATES.get(name, name)
+
+
 def short_name(gpu: Gpu) -> str:
-    """Return the product's name without its maker's."""
+    """Return the product's name without `NVIDIA`."""
     return gpu.name.removeprefix("NVIDIA ")
 
 
 def memory(device: Device) -> str:
-    """Return what is used of how much."""
+    """Return the used and the total memory."""
     return f"{size(device.memory_used)} / {size(device.memory_total)}"
 
 
 def percent(amount: int | None) -> str:
-    """Return a share as a person reads it."""
+    """Return a percentage, `?` where it is not known."""
     return "?" if amount is None else f"{amount} %"
 
 
 def power(gpu: Gpu) -> str:
-    """Return what it draws of what it may."""
+    """Return the power that the GPU draws, and its limit."""
     if gpu.power is None:
         return "?"
     limit = "" if gpu.power_limit is None else f" / {gpu.power_limit:.0f}"

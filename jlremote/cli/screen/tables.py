@@ -1,29 +1,22 @@
-"""Tables and short words for a person."""
+"""Tables: aligned columns, cut to the terminal's width, with states in colour."""
 
 from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-import click
-from rich.cells import cell_len, set_cell_size
-
-from jlremote import times
-from jlremote.cli.screen.terminal import answer, watched
+from jlremote.cli.screen.terminal import answer, answer_json, coloured, watched
 from jlremote.text import one_line
 
 if TYPE_CHECKING:
-    from jlremote.jupyter.api import Kernel
-    from jlremote.workflow.forward.port_report import PortReport
-    from jlremote.workflow.mounts.known_mounts import MountReport
-    from jlremote.workflow.session.report import SessionReport
-    from jlremote.workflow.show.containers import ContainerReport
+    from rich.table import Table
 
-PORT_HEADINGS = ("PORT", "HERE", "STATE", "SINCE", "WHY")
-CONTAINER_HEADINGS = ("CONTAINER", "IMAGE", "STATE", "JUPYTER", "SESSION", "OWNER", "GPUS")
-MOUNT_HEADINGS = ("MOUNTED AT", "FOLDER", "SESSION", "STATE", "WHY")
+    from jlremote.workflow.host.context import Context
+
+_WIDEST = 10_000  # nothing is cut in a file or pipe
 
 _STATE_STYLES = {
     "up": "green",
@@ -36,8 +29,8 @@ _STATE_STYLES = {
     "closed": "yellow",
     # of GPUs; red are those that are held without need
     "free": "green",
-    "busy": "green",
-    "below 90 %": "yellow",
+    "busy": "cyan",
+    "partly busy": "yellow",
     "reserved": "yellow",
     # of a job, and of a session that only its host knows
     "running": "green",
@@ -47,115 +40,80 @@ _STATE_STYLES = {
 }
 
 
-def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print aligned columns; on a terminal cut to its width, with the column STATE in colour."""
-    cells = [list(headings), *([one_line(cell) for cell in row] for row in rows)]
-    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
-    if watched(sys.stdout):
-        widths = _fitted(widths, headings, shutil.get_terminal_size().columns)
-    for row in cells:
-        columns = zip(headings, row, widths, strict=True)
-        answer("  ".join(_cell(heading, cell, width) for heading, cell, width in columns).rstrip())
+class Report(Protocol):
+    """A value that has a line in a table and an object in `--json`."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object."""
+        ...
 
 
-def _cell(heading: str, cell: str, width: int) -> str:
-    cut = cell if cell_len(cell) <= width else set_cell_size(cell, width - 1) + "…"
-    padding = " " * (width - cell_len(cut))
-    if cell == heading:
-        return click.style(cut, bold=True) + padding
-    return (click.style(cut, fg=state_style(cell)) if heading == "STATE" else cut) + padding
+T = TypeVar("T")
+R = TypeVar("R", bound=Report)
 
 
-def _fitted(widths: Sequence[int], headings: Sequence[str], room: int) -> list[int]:
-    """Return widths that fit into `room`, taking from the widest; a heading's width stays."""
-    fitted = list(widths)
-    excess = sum(fitted) + 2 * (len(fitted) - 1) - room
-    for _ in range(excess):
-        widest = max(range(len(fitted)), key=lambda i: (fitted[i] > len(headings[i]), fitted[i]))
-        fitted[widest] -= fitted[widest] > len(headings[widest])
-    return fitted
+@dataclass(frozen=True)
+class Columns(Generic[T]):
+    """The columns of a table: their headings, and the cells of a value."""
+
+    headings: tuple[str, ...]
+    row: Callable[[T], Sequence[str]]
+
+
+def show_reports(
+    reports: Sequence[R], columns: Columns[R], context: Context, *, as_json: bool, none: str
+) -> None:
+    """Print reports as a table or a JSON array; where there are none, note `none`."""
+    if as_json:
+        answer_json([report.to_json() for report in reports])
+    elif reports:
+        show_rows(reports, columns)
+    else:
+        context.progress.note(none)
+
+
+def show_rows(values: Iterable[T], columns: Columns[T]) -> None:
+    """Print a table of values."""
+    show_table(columns.headings, map(columns.row, values))
+
+
+def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table; on a terminal it is cut to the width, the widest column first."""
+    from rich.console import Console
+
+    colour = coloured(sys.stdout)
+    console = Console(
+        width=shutil.get_terminal_size().columns if watched(sys.stdout) else _WIDEST,
+        color_system="standard" if colour else None,
+        force_terminal=colour,
+        highlight=False,
+    )
+    with console.capture() as drawn:
+        console.print(table(headings, rows))
+    answer("\n".join(line.rstrip() for line in drawn.get().splitlines()))
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Return a table with the column STATE in colour."""
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    columns = (Column(heading, min_width=len(heading)) for heading in headings)
+    drawn = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for row in rows:
+        cells = [
+            Text(one_line(cell), style=state_style(cell) if heading == "STATE" else "")
+            for heading, cell in zip(headings, row, strict=True)
+        ]
+        for cell in cells:
+            cell.no_wrap, cell.overflow = True, "ellipsis"
+        drawn.add_row(*cells)
+    return drawn
 
 
 def state_style(state: str) -> str:
-    """Return the colour of a state: green works, yellow mends itself or waits, red does not."""
+    """Return the colour of a state.
+
+    Green works or is free, cyan is in use, yellow waits or recovers by itself, red has failed.
+    """
     return _STATE_STYLES.get(state, "red")
-
-
-def state_in_words(report: SessionReport) -> str:
-    """Return the state in colour, for how long it has been so, and why."""
-    state = click.style(one_line(report.state), fg=state_style(report.state))
-    lasting = f"{state} for {times.ago(report.since)}" if report.since else state
-    return f"{lasting}, {one_line(report.detail)}" if report.detail else lasting
-
-
-def session_lines(report: SessionReport) -> list[str]:
-    """Return what there is to say of a session, a fact a line."""
-    facts = {
-        "session": f"{report.name} on {report.host}",
-        "state": state_in_words(report),
-        "url": report.url,
-        "runtime": report.runtime,
-        "container": report.container,
-        "image": report.image,
-        "gpus": report.gpus,
-        "kernels": kernels_in_short(report.kernels),
-        "idle stop": idle_stop_in_words(report.idle_stop),
-    }
-    return [
-        f"{name + ':':<11}{value if name == 'state' else one_line(value)}"
-        for name, value in facts.items()
-        if value
-    ]
-
-
-def idle_stop_in_words(seconds: int | None) -> str | None:
-    """Return what an idle stop does; nothing if there is none."""
-    if not seconds:
-        return None
-    return (
-        f"after {times.in_words(seconds)} without work: each idle kernel, even under an open "
-        "page, then Jupyter, once no terminal or page is open; never what is busy, and the "
-        "container stays"
-    )
-
-
-def session_row(report: SessionReport) -> tuple[str, ...]:
-    """Return a session's line of the list."""
-    port = str(report.local_port or "-")
-    kernels = kernels_in_short(report.kernels)
-    image = report.image or ("no container" if report.runtime == "none" else "-")
-    since = times.ago(report.since) if report.since else "-"
-    where = (report.name, report.host, report.state, since)
-    return (*where, kernels, port, report.gpus or "-", image)
-
-
-def container_row(report: ContainerReport) -> tuple[str, ...]:
-    """Return a container's line of a list."""
-    jupyter = "yes" if report.jupyter else "-"
-    session = "yes" if report.session else "-"
-    facts = (report.name, report.image or "-", report.status, jupyter, session)
-    return (*facts, report.owner or "?", report.gpus or "-")
-
-
-def port_row(report: PortReport) -> tuple[str, ...]:
-    """Return a further port's line of a list."""
-    since = times.ago(report.since) if report.since else "-"
-    return (str(report.port), report.url, report.state, since, report.detail or "")
-
-
-def mount_row(report: MountReport) -> tuple[str, ...]:
-    """Return a mount's line of a list."""
-    shown = f"{report.host}:{report.remote}"
-    return (report.local, shown, report.session, report.state, report.detail or "")
-
-
-def kernels_in_short(kernels: Sequence[Kernel] | None) -> str:
-    """Return `2 busy`, `idle 3h`, `none`, or `?` where nobody could be asked."""
-    if kernels is None:
-        return "?"
-    busy = [kernel for kernel in kernels if kernel.state != "idle"]
-    if busy:
-        return f"{len(busy)} busy"
-    if not kernels:
-        return "none"
-    return f"idle {times.ago(max(kernel.last_activity for kernel in kernels))}"

@@ -40,6 +40,11 @@ def answer_json(value: Any) -> None:
     answer(json.dumps(value, indent=2))
 
 
+def answer_either(text: str, value: Any, *, as_json: bool) -> None:
+    """Print `value` as JSON or, without `--json`, `text`."""
+    answer_json(value) if as_json else answer(text)
+
+
 def tell(text: str) -> None:
     """Print what a person may want to know on stderr; a stderr that is gone is no failure."""
     try:

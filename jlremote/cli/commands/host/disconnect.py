@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation, command
+from jlremote.cli.command import command
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options.shared import optional_host_argument
 from jlremote.cli.screen.terminal import answer
 from jlremote.errors import Usage
 
@@ -17,16 +18,16 @@ from jlremote.errors import Usage
         "jlr disconnect --all",
     ),
 )
-@click.argument("host", required=False, shell_complete=candidates.hosts)
+@optional_host_argument
 @click.option("--all", "every", is_flag=True, help="Every host.")
 @click.pass_obj
 def disconnect(invocation: Invocation, host: str | None, every: bool) -> None:
-    """End the connection to a host, and its forwards; Jupyter and its kernels go on there.
+    """End the connection to a host, and its forwards; Jupyter and its kernels keep running.
 
     The next command for the host connects again, and may ask for a password or a code again.
     """
     if every == bool(host):
-        raise Usage("name a host, or say `--all`", hint="`jlr list` shows the hosts")
+        raise Usage("name a host or use `--all`", hint="`jlr list` shows the hosts")
     from jlremote.workflow.host.disconnect import disconnect as end
 
     context = invocation.context()
@@ -34,4 +35,4 @@ def disconnect(invocation: Invocation, host: str | None, every: bool) -> None:
     for name in ended:
         answer(f"disconnected from {name}")
     if not ended:
-        context.progress.note(f"there is no connection to {host}" if host else "no connections")
+        context.progress.note(f"not connected to {host}" if host else "no connections")

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation, command
+from jlremote.cli.command import command
+from jlremote.cli.invocation import Invocation
 from jlremote.cli.options.engine import runtime_options
+from jlremote.cli.options.shared import json_option, optional_host_argument, python_options
 from jlremote.cli.screen.terminal import answer_json
 
 if TYPE_CHECKING:
@@ -26,14 +27,11 @@ if TYPE_CHECKING:
         "jlr doctor dgx --json | jq -r '.checks[] | select(.mark == \"failed\") | .mend[]'",
     ),
 )
-@click.argument("host", required=False, shell_complete=candidates.hosts)
-@click.option("--image", help="Try it in a new container of this image, and remove that again.")
+@optional_host_argument
+@click.option("--image", metavar="IMAGE", help="Try a new container of this image, then remove it.")
 @runtime_options
-@click.option(
-    "--python", metavar="PATH", help="With --runtime none: a Python, or a virtual environment."
-)
-@click.option("--conda-env", metavar="NAME", help="With --runtime none: a conda environment.")
-@click.option("--json", "as_json", is_flag=True, help="Print one object when all is known.")
+@python_options
+@json_option("Print one JSON object at the end.")
 @click.pass_context
 def doctor(
     click_context: click.Context,
@@ -47,13 +45,12 @@ def doctor(
 ) -> None:
     """Find out what is wrong, and what to do about it.
 
-    Without HOST it looks at this machine; with HOST at the whole chain: from the name to the login,
-    to the engine, the GPUs and the disks, to a kernel that answers through the tunnel. The end of
-    it is tried on the session that runs there, with a kernel of its own, else on a container of
-    --image. Whatever it makes it removes, and what it advises it never runs.
+    Without HOST it checks this machine; with HOST the whole chain: name, login, engine, GPUs,
+    disks, and a kernel that answers through the tunnel. That kernel starts in a session that runs
+    there, else in a container of --image. The doctor removes what it makes; it only prints advice.
 
-    ✓ is well, ! works but, ✗ does not work, - could not be tried. The exit code is 0, or that of
-    the first ✗: 4 authentication, 5 unreachable, 6 not found, 1 anything else.
+    ✓ works, ! works with a problem, ✗ does not work, - was not tried. The exit code is 0, or that
+    of the first ✗: 4 authentication, 5 unreachable, 6 not found, 1 anything else.
     """
     from jlremote.workflow.doctor.doctor import DoctorRequest
 
@@ -64,7 +61,7 @@ def doctor(
 
 
 def _shown(invocation: Invocation, request: DoctorRequest) -> Verdict:
-    from jlremote.cli.screen.chain import Chain
+    from jlremote.cli.screen.findings import Chain
     from jlremote.workflow.doctor.doctor import doctor as examine
 
     chain = Chain(quiet=invocation.quiet)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import click
 
-from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation, command
+from jlremote.cli.command import command
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options.shared import host_argument
 from jlremote.cli.screen.terminal import answer
 
 
 @command("forget", examples=("jlr forget dgx",))
-@click.argument("host", shell_complete=candidates.hosts)
+@host_argument
 @click.pass_obj
 def forget(invocation: Invocation, host: str) -> None:
-    """Delete the passwords and passphrases that the keychain holds for a host.
+    """Delete the passwords and passphrases of a host from the keychain.
 
-    Those of its jump hosts too. The next login asks again, also whether to remember the answer.
+    Those of its jump hosts are deleted, too. The next login asks again, also whether to remember
+    the answer.
     """
     from jlremote.workflow.host.forget import forget as delete
 

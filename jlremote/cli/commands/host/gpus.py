@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation, command
+from jlremote.cli.command import command
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options.shared import host_argument, json_option
 from jlremote.cli.screen.terminal import answer, answer_json, watched
 
 if TYPE_CHECKING:
@@ -27,22 +28,22 @@ PAUSE_SECONDS = 0.5
         "jlr gpus dgx --json | jq -r '.gpus[] | select(.state == \"free\") | .index'",
     ),
 )
-@click.argument("host", shell_complete=candidates.hosts)
+@host_argument
 @click.option(
     "--watch",
     type=click.FloatRange(0.1, 3600),
     is_flag=False,
     flag_value=PAUSE_SECONDS,
     metavar="[SECONDS]",
-    help=f"Go on until Ctrl-C, every so many seconds; {PAUSE_SECONDS:g} if left out.",
+    help=f"Repeat until Ctrl-C, every SECONDS ({PAUSE_SECONDS:g} by default).",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one object; with --watch one a line.")
+@json_option("Print a JSON object; with --watch one per line.")
 @click.pass_obj
 def gpus(invocation: Invocation, host: str, watch: float | None, as_json: bool) -> None:
-    """Show who uses which GPU of a host: users, containers, since when, how busy.
+    """Show the GPUs of a host and their users, containers, ages and load.
 
-    STATE is `free`, `busy` (90 % and more of the time), `below 90 %`, `held, idle` (memory is taken
-    and nothing computes), `reserved` (jlr has given it to somebody), `held` or `error`.
+    STATE is `free`, `busy` (at least 90 % of the time), `partly busy`, `idle, memory held` (memory
+    is used and nothing computes), `reserved` (by jlr, for a session or job), `held` or `error`.
     """
     context = invocation.context(silent=as_json)
     if watch is None:
@@ -64,7 +65,7 @@ def _show(host: str, context: Context, *, as_json: bool) -> None:
 
     show(found)
     for note in found.notes:
-        context.progress.note(f"nvidia-smi says: {note}")
+        context.progress.note(f"nvidia-smi: {note}")
 
 
 def _watch(host: str, seconds: float, context: Context, *, as_json: bool) -> None:

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation, command
+from jlremote.cli.invocation import Invocation
 from jlremote.cli.options.engine import engine_options
-from jlremote.cli.screen.image_words import in_short, short_id
-from jlremote.cli.screen.terminal import answer, answer_json
-from jlremote.text import size_in_words
+from jlremote.cli.options.shared import host_argument, image_json_option, json_option
+from jlremote.cli.screen.terminal import answer_either
 
 if TYPE_CHECKING:
     from jlremote.workflow.host.requests import EngineChoice
-
-_HEADINGS = ("REPOSITORY", "TAG", "ID", "AGE", "SIZE")
 
 
 @command(
@@ -28,43 +26,25 @@ _HEADINGS = ("REPOSITORY", "TAG", "ID", "AGE", "SIZE")
         "jlr images dgx --json | jq -r '.[] | select(.size > 2e10) | .id'",
     ),
 )
-@click.argument("host", shell_complete=candidates.hosts)
-@click.option(
-    "--all", "every", is_flag=True, help="Also images without a name, as builds leave them behind."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print an array of objects.")
+@host_argument
+@click.option("--all", "every", is_flag=True, help="Include images without a name, left by builds.")
+@json_option("Print a JSON array.")
 @engine_options
 @click.pass_obj
 def images(
     invocation: Invocation, host: str, engine: EngineChoice, every: bool, as_json: bool
 ) -> None:
-    """List the images on a host, a line each, the latest first.
+    """List the images on a host, one per line, the latest first.
 
-    AGE is the time since an image was built, SIZE what it takes with all that it shares with
-    others.
+    AGE is the time since the image was built. SIZE includes what it shares with other images.
     """
-    from jlremote import times
-    from jlremote.cli.screen import tables
+    from jlremote.cli.screen import reports, tables
     from jlremote.workflow.images.images import images as found_images
 
     context = invocation.context(silent=as_json)
     found = found_images(host, context, every=every, engine=engine)
-    if as_json:
-        answer_json([image.to_json() for image in found])
-    elif found:
-        rows = [
-            (
-                image.repository or "<none>",
-                image.tag or "<none>",
-                short_id(image.id),
-                times.ago(image.created),
-                size_in_words(image.size),
-            )
-            for image in found
-        ]
-        tables.show_table(_HEADINGS, rows)
-    else:
-        context.progress.note(f"no images on {host}; `jlr pull {host} IMAGE` brings one")
+    none = f"no images on {host}; `jlr pull {host} IMAGE` pulls one"
+    tables.show_reports(found, reports.IMAGES, context, as_json=as_json, none=none)
 
 
 @command(
@@ -75,7 +55,7 @@ def images(
         "jlr build dgx . -t me/torch --build-arg BASE=nvcr.io/nvidia/pytorch:24.05-py3",
     ),
 )
-@click.argument("host", shell_complete=candidates.hosts)
+@host_argument
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("-t", "--tag", "tags", multiple=True, metavar="NAME[:TAG]", help="The image's name.")
 @click.option(
@@ -84,16 +64,16 @@ def images(
     "dockerfile",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The Dockerfile, if it is not FOLDER/Dockerfile; it may be anywhere.",
+    help="The Dockerfile, anywhere on this machine. Default: FOLDER/Dockerfile.",
 )
 @click.option(
     "--build-arg",
     "arguments",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A value for an ARG. No secrets: it stays readable in the image.",
+    help="The value of an ARG. Not for secrets: it stays readable in the image.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the image as one JSON object.")
+@image_json_option
 @engine_options
 @click.pass_obj
 def build(
@@ -106,20 +86,19 @@ def build(
     engine: EngineChoice,
     as_json: bool,
 ) -> None:
-    """Build an image on a host, from a folder on this machine.
+    """Build an image on a host from a local folder.
 
-    The folder goes there over the connection, without what its .dockerignore leaves out. The key of
-    a registry that `jlr login` has kept goes along for as long as the build lasts.
+    The folder is sent over the connection, without the files that .dockerignore excludes. A
+    registry's key that `jlr login` keeps is on the host for the time of the build.
     """
+    from jlremote.cli.screen.reports import image_in_short
     from jlremote.workflow.images.build import BuildRequest
     from jlremote.workflow.images.build import build as build_image
 
     request = BuildRequest(host, folder, tags, dockerfile, arguments, engine)
     report = build_image(request, invocation.context(silent=as_json))
-    if as_json:
-        answer_json(report.to_json())
-    else:
-        answer(in_short(report.tags, report.id, report.size))
+    short = image_in_short(report.tags, report.id, report.size)
+    answer_either(short, report.to_json(), as_json=as_json)
 
 
 @command(
@@ -131,14 +110,15 @@ def build(
 )
 @click.argument("session", shell_complete=candidates.sessions)
 @click.argument("image")
-@click.option("--json", "as_json", is_flag=True, help="Print the image as one JSON object.")
+@image_json_option
 @click.pass_obj
 def save(invocation: Invocation, session: str, image: str, as_json: bool) -> None:
-    """Save a session's container as an image, with all that was installed in it.
+    """Save a session's container as an image, with everything that was installed in it.
 
-    What runs in it stands still meanwhile, and then goes on. What lies in volumes and in folders of
-    the host is not in the image; it is told what that is.
+    Its processes are paused meanwhile. Volumes and folders of the host are not in the image; they
+    are listed.
     """
+    from jlremote.cli.screen.reports import image_in_short
     from jlremote.workflow.images.images import save as save_image
 
     context = invocation.context(silent=as_json)
@@ -147,8 +127,6 @@ def save(invocation: Invocation, session: str, image: str, as_json: bool) -> Non
         context.progress.note(f"not in the image: {', '.join(report.outside)}")
     if report.variables:
         names = ", ".join(report.variables)
-        context.progress.note(f"readable in the image, with their values: the variables {names}")
-    if as_json:
-        answer_json(report.to_json())
-    else:
-        answer(in_short((report.image,), report.id, report.size))
+        context.progress.note(f"the image contains these variables with their values: {names}")
+    short = image_in_short((report.image,), report.id, report.size)
+    answer_either(short, report.to_json(), as_json=as_json)

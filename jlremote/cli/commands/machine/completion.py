@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from jlremote.cli.invocation import command
+from jlremote.cli.command import command
 from jlremote.cli.screen.terminal import answer
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import command
+from jlremote.cli.options.shared import json_option, optional_host_argument
 from jlremote.cli.screen.terminal import answer, answer_json
 from jlremote.errors import JlrError, Usage
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 _HEADINGS = ("OPTION", "VALUE", "FROM")
 _NEW_FILE = """\
-# Settings of jlr. Keys are the names of the long options; `jlr config HOST` shows what holds.
+# Settings of jlr. Keys are the names of long options; `jlr config HOST` shows their values.
 #
 # [defaults]
 # browser = "firefox"
@@ -35,26 +36,29 @@ _NEW_FILE = """\
 @command(
     "config",
     examples=(
-        "jlr config                        # what holds on every host",
-        "jlr config dgx                    # what holds on this one",
+        "jlr config                        # the settings for every host",
+        "jlr config dgx                    # the settings for dgx",
         "jlr config dgx --profile nvidia   # and with a profile",
         "jlr config dgx --json | jq '.[] | select(.option == \"image\")'",
         "jlr config --edit",
         'cat "$(jlr config --path)"',
     ),
 )
-@click.argument("host", required=False, shell_complete=candidates.hosts)
+@optional_host_argument
 @click.option(
-    "--profile", shell_complete=candidates.profiles, help="Show it as with this --profile."
+    "--profile",
+    metavar="PROFILE",
+    shell_complete=candidates.profiles,
+    help="Show the settings with this --profile.",
 )
-@click.option("--path", is_flag=True, help="Print where the file is, and nothing else.")
+@click.option("--path", is_flag=True, help="Print only the path of the file.")
 @click.option("--edit", is_flag=True, help="Open the file in your editor (VISUAL, EDITOR).")
-@click.option("--json", "as_json", is_flag=True, help="Print an array of objects.")
+@json_option("Print a JSON array.")
 def config(host: str | None, profile: str | None, path: bool, edit: bool, as_json: bool) -> None:
-    """Show the settings that hold, and where each came from.
+    """Show the settings and the source of each.
 
-    A flag wins over JLR_<OPTION> in the environment, that over [hosts.HOST], [profiles.PROFILE] and
-    [defaults] of the file. Of lists each item stands alone: they add up.
+    A flag wins over JLR_<OPTION> in the environment, which wins over [hosts.HOST],
+    [profiles.PROFILE] and [defaults] in the file. Lists add up; each item has a line.
     """
     from jlremote.storage import settings
 
@@ -92,7 +96,7 @@ def _in_words(value: object) -> str:
 
 
 def _edit(file: Path) -> None:
-    """Open the file in the person's editor; one with hints, if there is none yet."""
+    """Open the file in an editor; a new one has an example."""
     try:
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -102,5 +106,5 @@ def _edit(file: Path) -> None:
         raise JlrError(f"cannot write `{file}`: {failure.strerror}") from failure
     except click.ClickException as failure:
         raise Usage(
-            f"no editor: {failure.message}", hint=f"set VISUAL or EDITOR; the file is `{file}`"
+            f"cannot edit `{file}`: {failure.message}", hint="set VISUAL or EDITOR to an editor"
         ) from failure

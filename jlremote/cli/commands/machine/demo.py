@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jlremote.cli.invocation import Invocation, command
-from jlremote.cli.screen.browse import browse, browser_options, chosen_browser
-from jlremote.cli.screen.terminal import answer, answer_json
+from jlremote.cli.command import command
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options.browser import browse, browser_options, chosen_browser
+from jlremote.cli.options.shared import PORT, json_option
+from jlremote.cli.screen.terminal import answer_either
 
 if TYPE_CHECKING:
     from jlremote.workflow.session.report import SessionReport
@@ -21,19 +23,17 @@ if TYPE_CHECKING:
         "jlr demo --runtime none --no-browser",
     ),
 )
-@click.option("--image", help="With a container engine: the container's image.")
-@click.option(
-    "--port", type=click.IntRange(1, 65535), metavar="N", help="Exactly this port on this machine."
-)
+@click.option("--image", metavar="IMAGE", help="Image of the container, with a container engine.")
+@click.option("--port", type=PORT, metavar="PORT", help="Use exactly this local port.")
 @click.option(
     "--runtime",
     type=click.Choice(["auto", "docker", "none"]),
     default="auto",
     show_default=True,
-    help="How Jupyter runs; `auto` takes a container if there is an engine and an image.",
+    help="How Jupyter runs; `auto` is in a container if there are an engine and an image.",
 )
 @browser_options
-@click.option("--json", "as_json", is_flag=True, help="Print the session as one JSON object.")
+@json_option("Print the session as a JSON object.")
 @click.pass_obj
 def demo(
     invocation: Invocation,
@@ -46,8 +46,8 @@ def demo(
 ) -> None:
     """Try jlr on this machine, without a server.
 
-    An SSH server of its own on the loopback, JupyterLab behind it, and the same way to it as to any
-    host. It ends with Ctrl-C or `jlr stop`, and leaves nothing behind.
+    It starts an SSH server on the loopback interface and a session behind it, as on any host.
+    Ctrl-C or `jlr stop` ends it and leaves nothing behind.
     """
     from jlremote.workflow.session.demo import DemoRequest
     from jlremote.workflow.session.demo import demo as run_demo
@@ -59,10 +59,7 @@ def demo(
     def ready(report: SessionReport) -> None:
         nonlocal running
         running = True
-        if as_json:
-            answer_json(report.to_json())
-        else:
-            answer(report.url or "")
+        answer_either(report.url or "", report.to_json(), as_json=as_json)
         browse(report.url or "", context, browser=name, asked=browser is not None)
         context.progress.note("Ctrl-C ends the demo")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation, command
+from jlremote.cli.invocation import Invocation
 from jlremote.cli.screen.terminal import answer
 
 
@@ -19,7 +20,7 @@ from jlremote.cli.screen.terminal import answer
     ),
 )
 @click.argument("session", required=False, shell_complete=candidates.sessions_and_jobs)
-@click.option("-f", "--follow", is_flag=True, help="Go on until Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the output until Ctrl-C.")
 @click.option(
     "-n",
     "--tail",
@@ -27,20 +28,20 @@ from jlremote.cli.screen.terminal import answer
     default=100,
     show_default=True,
     metavar="N",
-    help="Begin with the last N lines.",
+    help="Start with the last N lines.",
 )
 @click.pass_obj
 def logs(invocation: Invocation, session: str | None, follow: bool, tail: int) -> None:
-    """Show the log of a session's Jupyter server, or what a job has printed.
+    """Show the log of a session's Jupyter server, or the output of a job.
 
-    A job may be named in SESSION's place; its stdout and stderr are apart, and as they are.
+    SESSION may be a job; its stdout and stderr are kept apart, byte for byte.
     """
     from jlremote.workflow.jobs import jobs
     from jlremote.workflow.session.logs import log
 
     context = invocation.context()
     if job := jobs.meant(session, context):
-        from jlremote.cli.screen.shell_screen import LocalScreen
+        from jlremote.cli.keyboard.local_terminal import LocalScreen
 
         jobs.log(job, LocalScreen().show, follow=follow, tail=tail)
         return

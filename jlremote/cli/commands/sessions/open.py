@@ -6,9 +6,10 @@ import re
 
 import click
 
-from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation, command
-from jlremote.cli.screen.browse import browse, browser_options, chosen_browser
+from jlremote.cli.command import command
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options.browser import browse, browser_options, chosen_browser
+from jlremote.cli.options.shared import session_argument
 from jlremote.cli.screen.terminal import answer
 
 # `cont-2.1` may be a container, `train.ipynb` hardly: an ending begins with a letter.
@@ -22,10 +23,10 @@ _FILE = re.compile(r"\.[A-Za-z]\w*$")
         "jlr open cont1",
         "jlr open dgx/cont1 work/train.ipynb",
         "jlr open train.ipynb          # a notebook in the latest session",
-        "jlr open --no-browser         # make sure that it answers, and print the URL",
+        "jlr open --no-browser         # check that it answers, and print the URL",
     ),
 )
-@click.argument("session", required=False, shell_complete=candidates.sessions)
+@session_argument
 @click.argument("path", required=False)
 @browser_options
 @click.pass_obj
@@ -38,9 +39,9 @@ def open_session(
 ) -> None:
     """Open a running session in the browser.
 
-    With PATH, the notebook, file or folder is opened in JupyterLab. A single argument is a session
-    if one has that name, or begins with a host's; else a PATH in the latest session, if it has a
-    slash or a file's ending. HOST/NAME also finds a session that another laptop has started.
+    With PATH, JupyterLab opens that notebook, file or folder. A single argument is a session if one
+    has that name, or if it begins with a host; else it is a PATH in the latest session, if it has a
+    slash or a file extension. HOST/NAME also finds a session that another laptop started.
     """
     from jlremote.workflow.session.open import address
 
@@ -60,13 +61,13 @@ def open_session(
         'curl -fsS "$(jlr url cont1)"',
     ),
 )
-@click.argument("session", required=False, shell_complete=candidates.sessions)
+@session_argument
 @click.pass_obj
 def url(invocation: Invocation, session: str | None) -> None:
     """Print a session's URL and nothing else.
 
-    It holds the token: whoever has the URL has the session. Give it to a script, or to the
-    "Existing Jupyter Server" of VS Code.
+    The URL contains the token, which gives full access to the session. Give it to a script, or to
+    the "Existing Jupyter Server" of VS Code.
     """
     from jlremote.workflow.session.open import address
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation, command
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options.browser import browse, browser_options
 from jlremote.cli.options.creation import after_dashes, creation_options, refuse_creation, settled
 from jlremote.cli.options.engine import runtime_options
-from jlremote.cli.screen.browse import browse, browser_options
+from jlremote.cli.options.shared import PORT, host_argument, json_option, python_options
 from jlremote.cli.screen.terminal import answer, answer_json
 from jlremote.errors import Usage
 from jlremote.times import seconds_of
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     examples=(
         "jlr start dgx cont1",
         "jlr start me@dgx cont1 --image nvcr.io/nvidia/pytorch:24.05-py3 --gpus all",
-        "jlr start dgx cont1 --image torch --gpus auto:2      # two that nobody uses",
+        "jlr start dgx cont1 --image torch --gpus auto:2      # two free ones",
         "jlr start dgx cont1 -v /raid/me:/data -e HF_HOME=/data/hf --shm-size 1g",
         "jlr start dgx cont1 --image torch --workspace=proj   # ~/proj there, at /workspace",
         "jlr start dgx cont1 --image torch -- --cap-add SYS_PTRACE",
@@ -35,54 +37,54 @@ if TYPE_CHECKING:
         "jlr start dgx cont1 --image torch --install jupyterlab --install keras",
         "jlr start dgx cont1 --notebook work/train.ipynb --browser firefox",
         "jlr start dgx cont1 --forward 6006                   # TensorBoard's port, too",
-        "jlr start dgx cont1 --idle-stop 2h                   # give up what nobody uses",
+        "jlr start dgx cont1 --idle-stop 2h                   # stop it after 2 idle hours",
         "jlr start dgx --runtime none --python ~/venv",
         "jlr start dgx cont1 --no-browser --json | jq -r .url",
         "jlr start dgx cont1 --image torch --dry-run",
     ),
 )
-@click.argument("host", shell_complete=candidates.hosts)
+@host_argument
 @click.argument("container", required=False, shell_complete=candidates.containers)
 @click.argument(
     "engine_arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ENGINE-ARGUMENTS]"
 )
 @creation_options
-@click.option(
-    "--port",
-    type=click.IntRange(1, 65535),
-    metavar="N",
-    help="Exactly this port on this machine; it is an error when it is taken.",
-)
-@click.option(
-    "--forward",
-    "forwarded",
-    multiple=True,
-    type=click.IntRange(1, 65535),
-    metavar="PORT",
-    help="Forward this port of the container too, for TensorBoard or a web app; may be repeated.",
-)
 @runtime_options
-@click.option(
-    "--python", metavar="PATH", help="With --runtime none: a Python, or a virtual environment."
-)
-@click.option("--conda-env", metavar="NAME", help="With --runtime none: a conda environment.")
-@click.option(
+@python_options
+@option("Jupyter", "--notebook", metavar="PATH", help="Open this notebook, file or folder.")
+@option(
+    "Jupyter",
     "--idle-stop",
     metavar="TIME",
-    help="End what nobody uses, after `30m` or `2h`: each kernel that ran nothing for so long, "
-    "even under an open page, and then Jupyter. Busy kernels and terminals go on; the container "
-    "stays. Default: off.",
+    help="Stop what is idle for `30m` or `2h`: each such kernel, even under an open page, then "
+    "Jupyter. Busy kernels, terminals and the container keep running. Default: off.",
 )
-@click.option(
+@option(
+    "Jupyter",
     "--allow-unauthenticated",
     "allow_open",
     is_flag=True,
-    help="Forward a server that runs already though it asks for neither token nor password.",
+    help="Forward a running server that asks for neither token nor password.",
 )
-@click.option("--notebook", metavar="PATH", help="Open this notebook, file or folder.")
+@option(
+    "This machine",
+    "--port",
+    type=PORT,
+    metavar="PORT",
+    help="Use exactly this local port; fail if it is taken.",
+)
+@option(
+    "This machine",
+    "--forward",
+    "forwarded",
+    multiple=True,
+    type=PORT,
+    metavar="PORT",
+    help="Also forward this port of the container, for example TensorBoard's. Repeatable.",
+)
 @browser_options
-@click.option("--json", "as_json", is_flag=True, help="Print the session as one JSON object.")
-@click.option("--dry-run", is_flag=True, help="Show what would be run on the host; change nothing.")
+@json_option("Print the session as a JSON object.")
+@click.option("--dry-run", is_flag=True, help="Print what would run on the host; change nothing.")
 @click.pass_obj
 def start(
     invocation: Invocation,
@@ -98,13 +100,13 @@ def start(
 ) -> None:
     """Start or reuse a session and open it in the browser.
 
-    CONTAINER is a container on HOST. It is used as it is when it runs, started when it is stopped,
-    and created from --image when there is none; what follows `--` goes to the engine then. Jupyter
-    is reused or started in it, a port of this machine is forwarded to it, and the URL is printed.
-    On a session that runs, nothing restarts.
+    CONTAINER is a container on HOST. A running one is used as it is, a stopped one is started, and
+    a missing one is created from --image, with what follows `--` as arguments of the engine.
+    Jupyter is reused or started in it, a local port is forwarded to it, and the URL is printed. In
+    a running session nothing restarts.
 
-    Options can be settled in config.toml and in the environment: a flag wins over JLR_<OPTION>,
-    that over [hosts.HOST], [profiles.PROFILE] and [defaults].
+    Options can be set in config.toml and in the environment. A flag wins over JLR_<OPTION>, which
+    wins over [hosts.HOST], [profiles.PROFILE] and [defaults].
     """
     options = after_dashes(options)
     host = options.pop("host")
@@ -128,7 +130,7 @@ def start(
     browse(report.url or "", context, browser=browser, asked=options["browser"] is not None)
 
 
-# What of the settled options a StartRequest has, and how it calls it.
+# Settled options and the fields of StartRequest that take them.
 _FIELDS = {
     "sudo": "sudo",
     "container": "container",
@@ -157,11 +159,11 @@ def _request(host: str, settled: dict[str, Any], ports: tuple[int, ...]) -> Star
 
 
 def _start(request: StartRequest, notebook: str | None, context: Context) -> SessionReport:
-    """Start the session; its URL leads to `notebook` if there is one."""
+    """Start the session; with `notebook`, its URL opens that."""
     from jlremote.workflow.session.prepare import begin
 
     begin(request, context)
-    # Not before, for these are the slow ones, and so is what has just begun.
+    # These imports are slow, and so is the start of the link, which goes on meanwhile.
     from jlremote.workflow.session.start import start as start_session
 
     report = start_session(request, context)
@@ -173,8 +175,8 @@ def _start(request: StartRequest, notebook: str | None, context: Context) -> Ses
 
 
 def _explain(report: SessionReport, context: Context) -> None:
-    """Say what holds for a session beyond its URL."""
-    from jlremote.cli.screen.tables import idle_stop_in_words
+    """Note what else the person should know of the session."""
+    from jlremote.cli.screen.reports import idle_stop_in_words
 
     if report.detail:
         context.progress.note(report.detail)

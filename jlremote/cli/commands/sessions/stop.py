@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation, command
+from jlremote.cli.invocation import Invocation
 from jlremote.cli.screen.terminal import answer
 from jlremote.errors import Usage
 
@@ -23,8 +24,8 @@ from jlremote.errors import Usage
 @click.argument("session", required=False, shell_complete=candidates.sessions_and_jobs)
 @click.option("--container", is_flag=True, help="Stop the container too.")
 @click.option("--remove", is_flag=True, help="Stop the container and delete it.")
-@click.option("--all", "every", is_flag=True, help="Every session of every host.")
-@click.option("--force", is_flag=True, help="Even if kernels are busy.")
+@click.option("--all", "every", is_flag=True, help="Stop every session of every host.")
+@click.option("--force", is_flag=True, help="Stop it even if kernels are busy.")
 @click.pass_obj
 def stop(
     invocation: Invocation,
@@ -36,15 +37,16 @@ def stop(
 ) -> None:
     """Stop a session: its Jupyter server, its kernels and the local port.
 
-    The container stays unless you say --container (stop it too) or --remove (and delete it, with
-    all that is in it and in no volume). Busy kernels are not stopped without --force.
+    The container keeps running, unless you use --container (stop it) or --remove (stop and delete
+    it, with all its files outside volumes). Busy kernels are stopped only with --force.
 
-    A job may be named in SESSION's place: it is asked to end (SIGTERM), and killed after ten
-    seconds, with --force at once; --remove then deletes it with its output.
+    SESSION may be a job: it gets SIGTERM, and is killed after ten seconds, or at once with --force.
+    --remove then deletes it with its output.
     """
     if every and session:
         raise Usage(
-            "`--all` goes with no session", hint=f"`jlr stop {session}` stops only that one"
+            "`--all` and a session exclude each other",
+            hint=f"`jlr stop {session}` stops only that one",
         )
     from jlremote.workflow.host.requests import StopRequest
     from jlremote.workflow.jobs import jobs
@@ -54,7 +56,10 @@ def stop(
     context = invocation.context()
     if job := jobs.meant(session, context):
         if container:
-            raise Usage(f"`{session}` is a job", hint="--container is for sessions")
+            raise Usage(
+                f"`{session}` is a job",
+                hint="`--container` is for sessions",
+            )
         done = jobs.stop(job, context, force=force, delete=remove)
         answer(f"{job.selector}: {', '.join(done)}")
         return

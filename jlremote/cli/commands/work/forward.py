@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation, command
+from jlremote.cli.command import command
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options.shared import PORT, json_option, session_argument
 from jlremote.cli.screen.terminal import answer, answer_json
 from jlremote.errors import Usage
 
 if TYPE_CHECKING:
     from jlremote.workflow.forward.port_report import PortReport
     from jlremote.workflow.host.context import Context
-
-_PORTS = click.IntRange(1, 65535)
 
 
 @command(
@@ -28,10 +27,10 @@ _PORTS = click.IntRange(1, 65535)
         "jlr forward --json | jq -r '.[] | select(.state == \"up\") | .local_port'",
     ),
 )
-@click.argument("session", required=False, shell_complete=candidates.sessions)
-@click.argument("port", required=False, type=_PORTS)
-@click.option("--remove", type=_PORTS, metavar="PORT", help="Forward this port no more.")
-@click.option("--json", "as_json", is_flag=True, help="Print an array of objects.")
+@session_argument
+@click.argument("port", required=False, type=PORT)
+@click.option("--remove", type=PORT, metavar="PORT", help="Stop forwarding this port.")
+@json_option("Print a JSON array.")
 @click.pass_obj
 def forward(
     invocation: Invocation,
@@ -40,19 +39,19 @@ def forward(
     remove: int | None,
     as_json: bool,
 ) -> None:
-    """Forward a further port of a session, or list those that are forwarded.
+    """Forward a further port of a session, or list the forwarded ports.
 
-    PORT is one of the container, such as TensorBoard's 6006, and may be opened there later. The
-    local address is printed; the port is the same here if it is free. It comes back whenever the
-    connection does, and goes with `jlr stop`.
+    PORT is a port in the container, for example TensorBoard's 6006; it may be opened there later.
+    The local address is printed; it has the same port if that is free here. The forward comes back
+    with the connection and ends with `jlr stop`.
 
-    A number alone is a PORT of the latest session; without PORT the forwarded ones are listed, as
-    `up`, `closed` (nothing listens there) or `taken` (by somebody else).
+    A number alone is a PORT of the latest session. Without PORT the forwarded ports are listed:
+    `up`, `closed` (nothing listens there) or `taken` (by another program).
     """
     if port is None and session is not None and session.isdecimal():
-        session, port = None, _PORTS(session)
+        session, port = None, PORT(session)
     if remove is not None and port is not None:
-        raise Usage("`--remove` names the port itself", hint=f"`jlr forward --remove {remove}`")
+        raise Usage("`--remove` already names the port", hint=f"`jlr forward --remove {remove}`")
     from jlremote.workflow.session import further_ports
 
     context = invocation.context(silent=as_json)
@@ -61,8 +60,12 @@ def forward(
         return
     if remove is not None:
         further_ports.remove(session, remove, context)
-        context.progress.note(f"port {remove} is forwarded no more")
-    _show(further_ports.listed(session, context), context, as_json=as_json)
+        context.progress.note(f"stopped forwarding port {remove}")
+    from jlremote.cli.screen import reports, tables
+
+    found = further_ports.listed(session, context)
+    none = "no further ports; `jlr forward PORT` adds one"
+    tables.show_reports(found, reports.PORTS, context, as_json=as_json, none=none)
 
 
 def _show_address(report: PortReport, context: Context, *, as_json: bool) -> None:
@@ -72,14 +75,3 @@ def _show_address(report: PortReport, context: Context, *, as_json: bool) -> Non
     answer(report.url)
     if report.detail:
         context.progress.note(report.detail)
-
-
-def _show(reports: list[PortReport], context: Context, *, as_json: bool) -> None:
-    from jlremote.cli.screen import tables
-
-    if as_json:
-        answer_json([report.to_json() for report in reports])
-    elif reports:
-        tables.show_table(tables.PORT_HEADINGS, [tables.port_row(report) for report in reports])
-    else:
-        context.progress.note("no further ports; `jlr forward PORT` forwards one")

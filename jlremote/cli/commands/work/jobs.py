@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation, command
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options.shared import json_option, optional_host_argument
 from jlremote.cli.screen.terminal import answer_json
 
 if TYPE_CHECKING:
     from jlremote.jobs.job import Job
 
-_HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "CONTAINER", "COMMAND")
+HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "CONTAINER", "COMMAND")
 
 
 @command(
@@ -25,14 +27,14 @@ _HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "CONTAINER", "COMMAND")
         "jlr runs --json | jq -r '.[] | select(.exit_code > 0) | .name'",
     ),
 )
-@click.argument("host", required=False, shell_complete=candidates.hosts)
-@click.option("--clean", is_flag=True, help="Delete those that are over, with their output.")
-@click.option("--json", "as_json", is_flag=True, help="Print an array of objects.")
+@optional_host_argument
+@click.option("--clean", is_flag=True, help="Delete the ended jobs and their output.")
+@json_option("Print a JSON array.")
 @click.pass_obj
 def runs(invocation: Invocation, host: str | None, clean: bool, as_json: bool) -> None:
-    """List the jobs, a line each: those of HOST, or of every host where one was started here.
+    """List the jobs, one per line: those on HOST, or on every host where this machine started one.
 
-    All of yours on a host are listed, also those that another machine has started.
+    All your jobs on a host are listed, also those that another machine started.
     """
     from jlremote.cli.screen import tables
     from jlremote.workflow.jobs import jobs
@@ -45,21 +47,21 @@ def runs(invocation: Invocation, host: str | None, clean: bool, as_json: bool) -
     if as_json:
         answer_json([{"host": where} | job.to_json() for where, job in found])
     elif found:
-        tables.show_table(_HEADINGS, [_row(where, job) for where, job in found])
+        tables.show_table(HEADINGS, [_row(where, job) for where, job in found])
     else:
-        context.progress.note("no jobs; `jlr run HOST … -- COMMAND` begins one")
+        context.progress.note("no jobs; `jlr run HOST … -- COMMAND` starts one")
 
 
 @command("attach", examples=("jlr attach", "jlr attach sweep", "jlr attach dgx/train-3f2a"))
 @click.argument("job", required=False, shell_complete=candidates.jobs)
 @click.pass_obj
 def attach(invocation: Invocation, job: str | None) -> int:
-    """Show a job's output from its beginning, wait for its end and pass its exit code on.
+    """Show a job's output from the beginning, wait for its end and return its exit code.
 
-    JOB is its name, or HOST/NAME if another machine has started it; left out, it is the latest of
-    this one. Ctrl-C is the job's, as with `jlr run`.
+    JOB is its name, or HOST/NAME if another machine started it. Default: the latest job of this
+    machine. Ctrl-C is sent to the job, as with `jlr run`.
     """
-    from jlremote.cli.screen.shell_screen import LocalScreen
+    from jlremote.cli.keyboard.local_terminal import LocalScreen
     from jlremote.workflow.jobs import follow, jobs
 
     context = invocation.context()

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation, command
-from jlremote.cli.screen.terminal import answer, answer_json
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options.shared import json_option
+from jlremote.cli.screen.terminal import answer, answer_either
 from jlremote.errors import Usage
 
 if TYPE_CHECKING:
-    from jlremote.workflow.mounts.known_mounts import MountReport
     from jlremote.workflow.mounts.mount import MountRequest
 
 
@@ -30,12 +31,12 @@ if TYPE_CHECKING:
 @click.option(
     "--remote",
     metavar="DIR",
-    help="Which folder: a path in the container, or one below the home folder of the host.",
+    help="The folder: a path in the container, or below the home folder on the host.",
 )
-@click.option("--on-host", is_flag=True, help="DIR is a path of the host, not of the container.")
-@click.option("--read-only", is_flag=True, help="Nothing can be changed through it.")
-@click.option("--nonempty", is_flag=True, help="Cover a folder that is not empty.")
-@click.option("--json", "as_json", is_flag=True, help="Print the mount, or all, as JSON.")
+@click.option("--on-host", is_flag=True, help="DIR is a path on the host, not in the container.")
+@click.option("--read-only", is_flag=True, help="Allow no changes through the mount.")
+@click.option("--nonempty", is_flag=True, help="Mount over a folder that is not empty.")
+@json_option("Print the mount as a JSON object, or all as an array.")
 @click.pass_obj
 def mount(
     invocation: Invocation,
@@ -47,11 +48,12 @@ def mount(
     nonempty: bool,
     as_json: bool,
 ) -> None:
-    """Show a folder of the host as the folder LOCAL of this machine, with sshfs.
+    """Mount a folder of the host at the folder LOCAL of this machine, with sshfs.
 
-    It is the session's project folder: where the container's working folder is kept on the host, or
-    where Jupyter runs without a container. It goes over the connection that jlr has already. While
-    the host is away programs get errors instead of hanging; when it is back, so is the folder.
+    The default is the session's project folder: the host's folder behind the container's working
+    folder, or where Jupyter runs without a container. The mount uses the connection of the link.
+    While the host is unreachable, programs get errors instead of hanging; later the folder works
+    again.
 
     Without LOCAL, the mounts are listed.
     """
@@ -59,28 +61,28 @@ def mount(
 
     if local is None:
         if remote is not None or on_host or read_only or nonempty:
-            raise Usage("LOCAL is missing", hint="say where: `jlr mount ~/proj …`")
+            raise Usage("LOCAL is missing", hint="`jlr mount ~/proj …` mounts at ~/proj")
         _list(invocation, as_json=as_json)
         return
     if on_host and remote is None:
-        raise Usage("`--on-host` says where `--remote DIR` is, and there is none")
+        raise Usage("`--on-host` needs `--remote DIR`")
     request = MountRequest(local, session, remote, on_host, read_only, nonempty)
     _mount(invocation, request, as_json=as_json)
 
 
 @command("unmount", examples=("jlr unmount ~/proj", "jlr unmount --all"))
 @click.argument("local", required=False, shell_complete=candidates.mounts)
-@click.option("--all", "every", is_flag=True, help="All that jlr has mounted.")
-@click.option("--force", is_flag=True, help="Even if programs use it; they get errors.")
+@click.option("--all", "every", is_flag=True, help="Unmount all mounts of jlr.")
+@click.option("--force", is_flag=True, help="Unmount even if programs use it; they get errors.")
 @click.pass_obj
 def unmount(invocation: Invocation, local: str | None, every: bool, force: bool) -> None:
-    """Take the folder LOCAL away again; nothing changes on the host.
+    """Unmount the folder LOCAL, which `jlr mount` mounted; nothing changes on the host.
 
-    A mount whose host is away, or whose sshfs has ended, goes as well. One that programs use stays,
-    and they are named, unless you say --force.
+    This also works while the host is unreachable or sshfs has ended. A mount that programs use
+    stays, and they are named, unless you use --force.
     """
     if every == (local is not None):
-        raise Usage("say which folder, or `--all`", hint="`jlr mount` lists them")
+        raise Usage("name a folder or use `--all`", hint="`jlr mount` lists the mounts")
     from jlremote.workflow.mounts import unmount as workflow
 
     context = invocation.context()
@@ -99,21 +101,15 @@ def _mount(invocation: Invocation, request: MountRequest, *, as_json: bool) -> N
     from jlremote.workflow.mounts.mount import mount as mount_folder
 
     report = mount_folder(request, invocation.context(silent=as_json))
-    if as_json:
-        answer_json(report.to_json())
-    else:
-        answer(one_line(f"{report.local} shows {report.host}:{report.remote}"))
+    text = one_line(f"{report.local} shows {report.host}:{report.remote}")
+    answer_either(text, report.to_json(), as_json=as_json)
 
 
 def _list(invocation: Invocation, *, as_json: bool) -> None:
-    from jlremote.cli.screen import tables
-    from jlremote.workflow.mounts.known_mounts import reports
+    from jlremote.cli.screen import reports, tables
+    from jlremote.workflow.mounts import known_mounts
 
     context = invocation.context(silent=as_json)
-    found: list[MountReport] = reports(context)
-    if as_json:
-        answer_json([report.to_json() for report in found])
-    elif found:
-        tables.show_table(tables.MOUNT_HEADINGS, [tables.mount_row(report) for report in found])
-    else:
-        context.progress.note("nothing is mounted; `jlr mount LOCAL` mounts a session's folder")
+    found = known_mounts.reports(context)
+    none = "nothing is mounted; `jlr mount LOCAL` mounts a session's folder"
+    tables.show_reports(found, reports.MOUNTS, context, as_json=as_json, none=none)

@@ -6,11 +6,13 @@ from typing import Any
 
 import click
 
+from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation, command
+from jlremote.cli.invocation import Invocation
 from jlremote.cli.options.creation import creation_options, refuse_creation, settled
 from jlremote.cli.options.engine import runtime_options
-from jlremote.cli.screen.terminal import answer, answer_json
+from jlremote.cli.options.shared import host_argument, json_option
+from jlremote.cli.screen.terminal import answer_either
 from jlremote.errors import Usage
 
 
@@ -25,21 +27,22 @@ from jlremote.errors import Usage
         "jlr attach sweep",
     ),
 )
-@click.argument("host", shell_complete=candidates.hosts)
-@click.option(
+@host_argument
+@option(
+    "Session",
     "--in",
     "inside",
     metavar="SESSION",
     shell_complete=candidates.sessions,
-    help="Run in the container of this session, or any other that runs there.",
+    help="Run in the container of this session, or in any running container.",
 )
-@click.option(
-    "--name", metavar="NAME", help="The job's name, and its container's. Default: made up."
+@option(
+    "Session", "--name", metavar="NAME", help="Name of the job and its container. Default: made up."
 )
-@click.option("-d", "--detach", is_flag=True, help="Print the job's name and do not wait.")
+@option("Session", "-d", "--detach", is_flag=True, help="Print the job's name and do not wait.")
 @creation_options
 @runtime_options
-@click.option("--json", "as_json", is_flag=True, help="With --detach: print the job as an object.")
+@json_option("With --detach: print the job as a JSON object.")
 @click.pass_obj
 def run(
     invocation: Invocation,
@@ -53,16 +56,16 @@ def run(
     command: tuple[str, ...],
     **options: Any,
 ) -> int:
-    """Run a COMMAND as a job, show its output and pass its exit code on.
+    """Run a COMMAND as a job, show its output and return its exit code.
 
-    It runs in a new container of --image, --in a session's, or with --runtime none on the host
-    itself. It goes on whatever happens here: a lost connection, a closed lid, a killed `jlr`.
-    Output that came meanwhile is caught up with. It reads nothing from stdin.
+    It runs in a new container of --image, in a session's container with --in, or on the host itself
+    with --runtime none. It keeps running whatever happens here: a lost connection, a closed lid, a
+    killed `jlr`. Output of that time is shown later. It gets no stdin.
 
-    Ctrl-C asks the job to stop (SIGINT); a second one kills it, a third leaves it alone.
+    Ctrl-C sends SIGINT to the job; a second one kills it, a third leaves it running.
 
-    A job that has ended is kept, with its output, until `jlr stop JOB --remove` or
-    `jlr runs --clean`; with --rm it is deleted once its exit code is here.
+    An ended job is kept, with its output, until `jlr stop JOB --remove` or `jlr runs --clean`. With
+    --rm it is deleted when its exit code has arrived.
     """
     _check(host, command, detach=detach, as_json=as_json)
     from jlremote.workflow.jobs import run as workflow
@@ -71,9 +74,9 @@ def run(
     context = invocation.context(silent=as_json)
     found = workflow.run(request, context)
     if detach:
-        answer_json(found.job.to_json()) if as_json else answer(found.job.name)
+        answer_either(found.job.name, found.job.to_json(), as_json=as_json)
         return 0
-    from jlremote.cli.screen.shell_screen import LocalScreen
+    from jlremote.cli.keyboard.local_terminal import LocalScreen
     from jlremote.workflow.jobs import follow, jobs
 
     context.progress.note(f"job {found.selector}")
@@ -84,15 +87,15 @@ def run(
 
 
 def _check(host: str, command: tuple[str, ...], *, detach: bool, as_json: bool) -> None:
-    """See that what was given goes together.
+    """Check that the arguments go together.
 
     Raises:
-        Usage: it does not.
+        Usage: they do not.
     """
     if not command:
-        raise Usage("no command was given", hint=f"`jlr run {host} … -- COMMAND`")
+        raise Usage("the command is missing", hint=f"`jlr run {host} … -- COMMAND`")
     if as_json and not detach:
-        raise Usage("`--json` goes with `--detach`", hint="`jlr runs --json` lists the jobs")
+        raise Usage("`--json` needs `--detach`", hint="`jlr runs --json` lists the jobs")
 
 
 def _request(
@@ -103,7 +106,7 @@ def _request(
     detach: bool,
     options: dict[str, Any],
 ) -> tuple[Any, bool]:
-    """Return the request, and whether the job is deleted when it has been seen to its end."""
+    """Return the request, and whether the job is deleted after its end."""
     from dataclasses import replace
 
     from jlremote.workflow.host.requests import RunRequest, container_options
@@ -112,7 +115,7 @@ def _request(
     if elsewhere := _elsewhere(inside, chosen):
         refuse_creation(options, elsewhere, "env", "workdir", "user", "rm")
     wanted = container_options(chosen)
-    # The engine would delete it before anybody has asked how it ended.
+    # The engine would delete it before its exit code was read.
     remove = bool(wanted.remove) and not detach
     if remove:
         wanted = replace(wanted, remove=None)

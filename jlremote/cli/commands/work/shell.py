@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from jlremote.cli.completion import candidates
-from jlremote.cli.invocation import Invocation, command
+from jlremote.cli.command import command
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options.shared import session_argument
 
 
 @command(
@@ -15,18 +16,18 @@ from jlremote.cli.invocation import Invocation, command
         "jlr shell",
         "jlr shell dgx/cont1 -- htop",
         "jlr shell cont1 -u root -- apt-get install -y git",
-        "jlr shell cont1 -- tar -C /data -c runs | tar -x     # bytes as they are",
+        "jlr shell cont1 -- tar -C /data -c runs | tar -x     # bytes stay unchanged",
         "jlr shell -- python - < here.py; echo $?",
     ),
 )
-@click.argument("session", required=False, shell_complete=candidates.sessions)
+@session_argument
 @click.option("-u", "--user", metavar="USER[:GROUP]", help="User in the container.")
-@click.option("-w", "--workdir", metavar="FOLDER", help="Folder to begin in.")
+@click.option("-w", "--workdir", metavar="FOLDER", help="Folder to start in.")
 @click.option(
     "--detach-keys",
     metavar="KEYS",
-    help="Keys that leave what runs in the container alone, as the engine's own option; "
-    "default: ctrl-p,ctrl-q.",
+    help="Keys that detach, and leave the process running in the container. Default: "
+    "ctrl-p,ctrl-q.",
 )
 @click.pass_obj
 def shell(
@@ -37,15 +38,15 @@ def shell(
     detach_keys: str | None,
     command: tuple[str, ...],
 ) -> int:
-    """Open a terminal where a session's server runs, or run a COMMAND there.
+    """Open a terminal in a session's container, or run a COMMAND there.
 
-    It is the container's, or without one the host's, as the user of the session. Exit code and
-    output are the command's own. Without a terminal here it gets none there, and bytes stay bytes.
+    Without a container it runs on the host, as the user of the session. Exit code and output are
+    those of the command. Without a terminal here it gets none there, and its bytes stay unchanged.
 
-    `~.` at the beginning of a line ends it even when the network is dead, and so does the loss of
-    the connection: what runs there is hung up on, as with ssh. Use `jlr run` for what is to last.
+    `~.` at the beginning of a line ends it, even without a network. So does a lost connection: the
+    process there gets SIGHUP, as with ssh. For work that must last, use `jlr run`.
     """
-    from jlremote.cli.screen.shell_screen import LocalScreen
+    from jlremote.cli.keyboard.local_terminal import LocalScreen
     from jlremote.workflow.session import shell as workflow
 
     request = workflow.ShellRequest(session, command, user, workdir, detach_keys)

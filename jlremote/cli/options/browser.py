@@ -1,42 +1,43 @@
-"""Hand a session's URL to the person: on stdout, and in a browser."""
+"""The browser that shows a session: its options, the choice, and opening it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import click
-
+from jlremote.cli.command import Function, option
 from jlremote.errors import JlrError
 
 if TYPE_CHECKING:
     from jlremote.workflow.host.context import Context
 
 
-def browser_options(function: Callable[..., Any]) -> Callable[..., Any]:
+_BROWSER = option(
+    "This machine",
+    "--browser",
+    metavar="NAME",
+    help="`firefox`, `chromium`, a program or `none`. [env: JLR_BROWSER, BROWSER]",
+)
+_NO_BROWSER = option(
+    "This machine", "--no-browser", is_flag=True, help="Print the URL and open no browser."
+)
+
+
+def browser_options(function: Function) -> Function:
     """Add `--browser` and `--no-browser`."""
-    function = click.option(
-        "--no-browser", is_flag=True, help="Open no browser, only print the URL."
-    )(function)
-    return click.option(
-        "--browser",
-        metavar="NAME",
-        help="The browser to open: `firefox`, `chromium`, a program. `none` is --no-browser. "
-        "[env: JLR_BROWSER, BROWSER]",
-    )(function)
+    return _BROWSER(_NO_BROWSER(function))
 
 
 def browse(url: str, context: Context, *, browser: str | None, asked: bool) -> None:
-    """Open `url` in a browser.
+    """Open `url`, which has the token, in a browser.
 
     Args:
-        url: the address with its token.
-        context: is told when no browser could be opened.
-        browser: its name, `none` for no browser, `None` for the person's own.
-        asked: whether the name was given on this very command line, so that not opening it fails.
+        url: the address.
+        context: gets a note when no browser opens.
+        browser: its name, `none` for no browser, `None` for the default one.
+        asked: whether `--browser` was given, so that a failure is an error.
 
     Raises:
-        JlrError: the browser that was asked for does not open.
+        JlrError: the browser of `--browser` does not open.
     """
     if browser == "none":
         return

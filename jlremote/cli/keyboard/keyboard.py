@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 
 if sys.platform == "win32":
-    from jlremote.cli.screen.windows_keyboard import TERMINAL, WindowsKeyboard, without_echo
+    from jlremote.cli.keyboard.windows_keyboard import TERMINAL, WindowsKeyboard, without_echo
 
     Keyboard = WindowsKeyboard
 else:
-    from jlremote.cli.screen.posix_keyboard import TERMINAL, PosixKeyboard, without_echo
+    from jlremote.cli.keyboard.posix_keyboard import TERMINAL, PosixKeyboard, without_echo
 
     Keyboard = PosixKeyboard
 

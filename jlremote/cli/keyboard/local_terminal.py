@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
-from jlremote.cli.screen.escapes import Escapes
-from jlremote.cli.screen.keyboard import Keyboard
+from jlremote.cli.keyboard.escapes import Escapes
+from jlremote.cli.keyboard.keyboard import Keyboard
 from jlremote.cli.screen.terminal import not_written
 from jlremote.errors import JlrError
 from jlremote.workflow.session.shell import TerminalClosed

@@ -1,0 +1,124 @@
+"""A command of `jlr`: options in groups, examples, and the global options after its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from jlremote.cli.invocation import global_options
+
+# The headings of a command's options, in the order of its help.
+GROUPS = ("Session", "Container", "GPUs", "Jupyter", "This machine", "Output")
+
+# A name that is longer gets its line of the help below it, also at 80 columns.
+_NAME_WIDTH = 26
+_FEW = 8
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class GroupedOption(click.Option):
+    """An option that stands under a heading of its command's help.
+
+    Args:
+        group: the heading, one of `GROUPS`.
+    """
+
+    def __init__(self, *declarations: Any, group: str, **settings: Any) -> None:
+        super().__init__(*declarations, **settings)
+        self.group = group
+
+
+def option(group: str, *names: str, **settings: Any) -> Callable[[Function], Function]:
+    """Decorate a function with an option under a heading; otherwise as `click.option`."""
+    return click.option(*names, cls=GroupedOption, group=group, **settings)
+
+
+class Command(click.Command):
+    """A command whose help has its options in groups, and then examples.
+
+    Args:
+        examples: lines to copy; what follows a `#` is a comment.
+        takes_command: whether what follows `--` is a command for the host, `command`.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        examples: Sequence[str],
+        takes_command: bool = False,
+        **settings: Any,
+    ) -> None:
+        super().__init__(*arguments, **settings)
+        self.examples = examples
+        self.takes_command = takes_command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep what follows `--` away from click, which would take it for arguments."""
+        if not self.takes_command:
+            return super().parse_args(ctx, args)
+        at = args.index("--") if "--" in args else len(args)
+        rest = super().parse_args(ctx, args[:at])
+        ctx.params["command"] = tuple(args[at + 1 :])
+        return rest
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Show where the command stands."""
+        command = ["[-- COMMAND...]"] if self.takes_command else []
+        return super().collect_usage_pieces(ctx) + command
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write many options under their headings, few under one."""
+        options = [found for found in self.get_params(ctx) if isinstance(found, click.Option)]
+        records = [(getattr(one, "group", GROUPS[-1]), one.get_help_record(ctx)) for one in options]
+        rows = [(title, row) for title, row in records if row]
+        if len(rows) <= _FEW:
+            rows = [("Options", row) for _, row in rows]
+        titles = (*GROUPS, "Options")
+        write_sections(formatter, {title: [r for t, r in rows if t == title] for title in titles})
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples into the help."""
+        write_lines(formatter, "Examples", self.examples)
+
+
+def write_sections(
+    formatter: click.HelpFormatter, sections: Mapping[str, Sequence[tuple[str, str]]]
+) -> None:
+    """Write names and what they mean under headings, all in the same two columns."""
+    names = [name for rows in sections.values() for name, _ in rows]
+    width = max((len(name) for name in names if len(name) <= _NAME_WIDTH), default=0)
+    for title, rows in sections.items():
+        if rows:
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{width}}", text) for name, text in rows], width)
+
+
+def write_lines(formatter: click.HelpFormatter, title: str, lines: Sequence[str]) -> None:
+    """Write a section of lines that must not be wrapped."""
+    with formatter.section(title):
+        for line in lines:
+            formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
+def command(
+    name: str, *, examples: Sequence[str], takes_command: bool = False
+) -> Callable[[Callable[..., Any]], Command]:
+    """Decorate a function as a command that also takes the global options after its name.
+
+    They are hidden there, so that its help shows only its own. A letter that the command has given
+    another meaning keeps that one.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Command:
+        settings = {"examples": examples, "takes_command": takes_command}
+        made = click.command(name, cls=Command, **settings)(function)
+        taken = {letter for parameter in made.params for letter in parameter.opts}
+        for inherited in global_options(hidden=True):
+            inherited.opts = [letter for letter in inherited.opts if letter not in taken]
+            made.params.append(inherited)
+        return made
+
+    return decorate
