@@ -208,7 +208,7 @@ def test_dry_run_shows_the_plan_and_starts_nothing(jlr: Jlr, workflows: Workflow
 def test_v_is_the_engines_letter_and_says_so(jlr: Jlr) -> None:
     outcome = jlr("start", "dgx", "cont1", "-v", "--no-browser")
     assert outcome.code == 2
-    assert "`-v` is --volume here" in outcome.stderr
+    assert "`jlr -v start …` gives more output" in outcome.stderr
 
 
 @pytest.mark.parametrize("container", [(), ("cont1",)])
