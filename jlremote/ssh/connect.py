@@ -1,4 +1,4 @@
-"""Connect to a destination: reach it, verify its key, log in; jump hosts first, the same way."""
+"""The way to a connection: reach the server, verify its key, log in; jump hosts first."""
 
 from __future__ import annotations
 

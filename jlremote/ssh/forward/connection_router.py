@@ -1,4 +1,4 @@
-"""Routes accepted connections to the target, or makes them wait for the host."""
+"""The router of accepted connections: to the target, or into a queue for the host."""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ import functools
 import logging
 import os
 import socket
-import socketserver
 import threading
 from typing import Any
 
@@ -118,8 +117,8 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
     def _make_ssh_forward_server_class(self, _remote: Any) -> Any:
         return functools.partial(_Server, gateway=self._gateway, limits=self._limits)
 
-    def _make_ssh_forward_handler_class(self, remote: Any) -> type[_Handler]:
-        return type("Handler", (_Handler,), {"remote_address": remote})
+    def _make_ssh_forward_handler_class(self, remote: Any) -> type:
+        return type("NoHandler", (), {"remote_address": remote})  # `_Server` accepts by itself
 
     def _stop_transport(self, force: bool = False) -> None:
         """Stop the servers; sshtunnel would close the connection too, and it is not ours."""
@@ -127,15 +126,6 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
             server.shutdown()
             server.server_close()
         self.is_alive = self._started = False
-
-
-class _Handler(socketserver.BaseRequestHandler):
-    """Hands an accepted connection to the router."""
-
-    server: _Server
-
-    def handle(self) -> None:
-        self.server.router.accept(self.request)
 
 
 class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has no types
@@ -148,7 +138,7 @@ class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has 
     def __init__(
         self,
         address: tuple[str, int],
-        handler: type[_Handler],
+        handler: type,
         *,
         logger: logging.Logger,
         gateway: Gateway,
@@ -188,7 +178,7 @@ class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has 
             self._pause()
             return
         try:
-            accepted, address = self.socket.accept()
+            accepted, _ = self.socket.accept()
         except BlockingIOError:  # the client has left
             return
         except OSError:
@@ -196,7 +186,7 @@ class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has 
             return
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.finish_request(accepted, address)
+        self.router.accept(accepted)
 
     def _pause(self) -> None:
         """Stop accepting for a moment: without free descriptors the listener is always ready."""

@@ -1,7 +1,7 @@
-"""The relay that runs inside a container: many TCP connections over one stdin and stdout.
+"""The relay's program in a container: many TCP connections over one stdin and stdout.
 
-Its text is sent to a Python 3.6 or later that has nothing but its standard library, so it imports
-nothing of ours and uses no newer syntax. `relay.py` is the other side.
+Its text runs in any Python from 3.6 with only the standard library, so it imports nothing of ours
+and uses no newer syntax. `relay.py` is the other side.
 
 Run as `python3 -c TEXT MARKER ADDRESS PORT`. It prints MARKER and a newline when it is ready for
 frames; then both sides send frames, each a head (kind: 1 byte, stream: 4, count: 4, big-endian) and
@@ -15,7 +15,7 @@ for DATA `count` bytes. The other side numbers the streams and never uses a numb
 
 The relay ends when its stdin does.
 """
-# ruff: noqa: UP006, UP035, UP045 - Python 3.6 knows no other way to write these types
+# ruff: noqa: UP006, UP035, UP045 - Python 3.6 has no newer form of these types
 
 import errno
 import os
@@ -23,7 +23,7 @@ import selectors
 import socket
 import struct
 import sys
-from typing import Dict, List, Optional
+from typing import Dict, Optional
 
 OPEN, OPENED, REFUSED, DATA, CREDIT, END, CLOSE = range(1, 8)
 HEAD = struct.Struct(">BII")
@@ -53,31 +53,18 @@ class TargetConnection:
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         state = self.sock.connect_ex(address)
         if state not in (0, errno.EINPROGRESS):
-            self.refuse()
+            self.leave(REFUSED)
 
-    def refuse(self) -> None:
-        """Tell that there is no connection."""
-        self.relay.frame(REFUSED, self.number)
-        self.forget()
-
-    def forget(self) -> None:
-        """Close the socket and leave."""
+    def leave(self, last_frame: int = 0) -> None:
+        """Close the socket, and send a last frame unless it is 0."""
+        if last_frame:
+            self.relay.frame(last_frame, self.number)
         self.watch(0)
         self.sock.close()
         self.relay.streams.pop(self.number, None)
 
-    def reset(self) -> None:
-        """Leave so that the target sees a reset, and not an end."""
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.forget()
-
-    def fail(self) -> None:
-        """Tell that the target is gone, and leave."""
-        self.relay.frame(CLOSE, self.number)
-        self.forget()
-
     def watch(self, events: int) -> None:
-        """Change what the socket is watched for."""
+        """Change the events for which the socket is watched."""
         selector = self.relay.selector
         if events == self.watched:
             return
@@ -90,11 +77,11 @@ class TargetConnection:
         self.watched = events
 
     def update(self) -> None:
-        """Watch the socket for what can go on now."""
+        """Watch the socket for the directions that can go on."""
         if self.number not in self.relay.streams:
             return
         if self.closing and not self.kept:
-            self.forget()
+            self.leave()
             return
         if not self.connected:
             self.watch(_WRITE)
@@ -103,7 +90,7 @@ class TargetConnection:
         self.watch((_READ if reads else 0) | (_WRITE if self.kept else 0))
 
     def ready(self, events: int) -> None:
-        """Go on; the socket can."""
+        """Handle the socket's events."""
         if self.number not in self.relay.streams:
             return
         if not self.connected:
@@ -115,22 +102,22 @@ class TargetConnection:
         self.update()
 
     def connect(self) -> None:
-        """Learn how the connecting went."""
+        """Handle the result of connecting."""
         if self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            self.refuse()
+            self.leave(REFUSED)
             return
         self.connected = True
         self.relay.frame(OPENED, self.number)
         self.flush()
 
     def read(self) -> None:
-        """Pass on what the target sent."""
+        """Send the target's data to the other side."""
         try:
             data = self.sock.recv(min(self.credit, _PIECE))
         except BlockingIOError:
             return
         except OSError:
-            self.fail()
+            self.leave(CLOSE)
             return
         if data:
             self.credit -= len(data)
@@ -140,13 +127,13 @@ class TargetConnection:
         self.relay.frame(END, self.number)
 
     def flush(self) -> None:
-        """Write what the target has not taken yet, then the end."""
+        """Write waiting data to the target, then the end."""
         try:
             sent = self.sock.send(memoryview(self.kept)[: 4 * _PIECE]) if self.kept else 0
         except BlockingIOError:
             return
         except OSError:
-            self.fail()
+            self.leave(CLOSE)
             return
         if sent:
             del self.kept[:sent]
@@ -155,33 +142,34 @@ class TargetConnection:
             self.end_target()
 
     def end_target(self) -> None:
-        """Tell the target that nothing more follows."""
+        """End our direction of the target's connection."""
         try:
             self.sock.shutdown(socket.SHUT_WR)
         except OSError:
-            self.fail()
+            self.leave(CLOSE)
 
     def take(self, data: bytes) -> None:
-        """Keep bytes for the target, and write what it takes at once."""
+        """Add data for the target, and write what it takes at once."""
         self.kept += data
         if self.connected:
             self.flush()
         self.update()
 
     def end(self) -> None:
-        """Pass the end on once all before it is written."""
+        """End our direction when all data is written."""
         self.ended = True
         if self.connected and not self.kept:
             self.end_target()
         self.update()
 
     def close(self) -> None:
-        """Leave: in order when the end came before, else at once."""
+        """Close in order after the end, else with a reset of the target's connection."""
         self.closing = True
         if self.ended:
             self.update()
         else:
-            self.reset()
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.leave()
 
 
 class RelayServer:
@@ -214,11 +202,11 @@ class RelayServer:
         self.output += body
 
     def congested(self) -> bool:
-        """Tell whether stdout is so slow that nothing more should be read for it."""
+        """Return whether stdout is so slow that nothing more should be read for it."""
         return len(self.output) > _OUTPUT_LIMIT
 
     def flush(self, _events: int = 0) -> None:
-        """Write what stdout takes."""
+        """Write the frames that stdout takes."""
         while self.output:
             try:
                 sent = os.write(1, memoryview(self.output)[: 4 * _PIECE])
@@ -228,11 +216,11 @@ class RelayServer:
         self.watch_output()
         if self.was_congested != self.congested():
             self.was_congested = self.congested()
-            for stream in self.all_streams():
+            for stream in list(self.streams.values()):  # they may leave meanwhile
                 stream.update()
 
     def watch_output(self) -> None:
-        """Wait for stdout if, and only if, there is something for it."""
+        """Watch stdout only while frames wait for it."""
         wanted = bool(self.output)
         if wanted and not self.writing:
             self.selector.register(1, _WRITE, self.flush)
@@ -240,12 +228,8 @@ class RelayServer:
             self.selector.unregister(1)
         self.writing = wanted
 
-    def all_streams(self) -> List[TargetConnection]:
-        """Return the streams; they may leave while they are walked through."""
-        return list(self.streams.values())
-
     def readable(self, _events: int) -> Optional[bool]:
-        """Take what came on stdin; `False` at its end."""
+        """Read frames from stdin; return `False` at its end."""
         try:
             data = os.read(0, 4 * _PIECE)
         except BlockingIOError:
@@ -257,7 +241,7 @@ class RelayServer:
         return None
 
     def take_frames(self) -> None:
-        """Act on every frame that is complete."""
+        """Handle every complete frame."""
         done = 0
         while len(self.input) - done >= HEAD.size:
             kind, number, count = HEAD.unpack_from(self.input, done)
@@ -270,7 +254,7 @@ class RelayServer:
         del self.input[:done]
 
     def act(self, kind: int, number: int, count: int, body: bytes) -> None:
-        """Act on a frame; one for a stream that has left is late and means nothing."""
+        """Handle a frame; ignore late ones, of a stream that has left."""
         if kind == OPEN:
             self.open(number)
             return

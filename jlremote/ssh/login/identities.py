@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jlremote.ssh.config.rules import LoginRules
 from jlremote.ssh.config.tokens import expand_home
-from jlremote.ssh.login.agent import Agent, AgentKey
+from jlremote.ssh.login.agent import Agent
 from jlremote.ssh.login.key_files import exists, public_half, read_public
 from jlremote.ssh.trust.host_certificates import is_certificate, read_certificate
 from jlremote.ssh.wire_format import key_type
@@ -52,24 +52,27 @@ def agent_of(rules: LoginRules, agent_socket: str | None) -> Agent | None:
 
 def gather(rules: LoginRules, agent: Agent | None) -> tuple[Identity, ...]:
     """Return the keys to offer: certificates, keys that an agent holds, then files."""
-    held = agent.keys() if agent else ()
+    keys = {key.blob: key for key in (agent.keys() if agent else ())}
     files = _from_files(rules.identity_files)
-    listed = {identity.blob for identity in files}
-    known = [_held(key, agent, files) for key in held if key.blob in listed]
-    others = [
-        Identity(key.blob, key.comment or key_type(key.blob), agent, held=key.blob)
-        for key in held
-        if key.blob not in listed and not rules.identities_only
-    ]
-    in_agent = {key.blob for key in held}
-    rest = [identity for identity in files if identity.blob not in in_agent]
+    listed = {identity.blob: identity for identity in reversed(files)}
+
+    def signed(identity: Identity) -> Identity:
+        """Let the agent sign if it holds the key, so that no passphrase is needed."""
+        plain = _plain_key(identity.blob)
+        return replace(identity, agent=agent, held=plain) if plain in keys else identity
+
     certified = [
-        identity
-        for path in rules.certificate_files
-        if (identity := _certified(path, files, held, agent)) is not None
+        signed(found) for path in rules.certificate_files if (found := _certified(path, listed))
     ]
-    ordered = [*certified, *known, *others, *(_signed_by_agent(one, held, agent) for one in rest)]
-    return tuple(_once(ordered))
+    known = [signed(listed[blob]) for blob in keys if blob in listed]
+    others = [
+        Identity(blob, key.comment or key_type(blob), agent, held=blob)
+        for blob, key in keys.items()
+        if blob not in listed and not rules.identities_only
+    ]
+    rest = [signed(identity) for identity in files if identity.blob not in keys]
+    usable = [identity for identity in certified if identity.agent or identity.path]
+    return tuple(_once([*usable, *known, *others, *rest]))
 
 
 def algorithms_for(
@@ -113,40 +116,19 @@ def _from_files(paths: Sequence[Path]) -> list[Identity]:
     return found
 
 
-def _held(key: AgentKey, agent: Agent | None, files: Sequence[Identity]) -> Identity:
-    listed = next(identity for identity in files if identity.blob == key.blob)
-    return Identity(key.blob, listed.label, agent, listed.path, held=key.blob)
-
-
-def _certified(
-    path: Path, files: Sequence[Identity], held: Sequence[AgentKey], agent: Agent | None
-) -> Identity | None:
-    """Find the key of a CertificateFile."""
+def _certified(path: Path, listed: Mapping[bytes | None, Identity]) -> Identity | None:
+    """Return the certificate in a CertificateFile, with the file of its key if one is listed."""
     blob = read_public(path)
     if blob is None or not is_certificate(blob):
         return None
-    plain = _certified_key(blob)
-    if any(key.blob == plain for key in held):
-        return Identity(blob, str(path), agent, held=plain)
-    for identity in files:
-        if identity.blob == plain:
-            return Identity(blob, str(path), path=identity.path)
-    return None
+    source = listed.get(_plain_key(blob))
+    return Identity(blob, str(path), path=source.path if source else None)
 
 
-def _signed_by_agent(identity: Identity, held: Sequence[AgentKey], agent: Agent | None) -> Identity:
-    """Let the agent sign for a certificate if it holds the bare key: no passphrase is needed."""
-    blob = identity.blob
+def _plain_key(blob: bytes | None) -> bytes:
+    """Return the bare key of a certificate or key, `b""` if its kind is unknown."""
     if blob is None or not is_certificate(blob):
-        return identity
-    plain = _certified_key(blob)
-    if all(key.blob != plain for key in held):
-        return identity
-    return Identity(blob, identity.label, agent, identity.path, held=plain)
-
-
-def _certified_key(blob: bytes) -> bytes:
-    """Return the bare key of a certificate, `b""` if its kind is unknown."""
+        return blob or b""
     try:
         return read_certificate(blob).plain_key
     except ValueError:

@@ -7,31 +7,29 @@ stands between single quotes, in octal but for the characters that all shells re
 from __future__ import annotations
 
 import os
-import string
-from typing import Any
+import struct
+from string import ascii_letters, digits
+
+from jlremote.ssh.wire_format import string
 
 # RFC 4254, section 8, and RFC 8160: the erase key erases a letter, not a byte.
 _IUTF8, _INPUT_SPEED, _OUTPUT_SPEED = 42, 128, 129
 _MODES = {_IUTF8: 1, _INPUT_SPEED: 38400, _OUTPUT_SPEED: 38400}
 _MODES_END = b"\0"
-_PLAIN = frozenset((string.ascii_letters + string.digits + " _-./:,=+@").encode())
+_PLAIN = frozenset((ascii_letters + digits + " _-./:,=+@").encode())
 # `printf %b` reads `\0ooo` in every POSIX shell.
 _COMMAND = """exec /bin/sh -c 'eval "$(printf %b "$1")"' sh '{}'"""
 
 
-def wanted(request: Any, kind: str, size: os.terminal_size) -> Any:
-    """Fill in a `pty-req`."""
-    request.add_string(kind)
+def pty_request(kind: str, size: os.terminal_size) -> bytes:
+    """Return the details of a `pty-req`."""
     modes = b"".join(bytes((mode,)) + value.to_bytes(4, "big") for mode, value in _MODES.items())
-    sized(request, size).add_string(modes + _MODES_END)
-    return request
+    return string(kind.encode()) + window_change(size) + string(modes + _MODES_END)
 
 
-def sized(request: Any, size: os.terminal_size) -> Any:
-    """Fill in a `window-change`; the size in pixels is not known."""
-    for number in (size.columns, size.lines, 0, 0):
-        request.add_int(number)
-    return request
+def window_change(size: os.terminal_size) -> bytes:
+    """Return the details of a `window-change`; the size in pixels is not known."""
+    return struct.pack(">IIII", size.columns, size.lines, 0, 0)
 
 
 def command(script: bytes) -> str:

@@ -16,6 +16,7 @@ from jlremote.ssh.contract import Output, Stdin, Stream, Terminal
 from jlremote.ssh.sessions import pseudo_terminal
 from jlremote.ssh.sessions.deadline import Deadline
 from jlremote.ssh.sessions.stdin import StdinSender
+from jlremote.ssh.wire_format import string
 
 _COMMAND = "exec /bin/sh -s"
 _PIECE = 1 << 20
@@ -108,12 +109,10 @@ class ShellSession:
         self._channel.in_buffer.set_event(self._wake)
         self._channel.in_stderr_buffer.set_event(self._wake)
         if self._terminal is not None and self._size is not None:
-            asked = self._request("pty-req", want_reply=False)
-            self._send(pseudo_terminal.wanted(asked, self._terminal.kind, self._size))
-        message = self._request("exec", want_reply=True)
+            self._request("pty-req", pseudo_terminal.pty_request(self._terminal.kind, self._size))
         in_terminal = self._terminal is not None
-        message.add_string(pseudo_terminal.command(script) if in_terminal else _COMMAND)
-        self._send(message)
+        command = pseudo_terminal.command(script) if in_terminal else _COMMAND
+        self._request("exec", string(command.encode()), want_reply=True)
         return b"" if in_terminal else script
 
     def _resize(self) -> None:
@@ -121,18 +120,15 @@ class ShellSession:
         if self._terminal is None or self._terminal.size == self._size:
             return
         self._size = self._terminal.size
-        changed = self._request("window-change", want_reply=False)
-        self._send(pseudo_terminal.sized(changed, self._size))
+        self._request("window-change", pseudo_terminal.window_change(self._size))
 
-    def _request(self, kind: str, *, want_reply: bool) -> Any:
+    def _request(self, kind: str, details: bytes, *, want_reply: bool = False) -> None:
         message = paramiko.Message()
         message.add_byte(common.cMSG_CHANNEL_REQUEST)
         message.add_int(self._channel.remote_chanid)
         message.add_string(kind)
         message.add_boolean(want_reply)
-        return message
-
-    def _send(self, message: Any) -> None:
+        message.add_bytes(details)
         try:
             self._transport._send_user_message(message)
         except (paramiko.SSHException, EOFError, OSError) as error:
@@ -198,8 +194,6 @@ class ShellSession:
         """Let sshd (7.9 and later) end the shell and its foreground processes."""
         if self._channel.closed:
             return
-        message = self._request("signal", want_reply=False)
-        message.add_string("TERM")
         with contextlib.suppress(LinkLost):
-            self._send(message)
+            self._request("signal", string(b"TERM"))
             self._channel.status_event.wait(_END_SECONDS)
