@@ -111,7 +111,7 @@ def test_with_a_host_that_takes_a_millisecond_the_loop_sleeps(desk: Desk) -> Non
     assert desk.talked_at == 0
 
 
-def test_what_only_the_transport_understands_ends_it_for_a_while(desk: Desk) -> None:
+def test_a_message_for_the_transport_ends_the_polling_for_a_while(desk: Desk) -> None:
     desk.talk(5)
     desk.offers.pop()()
     desk.is_ours = False
@@ -123,7 +123,7 @@ def test_what_only_the_transport_understands_ends_it_for_a_while(desk: Desk) -> 
     assert desk.offers
 
 
-def test_an_offer_that_nobody_takes_is_taken_back() -> None:
+def test_an_offer_that_is_not_accepted_is_withdrawn() -> None:
     handover = ReaderHandover()
     offered: list[bool] = []
     handover.wanted = lambda: offered.append(True)
@@ -131,7 +131,7 @@ def test_an_offer_that_nobody_takes_is_taken_back() -> None:
     assert offered
     assert not handover.borrow(), "too late"
     handover.lend()
-    assert len(offered) == 1, "nobody wants it now"
+    assert len(offered) == 1, "no thread wants it now"
 
 
 def test_the_lender_waits_until_it_is_given_back() -> None:

@@ -143,7 +143,7 @@ def test_bytes_are_equal_through_a_jump_host(
     inner.close()
 
 
-def test_the_far_end_may_end_first_and_still_read(
+def test_the_far_end_may_finish_first_and_still_read(
     transport: Any, gateway: SwitchedGateway, forward: TunnelForward
 ) -> None:
     def lead_to(server: Server) -> None:
@@ -152,7 +152,7 @@ def test_the_far_end_may_end_first_and_still_read(
     check_the_far_end_may_end_first(forward, lead_to, b"I heard you")
 
 
-def test_the_near_end_may_end_first_and_still_read(
+def test_the_near_end_may_finish_first_and_still_read(
     transport: Any, gateway: SwitchedGateway, forward: TunnelForward
 ) -> None:
     def answer_after_the_end(sock: socket.socket) -> None:
@@ -217,7 +217,7 @@ def test_a_slow_reader_holds_no_more_than_the_window(
             sock.close()
 
 
-def test_a_target_where_nobody_listens_closes_at_once(
+def test_a_closed_port_of_the_target_closes_the_connection_at_once(
     transport: Any, gateway: SwitchedGateway, forward: TunnelForward
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:

@@ -62,7 +62,7 @@ def test_starting_and_stopping_twice_is_fine(gateway: SwitchedGateway) -> None:
         connect(port)
 
 
-def test_it_starts_again_on_the_port_it_had(gateway: SwitchedGateway) -> None:
+def test_it_starts_again_on_its_old_port(gateway: SwitchedGateway) -> None:
     forward = TunnelForward(0, gateway)
     forward.start()
     port = forward.local_port
@@ -99,7 +99,7 @@ def test_a_page_load_gets_a_page_that_reloads_itself(forward: TunnelForward) -> 
     assert 'http-equiv="refresh"' in answer
 
 
-def test_a_page_is_given_where_nobody_listens_and_anybody_else_is_let_go(
+def test_a_closed_port_gives_browsers_a_page_and_closes_other_connections(
     gateway: SwitchedGateway, forward: TunnelForward, transport: Any
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
@@ -113,7 +113,7 @@ def test_a_page_is_given_where_nobody_listens_and_anybody_else_is_let_go(
     assert is_turned_away(forward.local_port, b"POST /api HTTP/1.1\r\n\r\n")
 
 
-def test_a_page_promises_no_kernels_where_what_ran_there_may_have_ended(
+def test_a_page_promises_no_kernels_when_the_server_may_have_ended(
     gateway: SwitchedGateway, forward: TunnelForward
 ) -> None:
     promise = b"kernels keep running"
@@ -129,7 +129,7 @@ def test_a_page_promises_no_kernels_where_what_ran_there_may_have_ended(
 
 
 @pytest.mark.parametrize(("purpose", "gets_it"), [(b"document", True), (b"empty", False)])
-def test_a_script_that_takes_html_gets_no_page_in_its_servers_place(
+def test_a_script_that_accepts_html_gets_no_page(
     purpose: bytes, gets_it: bool, forward: TunnelForward
 ) -> None:
     request = PAGE_LOAD.replace(b"\r\n\r\n", b"\r\nSec-Fetch-Dest: " + purpose + b"\r\n\r\n")
@@ -151,7 +151,7 @@ def test_a_browser_that_asks_a_moment_after_it_connected_gets_the_page_too(
         assert b"`lab` wants a password" in read_all(sock)
 
 
-def test_nobody_waits_when_nobody_tries_any_more(
+def test_a_final_error_ends_the_wait_at_once(
     gateway: SwitchedGateway, forward: TunnelForward
 ) -> None:
     gateway.final = NeedsAuthentication("`lab` wants a password")
@@ -186,7 +186,7 @@ def test_the_port_survives_a_lost_connection(
     second.close()
 
 
-def test_a_host_that_does_not_answer_holds_nobody_for_ever(
+def test_a_silent_host_does_not_hold_connections_for_ever(
     gateway: SwitchedGateway,
     forward: TunnelForward,
     forward_sshd: SSHServer,
@@ -225,7 +225,7 @@ def test_nothing_is_left_when_it_stops(
     assert transport.is_active()
 
 
-def test_it_logs_to_nobody_and_shows_no_more_than_its_port(
+def test_it_logs_nothing_and_shows_only_its_port(
     gateway: SwitchedGateway, capfd: pytest.CaptureFixture[str]
 ) -> None:
     forward = TunnelForward(0, gateway, limits=WaitLimits(connection=0.3, page_load=0.1))

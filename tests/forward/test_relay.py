@@ -97,7 +97,7 @@ def test_two_hundred_connections_share_one_process(
     until(lambda: counts(forward) == (0, 0), "the end of the connections")
 
 
-def test_either_end_may_end_first_and_still_read(
+def test_either_end_may_finish_first_and_still_read(
     transport: Any, gateway: SwitchedGateway, forward: TunnelForward
 ) -> None:
     def lead_to(server: Server) -> None:
@@ -147,7 +147,7 @@ def test_a_slow_reader_neither_blocks_the_others_nor_fills_memory(
             sock.close()
 
 
-def test_a_port_where_nobody_listens_closes_at_once(
+def test_a_closed_port_closes_the_connection_at_once(
     transport: Any, gateway: SwitchedGateway, forward: TunnelForward
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
@@ -172,7 +172,7 @@ def test_a_relay_that_dies_is_started_again(
     assert second.pid != first.pid
 
 
-def test_a_relay_that_cannot_start_says_why(
+def test_a_relay_that_cannot_start_reports_the_reason(
     transport: Any, gateway: SwitchedGateway, forward: TunnelForward, echo_server: Server
 ) -> None:
     gateway.up(transport, through_relay(echo_server, "/no/such/python"))
@@ -189,7 +189,7 @@ def test_noise_of_login_files_is_skipped(
 
 
 @pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
-def test_no_shell_swallows_the_first_frames(shell: str, echo_server: Server) -> None:
+def test_no_shell_reads_the_first_frames(shell: str, echo_server: Server) -> None:
     """The line is read, and what follows the marker belongs to the relay."""
     if not Path(shell).exists():
         pytest.skip(f"{shell} is not installed")

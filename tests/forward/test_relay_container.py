@@ -73,7 +73,7 @@ def test_a_server_on_the_containers_loopback_is_reached(
         assert answer.endswith(hostname.encode() + b"\n")
 
 
-def test_a_container_that_is_gone_says_so(
+def test_a_missing_container_is_reported(
     served: Container, lab_transport: Any, gateway: SwitchedGateway, forward: TunnelForward
 ) -> None:
     relay = ("docker", "exec", "--interactive", served.name, "python3")

@@ -86,7 +86,7 @@ def test_a_relay_waits_for_a_command_to_end_and_goes_before_further_ones() -> No
     assert not slots.take(0)
 
 
-def test_what_lasts_leaves_two_sessions_for_what_does_not() -> None:
+def test_lasting_sessions_leave_two_for_commands() -> None:
     slots = SessionSlots()
     assert all(slots.begin_lasting() and slots.take(0) for _ in range(LASTING))
     assert not slots.begin_lasting()
@@ -109,7 +109,7 @@ class PreemptibleSession:
         self.calls += 1
 
 
-def test_a_borrowed_session_is_called_in_by_whoever_needs_the_last_one() -> None:
+def test_a_preemptible_session_ends_for_the_last_free_slot() -> None:
     slots = SessionSlots()
     borrower = PreemptibleSession()
     assert slots.borrow(borrower)
@@ -124,7 +124,7 @@ def test_a_borrowed_session_is_called_in_by_whoever_needs_the_last_one() -> None
     assert not slots.borrow(borrower)
 
 
-def test_a_relay_calls_in_a_borrowed_session_too() -> None:
+def test_a_relay_ends_a_preemptible_session_too() -> None:
     slots = SessionSlots()
     borrower = PreemptibleSession()
     assert all(slots.take(0) for _ in range(8))

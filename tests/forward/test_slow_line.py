@@ -23,7 +23,7 @@ def read_some(sock: socket.socket, count: int) -> None:
         count -= len(sock.recv(count))
 
 
-def test_a_download_that_goes_on_is_an_answer(
+def test_a_probe_counts_a_running_download_as_an_answer(
     gateway: SwitchedGateway, forward: TunnelForward, forward_sshd: SSHServer, forward_key: Path
 ) -> None:
     with (

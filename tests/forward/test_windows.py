@@ -37,7 +37,7 @@ class Eager:
 
 
 class Wire:
-    """A transport with nobody behind; counts what the far end may send on each channel."""
+    """A transport without a peer; counts what the far end may send on each channel."""
 
     def __init__(self) -> None:
         self.packetizer = self.reader = self
@@ -90,7 +90,7 @@ class Wire:
         return most
 
 
-def test_a_download_has_less_on_the_way_while_others_use_the_connection(
+def test_a_download_has_a_smaller_window_beside_other_channels(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [0.0]
@@ -107,7 +107,7 @@ def test_a_download_has_less_on_the_way_while_others_use_the_connection(
     assert 3 * MEGABYTE < wire.download(large, 16 * MEGABYTE) <= 4 * MEGABYTE
 
 
-def test_a_download_gives_way_while_others_talk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_download_is_paced_beside_a_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     wire = Wire()
@@ -123,7 +123,7 @@ def test_a_download_gives_way_while_others_talk(monkeypatch: pytest.MonkeyPatch)
     wire.later.popleft()()
     assert wire.allowed[number] - before <= PACED_WINDOW
     now[0] += 1
-    assert wire.download(large, 32 * MEGABYTE) >= MEGABYTE, "nobody talks any more"
+    assert wire.download(large, 32 * MEGABYTE) >= MEGABYTE, "the conversation is over"
 
 
 def test_a_connection_that_ended_is_forgotten_with_all_of_its_channels() -> None:

@@ -59,7 +59,7 @@ class SecretService:
         self._start()
 
     def hang(self) -> None:
-        """Let it answer nobody any more."""
+        """Let it answer no request any more."""
         self._processes[-1].suspend()
 
     def contents(self) -> dict[str, str]:

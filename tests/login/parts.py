@@ -88,7 +88,7 @@ def log_in(
 
 
 def without_terminal(laptop: Laptop, *words: str) -> Result:
-    """Run `jlr` where nobody can be asked, not even on the terminal that the tests run in."""
+    """Run `jlr` without a way to ask, not even on the terminal that the tests run in."""
     return laptop.run("setsid", "--wait", str(PROGRAMS / "jlr"), *words, timeout=PATIENCE)
 
 

@@ -49,7 +49,7 @@ def test_an_unknown_key_is_shown_and_asked_about_and_becomes_one_more_line(
     assert laptop.known_hosts.read_text().splitlines() == lines
 
 
-def test_a_no_ends_it_and_nothing_was_offered(
+def test_a_no_ends_the_login_before_any_credential(
     laptop: Laptop, sshd: SSHServer, stranger: str
 ) -> None:
     before = logins(sshd)

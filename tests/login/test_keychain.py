@@ -1,4 +1,4 @@
-"""Secrets in a real Secret Service: kept when wanted, gone when wrong, and nobody's obstacle."""
+"""Secrets in a real Secret Service: kept when wanted, gone when wrong, and never an obstacle."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ASKED = ("password of", PASSWORD)
 KEEP = "(y/N) "
 
 
-def test_a_password_that_is_to_be_remembered_is_asked_for_once_and_for_all(
+def test_a_remembered_password_is_asked_for_once(
     laptop: Laptop, plain: SSHServer, keychain: SecretService
 ) -> None:
     assert KEEP not in log_in(laptop, "plain", ASKED, options=("--remember",))
@@ -43,7 +43,7 @@ def test_a_password_that_is_to_be_remembered_is_asked_for_once_and_for_all(
     wait_for_state(laptop, "up")
 
 
-def test_forget_deletes_it_and_says_what(
+def test_forget_deletes_the_secrets_and_lists_them(
     laptop: Laptop, plain: SSHServer, account: Account, keychain: SecretService
 ) -> None:
     log_in(laptop, "plain", ASKED, options=("--remember",))
@@ -57,7 +57,7 @@ def test_forget_deletes_it_and_says_what(
     assert KEEP in log_in(laptop, "plain", ASKED, (KEEP, "n"))
 
 
-def test_whether_to_keep_it_is_asked_once_and_a_no_is_remembered_until_one_wants_it(
+def test_a_no_to_keeping_is_remembered_until_it_is_asked_for(
     laptop: Laptop, plain: SSHServer, keychain: SecretService
 ) -> None:
     shown = log_in(laptop, "plain", ASKED, (KEEP, ""))
@@ -71,7 +71,7 @@ def test_whether_to_keep_it_is_asked_once_and_a_no_is_remembered_until_one_wants
     assert list(keychain.contents().values()) == [PASSWORD]
 
 
-def test_no_remember_keeps_nothing_and_is_no_lasting_no(
+def test_no_remember_keeps_nothing_and_asks_again_later(
     laptop: Laptop, plain: SSHServer, keychain: SecretService
 ) -> None:
     assert KEEP not in log_in(laptop, "plain", ASKED, options=("--no-remember",))
@@ -142,7 +142,7 @@ def test_a_passphrase_is_kept_and_a_key_needs_no_question_afterwards(
 
 
 @pytest.mark.parametrize("options", [(), ("--remember",)])
-def test_a_locked_keychain_keeps_nobody_out_and_is_not_spoken_of(
+def test_a_locked_keychain_does_not_prevent_the_login(
     laptop: Laptop, plain: SSHServer, keychain: SecretService, options: tuple[str, ...]
 ) -> None:
     log_in(laptop, "plain", ASKED, options=("--remember",))

@@ -26,12 +26,12 @@ from tests.login.parts import (
 from tests.sessions.parts import failed
 from tests.ssh.servers import AgentProcess
 
-_PIPE = Path(__file__).parents[1] / "ssh" / "pipe.py"
+_PIPE = Path(__file__).parents[1] / "ssh" / "proxy_program.py"
 
 
 @pytest.fixture
 def host(another_sshd: SSHServerFactory, session: HostServers) -> SSHServer:
-    """A server of the test's own, whose log nobody else fills."""
+    """A server of the test's own, with a log of its own."""
     return another_sshd()
 
 

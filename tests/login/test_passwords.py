@@ -37,7 +37,7 @@ def test_the_password_is_asked_for_at_the_first_command_and_at_no_other(
     assert logins(asking) - before == 1
 
 
-def test_wrong_passwords_are_told_so_until_the_right_one(laptop: Laptop, plain: SSHServer) -> None:
+def test_each_wrong_password_is_reported(laptop: Laptop, plain: SSHServer) -> None:
     before = failures(plain)
     answers = [("password of", "wrong a"), ("refused that password", "wrong b")]
     log_in(laptop, "plain", *answers, ("refused that password", PASSWORD))
@@ -55,7 +55,7 @@ def test_a_password_that_was_refused_is_not_sent_twice(laptop: Laptop, plain: SS
     ("host", "prompt", "method"),
     [("plain", "password of", "password"), ("asking", "Password: ", "keyboard-interactive")],
 )
-def test_three_wrong_passwords_end_it_with_what_was_tried(
+def test_three_wrong_passwords_end_the_login_with_the_tried_methods(
     laptop: Laptop,
     plain: SSHServer,
     asking: SSHServer,
@@ -73,9 +73,7 @@ def test_three_wrong_passwords_end_it_with_what_was_tried(
     is_over(laptop)
 
 
-def test_ctrl_c_at_the_prompt_leaves_nothing_that_goes_on_trying(
-    laptop: Laptop, asking: SSHServer
-) -> None:
+def test_ctrl_c_at_the_prompt_ends_the_login(laptop: Laptop, asking: SSHServer) -> None:
     with starting(laptop, "asking") as terminal:
         terminal.sees("Password: ")
         terminal.interrupts()
@@ -99,7 +97,7 @@ def test_an_empty_answer_or_the_end_of_input_is_no_password(
 
 
 @pytest.mark.parametrize("words", [(), ("--no-input",)])
-def test_where_nobody_can_be_asked_it_ends_at_once_with_advice(
+def test_without_a_terminal_the_login_ends_at_once_with_a_hint(
     laptop: Laptop, asking: SSHServer, words: tuple[str, ...]
 ) -> None:
     before = connections(asking)

@@ -48,7 +48,7 @@ def refused(laptop: Laptop, host: str, status: int, *words: str) -> str:
     return message
 
 
-def test_no_address_nobody_listening_silence_and_something_else_are_told_apart(
+def test_no_address_a_closed_port_silence_and_another_protocol_are_different_errors(
     laptop: Laptop,
 ) -> None:
     refused(laptop, "no-such-host.invalid", 5, "has no address", "`HostName`")
@@ -73,13 +73,13 @@ def test_no_address_nobody_listening_silence_and_something_else_are_told_apart(
         ("MACs hmac-sha1\nCiphers aes128-ctr", "no MAC in common; it has hmac-sha1"),
     ],
 )
-def test_a_server_with_nothing_safe_is_told_by_what_it_has(
+def test_a_server_without_safe_algorithms_is_reported_with_its_list(
     laptop: Laptop, host: Host, option: str, words: str
 ) -> None:
     refused(laptop, host(option), 5, words, "its administrator should update the SSH server")
 
 
-def test_a_key_that_nobody_knows_a_missing_one_and_none_at_all_are_told_apart(
+def test_a_refused_key_a_missing_file_and_no_key_are_different_errors(
     laptop: Laptop, sshd: SSHServer, account: Account
 ) -> None:
     key = laptop.make_key()
@@ -92,7 +92,7 @@ def test_a_key_that_nobody_knows_a_missing_one_and_none_at_all_are_told_apart(
     refused(laptop, "forbidden", 4, "your ssh config allows only", "`PubkeyAuthentication`")
 
 
-def test_too_many_keys_are_told_as_such(laptop: Laptop, sshd: SSHServer, account: Account) -> None:
+def test_too_many_keys_are_reported(laptop: Laptop, sshd: SSHServer, account: Account) -> None:
     first, *others = [laptop.make_key(f"key{number}") for number in range(7)]
     named = [f"IdentityFile {key}" for key in others]
     laptop.add_host("many", sshd, account, key=first, options=named)
@@ -112,14 +112,14 @@ def test_a_key_that_others_may_read_is_named_with_the_command_that_mends_it(
     started(laptop, "open")
 
 
-def test_a_config_that_forbids_to_ask_is_named(
+def test_batch_mode_is_named_in_the_hint(
     laptop: Laptop, plain: SSHServer, account: Account
 ) -> None:
     laptop.add_host("batch", plain, account, options=["BatchMode yes"])
     refused(laptop, "batch", 4, "`BatchMode yes` in your ssh config forbids to ask")
 
 
-def test_a_host_that_permits_no_forwarding_is_told_as_such_and_the_port_is_given_back(
+def test_a_host_without_forwarding_is_reported_and_frees_the_port(
     laptop: Laptop, host: Host
 ) -> None:
     name = host("AllowTcpForwarding no")
@@ -130,7 +130,7 @@ def test_a_host_that_permits_no_forwarding_is_told_as_such_and_the_port_is_given
     assert [c for c in link.net_connections() if c.status == psutil.CONN_LISTEN] == []
 
 
-def test_a_jump_host_that_permits_none_is_told_as_such(
+def test_a_jump_host_without_forwarding_is_reported(
     laptop: Laptop, host: Host, sshd: SSHServer, account: Account, keys: Keys
 ) -> None:
     jump = [f"ProxyJump {host('AllowTcpForwarding no')}"]
@@ -138,7 +138,7 @@ def test_a_jump_host_that_permits_none_is_told_as_such(
     refused(laptop, "inner", 5, "does not permit connections to", "`AllowTcpForwarding`")
 
 
-def test_a_jump_host_that_does_not_let_one_in_is_named(
+def test_a_jump_host_that_refuses_the_login_is_named(
     laptop: Laptop, sshd: SSHServer, account: Account, keys: Keys
 ) -> None:
     laptop.add_host("bastion", sshd, account, key=laptop.make_key())
@@ -155,7 +155,7 @@ def test_a_proxy_command_that_fails_is_quoted(
     assert "\x1b" not in message
 
 
-def test_one_session_at_a_time_is_enough_and_none_is_told_as_such(
+def test_one_session_is_enough_and_none_is_reported(
     laptop: Laptop, host: Host, another_sshd: SSHServerFactory, account: Account, keys: Keys
 ) -> None:
     started(laptop, host("MaxSessions 1"))
@@ -164,7 +164,7 @@ def test_one_session_at_a_time_is_enough_and_none_is_told_as_such(
     failed(start(laptop, "none"), 7, "opens no more sessions", "`MaxSessions`")
 
 
-def test_what_is_set_and_not_honoured_is_said_once_and_only_with_v(
+def test_settings_not_honoured_are_reported_once_and_only_with_v(
     laptop: Laptop, host: Host
 ) -> None:
     name = host(settings=["ForwardAgent yes", "LocalForward 9999 localhost:80"])

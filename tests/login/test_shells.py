@@ -17,7 +17,7 @@ from tests.link.servers import HostServers
 from tests.login.parts import PATIENCE, SESSION, started
 
 NOISE = "echo welcome to '{not json}'; echo oops >&2; printf '\\033]0;owned\\007\\033[2J'"
-# What each reads though nobody works at it; dash reads nothing, but for what sshd gives it.
+# What each reads without a person; dash reads nothing, but for what sshd gives it.
 STARTUP_FILES = {
     "bash": (".bashrc", f"{NOISE}; set -e; alias ls=false"),
     "dash": (".profile", NOISE),

@@ -33,7 +33,9 @@ def factors(codes: Iterator[str]) -> tuple[tuple[str, str], tuple[str, str]]:
     return ("Password: ", PASSWORD), ("Verification code: ", next(codes))
 
 
-def test_both_are_asked_for_once(laptop: Laptop, two: SSHServer, codes: Iterator[str]) -> None:
+def test_password_and_code_are_asked_for_once(
+    laptop: Laptop, two: SSHServer, codes: Iterator[str]
+) -> None:
     before = logins(two)
     log_in(laptop, "two", *factors(codes))
     for _ in range(3):
@@ -78,7 +80,7 @@ def test_a_code_that_was_used_is_refused_and_the_next_one_gets_in(
     log_in(laptop, "two", password, code, ("the server refused that", PASSWORD), factors(codes)[1])
 
 
-def test_a_running_kernel_is_there_again_on_its_port(
+def test_a_running_kernel_answers_again_on_its_port(
     laptop: Laptop, two: SSHServer, codes: Iterator[str], container: ContainerFactory
 ) -> None:
     here = container()

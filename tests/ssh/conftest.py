@@ -15,7 +15,7 @@ import pytest
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.place import root
 from tests.lab.sshd import SSHServer, make_key
-from tests.ssh.beside import Laptop
+from tests.ssh.laptop import Laptop
 from tests.ssh.servers import AgentProcess, PamServer
 
 PASSWORD = "correct horse"  # of an account that is made for the tests

@@ -14,8 +14,8 @@ from jlremote.ssh.login.credentials import passphrase_account, password_account
 from tests.lab.accounts import Account
 from tests.lab.programs import run
 from tests.lab.sshd import SSHServer, make_key
-from tests.ssh.beside import HOST, Laptop, Person, logins
 from tests.ssh.conftest import ONLY_PASSWORD, PASSWORD, WITH_PASSWORDS, StartServer, sign
+from tests.ssh.laptop import HOST, Laptop, Person, logins
 from tests.ssh.servers import AgentProcess, PamServer
 
 CODES = tuple(f"{number:08}" for number in range(10000001, 10000013))
@@ -51,7 +51,7 @@ def connections(server: SSHServer) -> int:
 # Agents
 
 
-def test_a_key_that_only_the_agent_holds_gets_in(
+def test_a_key_held_only_by_the_agent_logs_in(
     server: SSHServer, laptop: Laptop, account: Account, agent: AgentProcess
 ) -> None:
     agent.add(laptop.key)
@@ -83,7 +83,7 @@ def test_the_agents_key_of_an_encrypted_file_needs_no_passphrase(
     assert laptop.ours() is None
 
 
-def test_identities_only_keeps_other_agent_keys_back(
+def test_identities_only_leaves_other_agent_keys_out(
     server: SSHServer, laptop: Laptop, account: Account, agent: AgentProcess
 ) -> None:
     agent.add(laptop.key)
@@ -95,7 +95,7 @@ def test_identities_only_keeps_other_agent_keys_back(
     assert "publickey (1 key)" in error.message
 
 
-def test_too_many_agent_keys_are_told_apart_from_wrong_ones_and_identities_only_helps(
+def test_too_many_agent_keys_and_wrong_keys_are_different_errors(
     start: StartServer, laptop: Laptop, account: Account, agent: AgentProcess
 ) -> None:
     server = start(["MaxAuthTries 3"])
@@ -124,7 +124,7 @@ def test_identity_agent_names_the_agent(
     assert (laptop.theirs() is None) == (laptop.ours() is None) == (named != "none")
 
 
-def test_an_agent_that_hangs_or_is_gone_does_not_keep_one_out(
+def test_a_missing_or_hanging_agent_does_not_prevent_the_login(
     server: SSHServer, laptop: Laptop, agent: AgentProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jlremote.ssh.login.agent._LIST_SECONDS", 0.3)
@@ -172,7 +172,7 @@ def test_a_certificate_whose_key_the_agent_holds_gets_in(
     assert laptop.ours() is None
 
 
-def test_a_server_that_wants_two_keys_gets_two(
+def test_a_server_that_requires_two_keys_gets_two(
     start: StartServer, laptop: Laptop, account: Account
 ) -> None:
     second = make_key(laptop.folder / "second")
@@ -192,7 +192,7 @@ def test_a_passphrase_is_asked_only_for_a_key_that_the_server_wants(
         assert person.asked == []
 
 
-def test_a_wrong_passphrase_is_asked_for_again_and_an_empty_one_goes_on(
+def test_a_wrong_passphrase_is_asked_for_again_and_an_empty_one_skips_the_key(
     start: StartServer, laptop: Laptop, account: Account
 ) -> None:
     key = make_key(laptop.folder / "locked", passphrase="right words")
@@ -205,7 +205,7 @@ def test_a_wrong_passphrase_is_asked_for_again_and_an_empty_one_goes_on(
     assert isinstance(laptop.ours(), NeedsAuthentication)
 
 
-def test_a_key_that_others_may_read_is_not_used_and_said_so(
+def test_a_key_that_others_may_read_is_reported_and_not_used(
     server: SSHServer, laptop: Laptop
 ) -> None:
     laptop.key.chmod(0o644)
@@ -288,12 +288,12 @@ def test_a_password_that_was_refused_by_hanging_up_is_not_sent_again_either(
     assert failures(passwords) == 1
 
 
-def test_with_nobody_there_nothing_is_sent(passwords: SSHServer, laptop: Laptop) -> None:
+def test_without_a_person_to_ask_nothing_is_sent(passwords: SSHServer, laptop: Laptop) -> None:
     assert isinstance(laptop.ours(), NeedsAuthentication)
     assert failures(passwords) == 0
 
 
-def test_the_refusal_names_what_was_tried_and_what_the_server_takes(
+def test_the_error_names_the_tried_and_the_accepted_methods(
     start: StartServer, laptop: Laptop, account: Account
 ) -> None:
     laptop.configure(start(), account, identity=make_key(laptop.folder / "stranger"))
@@ -302,7 +302,7 @@ def test_the_refusal_names_what_was_tried_and_what_the_server_takes(
     assert "tried publickey (1 key); the server accepts publickey" in error.message
 
 
-def test_password_and_code_are_both_asked_for_as_the_server_words_it(
+def test_password_and_code_are_asked_for_in_the_servers_words(
     interactive: SSHServer, laptop: Laptop
 ) -> None:
     assert laptop.theirs(PASSWORD, CODES[0]) is None
@@ -313,7 +313,7 @@ def test_password_and_code_are_both_asked_for_as_the_server_words_it(
         assert not any(question.echo for question in person.asked)
 
 
-def test_a_used_code_is_refused_once_and_the_next_one_gets_in_with_the_same_password(
+def test_after_a_used_code_the_next_one_works_with_the_same_password(
     interactive: SSHServer, laptop: Laptop
 ) -> None:
     assert laptop.ours(PASSWORD, CODES[2]) is None
@@ -321,7 +321,7 @@ def test_a_used_code_is_refused_once_and_the_next_one_gets_in_with_the_same_pass
     assert failures(interactive) == 1
 
 
-def test_a_key_and_a_code_together_get_in(
+def test_a_key_and_a_code_together_log_in(
     interactive: SSHServer, laptop: Laptop, account: Account
 ) -> None:
     interactive.options = (
@@ -336,7 +336,7 @@ def test_a_key_and_a_code_together_get_in(
         assert person.kinds() == ["password", "code"]
 
 
-def test_a_code_is_not_asked_for_when_nobody_is_there_and_no_storm_follows(
+def test_without_a_person_to_ask_for_a_code_there_is_one_attempt(
     interactive: SSHServer, laptop: Laptop
 ) -> None:
     for _ in range(2):
@@ -372,7 +372,9 @@ def test_whether_to_keep_it_is_asked_once(passwords: SSHServer, laptop: Laptop) 
         assert second.kinds() == ["password", "remember-again"]
 
 
-def test_who_said_no_and_now_asks_for_it_has_it_kept(passwords: SSHServer, laptop: Laptop) -> None:
+def test_a_password_declined_before_is_kept_when_asked_for(
+    passwords: SSHServer, laptop: Laptop
+) -> None:
     drawer = Drawer()
     with laptop.connected(PASSWORD, "no", keychain=drawer, remember="ask"):
         pass
@@ -382,7 +384,7 @@ def test_who_said_no_and_now_asks_for_it_has_it_kept(passwords: SSHServer, lapto
     assert list(drawer.kept.values()) == [PASSWORD]
 
 
-def test_nobody_is_asked_to_keep_something_in_a_keychain_that_does_not_answer(
+def test_a_keychain_that_does_not_answer_is_not_offered(
     passwords: SSHServer, laptop: Laptop
 ) -> None:
     person = Person([PASSWORD])
@@ -390,7 +392,7 @@ def test_nobody_is_asked_to_keep_something_in_a_keychain_that_does_not_answer(
         assert person.kinds() == ["password"]
 
 
-def test_nobody_there_to_say_whether_to_keep_it_does_not_undo_the_login(
+def test_an_unanswered_question_about_keeping_does_not_undo_the_login(
     passwords: SSHServer, laptop: Laptop
 ) -> None:
     drawer = Drawer()

@@ -19,8 +19,8 @@ from jlremote.ssh.contract import Stream
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
-from tests.ssh.beside import Laptop
 from tests.ssh.conftest import StartServer, open_folder
+from tests.ssh.laptop import Laptop
 
 MEGABYTES = 3
 
@@ -198,7 +198,7 @@ def test_a_server_with_fewer_sessions_says_so(
         first.join()
 
 
-def test_a_session_to_spare_is_given_up_where_the_server_has_but_one(
+def test_a_preemptible_session_ends_when_the_server_permits_only_one(
     start: StartServer, laptop: Laptop, account: Account
 ) -> None:
     laptop.configure(start(["MaxSessions 1"]), account)
@@ -222,7 +222,7 @@ def test_a_session_to_spare_is_given_up_where_the_server_has_but_one(
         )
 
 
-def test_what_may_last_for_hours_leaves_room_for_everything_else(
+def test_calls_without_a_time_limit_leave_sessions_for_others(
     connection: SSHConnection, account: Account
 ) -> None:
     over = threading.Event()
@@ -247,7 +247,7 @@ def test_what_may_last_for_hours_leaves_room_for_everything_else(
     assert run(connection, "exit 5", timeout=None)[0] == 5
 
 
-def test_an_account_that_may_run_nothing_gets_an_answer_without_a_hang(
+def test_an_account_without_a_shell_is_an_error_and_no_hang(
     start: StartServer, laptop: Laptop, account: Account
 ) -> None:
     laptop.configure(start(["ForceCommand internal-sftp"]), account)
@@ -283,7 +283,7 @@ def shell_user(request: pytest.FixtureRequest) -> Iterator[Account]:
 
 
 @pytest.mark.parametrize("rc", ["", NOISE, FLOOD], ids=["quiet", "noise", "megabytes"])
-def test_a_script_survives_what_a_login_shell_prints_first(
+def test_a_script_works_after_output_of_the_login_shell(
     rc: str, shell_user: Account, shared: StartServer, shared_key: Path, key_folder: Path
 ) -> None:
     write_rc(shell_user, rc)
@@ -302,7 +302,7 @@ def test_a_script_survives_what_a_login_shell_prints_first(
         assert before == b""
 
 
-def test_a_login_shell_that_exits_by_itself_is_an_answer_and_no_hang(
+def test_a_login_shell_that_exits_ends_the_call(
     shell_user: Account, shared: StartServer, shared_key: Path, key_folder: Path
 ) -> None:
     write_rc(shell_user, "exit 9")

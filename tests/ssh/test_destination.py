@@ -81,7 +81,7 @@ SETTINGS = (
 @settings(
     max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_any_value_is_taken_as_ssh_takes_it_or_is_a_usage_error(
+def test_any_value_is_read_as_by_ssh_or_is_a_usage_error(
     name: str, value: str, tmp_path: Path
 ) -> None:
     config = tmp_path / "config"
@@ -116,9 +116,7 @@ def test_the_forms_of_a_host_are_those_of_ssh(host: str, config: Path) -> None:
     assert destination.host == host.removeprefix("ssh://").removeprefix("me@").removesuffix(":2200")
 
 
-def test_every_setting_that_bears_on_a_connection_is_taken_over(
-    config: Path, tmp_path: Path
-) -> None:
+def test_every_setting_of_a_connection_is_read(config: Path, tmp_path: Path) -> None:
     destination = resolved(
         config,
         f"""
@@ -193,7 +191,7 @@ def test_a_chain_of_jumps_is_resolved_from_the_far_end_each_with_its_own_setting
     assert (zero.hostname, zero.jump) == ("zero", None)
 
 
-def test_jumps_that_go_in_circles_are_refused(config: Path) -> None:
+def test_a_loop_of_jump_hosts_is_refused(config: Path) -> None:
     with pytest.raises(Usage, match="form a loop"):
         resolved(config, "Host lab\nProxyJump other\nHost other\nProxyJump lab\n")
 
@@ -212,12 +210,14 @@ def test_jumps_that_go_in_circles_are_refused(config: Path) -> None:
         ("LocalForward 1 b:2", "its own forwards"),
     ],
 )
-def test_what_is_not_honoured_is_said(setting: str, remark: str, config: Path) -> None:
+def test_a_setting_that_is_not_honoured_is_reported(
+    setting: str, remark: str, config: Path
+) -> None:
     assert any(remark in note for note in resolved(config, f"Host *\n{setting}\n").notes)
     assert resolved(config, "").notes == ()
 
 
-def test_a_config_that_is_not_there_or_not_readable_by_ssh_is_a_usage_error(config: Path) -> None:
+def test_a_missing_or_broken_config_is_a_usage_error(config: Path) -> None:
     with pytest.raises(Usage, match="no ssh config"):
         resolve("lab", config)
     with pytest.raises(Usage, match="line 1"):
@@ -290,7 +290,7 @@ def test_a_home_folder_that_does_not_exist_is_a_usage_error(path: str, config: P
         agent_of(LoginRules(identity_agent=path), None)
 
 
-def test_paths_know_the_home_and_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_expand_the_home_folder_and_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_FOLDER", "/somewhere")
     assert expand_path("${SOME_FOLDER}/%r", NAMES) == Path("/somewhere/me")
     assert expand_path("~/x", NAMES) == Path.home() / "x"

@@ -34,10 +34,10 @@ from jlremote.ssh.route.tcp import connect_tcp
 from tests.lab.accounts import Account
 from tests.lab.ports import free_port
 from tests.lab.sshd import SSHServer
-from tests.ssh.beside import Laptop
 from tests.ssh.conftest import StartServer
+from tests.ssh.laptop import Laptop
 
-_PIPE = Path(__file__).with_name("pipe.py")
+_PIPE = Path(__file__).with_name("proxy_program.py")
 DESTINATION = Destination("lab", "lab.example.org", 22, "me")
 ARGUMENTS: dict[str, tuple[object, ...]] = {
     "BadAuthenticationType": ("bad", ["publickey"]),
@@ -88,7 +88,7 @@ def test_an_error_of_ours_passes_unchanged() -> None:
         (2, "\x1b[31mweird\n", Unreachable),
     ],
 )
-def test_a_channel_that_was_not_opened_says_why(
+def test_a_refused_channel_becomes_an_error_with_the_reason(
     code: int, words: str, kind: type[JlrError]
 ) -> None:
     error = explain_channel(paramiko.ChannelException(code, words), "inner", "bastion")
@@ -135,7 +135,7 @@ def answering(words: bytes, *, close: bool) -> Iterator[int]:
     ],
     ids=["http", "silent", "limit", "mail", "binary", "ssh 1", "hangs up", "mute", "garbage"],
 )
-def test_what_answers_as_something_else_is_named(
+def test_a_server_that_does_not_speak_ssh_is_quoted(
     words: bytes,
     close: bool,
     kind: type[JlrError],
@@ -151,7 +151,7 @@ def test_what_answers_as_something_else_is_named(
     assert capfd.readouterr() == ("", ""), "a library printed"
 
 
-def test_a_name_a_port_and_an_algorithm_that_are_not_there_are_told_apart(
+def test_an_unknown_name_a_closed_port_and_a_missing_algorithm_are_different_errors(
     start: StartServer, laptop: Laptop, account: Account
 ) -> None:
     server = start(["Ciphers aes128-cbc"])
@@ -169,7 +169,7 @@ def test_a_name_a_port_and_an_algorithm_that_are_not_there_are_told_apart(
         assert error.hint
 
 
-def test_something_else_is_quoted_and_a_limit_is_not_taken_for_it(
+def test_an_http_answer_is_quoted_and_a_limit_of_sshd_is_recognized(
     host: SSHServer, guest: Laptop, account: Account
 ) -> None:
     said = {
@@ -191,7 +191,7 @@ def test_a_failing_proxy_command_is_quoted(
     assert "no route to bastion" in error.message
 
 
-def test_a_proxy_command_that_says_much_does_not_stall(
+def test_a_proxy_command_with_much_output_does_not_stall(
     host: SSHServer, guest: Laptop, account: Account
 ) -> None:
     noisy = f"head -c 300000 /dev/zero >&2; exec {sys.executable} {_PIPE} %h %p"
@@ -201,7 +201,7 @@ def test_a_proxy_command_that_says_much_does_not_stall(
 
 
 @pytest.mark.parametrize("seconds", [0.5, pytest.param(22.2, marks=pytest.mark.long)])
-def test_a_network_that_is_back_is_found_within_a_second(seconds: float) -> None:
+def test_a_network_that_comes_back_is_used_within_a_second(seconds: float) -> None:
     """However long it was away, and whatever pauses the kernel makes by then."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, ExitStack() as full:
         port = listener.getsockname()[1]
@@ -224,7 +224,7 @@ def test_a_network_that_is_back_is_found_within_a_second(seconds: float) -> None
         back.join()
 
 
-def test_a_call_that_was_swallowed_is_not_waited_for() -> None:
+def test_a_lost_connection_attempt_is_replaced_by_another() -> None:
     """What took the first one never answers it, and the next one gets through."""
     with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as accepted:
         heard = []
@@ -246,7 +246,7 @@ def test_a_call_that_was_swallowed_is_not_waited_for() -> None:
         assert heard == [b"hello", b"hello"]
 
 
-def test_a_server_that_is_slow_to_greet_is_waited_for() -> None:
+def test_a_server_that_greets_slowly_is_waited_for() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as accepted:
 
         def greet_late() -> None:

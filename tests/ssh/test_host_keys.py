@@ -16,8 +16,8 @@ from jlremote.errors import (
 )
 from tests.lab.accounts import Account
 from tests.lab.sshd import SSHServer, make_key
-from tests.ssh.beside import Laptop, Person, logins
 from tests.ssh.conftest import PASSWORD, StartServer, sign
+from tests.ssh.laptop import Laptop, Person, logins
 
 
 def host_public(server: SSHServer, index: int = 0) -> str:
@@ -31,7 +31,7 @@ def place(server: SSHServer) -> str:
 
 @pytest.fixture
 def stranger(start: StartServer, laptop: Laptop, account: Account) -> SSHServer:
-    """A server whose key nobody knows."""
+    """A server with an unknown key."""
     running = start(known=False)
     laptop.configure(running, account)
     return running
@@ -109,7 +109,7 @@ def test_a_changed_key_is_refused_whatever_the_setting_and_nothing_is_offered(
     assert "ssh-keygen -f" in str(caught.value.hint)
     assert place(middle) in str(caught.value.hint)
     assert person.asked == []
-    assert logins(middle) == [], "the man in the middle saw somebody try to log in"
+    assert logins(middle) == [], "the man in the middle saw an attempt to log in"
 
 
 def test_a_man_in_the_middle_behind_a_known_jump_host_sees_no_login(
@@ -142,7 +142,7 @@ def test_a_man_in_the_middle_in_front_of_the_jump_host_sees_no_login_either(
     assert logins(middle) == logins(inner) == []
 
 
-def test_a_revoked_key_is_refused_though_another_line_trusts_it(
+def test_a_revoked_key_is_refused_even_if_another_line_trusts_it(
     server: SSHServer, laptop: Laptop
 ) -> None:
     with laptop.known_hosts.open("a") as file:
@@ -252,7 +252,7 @@ def test_a_revoked_authority_is_refused(certified: tuple[SSHServer, Path], lapto
     assert laptop.theirs() is not None
 
 
-def test_a_known_hosts_file_that_cannot_be_written_does_not_keep_one_out(
+def test_an_unwritable_known_hosts_file_does_not_prevent_the_login(
     stranger: SSHServer, laptop: Laptop, account: Account
 ) -> None:
     laptop.configure(stranger, account, "UserKnownHostsFile /proc/nowhere/known_hosts")

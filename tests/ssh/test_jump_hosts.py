@@ -14,7 +14,7 @@ from jlremote.errors import Authentication, ConnectionRefused, Unreachable
 from tests.lab.accounts import Account
 from tests.lab.programs import wait_until
 from tests.lab.sshd import make_key
-from tests.ssh.beside import Laptop, Person, logins
+from tests.ssh.laptop import Laptop, Person, logins
 from tests.ssh.servers import Network, SpecialServer
 
 
@@ -95,7 +95,7 @@ def hosts(network: Network, laptop: Laptop) -> Iterator[Hosts]:
     ],
     ids=str,
 )
-def test_a_jump_is_taken_as_ssh_takes_it(
+def test_a_jump_host_is_used_as_by_ssh(
     settings: tuple[str, ...], way: bool, hosts: Hosts, account: Account
 ) -> None:
     values = {"user": account.name, "config": hosts.laptop.config}
@@ -136,7 +136,7 @@ def test_a_refusal_says_which_host_refused(hosts: Hosts, account: Account) -> No
     assert not error.message.startswith("jump host: ")
 
 
-def test_a_bastion_that_does_not_forward_and_a_closed_port_are_told_apart(
+def test_a_bastion_without_forwarding_and_a_closed_port_are_different_errors(
     hosts: Hosts, account: Account
 ) -> None:
     hosts.configure(account, "ProxyJump bastion", "Port 2222")

@@ -31,7 +31,7 @@ def known(line: str) -> KnownKey | None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(pattern=patterns, name=names)
-def test_names_match_as_ssh_keygen_has_them(
+def test_names_match_as_ssh_keygen_matches_them(
     pattern: str, name: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("known") / "hosts"
@@ -45,7 +45,7 @@ def test_names_match_as_ssh_keygen_has_them(
 
 
 @given(names)
-def test_a_hashed_line_matches_its_name_and_shows_it_to_nobody(name: str) -> None:
+def test_a_hashed_line_matches_its_name_without_showing_it(name: str) -> None:
     line = format_line(name.lower(), KEY, hashed=True).decode()
     ours = known(line)
     assert ours is not None
@@ -55,7 +55,7 @@ def test_a_hashed_line_matches_its_name_and_shows_it_to_nobody(name: str) -> Non
 
 
 @given(st.binary(max_size=200))
-def test_no_line_whatever_raises(line: bytes) -> None:
+def test_no_line_raises(line: bytes) -> None:
     found = parse_line(PATH, 1, line)
     assert found is None or found.blob
 
@@ -80,7 +80,7 @@ def test_a_written_line_is_read_back(name: str) -> None:
         "\xff\xfe",
     ],
 )
-def test_an_odd_line_is_passed_over_and_the_next_one_counts(odd: str, tmp_path: Path) -> None:
+def test_an_unreadable_line_is_skipped(odd: str, tmp_path: Path) -> None:
     path = tmp_path / "known_hosts"
     path.write_text(f"{odd}\n  host\t ssh-ed25519   {KEY_TEXT} and a comment\r\n", "latin-1")
     (found,) = read_files([tmp_path / "missing", tmp_path, path])
@@ -90,7 +90,7 @@ def test_an_odd_line_is_passed_over_and_the_next_one_counts(odd: str, tmp_path: 
 
 @given(before=st.binary(max_size=300))
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_new_line_leaves_every_byte_before_it_alone(before: bytes, tmp_path: Path) -> None:
+def test_appending_keeps_every_earlier_byte(before: bytes, tmp_path: Path) -> None:
     path = tmp_path / "known_hosts"
     path.write_bytes(before)
     line = format_line("host", KEY, hashed=False)
@@ -100,7 +100,7 @@ def test_a_new_line_leaves_every_byte_before_it_alone(before: bytes, tmp_path: P
     assert after == before + joint + line
 
 
-def test_a_missing_file_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+def test_a_missing_file_is_created_with_mode_600(tmp_path: Path) -> None:
     path = tmp_path / "ssh" / "known_hosts"
     append(path, b"line\n")
     assert path.stat().st_mode & 0o777 == 0o600

@@ -16,11 +16,11 @@ import pytest
 from tests.lab.accounts import Account
 from tests.lab.ports import free_port
 from tests.lab.sshd import SSHServer, make_key
-from tests.ssh.beside import HOST, Laptop
 from tests.ssh.conftest import PASSWORD, WITH_PASSWORDS, StartServer
+from tests.ssh.laptop import HOST, Laptop
 
 IN, OUT = True, False
-_PIPE = Path(__file__).with_name("pipe.py")
+_PIPE = Path(__file__).with_name("proxy_program.py")
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ ROWS = (
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name.replace(" ", "-"))
-def test_ssh_and_jlr_both_get_in_or_both_do_not(
+def test_ssh_and_jlr_both_log_in_or_both_fail(
     row: Row, shared: StartServer, shared_key: Path, key_folder: Path, account: Account
 ) -> None:
     server = shared(row.options)
@@ -228,7 +228,7 @@ def test_every_kind_and_form_of_key_file_gets_in_as_with_ssh(
     assert guest.ours(*answers) is None
 
 
-def test_ipv6_is_spoken_as_with_ssh(start: StartServer, laptop: Laptop, account: Account) -> None:
+def test_ipv6_works_as_with_ssh(start: StartServer, laptop: Laptop, account: Account) -> None:
     port = free_port()
     server = start([f"ListenAddress [::1]:{port}"], port=port)
     laptop.knows(server, f"[::1]:{port}")

@@ -85,11 +85,11 @@ def test_a_secret_is_kept_read_and_forgotten() -> None:
     assert secrets.get("password me@host") is None
 
 
-def test_a_secret_that_cannot_be_read_back_does_not_count_as_kept() -> None:
+def test_a_secret_that_cannot_be_read_back_is_not_reported_as_kept() -> None:
     assert not Secrets(Forgetful()).set("account", "secret")
 
 
-def test_a_backend_that_fails_is_as_good_as_none() -> None:
+def test_a_failing_keychain_is_treated_as_none() -> None:
     secrets = Secrets(Failing())
     assert secrets.get("account") is None
     assert not secrets.present
@@ -127,7 +127,7 @@ def test_only_real_keychains_count(backend: Callable[[], Any], real: bool) -> No
     assert is_real(backend()) is real
 
 
-def test_files_that_call_themselves_a_keychain_do_not_count() -> None:
+def test_a_file_backend_is_not_a_keychain() -> None:
     plaintext = type("PlaintextKeyring", (Memory,), {"__module__": "keyrings.alt.file"})
     assert not is_real(plaintext())
     assert not is_real(type("Weak", (Memory,), {"priority": 0.5})())
@@ -179,7 +179,7 @@ def test_a_real_secret_service_keeps_and_forgets(tmp_path: Path) -> None:
     assert (told["forgotten"], told["again"], told["after"]) == (True, False, None)
 
 
-def test_a_locked_secret_service_hangs_nobody_and_gives_nothing(tmp_path: Path) -> None:
+def test_a_locked_secret_service_gives_nothing_and_does_not_hang(tmp_path: Path) -> None:
     in_session(UNLOCK.format("pw"), tmp_path)  # makes the keyring, encrypted with this password
     start = "gnome-keyring-daemon --start --components=secrets >/dev/null;"
     told = in_session(start, tmp_path, deadline=2)

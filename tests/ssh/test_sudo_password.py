@@ -1,4 +1,4 @@
-"""A password that is typed on a terminal: when it is asked for, and seen by nobody."""
+"""A password that is typed on a terminal: when it is asked for, and never shown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Keys:
         pass
 
 
-def test_it_is_typed_at_the_marker_and_before_the_persons_keys() -> None:
+def test_the_password_is_typed_at_the_marker_before_other_input() -> None:
     shown: list[bytes] = []
     typing = TypedPassword("pw\x03", MARKER, Keys(), lambda _, data: shown.append(data))
     assert typing.take() is None

@@ -18,8 +18,8 @@ from jlremote.ssh.transport.algorithms import CIPHERS, HOST_KEYS, KEY_EXCHANGE, 
 from tests.lab.accounts import Account
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
-from tests.ssh.beside import Laptop
 from tests.ssh.conftest import StartServer
+from tests.ssh.laptop import Laptop
 
 UNSAFE = ("cbc", "3des", "md5", "sha1", "arcfour", "ssh-rsa", "ssh-dss", "group1-")
 
@@ -30,9 +30,7 @@ def test_nothing_unsafe_is_offered_and_gcm_comes_first() -> None:
     assert "gcm" in CIPHERS[0]
 
 
-def test_what_goes_over_the_wire_is_that_offer_with_strict_key_exchange(
-    host: SSHServer, guest: Laptop
-) -> None:
+def test_the_offer_and_strict_key_exchange_are_sent(host: SSHServer, guest: Laptop) -> None:
     with guest.connected() as connection:
         transport = connection.transport
         assert transport.agreed_on_strict_kex
@@ -95,9 +93,7 @@ def test_probes_at_once_each_get_an_answer_while_keys_are_renewed(
         assert len(times) == 20
 
 
-def test_a_dead_line_is_found_within_the_deadline_though_it_still_looks_active(
-    host: SSHServer, guest: Laptop
-) -> None:
+def test_a_dead_connection_is_found_within_the_deadline(host: SSHServer, guest: Laptop) -> None:
     with guest.connected() as connection:
         connection.probe(5)  # now the process that serves the session is there to be frozen
         host.freeze_connections()
@@ -111,7 +107,7 @@ def test_a_dead_line_is_found_within_the_deadline_though_it_still_looks_active(
         assert connection.probe(5) < 5
 
 
-def test_a_probe_keeps_its_deadline_when_the_line_takes_nothing_any_more(
+def test_a_probe_keeps_its_deadline_when_the_connection_is_stuck(
     host: SSHServer, guest: Laptop
 ) -> None:
     with guest.connected() as connection:
@@ -139,7 +135,7 @@ def fill(connection: SSHConnection) -> None:
         return
 
 
-def test_closing_ends_the_threads_at_once_and_twice_is_fine(host: SSHServer, guest: Laptop) -> None:
+def test_closing_twice_is_fine_and_ends_the_threads_at_once(host: SSHServer, guest: Laptop) -> None:
     before = set(threading.enumerate())
     with guest.connected() as connection:
         began = time.monotonic()

@@ -45,7 +45,7 @@ class Person:
     def ask(self, question: Question) -> str:
         self.asked.append(question)
         if not self.answers:
-            raise NeedsAuthentication("nobody is there")
+            raise NeedsAuthentication("no person to ask")
         return self.answers.pop(0)
 
     def kinds(self) -> list[str]:
@@ -163,7 +163,7 @@ class Laptop:
 
 
 def logins(server: SSHServer) -> list[str]:
-    """Return the log lines in which a server saw somebody try to log in."""
+    """Return the log lines in which a server saw an attempt to log in."""
     telling = ("Accepted", "Failed", "Postponed", "Invalid user", "authenticating user")
     return [
         line for line in server.log_text().splitlines() if any(word in line for word in telling)
