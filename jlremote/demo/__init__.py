@@ -1,1 +1,13 @@
-"""An SSH host on this machine's loopback, to try jlr without a server. Only here: asyncssh."""
+"""The demo's host: an SSH server on this machine's loopback, to try jlr without a server.
+
+Read `host` (the whole), then `server`, `command_session` (one command or shell), `account`, `keys`
+and `engine` (what a container engine on this machine offers). Only this room imports asyncssh.
+
+Decisions:
+
+Why asyncssh and not paramiko's server side? Paramiko needs threads for each channel and runs no
+commands by itself; asyncssh redirects a channel to a process.
+
+Why are only this machine and its containers reached? The demo is a server that other programs of
+the user may find. It accepts one key, new for each demo, and forwards nowhere else.
+"""

@@ -1,4 +1,4 @@
-"""Jobs in containers of their own: the engine keeps their output and how they ended."""
+"""Jobs in containers of their own: the engine keeps their output and exit codes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jlremote.runtimes.engine.engine import Engine
 JOB_LABEL = "org.jlremote.job"
 COMMAND_LABEL = "org.jlremote.job-command"
 GPUS_LABEL = "org.jlremote.job-gpus"
-# What podman's `--init` is called in a container, which tells the job's first process alone.
+# The process name of podman's `--init`, which signals only the first process of a job.
 _PODMANS_INIT = "podman-init"
 _TELL_ALL = f"""\
 kill -s "$1" -- -1 2>/dev/null
@@ -32,12 +32,12 @@ _RUNNING = ("running", "paused", "restarting")
 
 @dataclass(frozen=True)
 class ContainerJobs:
-    """The jobs that an engine keeps."""
+    """The jobs that an engine keeps, as `JobBackend` wants them."""
 
     engine: Engine
 
     def tell(self, name: str | None = None) -> str:
-        """Return the script that tells of the jobs of that name, in full or not, or of all."""
+        """Return the script that inspects the jobs of a full or typed name, or all jobs."""
         find = self._find(JOB_LABEL)
         if name is not None:
             short = self._find(JOB_LABEL, f"{TYPED_LABEL}={name}")
@@ -50,14 +50,14 @@ class ContainerJobs:
         return f"{command_line(self.engine('ps', '--all', '--quiet', *filters))} {MINE}"
 
     def follow(self, name: str, stdout: int, stderr: int) -> str:
-        """Print the log from where it is known, byte for byte; the engine knows only lines."""
+        """Follow the log behind these bytes; the engine itself knows only lines."""
         show = endable(self.engine("logs", "--follow", name))
         if not stdout and not stderr:
             return until_hang_up(show)
         return _beyond(until_hang_up(f"{show} 2>&1 1>&5 5>&-"), stdout, stderr)
 
     def rest(self, name: str, stdout: int, stderr: int) -> str:
-        """Print the log from where it is known."""
+        """Print the log behind these bytes."""
         show = command_line(self.engine("logs", name))
         return _beyond(f"{show} 2>&1 1>&5 5>&-", stdout, stderr)
 
@@ -67,9 +67,9 @@ class ContainerJobs:
         return until_hang_up(endable(show)) if follow else command_line(show)
 
     def signal(self, name: str, signal: str) -> str:
-        """Send it to the container's init, which passes it on to the whole group.
+        """Signal the container's init, which passes it on to the whole group.
 
-        Podman's does not; there a shell in the container sends it to all, if the image has one.
+        Podman's does not; there a shell in the container signals all, if the image has one.
         """
         by_init = command_line(self.engine("kill", f"--signal={signal}", name))
         if self.engine.kind.init_tells_all or signal == "KILL":
@@ -78,7 +78,7 @@ class ContainerJobs:
         return f"{command_line(to_all)} 2>/dev/null || {by_init}"
 
     def stop(self, name: str, *, force: bool) -> str:
-        """Let the engine stop it."""
+        """Stop it by the engine."""
         if force:
             return self.signal(name, "KILL")
         return ended_script(self.engine, stop_argv(self.engine, name), name)
@@ -89,15 +89,15 @@ class ContainerJobs:
 
 
 def _beyond(show: str, stdout: int, stderr: int) -> str:
-    """Return the script that leaves out the first bytes of what `show` prints.
+    """Return the script that leaves out the first bytes of both streams of `show`.
 
-    Its stderr is on `show`'s stdout, and its stdout is on descriptor 5.
+    `show` prints stderr on its stdout, and stdout on descriptor 5.
     """
     return f"{{ {{\n{show}\n}} | tail -c +{stderr + 1} >&2 5>&-; }} 5>&1 | tail -c +{stdout + 1}\n"
 
 
 def read(printed: str) -> list[Job]:
-    """Return the jobs that `tell` told of."""
+    """Return the jobs that the script of `tell` printed."""
     return [_job(inspected) for inspected in json.loads(printed or "[]")]
 
 
@@ -122,7 +122,7 @@ def _job(inspected: Mapping[str, Any]) -> Job:
 
 
 def _seconds(stamp: str | None) -> float | None:
-    """Return an engine's time stamp in seconds since the epoch; the year 1 is never."""
+    """Convert an engine's time stamp to seconds since the epoch; the year 1 is `None`."""
     if not stamp or stamp.startswith("0001"):
         return None
     return datetime.fromisoformat(re.sub(r"\.\d+", "", stamp)).timestamp()

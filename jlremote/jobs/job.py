@@ -1,4 +1,4 @@
-"""What a job is, and what whoever keeps it must know; all of it text for `sh`, without effects."""
+"""A job, and the scripts that each kind of job must provide."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class Job:
-    """A command that runs on a host by itself, as it is right now.
+    """A job as it is right now.
 
     Attributes:
-        name: how a person calls it; its container's where it has one of its own.
-        state: `running`, `ended`, `created` (not begun), or `lost`: nobody saw how it ended.
-        command: as it can be pasted.
-        exit_code: how it ended, `None` unless it did.
+        name: its name; also that of its container, if it has one of its own.
+        state: `running`, `ended`, `created` (not begun), or `lost`: its end was not recorded.
+        command: the command, quoted for a shell.
+        exit_code: its exit code, `None` unless it has ended.
         since: when it began, in seconds since the epoch.
-        ended: when it ended, likewise.
-        container: where it runs, `None` for the host itself.
-        gpus: as they were asked for.
-        detail: why it ended, where that is known and not plain.
+        ended: when it ended, in seconds since the epoch.
+        container: its container, `None` for the host itself.
+        gpus: the GPUs as they were requested.
+        detail: why it ended, if more is known than the exit code.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Job:
 
     @property
     def over(self) -> bool:
-        """Whether nothing of it runs any more."""
+        """Whether it runs no longer."""
         return self.state in ("ended", "lost")
 
     def to_json(self) -> dict[str, Any]:
@@ -43,32 +43,32 @@ class Job:
 
 
 class JobBackend(Protocol):
-    """Who runs a job and keeps its output: a container engine, or a process and its files."""
+    """What runs jobs and keeps their output: an engine, or processes and their files."""
 
     def follow(self, name: str, stdout: int, stderr: int) -> str:
         """Return the script that prints the output as it comes, until the job or stdin ends.
 
         Args:
-            name: the job's.
-            stdout: bytes of it that are known already.
-            stderr: likewise.
+            name: the job's name.
+            stdout: how many bytes of stdout to leave out.
+            stderr: how many bytes of stderr to leave out.
         """
         ...
 
     def rest(self, name: str, stdout: int, stderr: int) -> str:
-        """Return the script that prints the output beyond what is known."""
+        """Return the script that prints the output behind these bytes, and ends."""
         ...
 
     def log(self, name: str, lines: int, *, follow: bool) -> str:
-        """Return the script that prints the last lines, and what comes, if wanted."""
+        """Return the script that prints the last lines, and with `follow` what comes."""
         ...
 
     def signal(self, name: str, signal: str) -> str:
-        """Return the script that sends a signal, such as `INT`, to the job and what it began."""
+        """Return the script that sends a signal, for example `INT`, to the job and its children."""
         ...
 
     def stop(self, name: str, *, force: bool) -> str:
-        """Return the script that ends it: asked for ten seconds, then killed; by force at once."""
+        """Return the script that ends it: SIGTERM; SIGKILL after ten seconds, or with `force`."""
         ...
 
     def remove(self, name: str) -> str:

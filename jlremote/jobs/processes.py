@@ -1,9 +1,8 @@
-"""Jobs that are processes of the host's: a folder of ours has their output and how they ended.
+"""Jobs that are processes of the host: a folder keeps their output and exit code.
 
-Each has one of its own (0700), beside those of the sessions: `stdout` and `stderr` are its output
-as it is, `process` says who it is, `signal` how to send it a signal, and `exit` how it ended. Where
-it runs in a session's container, the process is the engine's client, and so the output is here
-even when that container is gone.
+Each has its own folder (0700) beside those of the sessions: `stdout` and `stderr` are its output,
+`process` identifies it, `signal` is a script that signals it, and `exit` has its exit code and end.
+In a session's container the process is the engine's client, so the output outlasts the container.
 
 Only `sh`, `cat`, `date`, `mkdir`, `mv`, `rm`, `sed`, `tail`, `uname` and `/proc` are needed.
 """
@@ -24,8 +23,8 @@ TAKEN = 75  # sysexits.h: EX_TEMPFAIL
 _FILES = ("command", "container", "gpus", "began", "exit")
 _ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}/jlr/jobs/$(uname -n)"'
 
-# Told by pid and start: a pid alone may be somebody else's by now. Once the job has ended, whoever
-# waits for it has yet to write how.
+# Identified by pid and start: a pid alone may belong to another process by now. After the end of
+# the job the shell that waits for it still has to write its exit code.
 _ALIVE = """\
 same() {
   case "$(cat "/proc/$1/stat" 2>/dev/null)" in *') Z '*) return 1;; *' '"$2"' '*) return 0;; esac
@@ -39,9 +38,9 @@ alive() {
 }
 """
 
-# The traps keep this shell alive when its job is sent a signal, without keeping the job from it.
-# The job has a group of its own, so that not even SIGKILL hits this one. Its output is redirected
-# in a subshell, as dash would else write there how it ended: `Killed`.
+# The traps keep this shell alive when its job is signalled; the job does not inherit them. The job
+# has its own group, so that not even SIGKILL hits this shell. Its output is redirected in a
+# subshell, because dash would otherwise write `Killed` there.
 _RUN = f"""\
 {KEEP}trap : INT TERM HUP QUIT
 date +%s >"$directory/began"
@@ -85,17 +84,17 @@ ended 10 || {{ alive && send KILL; ended 5; }}
 
 @dataclass(frozen=True)
 class ProcessPlan:
-    """A job that is about to begin as a process.
+    """A process job that is about to begin.
 
     Attributes:
-        name: how a person calls it.
-        argv: what the host is to run.
-        shown: the person's own command.
-        container: where that is, `None` for the host itself.
-        gpus: as they were asked for, empty for none.
+        name: the job's name.
+        argv: the command that the host runs.
+        shown: the command as it was typed, quoted for a shell.
+        container: the session's container, `None` for the host itself.
+        gpus: the GPUs as they were requested, empty for none.
         exports: shell text that sets its variables.
-        signal: the engine's argv that a signal's name follows; none for a process of the host's.
-        mark: what no other job has, by which alone it is taken back.
+        signal: the argv that, with a signal appended, signals it in a container; else empty.
+        mark: unique to this job; `take_back` removes no other.
     """
 
     name: str
@@ -115,7 +114,8 @@ def _folder(name: str) -> str:
 def launch(plan: ProcessPlan) -> str:
     """Return the script that begins a job and prints its pid and start.
 
-    It fails with `TAKEN` where there is a job of that name, with `NO_FOLDER` where none can be.
+    It fails with `TAKEN` if there is a job of that name, with `NO_FOLDER` if no folder can be
+    created.
     """
     run = _RUN.replace("RECORD", shlex.quote(_RECORD)).replace("COMMAND", command_line(plan.argv))
     detached = Bare().detached(plan.name, _folder(plan.name) + plan.exports + run)
@@ -138,7 +138,7 @@ def launch(plan: ProcessPlan) -> str:
 
 
 def take_back(name: str, mark: str) -> str:
-    """Return the script that ends a job that has just begun, and leaves nothing of it."""
+    """Return the script that ends a job that has just begun, and deletes its folder."""
     ours = f'[ "$(cat "$directory/mark" 2>/dev/null)" = {shlex.quote(mark)} ] || exit 0\n'
     jobs = ProcessJobs()
     ending = f"(\n{jobs.signal(name, 'KILL')})\n{pause(0.3)}\n"
@@ -155,20 +155,20 @@ _WAIT = wait_while(
 
 
 class ProcessJobs:
-    """The jobs in our folders."""
+    """The jobs in folders of the host, as `JobBackend` wants them."""
 
     def tell(self, name: str | None = None) -> str:
-        """Return the script that tells of a job of that name, or of all."""
+        """Return the script that prints the facts of a job, or of all jobs."""
         which = "*" if name is None else shlex.quote(name)
         show = "".join(f"printf '{PRINT_FIELD}'; cat \"$directory/{file}\"\n" for file in _FILES)
         return f"{_ALIVE}{_TELL}".replace("FOLDERS", f"{_ROOT}/{which}").replace("SHOW\n", show)
 
     def follow(self, name: str, stdout: int, stderr: int) -> str:
-        """Print both files from where they are known."""
+        """Print both files behind these bytes."""
         return _watch(name, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
 
     def rest(self, name: str, stdout: int, stderr: int) -> str:
-        """Print both files from where they are known."""
+        """Print both files behind these bytes."""
         return _show(name, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
 
     def log(self, name: str, lines: int, *, follow: bool) -> str:
@@ -176,11 +176,11 @@ class ProcessJobs:
         return (_watch if follow else _show)(name, f"-n {lines}", f"-n {lines}")
 
     def signal(self, name: str, signal: str) -> str:
-        """Send it as the job's folder says."""
+        """Signal it with the script in the job's folder."""
         return f'{_folder(name)}{_ALIVE}alive || exit 0\nset -- {signal}\n. "$directory/signal"\n'
 
     def stop(self, name: str, *, force: bool) -> str:
-        """Ask it, and wait; then kill it, and wait again."""
+        """Send SIGTERM and wait; then SIGKILL and wait again."""
         return f"{_folder(name)}{_ALIVE}{_STOP.replace('FORCE', 'yes' if force else 'no')}"
 
     def remove(self, name: str) -> str:
@@ -206,7 +206,7 @@ def _watch(name: str, stdout: str, stderr: str) -> str:
 
 
 def read(printed: str) -> list[Job]:
-    """Return the jobs that `tell` told of."""
+    """Return the jobs that the script of `tell` printed."""
     return [_job(fields) for fields in records(printed)]
 
 

@@ -234,7 +234,7 @@ def test_without_the_extra_the_demo_says_what_to_install(machine: Laptop) -> Non
         "from jlremote.__main__ import main; sys.exit(main())"
     )
     refused = machine.run(sys.executable, "-c", hidden, "demo")
-    failed(refused, 1, "`asyncssh`", "pip install 'jlremote[demo]'")
+    failed(refused, 1, "`asyncssh`", "-m pip install asyncssh")
 
 
 def test_an_image_without_a_container_is_refused(machine: Laptop) -> None:
@@ -242,7 +242,7 @@ def test_an_image_without_a_container_is_refused(machine: Laptop) -> None:
 
 
 def test_a_wanted_container_without_an_engine_is_an_error(machine: Laptop) -> None:
-    failed(machine.jlr("demo", "--runtime", "docker"), 1, "there is no `docker`")
+    failed(machine.jlr("demo", "--runtime", "docker"), 1, "`docker` is not installed")
     assert not traces(machine)
 
 

@@ -89,7 +89,7 @@ def test_an_image_without_a_shell_runs_its_program_as_oneself(
     done = owner.jlr("run", "lab", *where, "--", "/program", "--version")
     assert done.status == 0, done
     assert done.stdout.startswith("ldconfig ")
-    told = f"`{name}` may have no HOME that it can write to: `{shellless}` has no `sh`"
+    told = f"`{name}` may have no writable HOME: `{shellless}` has no `sh`"
     assert told in done.stderr
     if not kept:
         user = containers.engine.docker("inspect", "--format", "{{.Config.User}}", name)

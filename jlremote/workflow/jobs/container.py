@@ -1,4 +1,4 @@
-"""The container of a job: made and started, with what its command needs to find there."""
+"""Jobs in a container of their own: create and start it, with what the command needs."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _NOT_STARTED = "jlr-not-started"
 
 
 def begin(start: StartContext, command: Argv) -> StartContext:
-    """Run a command as the main process of a container of its own; return what has made that.
+    """Run a command as the main process of a new container; return the context that created it.
 
     Raises:
         Busy: there is a container of that name.
-        JlrError: it could not begin; whoever called takes back what there is of it.
+        JlrError: it could not begin; the rollback of `start` removes what is left.
     """
     image, start = start.request.image or "", creation.prepare(start)
     with start.context.progress.step(f"Run {start.name} from {image}"):
@@ -44,14 +44,14 @@ def begin(start: StartContext, command: Argv) -> StartContext:
             registry.fetch(start.host, start.engine, image, start.context)
             made = _begun(start, image, command)
     if made is None:
-        raise NotFound(f"the image `{image}` is not there, though it was pulled")
+        raise NotFound(f"the image `{image}` is missing although it was pulled")
     wanted = start.request.options.packages
     package_install.install(made, wanted, partial(packages.install_for_job, start.name))
     return made
 
 
 def _begun(start: StartContext, image: str, command: Argv) -> StartContext | None:
-    """Create and start its container; `None` if the image is not on the host."""
+    """Create and start the container; return `None` if the image is not on the host."""
     before = _before(start)
     entrypoint = _entrypoint(start, image) if before else ()
     if entrypoint is None:
@@ -80,14 +80,14 @@ def _begun(start: StartContext, image: str, command: Argv) -> StartContext | Non
         gpu_allocation.give_back(start, gpus)
         return None
     if "already in use by container" in done.stderr:
-        raise Busy(f"there is a container `{spec.name}` already", hint=ANOTHER_NAME)
+        raise Busy(f"a container `{spec.name}` already exists", hint=ANOTHER_NAME)
     raise docker_errors.creation_error(engine, spec, done)
 
 
 def _attempted(
     start: StartContext, spec: ContainerSpec, argv: Argv, labels: Mapping[str, str], gpus: Taken
 ) -> tuple[Engine, Completed]:
-    """Attempt to begin it; return by which engine, and how that ended."""
+    """Try to begin it; return the engine that was used, and the result."""
     return old_docker.attempted(
         start.engine,
         start.request,
@@ -97,26 +97,26 @@ def _attempted(
 
 
 def _do_without_shell(start: StartContext, image: str) -> None:
-    """Say what a job lacks whose image has no shell.
+    """Note what a job lacks whose image has no shell.
 
     Raises:
-        JlrError: it cannot do without.
+        JlrError: it needs one to install packages.
     """
     if start.request.options.packages:
         raise JlrError(
             f"`{image}` has no `sh`, and `--install` needs one",
-            hint="leave out `--install`, or take an image with a shell and Python",
+            hint="use an image with a shell and Python, or leave out `--install`",
         )
     start.context.progress.note(
-        f"`{start.name}` may have no HOME that it can write to: `{image}` has no `sh` to set one; "
-        "`--env HOME=FOLDER` does"
+        f"`{start.name}` may have no writable HOME: `{image}` has no `sh` to set one; "
+        "use `--env HOME=FOLDER`"
     )
 
 
 def _steps(
     engine: Engine, spec: ContainerSpec, argv: Argv, labels: Mapping[str, str], gpus: Taken
 ) -> Steps:
-    """Return the steps that create and start it, and let it hold its GPUs."""
+    """Return the steps that create and start it, and make it hold its GPUs."""
     job = creation.with_owner(docker.job_argv(engine, spec, argv, labels))
     begin = _with_shell if spec.script else _begin
     script = (
@@ -132,9 +132,9 @@ def _begin(engine: Engine, name: str) -> str:
 
 
 def _with_shell(engine: Engine, name: str) -> str:
-    """Return the script that starts a container, and looks meanwhile whether it has a shell.
+    """Return the script that starts a container, and meanwhile checks that it has a shell.
 
-    Under `--init` a program that is not there ends the container only once it has started.
+    Under `--init` a missing program ends the container only after its start.
     """
     start, remove, look = (
         command_line(make(engine, name))
@@ -150,17 +150,17 @@ esac"""
 
 
 def _before(start: StartContext) -> str:
-    """Return what runs in front of the image's entrypoint, if anything is to."""
+    """Return the script that runs before the image's entrypoint, empty for none."""
     options = start.request.options
-    as_somebody = options.user is not None
+    with_user = options.user is not None
     own_home = any(item.startswith("HOME=") for item in options.environment)
-    home = homes.writable_home(start.name) if as_somebody and not own_home else ""
+    home = homes.writable_home(start.name) if with_user and not own_home else ""
     wait = packages.until_installed(start.name) if options.packages else ""
     return home + wait
 
 
 def _entrypoint(start: StartContext, image: str) -> Argv | None:
-    """Return an image's own entrypoint, `None` if it is not on the host."""
+    """Return an image's own entrypoint, `None` if the image is not on the host."""
     done = run_script(start.host, command_line(inspect_image_argv(start.engine, image)))
     if done.status != 0:
         return None

@@ -1,4 +1,4 @@
-"""Watch a job to its end, whatever the network does; Ctrl-C asks the job, and not us, to stop."""
+"""`jlr run` and `jlr attach`: follow a job to its end, across losses of the connection."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from jlremote.workflow.host.context import Context
 from jlremote.workflow.jobs.jobs import JobHandle, Show
 
 PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
-# When the engine stops telling of a job that goes on, as it does when its daemon is restarted.
+# The pause after the output ended although the job goes on, as when the daemon is restarted.
 AGAIN_SECONDS = 1.0
 
 
 def follow(found: JobHandle, show: Show, context: Context) -> int:
     """Show a job's output from the beginning until it ends, and return its exit code.
 
-    Each byte comes once: what was shown is counted, and after a loss it goes on from there.
+    Each byte is shown once: what was shown is counted, and after a loss it goes on from there.
 
     Raises:
-        JlrError: nobody knows how the job ended.
-        KeyboardInterrupt: the person wants out, whatever the job does.
+        JlrError: it is not known how the job ended.
+        KeyboardInterrupt: Ctrl-C was pressed a third time.
     """
     watch = _Watch(found, show, context)
     try:
@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 
 class _Watch:
-    """How far somebody has seen a job's output."""
+    """A job's output, as far as it was shown."""
 
     def __init__(self, found: JobHandle, show: Show, context: Context) -> None:
         self._found = found
@@ -59,10 +59,10 @@ class _Watch:
         self._asked = 0
 
     def to_the_end(self) -> int:
-        """Show all that is to come; return the exit code.
+        """Show all output; return the exit code.
 
         Raises:
-            JlrError: nobody knows how the job ended.
+            JlrError: it is not known how the job ended.
         """
         name, backend = self._found.job.name, self._found.backend
         while True:
@@ -73,13 +73,13 @@ class _Watch:
             threading.Event().wait(AGAIN_SECONDS)
         self._print(backend.rest)
         if job.exit_code is None:
-            raise JlrError(f"nobody saw how `{name}` ended: {job.detail}")
+            raise JlrError(f"it is not known how `{name}` ended: {job.detail}")
         if job.detail:
             self._context.progress.note(f"`{name}` ended: {job.detail}")
         return job.exit_code
 
     def _print(self, script: Callable[[str, int, int], str]) -> None:
-        """Show what a script prints of what was not seen yet; begin again after a loss."""
+        """Show the new output that a script prints; begin again after a loss."""
 
         def once() -> None:
             text = script(self._found.job.name, self._seen["stdout"], self._seen["stderr"])
@@ -91,7 +91,7 @@ class _Watch:
         self._reached(once)
 
     def _reached(self, ask: Callable[[], T]) -> T:
-        """Return what is asked of the host, once it can be reached."""
+        """Return the result of `ask`, repeated until the host can be reached."""
         pauses = iter(PAUSES)
         while True:
             try:
@@ -105,7 +105,7 @@ class _Watch:
             threading.Event().wait(pause)
 
     def interrupted(self) -> None:
-        """Ask the job to stop, harder each time."""
+        """Signal the job: SIGINT, then SIGKILL; the third time leave it alone."""
         self._asked += 1
         name, note = self._found.selector, self._context.progress.note
         if self._asked == 1:
@@ -115,19 +115,19 @@ class _Watch:
         else:
             raise KeyboardInterrupt
         number = "INT" if self._asked == 1 else "KILL"
-        # Not here: the output goes on meanwhile, and there may be no connection.
+        # In a thread: the output goes on meanwhile, and there may be no connection.
         threading.Thread(target=self._send, args=(number,), daemon=True).start()
 
     def _send(self, number: str) -> None:
         try:
             run_script(self._found.host, self._found.backend.signal(self._found.job.name, number))
         except JlrError as failure:
-            self._context.progress.note(f"the job was not reached: {failure.message}")
+            self._context.progress.note(f"cannot signal the job: {failure.message}")
 
 
 @contextmanager
 def _ctrl_c(then: Callable[[], None]) -> Iterator[None]:
-    """Call `then` for each Ctrl-C, in the middle of whatever goes on."""
+    """Call `then` at each Ctrl-C while the block runs."""
 
     def pressed(_number: int, _frame: FrameType | None) -> None:
         then()

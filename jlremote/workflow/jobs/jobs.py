@@ -1,4 +1,4 @@
-"""The jobs of a host: found where they are, listed, stopped, cleared away."""
+"""The jobs of a host: find, list, stop and delete them."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from jlremote.workflow.host.links import link_on, link_to
 
 COMMAND_NOT_FOUND = 127
 
-Show = Callable[[str, bytes], None]  # of `stdout` or `stderr`, as it is
+Show = Callable[[str, bytes], None]  # given `stdout` or `stderr`, and a piece of it
 
 
 class EngineRefused(JlrError):
-    """The engine of a host does not tell of its containers."""
+    """The engine of a host does not list its containers."""
 
 
 @dataclass(frozen=True)
 class JobHandle:
-    """A job, and how to reach it.
+    """A job, with the link and backend that reach it.
 
     Attributes:
-        host: where.
-        backend: who runs it there.
-        job: how it is.
+        host: the link to its host.
+        backend: what runs it there.
+        job: the job.
     """
 
     host: Link
@@ -49,11 +49,11 @@ class JobHandle:
 
     @property
     def selector(self) -> str:
-        """What a person calls it."""
+        """The name that commands take."""
         return f"{self.host.name}/{self.job.name}"
 
     def again(self) -> Job:
-        """Ask anew how it is."""
+        """Ask the host for its present state."""
         engine = self.backend.engine if isinstance(self.backend, ContainerJobs) else None
         return _one(self.host, engine, self.job.name).job
 
@@ -71,17 +71,17 @@ def find(selector: str | None, context: Context) -> JobHandle:
     host, slash, name = (selector or "").rpartition("/")
     if not slash:
         raise NotFound(
-            f"there is no job `{selector}` that was started here",
-            hint="one of another machine is called HOST/NAME; `jlr runs HOST` shows them",
+            f"no job `{selector}` was started on this machine",
+            hint="`jlr runs HOST` lists the jobs of others; name one as HOST/NAME",
         )
     link = link_on(host, context)
     return _one(link, _engine(link), name)
 
 
 def meant(selector: str | None, context: Context) -> JobHandle | None:
-    """Return the job that is meant where a session could be, `None` for none.
+    """Return the job that a selector of a session or job names, `None` for no job.
 
-    Of that name the sessions come first that are known here; a host is asked about what is not.
+    Sessions known on this laptop take precedence. A host is asked only about unknown names.
     """
     if selector is None or matching(sessions.load_all(), selector):
         return None
@@ -93,17 +93,17 @@ def meant(selector: str | None, context: Context) -> JobHandle | None:
     link = link_on(host, context)
     try:
         return _one_of(_all(link, _engine(link), name), name)
-    except EngineRefused:  # a session may be there all the same
+    except EngineRefused:  # it may be a session
         return None
 
 
 def is_taken(host: Link, engine: Engine | None, name: str) -> bool:
-    """Return whether a job of that name is there, whoever keeps it; who cannot be asked has none.
+    """Return whether a host has a job of that name, as far as it can be asked.
 
     Args:
-        host: where.
-        engine: that of a job that is about to begin, if it has one.
-        name: in full.
+        host: the link to the host.
+        engine: the engine of the new job, `None` for a process.
+        name: the full name.
     """
     try:
         found = _all(host, engine or _of_jobs(host), name)
@@ -113,17 +113,17 @@ def is_taken(host: Link, engine: Engine | None, name: str) -> bool:
 
 
 def log(found: JobHandle, show: Show, *, follow: bool, tail: int) -> None:
-    """Show the last lines of a job's output, and what comes until it ends, if wanted."""
+    """Show the last lines of a job's output, and with `follow` what comes until it ends."""
     with found.host.process(found.backend.log(found.job.name, tail, follow=follow)) as process:
         for stream, data in process:
             show(stream, data)
 
 
 def listed(host: str | None, context: Context) -> Iterator[tuple[str, Job]]:
-    """Give the jobs of a host, or of all where this laptop has started some, with the host's name.
+    """Yield the jobs of a host, or of each where this laptop has started one, with its name.
 
     Raises:
-        JlrError: the host cannot be asked; one of several is only told.
+        JlrError: the host cannot be asked; of several hosts that is only noted.
     """
     for link in _links(host, context):
         try:
@@ -131,13 +131,13 @@ def listed(host: str | None, context: Context) -> Iterator[tuple[str, Job]]:
         except JlrError as failure:
             if host is not None:
                 raise
-            context.progress.note(f"`{link.name}` cannot be asked: {failure.message}")
+            context.progress.note(f"cannot list the jobs of `{link.name}`: {failure.message}")
         else:
             yield from ((link.name, each.job) for each in found)
 
 
 def clean(host: str | None, context: Context) -> list[str]:
-    """Delete the jobs that are over, with their output; return what they were called."""
+    """Delete the jobs that are over, with their output; return their names."""
     done = []
     for link in _links(host, context):
         for found in _all(link, _engine(link)):
@@ -148,10 +148,10 @@ def clean(host: str | None, context: Context) -> list[str]:
 
 
 def stop(found: JobHandle, context: Context, *, force: bool, delete: bool) -> list[str]:
-    """Stop a job and return what was done: asked for ten seconds, then killed.
+    """Stop a job (SIGTERM, and SIGKILL after ten seconds) and return what was done.
 
     Args:
-        found: which.
+        found: the job.
         context: the laptop's side.
         force: kill it at once.
         delete: delete it, with its output, afterwards.
@@ -165,23 +165,23 @@ def stop(found: JobHandle, context: Context, *, force: bool, delete: bool) -> li
         with context.progress.step(f"Stop {found.job.name}"):
             ended = run_script(found.host, text)
         if ended.status != 0:
-            raise JlrError(f"`{found.selector}` does not stop: {ended.complaint}")
+            raise JlrError(f"cannot stop `{found.selector}`: {ended.complaint}")
         done.append("killed the job" if force else "stopped the job")
     if delete:
         remove(found)
         done.append("deleted it and its output")
-    return done or ["it was over before"]
+    return done or ["it was already over"]
 
 
 def remove(found: JobHandle) -> None:
     """Delete a job that is over, and its output.
 
     Raises:
-        JlrError: it could not be.
+        JlrError: it could not be deleted.
     """
     done = run_script(found.host, found.backend.remove(found.job.name))
     if done.status != 0:
-        raise JlrError(f"`{found.selector}` could not be deleted: {done.complaint}")
+        raise JlrError(f"cannot delete `{found.selector}`: {done.complaint}")
     records.delete(found.host.name, found.job.name)
 
 
@@ -191,7 +191,7 @@ def _link(record: JobRecord, context: Context) -> Link:
 
 
 def _links(host: str | None, context: Context) -> list[Link]:
-    """Return the way to a host, or to each where this laptop has started a job."""
+    """Return the link to a host, or to each where this laptop has started a job."""
     if host is not None:
         return [link_on(host, context)]
     ways = {(r.host, r.ssh_config): r for r in reversed(records.load_all())}
@@ -199,7 +199,7 @@ def _links(host: str | None, context: Context) -> list[Link]:
 
 
 def _engine(host: Link) -> Engine:
-    """Return the engine of a host's latest job that had one, or else of its latest session."""
+    """Return the engine of a host's latest job in a container, else of its latest session."""
     return _of_jobs(host) or engine_if_any(host)
 
 
@@ -214,21 +214,21 @@ def _one(host: Link, engine: Engine | None, name: str) -> JobHandle:
         records.delete(host.name, name)
         raise NotFound(
             f"there is no job `{name}` on `{host.name}`",
-            hint=f"`jlr runs {host.name}` shows those that there are",
+            hint=f"`jlr runs {host.name}` lists its jobs",
         )
     return found
 
 
 def _one_of(found: Sequence[JobHandle], name: str) -> JobHandle | None:
-    """Return the job of that name; one in full comes before a short one."""
+    """Return the job of that name; a full name takes precedence over a typed one."""
     return min(found, key=lambda each: each.job.name != name, default=None)
 
 
 def _all(host: Link, engine: Engine | None, name: str | None = None) -> list[JobHandle]:
-    """Return the jobs of the one who logged in, the latest first; in one round trip.
+    """Return the user's jobs on a host, the latest first, in one round trip.
 
     Raises:
-        EngineRefused: only an engine could know, and it does not tell.
+        EngineRefused: no process job was found, and the engine does not list its containers.
     """
     ours = ProcessJobs()
     theirs = None if engine is None else ContainerJobs(engine)

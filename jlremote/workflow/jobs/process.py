@@ -1,4 +1,4 @@
-"""A job that is a process of the host's: the command itself, or the engine's client for it."""
+"""Jobs that are processes of the host: the command itself, or the engine's client for it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ANOTHER_NAME = "choose another name: `--name NAME`"
 
 
 def begin(start: StartContext, request: RunRequest) -> None:
-    """Run it as a process of the host's: itself, or the engine's client for a container."""
+    """Run a command as a process of the host, or in a session's container."""
     place = _container(start, request) if start.runtime.has_containers else request.host
     gpus = gpu_allocation.take(replace(start, runtime=Bare()))
     plan = _plan(start, request, place, gpus)
@@ -38,9 +38,9 @@ def begin(start: StartContext, request: RunRequest) -> None:
     with start.context.progress.step(f"Run {start.name}"):
         done = run_script(start.host, processes.launch(plan))
     if done.status == processes.TAKEN:
-        raise Busy(f"there is a job `{start.name}` already", hint=ANOTHER_NAME)
+        raise Busy(f"a job `{start.name}` already exists", hint=ANOTHER_NAME)
     if done.status != 0:
-        raise JlrError(f"the job could not begin: {done.complaint}")
+        raise JlrError(f"cannot begin the job: {done.complaint}")
     if gpus.lease is not None:
         pid, started, *_ = done.stdout.split()
         run_script(start.host, leases.keep(gpus.lease, int(pid), started))
@@ -50,7 +50,7 @@ def _container(start: StartContext, request: RunRequest) -> str:
     """Return the name of the session's container.
 
     Raises:
-        NotFound: it is not there, or does not run.
+        NotFound: it is missing, or does not run.
     """
     typed = (request.inside or "").rpartition("/")[2]
     if (known := session(request)) is not None:
@@ -60,12 +60,12 @@ def _container(start: StartContext, request: RunRequest) -> str:
     found = next((found.container for _, found in looks if found.container), None)
     if found is not None and found.running:
         return found.name
-    state, begin = ("does not run", "starts it") if found else ("is not there", "makes it")
+    state, begin = ("does not run", "starts it") if found else ("is missing", "creates it")
     image = "" if found else " --image IMAGE"
     raise NotFound(
         f"the container `{found.name if found else typed}` {state}",
         hint=f"`jlr start {start.request.host} {typed}{image}` {begin}; "
-        "`--image IMAGE` runs the command in one of its own",
+        "`--image IMAGE` runs the command in a new container",
     )
 
 
@@ -80,7 +80,7 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: Taken) -> 
         argv = runtime.attached(place, request.command, how, given)
         signal: tuple[str, ...] = ()
     else:
-        # Its own process, marked: signals end at the engine's client.
+        # The process is marked to be signalled, because signals end at the engine's client.
         before = homes.writable_home(place) + packages.USE
         marked = (
             "sh",
@@ -111,7 +111,7 @@ def _take_back(start: StartContext, mark: str) -> None:
 
 
 def session(request: RunRequest) -> SessionRecord | None:
-    """Return the session that it is to run in, if that is known here."""
+    """Return the session of `--in`, `None` if this laptop has no record of it."""
     if request.inside is None:
         return None
     name = naming.remembered(StartRequest(request.host, request.inside.rpartition("/")[2]))

@@ -1,4 +1,4 @@
-"""`jlr run`: a command that runs on a host by itself, in a container or without one."""
+"""`jlr run`: begin a job on a host, in a container or as a process."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from jlremote.workflow.selection import naming
 
 
 def run(request: RunRequest, context: Context) -> JobHandle:
-    """Begin a job and return it; it goes on whatever becomes of us.
+    """Begin a job and return it; it needs neither this process nor the link any more.
 
     Raises:
-        Usage: nothing says where it is to run.
+        Usage: it is not given where to run.
         Busy: there is a job, a session or a container of that name.
-        JlrError: it could not begin, and nothing of it is left behind.
+        JlrError: it could not begin; nothing of it is left behind.
     """
     typed = request.name or _name(request.command)
     runtime = _runtime(request)
@@ -56,10 +56,10 @@ def run(request: RunRequest, context: Context) -> JobHandle:
 
 
 def _runtime(request: RunRequest) -> Runtime:
-    """Return in what it is to run, as far as that is known here.
+    """Return the runtime, as far as it is known on the laptop.
 
     Raises:
-        Usage: nothing says where, or a session of another host does.
+        Usage: it is not given where to run, or the session is on another host.
     """
     if request.inside is not None:
         host, _, name = request.inside.rpartition("/")
@@ -73,20 +73,20 @@ def _runtime(request: RunRequest) -> Runtime:
     runtime = runtime_named(request.runtime, sudo=request.sudo)
     if request.inside is not None and not runtime.has_containers:
         raise Usage(
-            f"`--in {request.inside}` is a container, and with `--runtime none` there is none",
+            f"`--in {request.inside}` needs a container, and `--runtime none` has none",
             hint="leave one of the two out",
         )
     if runtime.has_containers and request.image is None and request.inside is None:
         raise Usage(
-            "nothing says where the command is to run",
-            hint="in a new container: `--image IMAGE`; in a session's: `--in SESSION`; on the host "
-            "itself: `--runtime none`",
+            "choose where to run: `--image`, `--in` or `--runtime none`",
+            hint="`--image IMAGE` creates a container, `--in SESSION` uses that of a session, and "
+            "`--runtime none` runs on the host itself",
         )
     return runtime
 
 
 def _with_engine(host: Link, request: RunRequest, runtime: Runtime) -> Runtime:
-    """Return the runtime, with an engine that works there if nothing says which it is."""
+    """Return the runtime, with the first engine that works there if none is named."""
     said = request.runtime != AUTO or not runtime.has_containers
     if said or process.session(request) is not None:
         return runtime
@@ -101,10 +101,10 @@ def _start_context(
     context: Context,
     undo: ExitStack,
 ) -> StartContext:
-    """Return what its steps share; a container of its own is called as the house's rule has it.
+    """Return what the steps share; a new container is named by the naming template.
 
     Raises:
-        Busy: there is a session of that name.
+        Busy: there is a session or job of that name.
     """
     wanted = StartRequest(
         request.host,
@@ -122,9 +122,9 @@ def _start_context(
     name = naming.names(wanted, host)[0] if own else typed
     runtime.check_name(name)
     if sessions.find(request.host, name) is not None:
-        raise Busy(f"there is a session `{name}` already", hint=ANOTHER_NAME)
+        raise Busy(f"a session `{name}` already exists", hint=ANOTHER_NAME)
     if request.name is not None and is_taken(host, runtime.engine, name):
-        raise Busy(f"there is a job `{name}` already", hint=ANOTHER_NAME)
+        raise Busy(f"a job `{name}` already exists", hint=ANOTHER_NAME)
     return StartContext(host, runtime, name, wanted, context, undo)
 
 
@@ -136,7 +136,7 @@ def _record(start: StartContext) -> JobRecord:
 
 
 def _name(command: tuple[str, ...]) -> str:
-    """Return a name that tells what runs, and that no other job has."""
+    """Return a unique name after the program that runs."""
     words = [word for word in command[1:] if re.fullmatch(r"[\w./][\w./-]*", word)]
     told = PurePosixPath(command[0])
     if words and re.fullmatch(r"(python|sh|bash|torchrun)[\d.]*", told.name):

@@ -88,7 +88,7 @@ def _check_installed(module: str) -> None:
     if find_spec(module) is None:
         raise JlrError(
             f"the demo needs `{module}`, which is not installed here",
-            hint="`pip install 'jlremote[demo]'`",
+            hint=f"`{sys.executable} -m pip install {module}`",
         )
 
 
