@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import shutil
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import asyncssh
 
-from jlremote.demo.account import Account
+from jlremote.demo import engine
+from jlremote.demo.account import Account, current_account
 from jlremote.demo.command_session import CommandSession
-from jlremote.demo.keys import DemoKeys
+from jlremote.demo.keys import DemoKeys, write_configuration
+from jlremote.storage import paths
 
 for _name in ("asyncssh", "asyncio"):
     logging.getLogger(_name).addHandler(logging.NullHandler())  # or they would print to stderr
@@ -146,3 +150,26 @@ def running_server(
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
+
+
+@contextmanager
+def loopback_host(name: str, config: Path) -> Iterator[None]:
+    """Run a host for the time of a `with` block.
+
+    Args:
+        name: its name in the configuration.
+        config: the ssh configuration to write. Its folder belongs to the host alone: it is deleted
+            before and afterwards.
+
+    Raises:
+        JlrError: the folder cannot be made or written.
+    """
+    keys, account = DemoKeys(), current_account()
+    shutil.rmtree(config.parent, ignore_errors=True)
+    paths.private_directory(config.parent)
+    try:
+        with running_server(keys, account, engine.addresses) as port:
+            write_configuration(config, keys, name, account.user, port)
+            yield
+    finally:
+        shutil.rmtree(config.parent, ignore_errors=True)

@@ -72,11 +72,6 @@ def _named(facts: Mapping[str, Any]) -> Iterator[Image]:
         yield Image(facts["id"], repository or None, tag or None, **rest)
 
 
-def ids_argv(engine: Engine) -> Argv:
-    """Return the command that prints the full ids of all images."""
-    return engine("image", "ls", "--all", "--quiet", "--no-trunc")
-
-
 def inspect_image_argv(engine: Engine, image: str) -> Argv:
     """Return the command that inspects an image."""
     return engine("image", "inspect", "--", image)
@@ -104,16 +99,6 @@ def _in_full(engine: Engine, image: str) -> str:
     if engine.kind.short_names or image_names.may_be_id(image):
         return image
     return str(image_names.parse(image))
-
-
-def login_argv(engine: Engine, registry: str, user: str) -> Argv:
-    """Return the command that logs in to a registry; it reads the key from stdin."""
-    return engine("login", f"--username={user}", "--password-stdin", registry)
-
-
-def logout_argv(engine: Engine, registry: str) -> Argv:
-    """Return the command that forgets the key of a registry."""
-    return engine("logout", registry)
 
 
 def build_argv(
@@ -158,16 +143,6 @@ def commit_argv(
             *(f'LABEL {label}=""' for label in labels if label.startswith(_OUR_LABELS)),
         ]
     return engine("commit", *(f"--change={change}" for change in changes), container, image)
-
-
-def tag_argv(engine: Engine, image: str, name: str) -> Argv:
-    """Return the command that gives an image a further name."""
-    return engine("tag", image, name)
-
-
-def untag_argv(engine: Engine, name: str) -> Argv:
-    """Return the command that removes a name, and the image if it has no other name."""
-    return engine("rmi", name)
 
 
 def _entrypoint(engine: Engine, config: Mapping[str, Any]) -> str:

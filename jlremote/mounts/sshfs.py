@@ -6,10 +6,10 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.mounts.connector import DOOR_VARIABLE
+from jlremote.storage.mounts import MountRecord
 from jlremote.text import one_line
 
 CONNECTOR = "jlremote.mounts.connector"
@@ -21,28 +21,7 @@ SAFE_VERSION = (3, 7, 6)
 CONTAINMENT = "contain_symlinks"
 
 
-@dataclass(frozen=True)
-class Mounting:
-    """One mount that sshfs is to make.
-
-    Attributes:
-        name: the mount's name, by which the link knows its sshfs.
-        door: path of the link's socket for mounts.
-        host: what was typed after `ssh`, shown in the list of mounts.
-        remote: absolute path of a folder on the host.
-        local: absolute path of a folder here.
-        read_only: whether nothing can be changed through it.
-    """
-
-    name: str
-    door: Path
-    host: str
-    remote: str
-    local: str
-    read_only: bool
-
-
-def argv(program: str, mounting: Mounting, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
+def argv(program: str, mount: MountRecord, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return the command that mounts.
 
     `reconnect` keeps sshfs alive when its connection ends. Set-user-id files and devices of the
@@ -51,19 +30,19 @@ def argv(program: str, mounting: Mounting, extra: tuple[str, ...] = ()) -> tuple
 
     Args:
         program: path of sshfs.
-        mounting: what to mount.
+        mount: what to mount.
         extra: further options on this system.
     """
     # sshfs splits this at blanks and knows no quotes; paths travel in the `environment`.
-    connector = f"{Path(sys.executable).name} -P -m {CONNECTOR} {mounting.name}"
+    connector = f"{Path(sys.executable).name} -P -m {CONNECTOR} {mount.name}"
     options = [
         f"ssh_command={connector}",
-        f"fsname={_escaped(f'{mounting.host}:{mounting.remote}')}",
+        f"fsname={_escaped(f'{mount.host}:{mount.remote}')}",
         *("reconnect", "idmap=user", "nosuid", "nodev"),
-        *(("ro",) if mounting.read_only else ()),
+        *(("ro",) if mount.read_only else ()),
         *extra,
     ]
-    return (program, "-o", ",".join(options), f"jlr:{mounting.remote}", mounting.local)
+    return (program, "-o", ",".join(options), f"jlr:{mount.remote}", mount.local)
 
 
 def _escaped(value: str) -> str:
@@ -71,11 +50,11 @@ def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace(",", "\\,")
 
 
-def environment(mounting: Mounting) -> dict[str, str]:
-    """Return the environment in which sshfs finds the connector, and the connector the link."""
+def environment(door: Path) -> dict[str, str]:
+    """Return the environment for sshfs; `door` is the path of the link's socket for mounts."""
     python = str(Path(sys.executable).parent)
     path = os.pathsep.join([python, os.environ.get("PATH", os.defpath)])
-    return {**os.environ, "PATH": path, DOOR_VARIABLE: str(mounting.door)}
+    return {**os.environ, "PATH": path, DOOR_VARIABLE: str(door)}
 
 
 def start(command: tuple[str, ...], environment: dict[str, str]) -> str | None:

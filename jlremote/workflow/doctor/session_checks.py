@@ -10,6 +10,7 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 
 from jlremote.doctor.findings import Diagnosis, Finding, Judgement, fine, from_error, skip, warn
 from jlremote.errors import JlrError
@@ -36,10 +37,11 @@ NOTHING = Survey(None, None)
 Tell = Callable[[Finding], None]
 
 
+@dataclass
 class SessionChecks:
     """The checks from the container to the kernel, in their order.
 
-    Args:
+    Attributes:
         trial: what they are tried on.
         context: the laptop's side.
         diagnosis: the findings so far; those of these checks are added.
@@ -47,26 +49,19 @@ class SessionChecks:
         made: the stack that removes what was created.
     """
 
-    def __init__(
-        self,
-        trial: Trial,
-        context: Context,
-        diagnosis: Diagnosis,
-        tell: Tell,
-        made: ExitStack,
-    ) -> None:
-        self._trial = trial
-        self._context = context
-        self._diagnosis = diagnosis
-        self._tell = tell
-        self._made = made
-        self._name = (
-            f"{'jlr-' if trial.runtime.has_containers else ''}doctor-{secrets.token_hex(4)}"
-        )
+    trial: Trial
+    context: Context
+    diagnosis: Diagnosis
+    tell: Tell
+    made: ExitStack
+
+    def __post_init__(self) -> None:
+        trial, here = self.trial, self.trial.running
+        prefix = "jlr-" if trial.runtime.has_containers else ""
+        self._name = f"{prefix}doctor-{secrets.token_hex(4)}"
         given = (trial.link, trial.runtime, self._name, trial.request)
-        self._start = StartContext(*given, context, made)
+        self._start = StartContext(*given, self.context, self.made)
         self._found = NOTHING
-        here = trial.running
         self._container = here.container if here else None
         self._server = here.server if here else None
         self._forward: ForwardStatus | None = None
@@ -75,10 +70,10 @@ class SessionChecks:
 
     def examine(self) -> None:
         """Try one check after the other, and report each."""
-        self._check("container", "Try a container", self._trial.ready, self._judge_container)
+        self._check("container", "Try a container", self.trial.ready, self._judge_container)
         gpus = ("permission", "driver")
         self._check("toolkit", "Look for GPUs in a container", gpus, self._judge_toolkit)
-        where = "container" if self._trial.runtime.has_containers else "shell"
+        where = "container" if self.trial.runtime.has_containers else "shell"
         self._check("jupyter", "Launch Jupyter", (where,), self._judge_jupyter)
         self._check("http", "Ask Jupyter", ("forwarding", "jupyter"), self._judge_http)
         self._check("websocket", "Start a kernel", ("http",), self._judge_websocket)
@@ -87,17 +82,17 @@ class SessionChecks:
     def _check(
         self, name: str, title: str, needs: Sequence[str], judge: Callable[[], Judgement]
     ) -> None:
-        judgement = self._diagnosis.skipped(needs)
+        judgement = self.diagnosis.skipped(needs)
         if judgement is None:
             try:
-                with self._context.progress.step(title):
+                with self.context.progress.step(title):
                     judgement = judge()
             except JlrError as error:
                 judgement = from_error(error)
-        self._tell(self._diagnosis.add(self._trial.link.name, name, judgement))
+        self.tell(self.diagnosis.add(self.trial.link.name, name, judgement))
 
     def _judge_container(self) -> Judgement:
-        trial = self._trial
+        trial = self.trial
         if trial.runtime.engine is None:
             return skip("without containers (`--runtime none`)")
         if trial.running is not None:
@@ -120,16 +115,16 @@ class SessionChecks:
 
     def _judge_toolkit(self) -> Judgement:
         name = f"{self._name}-gpus"
-        return gpus_in_container.judge(self._trial, self._diagnosis, name, self._context)
+        return gpus_in_container.judge(self.trial, self.diagnosis, name, self.context)
 
     def _judge_jupyter(self) -> Judgement:
-        if self._trial.running is not None:
-            return fine(f"the session `{self._trial.running.record.name}` runs")
-        if not self._trial.runtime.has_containers:
+        if self.trial.running is not None:
+            return fine(f"the session `{self.trial.running.record.name}` runs")
+        if not self.trial.runtime.has_containers:
             # Without containers the survey is one of the host itself.
-            self._found = survey(self._trial.link, self._trial.runtime, self._name)
+            self._found = survey(self.trial.link, self.trial.runtime, self._name)
             self._container = self._found.container
-            self._made.callback(self._clear)
+            self.made.callback(self._clear)
         self._server, launched = jupyter_launch.ensure(self._start, self._found)
         return fine("launched" if launched else "the one in the container runs")
 
@@ -137,16 +132,16 @@ class SessionChecks:
         """Delete the files of a Jupyter that ran without a container."""
         with suppress(JlrError):
             script = scripts.clear(Bare(), self._name)
-            run_script(self._trial.link, self._trial.runtime.inside(self._name, script))
+            run_script(self.trial.link, self.trial.runtime.inside(self._name, script))
 
     def _judge_http(self) -> Judgement:
         assert self._container is not None
         assert self._server is not None
-        link = self._trial.link
-        to = server_endpoint(self._trial.runtime, self._container, self._server)
+        link = self.trial.link
+        to = server_endpoint(self.trial.runtime, self._container, self._server)
         # Under its own name, so that the session's forward is left alone.
         self._forward = link.forward(self._name, ANY_PORT, to)
-        self._made.callback(self._unforward)
+        self.made.callback(self._unforward)
         wait_for_answer(link, self._forward)
         began = time.monotonic()
         access = self._api.access()
@@ -160,7 +155,7 @@ class SessionChecks:
 
     def _unforward(self) -> None:
         with suppress(JlrError):
-            self._trial.link.unforward(self._name)
+            self.trial.link.unforward(self._name)
 
     @property
     def _api(self) -> JupyterApi:
@@ -172,8 +167,8 @@ class SessionChecks:
             self._kernel = self._api.start_kernel()
         except AccessRefused:
             return skip("Jupyter asks for its password, which jlr does not have")
-        self._made.callback(self._end_kernel)
-        self._line = self._made.enter_context(kernel_line(self._api, self._kernel))
+        self.made.callback(self._end_kernel)
+        self._line = self.made.enter_context(kernel_line(self._api, self._kernel))
         return fine("answers through the tunnel")
 
     def _end_kernel(self) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from jlremote.host.sudo import by_hand
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import LinkStatus
+from jlremote.storage.jobs import JobRecord
 from jlremote.storage.mounts import MountRecord
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
@@ -51,8 +52,8 @@ def connect(link: Link, context: Context) -> LinkStatus:
     return status
 
 
-def link_of(record: SessionRecord | MountRecord, context: Context) -> Link:
-    """Return the link of a session or a mount."""
+def link_of(record: SessionRecord | MountRecord | JobRecord, context: Context) -> Link:
+    """Return the link of a session, mount or job."""
     config = None if record.ssh_config is None else Path(record.ssh_config)
     return link_to(record.host, replace(context, ssh_config=config))
 

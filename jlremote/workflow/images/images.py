@@ -102,9 +102,9 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
         made = f"jlr-saving-{secrets.token_hex(8)}"
         steps = (
             docker.commit_argv(runtime.engine, record.name, made, inspected, base),
-            docker.tag_argv(runtime.engine, made, image),
+            runtime.engine("tag", made, image),
         )
-        untag = docker.untag_argv(runtime.engine, made)
+        untag = runtime.engine("rmi", made)
         script = _with_secrets_aside(
             runtime, record.name, " && ".join(map(command_line, steps)), command_line(untag)
         )

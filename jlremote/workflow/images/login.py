@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from jlremote.errors import Authentication, Usage
 from jlremote.host.contract import Completed, run_script
 from jlremote.host.shell_text import command_line
-from jlremote.images.commands import login_argv, logout_argv
 from jlremote.images.image_errors import login_error
 from jlremote.images.image_names import DOCKER_HUB, parse
 from jlremote.images.key_scripts import with_key_to_login, with_keys
@@ -84,7 +83,7 @@ def log_out(host: str, registry: str, context: Context, wanted: EngineChoice = A
     name = _registry(registry)
     link = link_on(host, context)
     with context.progress.step(f"Forget {name} on {host}"):
-        argv = logout_argv(engine_on(link, wanted), registry_keys.server(name))
+        argv = engine_on(link, wanted)("logout", registry_keys.server(name))
         run_script(link, command_line(argv))
     return registry_keys.forget(host, name)
 
@@ -135,7 +134,8 @@ def _tried(
     server, engine = registry_keys.server(registry), engine_on(link, request.engine)
 
     def script(engine: Engine) -> str:
-        return with_key_to_login(command_line(login_argv(engine, server, key.user)))
+        argv = engine("login", f"--username={key.user}", "--password-stdin", server)
+        return with_key_to_login(command_line(argv))
 
     login = script(engine)
     lines = [f"{key.key}\n".encode()]

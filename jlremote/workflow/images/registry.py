@@ -70,7 +70,7 @@ def fetch(host: Link, engine: Engine, image: str, context: Context) -> None:
 
 def _refuse_id(host: Link, engine: Engine, image: str) -> None:
     """Raise if `image` is an id of no image on the host, or of several."""
-    listed = run_script(host, command_line(docker.ids_argv(engine)))
+    listed = run_script(host, command_line(engine("image", "ls", "--all", "--quiet", "--no-trunc")))
     begin = image.removeprefix("sha256:")
     ids = {line.removeprefix("sha256:") for line in listed.stdout.split()}
     those = sorted(one for one in ids if one.startswith(begin))
@@ -135,24 +135,19 @@ def _followed(
     while True:
         transfer = Transfer()
         try:
-            return transfer, _once(host, script, given, transfer, context)
+            with host.stream(script, given) as output:
+                for text in output:
+                    transfer.take(text)
+                    context.progress.advance(transfer.in_words())
         except LinkLost:
             if not transfer.in_words():
                 raise
             context.progress.note(
                 "the connection broke; the transfer goes on there and is joined again"
             )
-
-
-def _once(
-    host: Link, script: str, given: Iterable[bytes], transfer: Transfer, context: Context
-) -> int | None:
-    with host.stream(script, given) as output:
-        for text in output:
-            transfer.take(text)
-            context.progress.advance(transfer.in_words())
-    transfer.finish()
-    return output.status
+        else:
+            transfer.finish()
+            return transfer, output.status
 
 
 def _kept(engine: Engine, verb: str) -> str:

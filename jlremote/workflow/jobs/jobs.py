@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 from jlremote.errors import JlrError, NotFound
 from jlremote.host.contract import run_script
@@ -18,11 +17,10 @@ from jlremote.runtimes.engine.engine_errors import engine_error
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import jobs as records
 from jlremote.storage import sessions
-from jlremote.storage.jobs import JobRecord
 from jlremote.storage.records import matching
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_if_any
-from jlremote.workflow.host.links import link_on, link_to
+from jlremote.workflow.host.links import link_of, link_on
 
 COMMAND_NOT_FOUND = 127
 
@@ -67,7 +65,7 @@ def find(selector: str | None, context: Context) -> JobHandle:
     """
     record = records.choose(selector)
     if record is not None:
-        return _one(_link(record, context), runtime_named(record.runtime).engine, record.name)
+        return _one(link_of(record, context), runtime_named(record.runtime).engine, record.name)
     host, slash, name = (selector or "").rpartition("/")
     if not slash:
         raise NotFound(
@@ -185,17 +183,12 @@ def remove(found: JobHandle) -> None:
     records.delete(found.host.name, found.job.name)
 
 
-def _link(record: JobRecord, context: Context) -> Link:
-    config = None if record.ssh_config is None else Path(record.ssh_config)
-    return link_to(record.host, replace(context, ssh_config=config))
-
-
 def _links(host: str | None, context: Context) -> list[Link]:
     """Return the link to a host, or to each where this laptop has started a job."""
     if host is not None:
         return [link_on(host, context)]
     ways = {(r.host, r.ssh_config): r for r in reversed(records.load_all())}
-    return [_link(record, context) for record in ways.values()]
+    return [link_of(record, context) for record in ways.values()]
 
 
 def _engine(host: Link) -> Engine:

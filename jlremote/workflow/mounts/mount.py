@@ -160,12 +160,9 @@ def _mount(
     mounts.save(record)  # before sshfs runs, so that every mount of ours has a record
     undo.callback(link.unmount, record.name)
     link.mount(record.name)
-    mounting = sshfs.Mounting(
-        record.name, link.mount_door, record.host, record.remote, record.local, record.read_only
-    )
     undo.callback(_take_back, record, system)
-    command = sshfs.argv(program, mounting, system.options)
-    complaint = sshfs.start(command, sshfs.environment(mounting))
+    command = sshfs.argv(program, record, system.options)
+    complaint = sshfs.start(command, sshfs.environment(link.mount_door))
     if complaint is not None or not known_mounts.is_mounted(record, system):
         raise _failed(record, link, complaint)
 

@@ -108,7 +108,7 @@ def _the_only_one() -> Iterator[None]:
 @contextmanager
 def _host(context: Context, config: Path) -> Iterator[None]:
     """Run the demo's host; its link ends with it, and so does the link to one that was killed."""
-    from jlremote.demo.host import loopback_host
+    from jlremote.demo.server import loopback_host
 
     link = link_to(HOST, context)
     link.shut_down()
