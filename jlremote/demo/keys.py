@@ -37,14 +37,7 @@ class DemoKeys:
 
 
 def write_configuration(config: Path, keys: DemoKeys, host: str, user: str, port: int) -> None:
-    """Write what a client needs to reach the demo's server: `ssh -F CONFIG HOST`.
-
-    Args:
-        config: the file to write; the keys go beside it.
-        keys: those of the server.
-        host: the server's name in the configuration.
-        user: the user name.
-        port: the server's TCP port on 127.0.0.1.
+    """Write what a client needs for `ssh -F CONFIG HOST`; the keys go beside `config`.
 
     Raises:
         JlrError: a file cannot be written.

@@ -133,10 +133,7 @@ def running_server(
 ) -> Iterator[int]:
     """Run a server for the time of a `with` block, and give its TCP port on 127.0.0.1.
 
-    Args:
-        keys: the server's own, and the one that it lets in.
-        account: what a login gets.
-        addresses: returns where forwards may lead besides the loopback; asked at each forward.
+    `addresses` returns where forwards may lead besides the loopback; it is asked at each forward.
     """
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="demo-server", daemon=True)
@@ -154,12 +151,9 @@ def running_server(
 
 @contextmanager
 def loopback_host(name: str, config: Path) -> Iterator[None]:
-    """Run a host for the time of a `with` block.
+    """Run a host `name` for the time of a `with` block, and write its ssh configuration.
 
-    Args:
-        name: its name in the configuration.
-        config: the ssh configuration to write. Its folder belongs to the host alone: it is deleted
-            before and afterwards.
+    The folder of `config` belongs to the host alone: it is deleted before and afterwards.
 
     Raises:
         JlrError: the folder cannot be made or written.

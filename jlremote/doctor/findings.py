@@ -160,12 +160,9 @@ class Verdict:
 
 
 def verdict(findings: Sequence[Finding], subject: str, proof: str | None = None) -> Verdict:
-    """Return the verdict on findings.
+    """Return the verdict on findings of `subject`, which begins the sentence.
 
-    Args:
-        findings: in order.
-        subject: what was checked, as the begin of a sentence.
-        proof: the name of the check that proves all the others, if there is one.
+    `proof` names the check that proves all others, if there is one.
     """
     failed = [finding for finding in findings if finding.mark is Mark.FAILED]
     if failed:

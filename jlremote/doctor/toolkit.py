@@ -51,13 +51,7 @@ def unproved(facts: HostFacts) -> Judgement:
 
 
 def proved(facts: HostFacts, where: str, done: Completed) -> Judgement:
-    """Judge the toolkit by `PROOF` in a container.
-
-    Args:
-        facts: the host's.
-        where: the container, as part of a sentence.
-        done: the result of `nvidia-smi` in it.
-    """
+    """Judge the toolkit by the result of `PROOF` in the container that `where` names."""
     assert facts.engine is not None
     if done.status == 0:
         return fine(f"`nvidia-smi` in {where}: {_counted(done.stdout.splitlines())}")

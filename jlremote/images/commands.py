@@ -123,14 +123,8 @@ def commit_argv(
     """Return the command that commits a container as an image.
 
     Of a container that jlr created the image gets back its own entrypoint, command and user, and
-    loses jlr's labels, so that others can run it.
-
-    Args:
-        engine: the container's engine.
-        container: its name.
-        image: the new image's name.
-        inspected: the container's `inspect`.
-        base: the `inspect` of the image that it was created from.
+    loses jlr's labels, so that others can run it. `inspected` is the container's `inspect`, and
+    `base` that of the image that it was created from.
     """
     labels = inspected["Config"].get("Labels") or {}
     changes: list[str] = []

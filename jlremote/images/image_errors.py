@@ -161,15 +161,9 @@ def no_space(engine: Engine, host: str, why: str) -> JlrError:
 def build_error(
     engine: Engine, log: BuildLog, recipe: str, host: str, status: int, *, shown: object
 ) -> JlrError:
-    """Return why a build failed, with the line of the Dockerfile.
+    """Return why a build failed, with the line of its Dockerfile (`recipe` is its text).
 
-    Args:
-        engine: the engine.
-        log: the output of the build.
-        recipe: the Dockerfile's text.
-        host: the host as it was typed.
-        status: the engine's exit status.
-        shown: the Dockerfile as it was typed, `None` for the folder's own.
+    `shown` is the Dockerfile's path as it was typed, `None` for the folder's own.
     """
     if general := _engine_fails(engine, log.lines, status):
         return general

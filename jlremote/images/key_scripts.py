@@ -44,11 +44,8 @@ def with_keys(engine: Engine, command: Callable[[Engine], str]) -> str:
     """Return a script that runs an engine's command with the keys in the first line of stdin.
 
     Docker finds them by the folder of its settings, podman by their file. `sudo` passes only
-    variables on its command line, so behind `sudo` the folder's name is chosen here.
-
-    Args:
-        engine: the engine.
-        command: returns the command of the engine that it is given.
+    variables on its command line, so behind `sudo` the folder's name is chosen here; `command`
+    returns the command of the engine that it is given.
     """
     if not engine.behind_sudo:
         return f"{_WITH_KEYS.replace('FOLDER', _FOLDER)}{command(engine)}"

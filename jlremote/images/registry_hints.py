@@ -17,10 +17,7 @@ def network_hint(engine: Engine, host: str) -> str:
 def reach_hint(engine: Engine, registry: str, complaint: str) -> str | None:
     """Return the hint for a registry whose TLS is the obstacle, `None` for any other.
 
-    Args:
-        engine: the engine.
-        registry: `HOST[:PORT]`.
-        complaint: the engine's output in lower case.
+    `complaint` is the engine's output in lower case.
     """
     if _UNKNOWN_SIGNER in complaint:
         return (

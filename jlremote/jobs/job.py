@@ -48,10 +48,7 @@ class JobBackend(Protocol):
     def follow(self, name: str, stdout: int, stderr: int) -> str:
         """Return the script that prints the output as it comes, until the job or stdin ends.
 
-        Args:
-            name: the job's name.
-            stdout: how many bytes of stdout to leave out.
-            stderr: how many bytes of stderr to leave out.
+        The first `stdout` and `stderr` bytes of these streams are left out.
         """
         ...
 

@@ -26,12 +26,7 @@ def _is(process: psutil.Process, wanted: str) -> bool:
 
 
 def end(name: str, *, patience: float = _PATIENCE_SECONDS) -> None:
-    """End the mount's sshfs, which also unmounts.
-
-    Args:
-        name: the mount's.
-        patience: seconds in which it may end by itself, before it is terminated.
-    """
+    """End the mount's sshfs, by force after `patience` seconds; its end also unmounts."""
     _, left = psutil.wait_procs(find(name), timeout=patience)
     for process in left:
         process.terminate()

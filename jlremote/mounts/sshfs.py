@@ -22,16 +22,11 @@ CONTAINMENT = "contain_symlinks"
 
 
 def argv(program: str, mount: MountRecord, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the command that mounts.
+    """Return the command that mounts; `extra` are further options on this system.
 
     `reconnect` keeps sshfs alive when its connection ends. Set-user-id files and devices of the
     host mean nothing here, and the remote user's files appear as the local user's. As is FUSE's
     default, no other user may look into the mount.
-
-    Args:
-        program: path of sshfs.
-        mount: what to mount.
-        extra: further options on this system.
     """
     # sshfs splits this at blanks and knows no quotes; paths travel in the `environment`.
     connector = f"{Path(sys.executable).name} -P -m {CONNECTOR} {mount.name}"

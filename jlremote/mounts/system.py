@@ -28,11 +28,9 @@ class System(Protocol):
         ...
 
     def unmount(self, path: str, *, lazily: bool) -> str | None:
-        """Unmount; return why the system refuses, `None` if it does not.
+        """Unmount `path`, or take it out of the tree lazily although programs use it.
 
-        Args:
-            path: the mount point.
-            lazily: take it out of the tree although programs use it.
+        Return why the system refuses, `None` if it does not.
         """
         ...
 

@@ -59,14 +59,9 @@ class DoctorRequest:
 
 
 def doctor(request: DoctorRequest, context: Context, tell: Callable[[Finding], None]) -> Verdict:
-    """Examine this machine and a host, and return the verdict.
+    """Examine this machine and a host, `tell` each finding at once, and return the verdict.
 
     What was created for the examination is removed before this returns or raises.
-
-    Args:
-        request: what to examine.
-        context: the laptop's side.
-        tell: called with each finding as soon as it is known.
     """
     asker = _RecordingAsker(context.asker)
     this = _Examination(request, replace(context, asker=asker), tell, Diagnosis(), asker)

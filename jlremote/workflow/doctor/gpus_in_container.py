@@ -21,13 +21,7 @@ from jlremote.workflow.host.context import Context
 
 
 def judge(trial: Trial, diagnosis: Diagnosis, name: str, context: Context) -> Judgement:
-    """Try `nvidia-smi` in a container, if one can be had.
-
-    Args:
-        trial: what the end of the chain is tried on.
-        diagnosis: the findings so far.
-        name: the name of a new container, if one is needed; it is removed again.
-        context: the laptop's side.
+    """Try `nvidia-smi` in the session's container, or in a new one called `name`.
 
     Raises:
         JlrError: the host cannot be asked.

@@ -28,12 +28,7 @@ _NO_ACCOUNT = "jlr doctor"
 
 
 def look(context: Context, host: str | None) -> LaptopFacts:
-    """Return the facts about this machine.
-
-    Args:
-        context: the laptop's side.
-        host: the host whose settings count besides the defaults, `None` for none.
-    """
+    """Return the facts about this machine, by the settings for `host`."""
     seen = LaptopFacts(
         program=f"{__version__}, Python {platform.python_version()}, {platform.system()}",
         ssh=_ssh(),

@@ -41,12 +41,7 @@ Tell = Callable[[Finding], None]
 class SessionChecks:
     """The checks from the container to the kernel, in their order.
 
-    Attributes:
-        trial: what they are tried on.
-        context: the laptop's side.
-        diagnosis: the findings so far; those of these checks are added.
-        tell: called with each finding.
-        made: the stack that removes what was created.
+    Findings are added to `diagnosis` and passed to `tell`; `made` removes what was created.
     """
 
     trial: Trial

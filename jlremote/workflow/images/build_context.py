@@ -74,11 +74,7 @@ class BuildContext:
 
 
 def read_context(folder: Path, dockerfile: Path | None) -> BuildContext:
-    """Read the folder of a build.
-
-    Args:
-        folder: the folder.
-        dockerfile: path of the Dockerfile, `None` for `Dockerfile` in the folder.
+    """Read the folder of a build; `dockerfile` is `None` for the `Dockerfile` in it.
 
     Raises:
         NotFound: there is no such folder or Dockerfile.

@@ -58,13 +58,7 @@ class SaveReport:
 def images(
     host: str, context: Context, *, every: bool = False, engine: EngineChoice = ANY_ENGINE
 ) -> list[Image]:
-    """Return the images of a host, the latest first.
-
-    Args:
-        host: what was typed after `ssh`.
-        context: the laptop's side.
-        every: also those without a name, as are the intermediate ones of builds.
-        engine: the engine.
+    """Return the images of a host, the latest first; with `every` also those without a name.
 
     Raises:
         JlrError: the engine is missing, not permitted or not running.

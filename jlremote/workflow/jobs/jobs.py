@@ -96,13 +96,7 @@ def meant(selector: str | None, context: Context) -> JobHandle | None:
 
 
 def is_taken(host: Link, engine: Engine | None, name: str) -> bool:
-    """Return whether a host has a job of that name, as far as it can be asked.
-
-    Args:
-        host: the link to the host.
-        engine: the engine of the new job, `None` for a process.
-        name: the full name.
-    """
+    """Return whether a host has a job of that full name, as far as it can be asked."""
     try:
         found = _all(host, engine or _of_jobs(host), name)
     except EngineRefused:
@@ -146,13 +140,9 @@ def clean(host: str | None, context: Context) -> list[str]:
 
 
 def stop(found: JobHandle, context: Context, *, force: bool, delete: bool) -> list[str]:
-    """Stop a job (SIGTERM, and SIGKILL after ten seconds) and return what was done.
+    """Stop a job and return what was done: SIGTERM, and SIGKILL after ten seconds or by `force`.
 
-    Args:
-        found: the job.
-        context: the laptop's side.
-        force: kill it at once.
-        delete: delete it, with its output, afterwards.
+    With `delete` the job and its output are deleted afterwards.
 
     Raises:
         JlrError: it does not end.

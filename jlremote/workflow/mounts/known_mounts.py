@@ -57,12 +57,7 @@ def report(record: MountRecord, state: str, detail: str | None = None) -> MountR
 
 
 def reports(context: Context, *, connect: bool = True) -> list[MountReport]:
-    """Return a report of every mount.
-
-    Args:
-        context: the laptop's side.
-        connect: whether to start a link that is gone again, which brings its mounts back.
-    """
+    """Return a report of every mount; with `connect` links that are gone are started again."""
     from concurrent.futures import ThreadPoolExecutor
 
     records = mounts.load_all()

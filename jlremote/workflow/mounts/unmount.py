@@ -20,12 +20,7 @@ _SHOWN = 5
 
 
 def unmount(local: str, context: Context, *, force: bool = False) -> str:
-    """Unmount a folder and return its path.
-
-    Args:
-        local: where it is mounted.
-        context: the laptop's side.
-        force: unmount although programs use it; they get errors.
+    """Unmount a folder and return its path; with `force` although programs use it.
 
     Raises:
         NotFound: jlr has mounted nothing there.
