@@ -1,1 +1,27 @@
-"""Jupyter servers: launch one, find one, ask one."""
+"""Jupyter servers: launch them, find them, ask them.
+
+Read `server` first, then `scripts` (what runs on the host), `discovery` (what those scripts print)
+and `survey` (both in one round trip). `launch` and `configuration` start a server; `presence` lists
+the sessions of a host; `api`, `kernel` and `address` use a server through its forward.
+
+Decisions:
+
+**Why does Jupyter make the token?** Then no argument, environment variable or file of jlr holds it.
+It is made in Jupyter's configuration file (`secrets.token_hex`): a token that Jupyter generates is
+written to its log, one that it is configured with is not. jlr reads it from Jupyter's runtime file
+(0600) and keeps it in the link's memory.
+
+**How is Jupyter of any age launched the same way?** JupyterLab 2 to 4 and Notebook 6 and 7 name
+their options differently, and asking for the version would cost a start of Python at every launch.
+But each reads the configuration file of its own name, so jlr writes two (`configuration`), and the
+command line has only what all versions understand. Which page to open is told by the process's
+program, also for a server that was started by hand.
+
+**Why a `base_url` for each session?** Browsers share cookies between the ports of 127.0.0.1.
+
+**Why is Jupyter not started with the shell's `&`?** POSIX makes such a process ignore SIGINT for
+good, and then Ctrl-C works in none of JupyterLab's terminals.
+
+**Why is a pid never trusted?** It may belong to another process by now. A server is identified by
+its pid, the start time of its process and the socket that the process holds.
+"""

@@ -1,4 +1,4 @@
-"""The address that a browser opens."""
+"""The URL that a browser opens."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from jlremote.jupyter.server import LAB, Server
 
 
 def address(server: Server, local_port: int, path: str | None = None) -> str:
-    """Return the URL of a server's page, or of `path` in it, with the token for the first hop.
+    """Return the URL of a server's page, or of a file in it, with the token.
 
     Args:
-        server: what is behind the port.
+        server: the server behind the port.
         local_port: the local end of the forward.
         path: a file or folder below the server's root.
     """

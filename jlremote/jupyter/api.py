@@ -1,4 +1,4 @@
-"""Jupyter's REST API, asked through the local end of the forward.
+"""Jupyter's REST API, through the local end of the forward.
 
 The token goes into an `Authorization` header, which also skips XSRF and origin checks.
 Source: jupyter_server's REST API, https://jupyter-server.readthedocs.io/en/latest/developers/rest-api.html
@@ -24,23 +24,23 @@ class NoAnswer(Unreachable):
 
 
 class AccessRefused(JlrError):
-    """The server answered that it wants a password; only a person in a browser has that."""
+    """The server wants a password, which the user types in the browser."""
 
 
 class Access(StrEnum):
-    """What a server asks for before it lets anybody run code."""
+    """What a server asks for before it runs code."""
 
     TOKEN = "token"  # noqa: S105  # the word for it
     PASSWORD = "password"  # noqa: S105  # likewise
-    OPEN = "open"  # nothing: whoever reaches its port has it
+    OPEN = "open"  # nothing
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """What one kernel does.
+    """The activity of a kernel.
 
     Attributes:
-        notebook: path of its notebook, or the kernel's name where it has none.
+        notebook: path of its notebook, or the kernel's name without one.
         state: `idle`, `busy`, `starting`, ….
         last_activity: ISO 8601, UTC.
     """
@@ -52,19 +52,19 @@ class Kernel:
 
 @dataclass(frozen=True)
 class JupyterApi:
-    """One server behind one local port."""
+    """A client of the server behind a local port."""
 
     local_port: int
     server: Server
     timeout: float = ANSWER_SECONDS
 
     def status(self) -> dict[str, Any]:
-        """Return `/api/status`; it wants the token, so an answer proves who answers."""
+        """Return `/api/status`; it needs the token, so an answer proves which server answers."""
         answer: dict[str, Any] = self._request("GET", "api/status")
         return answer
 
     def access(self) -> Access:
-        """Return what the server asks for; its own file tells no password of every kind."""
+        """Return what the server asks for; its own file does not know every kind of password."""
         if self.server.token:
             return Access.TOKEN
         try:
@@ -74,8 +74,8 @@ class JupyterApi:
         return Access.OPEN
 
     def kernels(self) -> tuple[Kernel, ...]:
-        """Return what the server's kernels do, with their notebooks' paths."""
-        # A look is no work, or `jlr status --watch` would keep an idle server from its end.
+        """Return the server's kernels."""
+        # Without this `jlr status --watch` would keep an idle server alive.
         kernels = self._request("GET", "api/kernels?no_track_activity=1")
         sessions = self._request("GET", "api/sessions?no_track_activity=1")
         paths = {session["kernel"]["id"]: session["path"] for session in sessions}
@@ -89,7 +89,7 @@ class JupyterApi:
         )
 
     def start_kernel(self) -> str:
-        """Start a kernel of the server's default kind, of no notebook, and return its id."""
+        """Start a kernel of the default kind, without a notebook, and return its id."""
         return str(self._request("POST", "api/kernels", {})["id"])
 
     def end_kernel(self, kernel: str) -> None:
@@ -97,12 +97,12 @@ class JupyterApi:
         self._request("DELETE", f"api/kernels/{kernel}")
 
     def shut_down(self) -> None:
-        """Ask the server to end, kernels and terminals with it."""
+        """Ask the server to end, with its kernels and terminals."""
         self._request("POST", "api/shutdown")
 
     @property
     def headers(self) -> dict[str, str]:
-        """What tells the server who asks."""
+        """The headers that authenticate a request."""
         return {"Authorization": f"token {self.server.token}"} if self.server.token else {}
 
     def _request(self, method: str, path: str, content: Any = None) -> Any:
@@ -121,7 +121,7 @@ class JupyterApi:
             ) from error
         finally:
             connection.close()
-        # Its file says `password: false` also where an identity provider asks for one.
+        # Its file says `password: false` even if an identity provider asks for one.
         if response.status in (302, 401, 403) and not self.server.token:
             raise AccessRefused("Jupyter wants its password")
         if response.status >= 300:

@@ -1,9 +1,8 @@
-"""Jupyter's own configuration of a server that jlr launches, whatever its age.
+"""Configuration files for a server that jlr launches, of any version.
 
-What each age understands on its command line differs, and to find out which one is there would
-cost a start of Python. So all that differs goes into files: every age reads the one of its name,
-and the command line has only what all have. The token, too, is made in there; one that is given
-through the configuration is not repeated in the log.
+The versions take different command lines, and asking for the version would cost a start of Python.
+So all that differs goes into files: each version reads the file of its name, and the command line
+has only what all understand. The token is made there, too: Jupyter does not log a configured one.
 
 JupyterLab 3 and 4 and Notebook 7 are extensions of jupyter_server (`ServerApp`); Notebook 6 is a
 server itself (`NotebookApp`), and JupyterLab 2 an extension of that one.
@@ -14,9 +13,9 @@ from __future__ import annotations
 import json
 import textwrap
 
-LOOK_SECONDS = 60  # as often as Jupyter looks whether its server is idle
+LOOK_SECONDS = 60  # Jupyter checks as often that its server is idle
 
-# See `launch`: what is there by now stays, and need not be looked through again.
+# See `launch`: what exists by now stays, so collections can leave it out.
 _COLLECT = """\
 import gc
 gc.freeze()
@@ -31,7 +30,7 @@ application = settings.ServerApp
 identity = settings.IdentityProvider if jupyter_server.version_info[0] >= 2 else application
 """
 
-# Notebook 7 and nbclassic read this file as well, and would take what is in it for their own.
+# Notebook 7 and nbclassic read this file, too, and must not apply it.
 _NOTEBOOK = f"""\
 {_COLLECT}import secrets
 from jupyter_core.application import JupyterApp
@@ -42,10 +41,10 @@ if JupyterApp.instance().name == "jupyter-notebook":
 
 
 def files(base_url: str, idle_stop: int = 0) -> dict[str, str]:
-    """Return what the configuration files hold, by name.
+    """Return the contents of the configuration files, by name.
 
     Args:
-        base_url: path below which the server serves, with both slashes.
+        base_url: the path that the server serves, with both slashes.
         idle_stop: seconds without work after which kernels and then the server end, 0 for never.
     """
     common = "".join(f"{line}\n" for line in (*_common(base_url), *_idle_stop(idle_stop)))
@@ -59,16 +58,16 @@ def _common(base_url: str) -> tuple[str, ...]:
     return (
         "identity.token = secrets.token_hex(24)",
         f"application.base_url = {json.dumps(base_url)}",
-        # Bound to all addresses, Jupyter would accept any Host header: DNS rebinding.
+        # Jupyter that listens on all addresses would accept any Host header: DNS rebinding.
         "application.allow_remote_access = False",
     )
 
 
 def _idle_stop(seconds: int) -> tuple[str, ...]:
-    """Return Jupyter's own culling: it knows best what works.
+    """Return the settings of Jupyter's own culling, which knows best what is idle.
 
-    A page that is open does not keep an idle kernel: it is left open overnight, and the GPU is
-    what others wait for. A busy kernel is never ended, and neither is a terminal.
+    An open page does not keep an idle kernel: pages stay open overnight while others wait for the
+    GPU. Busy kernels and terminals are never ended.
     """
     if not seconds:
         return ()

@@ -1,4 +1,4 @@
-"""The Jupyter servers that the probe found."""
+"""Read the probe's output: the servers that run, and the state of the session's own one."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ PAGES = {
 
 @dataclass(frozen=True)
 class Findings:
-    """What the probe found.
+    """The probe's result.
 
     Attributes:
         directory: the session's folder.
         jupyter: path of a `jupyter-lab`, `jupyter-notebook` or `jupyter` on the PATH, or empty.
-        exit_status: how the server that jlr launched last has ended, `None` if it has not.
-        servers: servers that run, ours first.
-        ended: why the last one ended, where it was no accident: `stopped` by a person, or `idle`.
-        sockets: paths on which servers listen that have no port.
+        exit_status: of the server that jlr launched last, `None` if it has not ended.
+        servers: servers that run, jlr's own first.
+        ended: why the last one ended, if on purpose: `stopped` by a command, or `idle`.
+        sockets: paths of servers that listen on a unix socket and not on a port.
     """
 
     directory: str
@@ -46,7 +46,7 @@ class Findings:
 
 
 def read_probe(output: str) -> Findings:
-    """Return what the probe's output tells."""
+    """Read the probe's output."""
     records = [record.split(FIELD) for record in output.split(RECORD)]
     single = {record[0].strip(): record[1] for record in records if len(record) == 2}
     listeners = read_listeners(single.get("listening", ""))
@@ -55,7 +55,7 @@ def read_probe(output: str) -> Findings:
     servers: dict[int, Server] = {}
     for record in records:
         if record[0].strip() == "server":
-            # Whoever runs in there can write anything into a file of that name.
+            # Any program there can write such a file.
             with suppress(ValueError, IndexError, RecursionError):
                 server = _server(record, directory, listeners, idle_stop)
                 servers.setdefault(server.pid, server)
@@ -71,7 +71,7 @@ def read_probe(output: str) -> Findings:
 
 
 def _sockets(records: list[list[str]]) -> Iterable[str]:
-    """Give the paths of servers that somebody has started with `--sock`."""
+    """Yield the socket paths of servers that were started with `--sock`."""
     for record in records:
         with suppress(ValueError, IndexError, AttributeError, RecursionError):
             path = json.loads(record[3]).get("sock") if record[0].strip() == "server" else None
@@ -82,10 +82,10 @@ def _sockets(records: list[list[str]]) -> Iterable[str]:
 def _server(
     record: list[str], directory: str, listeners: tuple[Listener, ...], idle_stop: str
 ) -> Server:
-    """Return the server of one runtime file if its process really holds its port.
+    """Return the server of a runtime file whose process holds its port.
 
     Raises:
-        ValueError: it does not, or this is no runtime file.
+        ValueError: the process does not hold it, or this is not a runtime file.
     """
     _, path, pid, text, stat, descriptors, executable, words = record
     facts = _facts(text)
@@ -96,11 +96,11 @@ def _server(
         for listener in listeners
         if listener.port == facts["port"]
         # Another user's descriptors cannot be read, and then the port alone has to do. Those of
-        # our own server can: a process that hides them has got its id after our server's end.
+        # jlr's own server can: a process that hides them got the pid after that server's end.
         and (listener.inode in inodes or (not inodes and not ours))
     ]
     if not held:
-        raise ValueError("the port is not the process's")
+        raise ValueError("the process does not hold the port")
     return Server(
         pid=int(pid),
         process_start=stat.rpartition(")")[2].split()[19],
@@ -109,8 +109,8 @@ def _server(
         token=facts["token"],
         password=bool(facts.get("password")),
         root_directory=facts.get("root_dir") or facts.get("notebook_dir") or "",
-        beside_only=not any(_from_outside(listener) for listener in held),
-        near=LOCALHOST if any(listener.is_ipv4 for listener in held) else LOCALHOST_6,
+        loopback_only=not any(_from_outside(listener) for listener in held),
+        loopback=LOCALHOST if any(listener.is_ipv4 for listener in held) else LOCALHOST_6,
         ours=ours,
         python=executable.rpartition(" -> ")[2].strip(),
         idle_stop=int(idle_stop) if ours and idle_stop.isdigit() else 0,
@@ -119,13 +119,13 @@ def _server(
 
 
 def _from_outside(listener: Listener) -> bool:
-    """Return whether others reach it; Jupyter's IPv6 never takes IPv4, too."""
+    """Check that other machines reach it; Jupyter's IPv6 sockets never take IPv4."""
     return listener.is_ipv4 and not listener.address.startswith("127.")
 
 
 def _page(path: str, words: list[str]) -> str:
-    """Return what a server was started as, told by its program, else by its runtime file's name."""
-    # The interpreter, its options and the script or module; what follows may be any path.
+    """Return the page that a server was started for, by its program or its runtime file's name."""
+    # The interpreter, its options and the script or module; the rest may be any path.
     for word in words[:4]:
         program = word.rpartition("/")[2]
         if program in PAGES:
@@ -134,10 +134,10 @@ def _page(path: str, words: list[str]) -> str:
 
 
 def _facts(text: str) -> dict[str, Any]:
-    """Return what a runtime file says.
+    """Return the contents of a runtime file.
 
     Raises:
-        ValueError: it is being written right now, or it is not Jupyter's.
+        ValueError: it is only half written, or it is not Jupyter's.
     """
     facts = json.loads(text)
     wanted = {"port": int, "base_url": str, "token": str}
@@ -145,7 +145,7 @@ def _facts(text: str) -> dict[str, Any]:
         isinstance(facts.get(key), kind) for key, kind in wanted.items()
     ):
         raise ValueError("not a Jupyter server's file")
-    # They become a part of a URL and of a header.
+    # They become parts of a URL and of a header.
     if not BASE_URL.fullmatch(facts["base_url"]) or not TOKEN.fullmatch(facts["token"]):
-        raise ValueError("neither a path nor a token that Jupyter takes")
+        raise ValueError("not a path or a token of Jupyter's")
     return facts

@@ -1,7 +1,7 @@
-"""A kernel's own line: a WebSocket through the local end of the forward.
+"""A kernel's WebSocket, through the local end of the forward.
 
-Source: Jupyter's messaging, https://jupyter-client.readthedocs.io/en/stable/messaging.html; a
-server of any age speaks it as JSON to whoever asks for no subprotocol.
+Source: Jupyter's messaging, https://jupyter-client.readthedocs.io/en/stable/messaging.html; servers
+of all versions speak it as JSON to a client that asks for no subprotocol.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from uuid import uuid4
 from jlremote.errors import JlrError, Unreachable
 from jlremote.jupyter.api import JupyterApi
 
-# A kernel's first start imports IPython, on a host that has other things to do.
+# A kernel's first start imports IPython, and the host may be busy.
 ANSWER_SECONDS = 60.0
 
 
 class NoWebSocket(Unreachable):
-    """HTTP comes through the forward, and WebSocket does not."""
+    """HTTP passes the forward, and WebSocket does not."""
 
 
 class NoResult(JlrError):
@@ -36,10 +36,10 @@ class KernelLine:
         self._socket = socket
 
     def result(self, code: str, timeout: float = ANSWER_SECONDS) -> str:
-        """Return what `code` evaluates to, as the kernel would show it.
+        """Run `code` and return its value, as the kernel would show it.
 
         Raises:
-            NoResult: it evaluates to nothing, fails, or does not end within `timeout` seconds.
+            NoResult: it has no value, fails, or does not end within `timeout` seconds.
         """
         from websocket import WebSocketException
 
@@ -68,10 +68,10 @@ class KernelLine:
 
 @contextmanager
 def kernel_line(api: JupyterApi, kernel: str) -> Iterator[KernelLine]:
-    """Give a WebSocket to a kernel.
+    """Open a WebSocket to a kernel.
 
     Raises:
-        NoWebSocket: none can be made.
+        NoWebSocket: it cannot be opened.
     """
     from websocket import WebSocketException, create_connection
 
@@ -81,15 +81,15 @@ def kernel_line(api: JupyterApi, kernel: str) -> Iterator[KernelLine]:
             f"ws://{base}api/kernels/{kernel}/channels",
             header=[f"{name}: {value}" for name, value in api.headers.items()],
             timeout=api.timeout,
-            # A proxy of the environment is for the world outside.
+            # A proxy in the environment must not see it.
             http_no_proxy=["127.0.0.1"],
         )
     except (WebSocketException, OSError) as error:
-        # The exception of a refused handshake quotes all that was answered.
+        # The exception of a refused handshake quotes the whole answer.
         reason = str(error).partition("-+-+-")[0].strip() or type(error).__name__
         raise NoWebSocket(
             f"no WebSocket through 127.0.0.1:{api.local_port}: {reason}",
-            hint="Jupyter's log may say why: `jlr logs`",
+            hint="`jlr logs` may say why",
         ) from error
     try:
         yield KernelLine(socket)
@@ -98,10 +98,10 @@ def kernel_line(api: JupyterApi, kernel: str) -> Iterator[KernelLine]:
 
 
 def _result(message: dict[str, Any]) -> str | None:
-    """Return the result that a message brings, `None` for none yet.
+    """Return the result in a message, `None` for none yet.
 
     Raises:
-        NoResult: there will be none.
+        NoResult: none will come.
     """
     content = message["content"]
     if message["msg_type"] == "execute_result":

@@ -1,4 +1,4 @@
-"""The launch of JupyterLab, or of Notebook where there is no other, as text for `sh`."""
+"""The launch of JupyterLab, or of Notebook where that is missing, as text for `sh`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from jlremote.jupyter import configuration
 from jlremote.jupyter.scripts import LAUNCH_MARK, session_directory
 from jlremote.runtimes.contract import Runtime
 
-# Where Jupyter begins to look for a port on a host that is not a container: beyond those that jlr
-# forwards, as both ends may be one machine, and beside the one that everybody's Jupyter wants.
+# The first port that Jupyter tries on a host without containers: beyond the local ports of jlr, as
+# both ends may be one machine, and not 8888, which every Jupyter tries.
 HOST_PORT = 8988
 
-# How to run JupyterLab, or Notebook where there is no other, as the shell's positional parameters.
-# `jupyter-lab` comes first: the `jupyter` command spends a tenth of a second on finding it.
+# Sets the shell's positional parameters to the command of JupyterLab, or else of Notebook.
+# `jupyter-lab` comes first: the `jupyter` command needs a tenth of a second to find it.
 ON_PATH = """\
 if command -v jupyter-lab >/dev/null; then set -- jupyter-lab
 elif command -v jupyter-notebook >/dev/null; then set -- jupyter-notebook
@@ -21,7 +21,7 @@ elif command -v jupyter >/dev/null; then set -- jupyter lab
 else set -- python3 -m jupyterlab; fi
 """
 
-# The same for an interpreter with the programs beside it.
+# The same for an interpreter, with the programs in its folder.
 _BESIDE = """\
 module=jupyterlab
 [ -e "${python%/*}/jupyter-lab" ] || [ ! -e "${python%/*}/jupyter-notebook" ] || module=notebook
@@ -29,9 +29,9 @@ set -- "$python" -m $module
 """
 
 
-# Nearly all that Python makes while a server starts stays for good, and to look for garbage in it
-# takes an eighth of that time. The configuration switches that on again. As in a script's own
-# start, what is imported comes from beside it and not from the current folder.
+# Nearly all objects that Python makes while a server starts stay for good, and collecting garbage
+# among them takes an eighth of that time; the configuration switches it on again. As when the
+# script is run directly, imports come from its folder and not from the current one.
 _WITHOUT_COLLECTION = """\
 import gc, sys
 gc.disable()
@@ -47,7 +47,7 @@ case $first in
 *' '*) ;;
 '#!'/*/python*)
   shift
-  # Of the program's own name, by which it is known among the processes.
+  # The program's own name, by which the process is recognized.
   faster=$directory/config/${{program##*/}}
   cat >"$faster" <<'END'
 {_WITHOUT_COLLECTION}END
@@ -57,7 +57,7 @@ esac
 
 
 def with_python(python: str) -> str:
-    """Return how to run the JupyterLab of an interpreter or a virtual environment's folder."""
+    """Return the shell text for the JupyterLab of an interpreter or a virtual environment."""
     return f"""\
 python={shlex.quote(python)}
 case $python in '~/'*) python=$HOME/${{python#'~/'}};; esac
@@ -67,7 +67,7 @@ case $python in */*) PATH=${{python%/*}}:$PATH;; esac
 
 
 def with_conda(environment: str) -> str:
-    """Return how to run the JupyterLab of a conda environment, by name or folder."""
+    """Return the shell text for the JupyterLab of a conda environment, by name or folder."""
     return f"""\
 environment={shlex.quote(environment)}
 base=$(conda info --base 2>/dev/null)
@@ -94,9 +94,9 @@ def launch(
     Args:
         runtime: where.
         name: the session's name, also its `base_url`.
-        launch_id: what tells this launch's traces from those of an earlier one.
+        launch_id: marks the files of this launch, apart from those of an earlier one.
         bind_address: what Jupyter listens on, by default what the runtime says.
-        jupyter: shell text that sets the positional parameters to what runs JupyterLab.
+        jupyter: shell text that sets the positional parameters to the command of JupyterLab.
         idle_stop: seconds without work after which it ends by itself, 0 for never.
     """
     options = (
@@ -128,7 +128,7 @@ rm -f "$directory"/exit "$directory"/ended "$directory"/idle-stop "$directory"/p
 echo "$launch" >"$directory/launch"
 CONFIGURE
 [ "$(id -u)" != 0 ] || root_allowed=--allow-root
-# A container run with a uid that has no passwd entry gets HOME=/, which it may not write.
+# A container with a user id without a passwd entry gets HOME=/, which it cannot write to.
 [ -w "${HOME:-/nonexistent}" ] || { HOME=$directory/home; mkdir -p "$HOME"; export HOME; }
 LAUNCH_MARK
 export JUPYTER_CONFIG_PATH="$directory/config${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH}"
@@ -136,12 +136,12 @@ FIND_JUPYTER
 # Not in the background: a shell makes background processes ignore SIGINT, and then Ctrl-C works
 # in none of JupyterLab's terminals.
 sh -c 'echo $$ >"$0/pid"; echo $$ >"$0/pid-$1"
-[ ! -e "$0/abandoned-$1" ] || exit  # see `abandon`, which looks the other way round
+[ ! -e "$0/abandoned-$1" ] || exit  # see `abandon`, which checks in the other order
 shift; exec "$@"' "$directory" "$launch" "$@" OPTIONS $root_allowed \\
   >"$directory/jupyter.log" 2>&1 </dev/null
 status=$?
 rm -f "$directory/pid-$launch" "$directory/abandoned-$launch"
-# Jupyter's words when nothing has worked for as long as it was told.
+# Jupyter's words when it ends after its idle time.
 [ "$status" != 0 ] || ! grep -q 'No kernels .*; shutting down' "$directory/jupyter.log" ||
   echo idle >"$directory/ended"
 echo "$status" >"$directory/exit"
@@ -149,10 +149,10 @@ echo "$status" >"$directory/exit"
 
 
 def launch_once(runtime: Runtime, name: str, launch_id: str, launching: str) -> str:
-    """Return the script that runs `launching` unless it has done so before.
+    """Return the script that runs `launching` the first time only.
 
-    For a new container's own command, which the engine runs again at each later start; by then
-    Jupyter is launched, or left alone, by whoever starts the container.
+    It is a new container's own command, which the engine runs again at each later start; then
+    `jlr start` launches Jupyter.
     """
     return session_directory(runtime, name) + (
         f"once=$directory/once-{shlex.quote(launch_id)}\n"

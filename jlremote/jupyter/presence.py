@@ -1,4 +1,4 @@
-"""Which sessions a host has, whoever has started them, told from outside in one round trip."""
+"""The sessions of a host, of any laptop, listed from outside in one round trip."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROGRAMS = frozenset((*PAGES, "jupyter-server", "jupyter_server", "jupyterhub-si
 
 @dataclass(frozen=True)
 class Present:
-    """A session on a host.
+    """A session on a host, as another laptop may have started it.
 
     Attributes:
         name: its name.
@@ -43,13 +43,12 @@ class Present:
 
 @dataclass(frozen=True)
 class Presence:
-    """What a host has.
+    """The containers and sessions of a host.
 
     Attributes:
-        containers: all of the engine's, by name.
-        sessions: those that jlr has made or launched Jupyter in, but for those that are marked
-            as somebody else's.
-        engine_failure: why the containers are unknown, where they are.
+        containers: all containers of the engine, by name.
+        sessions: those that jlr made or launched Jupyter in, without other users'.
+        engine_failure: why the containers are unknown.
     """
 
     containers: tuple[ListedContainer, ...]
@@ -58,7 +57,7 @@ class Presence:
 
 
 def look(host: Host, engine: Engine) -> Presence:
-    """Ask a host what it has, in one round trip."""
+    """List the containers and sessions of a host, in one round trip."""
     done = host.run(
         {
             "user": "id -un || id -u",
@@ -78,16 +77,16 @@ def look(host: Host, engine: Engine) -> Presence:
 
 
 def runs_jupyter(glimpse: ListedContainer) -> bool:
-    """Return whether a Jupyter server runs in a container, whoever has started it."""
-    # The interpreter, its options and the script or module; what follows may be any path.
+    """Check that a Jupyter server runs in a container, also one that was started by hand."""
+    # The interpreter, its options and the script or module; the rest may be any path.
     begins = (process.command.split()[:4] for process in glimpse.processes)
     return any(word.rpartition("/")[2] in PROGRAMS for words in begins for word in words)
 
 
 def owner(glimpse: ListedContainer) -> str | None:
-    """Return whose a container seems to be, as no engine notes who has asked for it.
+    """Return the likely owner of a container, because engines do not record one.
 
-    The label of jlr's own tells, else the user of its processes, or whose home folder it sees.
+    It is the user in jlr's label, else of the container's processes, or of a home folder in it.
     """
     container = glimpse.container
     homes = [HOME.match(volume.source) for volume in container.volumes]
@@ -100,13 +99,13 @@ def owner(glimpse: ListedContainer) -> str | None:
 
 
 def is_session(glimpse: ListedContainer) -> bool:
-    """Return whether jlr has made a container, or has launched the Jupyter that runs in it."""
+    """Check that jlr made a container, or launched the Jupyter that runs in it."""
     launched = any(_launches(process.command) for process in glimpse.processes)
     return launched or SESSION_LABEL in glimpse.container.labels
 
 
 def _launches(command: str) -> bool:
-    """Return whether a process is the shell that waits for a server's end."""
+    """Check that a process is the shell that waits for a server's end."""
     return scripts.LAUNCH_MARK in command
 
 

@@ -1,12 +1,13 @@
-"""What runs beside the server, as text for `sh`.
+"""Scripts for `sh` that find, await, end and clear a session's server.
 
-Each session has a folder of its own there (0700): `runtime/` is Jupyter's `JUPYTER_RUNTIME_DIR`,
-where it writes `jpserver-PID.json` (older ones `nbserver-`) with the token that it made (0600);
-`jupyter.log` is its log; `launch` names the launch that all this is of, `idle-stop` has its seconds
-without work, and `exit` is the exit status once it has ended; `ended` says why, where it was no
-accident: `stopped` by a person, or `idle`.
-Reading the file takes a twentieth of the time of `jupyter server list`, which also deletes the
-records of servers whose pid it cannot see.
+Each session has a folder on the server's side (0700): `runtime/` is Jupyter's
+`JUPYTER_RUNTIME_DIR`, where it writes `jpserver-PID.json` (before: `nbserver-`) with its token
+(0600); `jupyter.log` is its log; `launch` names the launch that wrote these files; `idle-stop` has
+its idle time in seconds; `exit` is the exit status once it has ended; `ended` says why, if on
+purpose: `stopped` by a command, or `idle`.
+
+Reading the runtime files takes a twentieth of the time of `jupyter server list`, which also deletes
+the files of servers whose pid it cannot see.
 
 Only `sh`, `cat`, `ls`, `grep`, `id`, `mkdir` and `/proc` are needed.
 """
@@ -24,16 +25,16 @@ from jlremote.host.tcp_table import LISTENING
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.contract import Runtime
 
-# What the shell that waits for a server's end has among its arguments, and no probe.
+# Among the arguments of the shell that waits for a server's end, and of no probe.
 LAUNCH_MARK = 'export JUPYTER_RUNTIME_DIR="$directory/runtime"'
 WAIT_SECONDS = 120
 LAUNCH_SECONDS = 20
 POLLS_A_SECOND = 40
-ROOM_BYTES = 1 << 16  # what Jupyter and its launch write before it listens, several times over
+ROOM_BYTES = 1 << 16  # several times what is written before Jupyter listens
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 NOT_LAUNCHED = 75  # sysexits.h: EX_TEMPFAIL
 
-# How the runtime files begin: JupyterLab 3 and later, Notebook 7; JupyterLab 2, Notebook 6.
+# The runtime files of JupyterLab 3 and later and Notebook 7; of JupyterLab 2 and Notebook 6.
 KINDS = ("jpserver", "nbserver")
 
 
@@ -54,10 +55,10 @@ def own_servers() -> str:
 
 
 def probe(runtime: Runtime, name: str) -> str:
-    """Return the script that tells about the session's folder and every server within reach.
+    """Return the script that describes the session's folder and the servers there.
 
-    Without a container only the session's own server counts: on a host that many share, a server
-    that was started by hand is somebody's business.
+    Without a container only the session's own server counts: on a shared host, a server that was
+    started by hand serves another purpose.
     """
     folders = ('"$directory"/runtime', *(_FOREIGN_FOLDERS if runtime.has_containers else ()))
     return session_directory(runtime, name) + _PROBE.replace("FILES", _runtime_files(folders))
@@ -77,8 +78,8 @@ def _runtime_files(folders: Iterable[str]) -> str:
 
 
 def until_foreign_server(then: str) -> str:
-    """Return shell text that runs `then` if a server that jlr did not launch is there."""
-    # Not only there: whole.
+    """Return shell text that runs `then` if a server runs that jlr did not launch."""
+    # A file that ends in `}` is complete.
     return (
         f"for file in {_runtime_files(_FOREIGN_FOLDERS)}; do\n"
         f"""  [ ! -e "$file" ] || case $(cat "$file") in *'}}') {then};; esac\n"""
@@ -112,9 +113,8 @@ printf 'listening{FIELD}%s{RECORD}' "$({LISTENING})"
 def wait_and_probe(runtime: Runtime, name: str, launch_id: str) -> str:
     """Return the script that waits until the server listens or has ended, then probes.
 
-    It ends at once with what `mkdir` or `cat` says where the session's folder cannot be made or has
-    no room, and before long where the launch has not even begun: in the background it has nobody to
-    tell.
+    It fails at once with the words of `mkdir` or `cat` if the session's folder cannot be made or
+    written to, and after 20 s if the launch, in the background, has not begun.
     """
     return (
         session_directory(runtime, name)
@@ -129,14 +129,14 @@ listens() {{
 }}
 wanted={shlex.quote(launch_id)} launched='' turns=0
 while [ "$turns" -lt {WAIT_SECONDS * POLLS_A_SECOND} ]; do
-  # `read` is the shell's own: a program a turn would take from the server's time to start.
+  # `read` is built into the shell: starting programs would slow down the server's start.
   [ "$launched" = "$wanted" ] || {{ read -r launched <"$directory/launch"; }} 2>/dev/null
   if [ "$launched" = "$wanted" ]; then
     [ ! -e "$directory/exit" ] || break
     for file in {_runtime_files(('"$directory"/runtime',))}; do
       [ -e "$file" ] || continue
       text=$(cat "$file" 2>/dev/null)
-      # Not only there: whole. And jupyter_server 2 listens a moment after it has written it.
+      # A file with its last brace is complete. jupyter_server 2 listens a moment after writing it.
       case $text in *'}}') ! listens "${{text#*port?: }}" || break 2;; esac
     done
   elif [ "$turns" -gt {LAUNCH_SECONDS * POLLS_A_SECOND} ]; then exit {NOT_LAUNCHED}; fi
@@ -151,13 +151,13 @@ done
 def end(runtime: Runtime, name: str, pid: int, process_start: str, *, patience: int = 10) -> str:
     """Return the script that waits `patience` seconds for a server to end, then ends it.
 
-    The process is told by pid and start time together, so that a pid which was given to
-    somebody else meanwhile is left alone. Prints `asked`, `killed` or nothing.
+    The process is identified by pid and start time, so that another process that got the pid
+    meanwhile is left alone. Prints `asked`, `killed` or nothing.
     """
     return session_directory(runtime, name) + (
         '[ ! -d "$directory" ] || echo stopped >"$directory/ended"\n'
         f'same() {{ case "$(cat /proc/{pid}/stat 2>/dev/null)" in '
-        # A zombie waits only for its parent, and a container without an init has none that looks.
+        # A zombie has ended; in a container without an init it stays.
         f"*') Z '*) ;; *') '*' {process_start} '*) return 0;; esac; return 1; }}\n"
         f"gone() {{ {wait_while('same', '$1', every=1 / POLLS_A_SECOND, too_long='return 1')}}}\n"
         f"gone {patience} || {{ echo asked; kill {pid}; gone 10; }} ||"
@@ -168,10 +168,9 @@ def end(runtime: Runtime, name: str, pid: int, process_start: str, *, patience: 
 
 
 def abandon(runtime: Runtime, name: str, launch_id: str) -> str:
-    """Return the script that ends the server of one launch, which cannot be used.
+    """Return the script that ends the server of one launch, also before it has started.
 
-    A launch that has not come to its server yet never does; and another one's, which somebody else
-    may have begun meanwhile, is left alone.
+    The server of another launch, which may have begun meanwhile, is left alone.
     """
     return session_directory(runtime, name) + (
         f"launch={shlex.quote(launch_id)} launched=''\n"
@@ -197,7 +196,7 @@ def clear(runtime: Runtime, name: str) -> str:
 
 
 def show_log(runtime: Runtime, name: str, *, lines: int, follow: bool = False) -> str:
-    """Return the script that prints the last `lines` of the log, and what comes, if wanted."""
+    """Return the script that prints the last `lines` of the log, and later ones with `follow`."""
     tail = f'tail -n {lines} {"-F " if follow else ""}"$directory/jupyter.log" 2>/dev/null'
     return (
         session_directory(runtime, name)

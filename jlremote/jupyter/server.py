@@ -9,7 +9,7 @@ LAB, TREE = "lab", "tree"  # where the page of JupyterLab is, and that of Notebo
 
 @dataclass(frozen=True)
 class Server:
-    """A running Jupyter server, as its own runtime file and its process tell.
+    """A running Jupyter server, as its runtime file and its process describe it.
 
     Attributes:
         pid: process id where it runs.
@@ -20,13 +20,13 @@ class Server:
         token: its token, empty for none; never shown by `repr`.
         password: whether it wants a password in place of a token.
         root_directory: the folder it shows.
-        beside_only: whether nobody reaches it but from beside it: it listens on loopback alone, or
+        loopback_only: whether it is reached from its own machine alone: it listens on loopback, or
             on IPv6, which few containers have outside.
-        near: the address at which it is reached from beside it.
+        loopback: the address at which its own machine reaches it.
         ours: whether jlr launched it.
         python: the interpreter that runs it.
         idle_stop: seconds without work after which it ends by itself, 0 for never or unknown.
-        page: `lab` or `tree`: what it was started as, JupyterLab or Notebook.
+        page: `lab` or `tree`: it was started as JupyterLab or as Notebook.
     """
 
     pid: int
@@ -36,8 +36,8 @@ class Server:
     token: str = field(repr=False)
     password: bool
     root_directory: str
-    beside_only: bool
-    near: str
+    loopback_only: bool
+    loopback: str
     ours: bool
     python: str
     idle_stop: int = 0
@@ -45,5 +45,5 @@ class Server:
 
     @property
     def identity(self) -> tuple[int, str, int]:
-        """What no other server has."""
+        """The pid, its start time and the port: together they belong to one server only."""
         return self.pid, self.process_start, self.port

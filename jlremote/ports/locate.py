@@ -13,8 +13,8 @@ from dataclasses import replace
 from jlremote.errors import JlrError
 from jlremote.host.contract import Host
 from jlremote.jupyter.discovery import Findings
-from jlremote.jupyter.locate import ContainerGone, Survey, gone, survey
 from jlremote.jupyter.server import Server
+from jlremote.jupyter.survey import ContainerGone, Survey, gone, survey
 from jlremote.ports import listeners
 from jlremote.ports.endpoint import Endpoint, Place
 from jlremote.ports.routes import port_target, server_endpoint

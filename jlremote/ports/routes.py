@@ -35,11 +35,11 @@ def server_endpoint(runtime: Runtime, container: Container, server: Server) -> E
     """
     address = next(iter(container.addresses), None)
     if container.on_host_network:
-        target = Target(server.near, server.port)
-    elif address and not server.beside_only:
+        target = Target(server.loopback, server.port)
+    elif address and not server.loopback_only:
         target = Target(address, server.port)
     else:
-        target = _relayed(runtime, container, server.near, server.port, server.python)
+        target = _relayed(runtime, container, server.loopback, server.port, server.python)
     return Endpoint(place_of(runtime, container), server.port, server, server.python, target)
 
 

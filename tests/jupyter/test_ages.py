@@ -205,5 +205,5 @@ def test_an_old_server_with_a_password_leaves_it_to_the_person(
     assert page_of(session.url) == "login"
     told = json.loads(laptop.jlr("status", session.name, "--json").stdout)
     assert (told["state"], told["access"], told["kernels"]) == ("up", "password", None)
-    assert "its password" in laptop.jlr("status", session.name).stdout
+    assert "asks for a password" in laptop.jlr("status", session.name).stdout
     failed(laptop.jlr("stop", session.name, "--container"), 7, "password", "--force")

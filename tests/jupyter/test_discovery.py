@@ -52,8 +52,8 @@ def test_a_server_is_read_with_all_that_identifies_it() -> None:
         token="5ec2e7",
         password=False,
         root_directory="/work",
-        beside_only=False,
-        near="127.0.0.1",
+        loopback_only=False,
+        loopback="127.0.0.1",
         ours=True,
         python="/usr/bin/python3.11",
         page="lab",
@@ -67,7 +67,7 @@ def test_our_own_server_comes_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "beside_only", "near"),
+    ("table", "loopback_only", "near"),
     [
         (listening("0100007F"), True, "127.0.0.1"),
         (listening("0200007F"), True, "127.0.0.1"),
@@ -78,9 +78,9 @@ def test_our_own_server_comes_first() -> None:
         (listening(), False, "127.0.0.1"),
     ],
 )
-def test_who_reaches_a_server_is_known(table: str, beside_only: bool, near: str) -> None:
+def test_who_reaches_a_server_is_known(table: str, loopback_only: bool, near: str) -> None:
     [found] = read_probe(probed(server(), table=table)).servers
-    assert (found.beside_only, found.near) == (beside_only, near)
+    assert (found.loopback_only, found.loopback) == (loopback_only, near)
 
 
 def test_a_server_on_a_unix_socket_is_none_and_known() -> None:

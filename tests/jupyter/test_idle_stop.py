@@ -49,6 +49,6 @@ def test_idle_kernels_end_and_then_jupyter_but_never_a_busy_one(
         wait_until(lambda here=session: state(here) != "up", "the end of Jupyter", timeout=150)  # type: ignore[misc]
         told = json.loads(laptop.jlr("status", session.name, "--json").stdout)
         assert told["state"] == "idle-stopped", told
-        assert "has ended by itself" in told["detail"]
+        assert "has ended after its idle time" in told["detail"]
     assert started(laptop, new.name).report["idle_stop"] is None
     assert state(new) == "up"

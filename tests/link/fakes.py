@@ -152,8 +152,8 @@ def new_server(pid: int = 42) -> Server:
         token="secret",
         password=False,
         root_directory="/",
-        beside_only=False,
-        near="127.0.0.1",
+        loopback_only=False,
+        loopback="127.0.0.1",
         ours=True,
         python="/usr/bin/python3",
     )

@@ -6,7 +6,7 @@ import pytest
 
 from jlremote.errors import JlrError
 from jlremote.host.target import Target
-from jlremote.jupyter.locate import JupyterDead
+from jlremote.jupyter.survey import JupyterDead
 from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire.states import State

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from jlremote.errors import Busy, JlrError, LinkLost
-from jlremote.jupyter.locate import ContainerGone, JupyterDead
+from jlremote.jupyter.survey import ContainerGone, JupyterDead
 from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.forwards.session_forward import SessionForward

@@ -12,14 +12,14 @@ from jlremote.errors import JlrError
 from jlremote.host.contract import Host
 from jlremote.host.target import Target
 from jlremote.jupyter.discovery import Findings
-from jlremote.jupyter.locate import (
+from jlremote.jupyter.server import Server
+from jlremote.jupyter.survey import (
     ContainerGone,
     IdleStopped,
     JupyterDead,
     JupyterStopped,
     Survey,
 )
-from jlremote.jupyter.server import Server
 from jlremote.ports import locate
 from jlremote.ports.endpoint import Endpoint
 from jlremote.runtimes.contract import Container

@@ -154,14 +154,14 @@ def test_a_container_is_reached_at_its_own_address() -> None:
 def test_a_container_on_the_hosts_network_is_reached_at_the_hosts_loopback() -> None:
     here = replace(CONTAINER, addresses=("127.0.0.1",))
     for near in ("127.0.0.1", "::1"):
-        on_loopback = replace(SERVER, beside_only=True, near=near)
+        on_loopback = replace(SERVER, loopback_only=True, loopback=near)
         assert target_of(here, on_loopback) == Target(near, 8888)
 
 
 @pytest.mark.parametrize(
     ("container", "found"),
     [
-        (CONTAINER, replace(SERVER, beside_only=True)),
+        (CONTAINER, replace(SERVER, loopback_only=True)),
         (replace(CONTAINER, addresses=()), SERVER),
     ],
 )

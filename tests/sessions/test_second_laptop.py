@@ -60,7 +60,7 @@ def test_a_session_is_found_used_and_stopped_from_a_second_laptop(
     assert other_laptop.jlr("stop", where).status == 0
     told = listed(laptop)[here.name]
     assert told["state"] == "stopped", told
-    assert "somebody has stopped Jupyter" in told["detail"]
+    assert "was stopped, from its page or with `jlr stop`" in told["detail"]
     assert here.name not in listed(other_laptop, "lab")
     failed(other_laptop.jlr("open", where), 6, "does not run", f"jlr start lab {here.name}")
 

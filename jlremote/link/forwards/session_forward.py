@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from jlremote.errors import JlrError, Unreachable
 from jlremote.host.target import Target
-from jlremote.jupyter.locate import ContainerGone, IdleStopped, JupyterDead, JupyterStopped
+from jlremote.jupyter.survey import ContainerGone, IdleStopped, JupyterDead, JupyterStopped
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.link.wire.status import ForwardKey
 from jlremote.ports.endpoint import Endpoint, Place

@@ -11,8 +11,8 @@ from jlremote.host.shell_text import command_line, typed_path
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.jupyter.launch import ON_PATH, launch, launch_once, with_conda, with_python
-from jlremote.jupyter.locate import Survey
 from jlremote.jupyter.server import Server
+from jlremote.jupyter.survey import Survey
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.docker import docker_errors
 from jlremote.runtimes.docker.docker_commands import logs_argv

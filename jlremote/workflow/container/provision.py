@@ -10,7 +10,7 @@ from jlremote.gpus.snapshot_script import GPUS_LABEL
 from jlremote.host.contract import Host, run_script
 from jlremote.host.shell_text import command_line
 from jlremote.images import commands, image_names
-from jlremote.jupyter.locate import Survey, survey
+from jlremote.jupyter.survey import Survey, survey
 from jlremote.runtimes.contract import Container, ContainerSpec, Runtime
 from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.docker import docker_errors

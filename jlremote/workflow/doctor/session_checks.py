@@ -18,7 +18,7 @@ from jlremote.host.contract import run_script
 from jlremote.jupyter import scripts
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
 from jlremote.jupyter.kernel import KernelLine, kernel_line
-from jlremote.jupyter.locate import Survey, survey
+from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.routes import server_endpoint
 from jlremote.runtimes.bare import Bare

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.errors import JlrError
-from jlremote.jupyter.locate import survey
 from jlremote.jupyter.server import Server
+from jlremote.jupyter.survey import survey
 from jlremote.link.client.link import Link
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.storage.sessions import SessionRecord

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from jlremote.errors import Busy
 from jlremote.jupyter.api import NoAnswer
-from jlremote.jupyter.locate import ContainerGone, gone, survey
+from jlremote.jupyter.survey import ContainerGone, gone, survey
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.endpoint import Endpoint, Place

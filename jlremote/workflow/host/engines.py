@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from jlremote.errors import JlrError
 from jlremote.host.contract import Host
 from jlremote.host.shell_text import command_line
-from jlremote.jupyter.locate import Survey, survey
+from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.client.link import Link
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Runtime

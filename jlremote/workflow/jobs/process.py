@@ -13,7 +13,7 @@ from jlremote.host import process_mark
 from jlremote.host.contract import run_script
 from jlremote.jobs import processes
 from jlremote.jobs.processes import ProcessPlan
-from jlremote.jupyter.locate import survey
+from jlremote.jupyter.survey import survey
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.contract import Attachment
 from jlremote.runtimes.scripts import homes, packages

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jlremote.errors import NotFound, Usage
 from jlremote.host.contract import run_script
-from jlremote.jupyter.locate import survey
+from jlremote.jupyter.survey import survey
 from jlremote.link.client.link import Link
 from jlremote.runtimes.contract import Container
 from jlremote.runtimes.table import runtime_named

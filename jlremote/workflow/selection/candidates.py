@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from jlremote.host.contract import Host
-from jlremote.jupyter.locate import Survey, survey
+from jlremote.jupyter.survey import Survey, survey
 from jlremote.runtimes.contract import Runtime
 from jlremote.storage import settings
 from jlremote.workflow.host.requests import StartRequest

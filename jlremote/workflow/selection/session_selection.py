@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from jlremote.errors import Authentication, JlrError, NotFound, Unreachable, Usage
-from jlremote.jupyter.locate import Survey, survey
+from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.client.link import Link
 from jlremote.ports.routes import server_endpoint
 from jlremote.runtimes.bare import Bare

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jlremote.errors import NotFound
-from jlremote.jupyter.locate import ContainerGone, Survey, survey
+from jlremote.jupyter.survey import ContainerGone, Survey, survey
 from jlremote.ports.endpoint import Endpoint
 from jlremote.ports.routes import place_of
 from jlremote.runtimes.contract import Runtime

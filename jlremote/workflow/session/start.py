@@ -8,7 +8,7 @@ from functools import partial
 
 from jlremote.host.sudo import by_hand
 from jlremote.jupyter.api import Access
-from jlremote.jupyter.locate import Survey, survey
+from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus

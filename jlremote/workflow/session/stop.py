@@ -10,8 +10,8 @@ from jlremote.host.contract import Host, run_script
 from jlremote.host.shell_text import command_line
 from jlremote.jupyter import scripts
 from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.locate import Survey, survey
 from jlremote.jupyter.server import Server
+from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.endpoint import Endpoint

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from jlremote.errors import JlrError
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
-from jlremote.jupyter.locate import ContainerGone, IdleStopped, JupyterDead, JupyterStopped
+from jlremote.jupyter.survey import ContainerGone, IdleStopped, JupyterDead, JupyterStopped
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus, LinkStatus

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from jlremote.errors import Busy, JlrError
-from jlremote.jupyter.locate import Survey
 from jlremote.jupyter.server import Server
+from jlremote.jupyter.survey import Survey
 from jlremote.link.client.link import Link
 from jlremote.ports.endpoint import Endpoint
 from jlremote.runtimes.containers import Containers
@@ -33,8 +33,8 @@ SERVER = Server(
     token="t",
     password=False,
     root_directory="/",
-    beside_only=True,
-    near="127.0.0.1",
+    loopback_only=True,
+    loopback="127.0.0.1",
     ours=True,
     python="/usr/bin/python3",
 )

@@ -1,4 +1,4 @@
-"""The survey of a session: its container, and what runs in it, in one round trip."""
+"""The survey of a session: its container and the servers in it, in one round trip."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ class ContainerGone(JlrError):
 
 
 class JupyterDead(JlrError):
-    """The container is there, and the session's Jupyter server is not."""
+    """The container runs, and the session's Jupyter server does not."""
 
 
 class JupyterStopped(JlrError):
-    """Somebody has stopped the session, perhaps from another laptop."""
+    """The session was stopped, perhaps from another laptop."""
 
 
 class IdleStopped(JlrError):
-    """The session's Jupyter server has ended by itself, as there was no work for so long."""
+    """The session's Jupyter server has ended by itself after its idle time."""
 
 
 @dataclass(frozen=True)
 class Survey:
-    """All that one round trip tells about a session.
+    """The result of one round trip about a session.
 
     Attributes:
-        container: the container, `None` if there is none of that name.
-        findings: what runs in it, `None` if nothing could be run in it.
-        gpu_fault: what keeps it from its GPUs, where that was to be checked.
-        called: the names of the containers that their owner calls so, where there is none.
+        container: the container, `None` if none has that name.
+        findings: the probe's result, `None` if the probe could not run in the container.
+        gpu_fault: why it has lost its GPUs, if that was checked.
+        called: containers whose label has the typed name, if no container has the name itself.
     """
 
     container: Container | None
@@ -67,14 +67,14 @@ def survey(
     typed: str | None = None,
     check_gpus: bool = False,
 ) -> Survey:
-    """Ask the host all about `name`, in one round trip.
+    """Survey a session in one round trip.
 
     Args:
-        host: where.
-        runtime: in what.
+        host: the host.
+        runtime: the runtime.
         name: the session's name.
-        typed: what a person calls it, and perhaps another container if there is none of that name.
-        check_gpus: whether a container that was given GPUs is asked for them.
+        typed: the typed name, to look for in the containers' labels if no container has `name`.
+        check_gpus: check that a container still has the GPUs it was created with.
     """
     inside = scripts.probe(runtime, name)
     if check_gpus and runtime.has_containers:
@@ -96,28 +96,28 @@ def survey(
 
 
 def _called(engine: Engine, typed: str) -> str:
-    """Return the step that prints the person's containers of that short name.
+    """Return the step that lists this user's containers with that label.
 
-    Nothing can have been run in a container that is not there; else the question is idle.
+    It is skipped if the probe before it has run in a container.
     """
     names = engine("ps", "--all", "--format={{.Names}}", f"--filter=label={TYPED_LABEL}={typed}")
     return f'[ "$status" = 0 ] || {command_line(names)} {MINE}'
 
 
 def gone(name: str, findings: Findings | None, which: str = "") -> JlrError:
-    """Return why a session has no server: it was stopped, it ended by itself, or nobody knows.
+    """Return the error for a session without a server: stopped, idle, or gone.
 
     Args:
         name: the session's name.
-        findings: what its folder tells, `None` if the server was not launched by jlr.
-        which: words that tell it from others.
+        findings: the probe's result, `None` if jlr did not launch the server.
+        which: words that describe the server.
     """
-    again = f"start it again: `jlr start HOST {name}`"
+    again = f"`jlr start HOST {name}` starts it again"
     if findings and findings.ended == "idle":
-        why = f"Jupyter in `{name}` has ended by itself, as nothing worked for so long (idle stop)"
+        why = f"Jupyter in `{name}` has ended after its idle time"
         return IdleStopped(why, hint=again)
     if findings and (findings.ended == "stopped" or findings.exit_status == 0):
-        why = f"somebody has stopped Jupyter in `{name}`, from its page or with `jlr stop`"
+        why = f"Jupyter in `{name}` was stopped, from its page or with `jlr stop`"
         return JupyterStopped(why, hint=again)
     return JupyterDead(
         f"the Jupyter server of `{name}`{which} is gone",
