@@ -33,7 +33,8 @@ def helpers_that_assert() -> set[str]:
         if isinstance(node, ast.FunctionDef)
     ]
     found = {function.name for function in functions if asserts(function)}
-    while more := {f.name for f in functions if calls(f) & found} - found:
+    called = [(function.name, calls(function)) for function in functions]
+    while more := {name for name, names in called if names & found} - found:
         found |= more
     return found
 

@@ -148,24 +148,23 @@ def shell(
     terminal.close()
 
 
-@pytest.mark.parametrize(
-    ("typed", "line"),
-    [
-        ("jlr disc\t", "jlr disconnect"),
-        ("jlr start log\t", "jlr start login"),
-        ("jlr start me@log\t", "jlr start me@login"),
-        ("jlr start dgx con\t", "jlr start dgx cont1"),
-        ("jlr open c\t", "jlr open cont1"),
-        ("jlr open dgx/\t", "jlr open dgx/cont1"),
-        ("jlr start dgx --runtime do\t", "jlr start dgx --runtime docker"),
-        ("jlr start dgx --runtime=do\t", "jlr start dgx --runtime=docker"),
-        ("jlr stop --con\t", "jlr stop --container"),
-        ("jlr --ssh-config /etc/host.c\t", "jlr --ssh-config /etc/host.conf"),
-    ],
-)
-def test_a_shell_completes_what_is_typed(typed: str, line: str, shell: Terminal) -> None:
-    # Twice: a script that is loaded when it is first needed must also work when it is there.
-    for _ in range(2):
+TYPED = {
+    "jlr disc\t": "jlr disconnect",
+    "jlr start log\t": "jlr start login",
+    "jlr start me@log\t": "jlr start me@login",
+    "jlr start dgx con\t": "jlr start dgx cont1",
+    "jlr open c\t": "jlr open cont1",
+    "jlr open dgx/\t": "jlr open dgx/cont1",
+    "jlr start dgx --runtime do\t": "jlr start dgx --runtime docker",
+    "jlr start dgx --runtime=do\t": "jlr start dgx --runtime=docker",
+    "jlr stop --con\t": "jlr stop --container",
+    "jlr --ssh-config /etc/host.c\t": "jlr --ssh-config /etc/host.conf",
+}
+
+
+def test_a_shell_completes_what_is_typed(shell: Terminal) -> None:
+    """The first line makes the shell load the script; the others find it there."""
+    for typed, line in TYPED.items():
         shell.forget()
         # Then make the line a call of echo, with a mark that is not shown as it is typed.
         shell.type(f"{typed}\x01echo 'mark'\"ed\" \n")

@@ -66,7 +66,7 @@ def sudo_host(
         yield EnginesHost(engine, account, server)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def engines_host(engine: Engine, keys: Keys, say: Say) -> Iterator[EnginesHost]:
     if reasons := podman.missing():
         pytest.skip("; ".join(reasons))

@@ -22,14 +22,14 @@ pytestmark = pytest.mark.lab
 SEEN = "import os; os.environ['CUDA_VISIBLE_DEVICES']"
 
 
-@pytest.fixture
-def gpus(tmp_path: Path) -> Gpus:
-    gpus = Gpus(tmp_path)
+@pytest.fixture(scope="module")
+def gpus(tmp_path_factory: pytest.TempPathFactory) -> Gpus:
+    gpus = Gpus(tmp_path_factory.mktemp("gpus"))
     gpus.install()
     return gpus
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def demo(gpus: Gpus) -> Iterator[Laptop]:
     """A laptop whose own machine is the host `demo`, with two GPUs that nobody uses."""
     laptop = Laptop()
@@ -75,6 +75,23 @@ def asked(laptop: Laptop) -> list[dict[str, Any]]:
     return list(json.loads(answer.stdout)["gpus"])
 
 
+def test_none_is_none(demo: Laptop) -> None:
+    session = started(demo, "without", "--gpus", "none")
+    with session.notebook("cuda.ipynb") as kernel:
+        assert kernel.run(SEEN) == "''"
+
+
+def test_what_only_an_engine_understands_is_refused(demo: Laptop) -> None:
+    failed(start(demo, "refused", "--gpus", "driver=nvidia,count=2"), 2, "there is none")
+
+
+def test_the_plan_shows_the_variable_and_takes_nothing(demo: Laptop, gpus: Gpus) -> None:
+    plan = start(demo, "planned", "--gpus", "auto", "--dry-run", "--json")
+    [command] = json.loads(plan.stdout)["commands"]
+    assert f"export CUDA_VISIBLE_DEVICES={gpus.uuids[0]}" in command
+    assert asked(demo)[0]["state"] == "free"
+
+
 def test_a_gpu_is_its_sessions_until_the_server_ends(demo: Laptop, gpus: Gpus) -> None:
     session = started(demo, "mine", "--gpus", "auto")
     assert session.report["gpus"] == "0"
@@ -93,20 +110,3 @@ def test_a_gpu_is_its_sessions_until_the_server_ends(demo: Laptop, gpus: Gpus) -
     assert "keeps them" not in new.stderr, new
     stale = [path.name for path in Path(FOLDER).iterdir() if path.name.startswith(gpus.uuids[0])]
     assert len(stale) == 1, "the dead lease was not cleared away"
-
-
-def test_none_is_none(demo: Laptop) -> None:
-    session = started(demo, "mine", "--gpus", "none")
-    with session.notebook("cuda.ipynb") as kernel:
-        assert kernel.run(SEEN) == "''"
-
-
-def test_what_only_an_engine_understands_is_refused(demo: Laptop) -> None:
-    failed(start(demo, "mine", "--gpus", "driver=nvidia,count=2"), 2, "there is none")
-
-
-def test_the_plan_shows_the_variable_and_takes_nothing(demo: Laptop, gpus: Gpus) -> None:
-    plan = start(demo, "mine", "--gpus", "auto", "--dry-run", "--json")
-    [command] = json.loads(plan.stdout)["commands"]
-    assert f"export CUDA_VISIBLE_DEVICES={gpus.uuids[0]}" in command
-    assert asked(demo)[0]["state"] == "free"
