@@ -230,8 +230,8 @@ def test_what_follows_two_dashes_is_for_the_engine(
         (("extra",), "`extra` is neither an option of the engine nor the value of one"),
         (("--", "--cap-add", "A", "alpine"), "`alpine` is neither"),
         (("--", "--cap-add=A", "alpine"), "`alpine` is neither"),
-        (("--", "--name", "other"), "`--name` behind `--` is jlr's own"),
-        (("--", "--entrypoint=sh"), "`--entrypoint` behind `--` is jlr's own"),
+        (("--", "--name", "other"), "`--name` cannot be given after `--`"),
+        (("--", "--entrypoint=sh"), "`--entrypoint` cannot be given after `--`"),
     ],
 )
 def test_what_the_engine_would_take_for_something_else_is_usage(

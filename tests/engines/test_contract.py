@@ -44,7 +44,7 @@ def test_what_it_has_in_other_words_is_no_other_setting(session: Session) -> Non
     same = ("--image", f"{IMAGE}:latest", "--user", "0:0", "--log-opt", "max-size=50m")
     again = session.laptop.jlr("start", "lab", session.name, *same, "--no-browser")
     assert again.status == 0, again
-    assert "exists already" not in again.stderr, again
+    assert "already exists" not in again.stderr, again
 
 
 def test_its_log_comes_from_that_engine(session: Session) -> None:

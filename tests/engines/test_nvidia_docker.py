@@ -248,7 +248,7 @@ def test_docker_is_not_replaced_where_it_was_named(old: OldHost, name: str) -> N
     begun = old.start(name, "--gpus", "1", "--runtime", "docker")
     assert begun.status == 1, begun
     assert "docker on the host is older than 19.03: unknown flag: --gpus" in begun.stderr
-    assert "`--runtime nvidia-docker` does without" in begun.stderr
+    assert "`--runtime nvidia-docker` works if" in begun.stderr
     assert not old.exists(name)
 
 

@@ -238,7 +238,7 @@ def test_a_stopped_container_does_not_start_on_gpus_that_are_others_by_now(
     mine = started(ada, container.name(), *NEW, "--gpus", "device=1")
     assert ada.jlr("stop", mine.name, "--container").status == 0
     theirs = started(bert, container.name(), *NEW, "--gpus", "device=1")
-    words = ("was created with GPUs that others use now", theirs.name, "--remove`")
+    words = ("are in use by others", theirs.name, "--remove`")
     failed(start(ada, "lab", mine.name), 7, *words)
     assert not Container(engine, mine.name).running
     assert started(ada, mine.name, "--share-gpus").report["gpus"] == "1"
@@ -249,9 +249,9 @@ def test_what_is_there_keeps_its_gpus_and_says_so(
 ) -> None:
     session = started(ada, container.name(), *NEW, "--gpus", "auto")
     again = start(ada, "lab", session.name, "--gpus", "auto")
-    assert "keeps them" not in again.stderr, again
-    again = start(ada, "lab", session.name, "--gpus", "auto:N")
-    assert f"`{session.name}` is there already, with GPUs `0`, and keeps them" in again.stderr
+    assert "`--gpus` applies" not in again.stderr, again
+    again = start(ada, "lab", session.name, "--gpus", "auto:2")
+    assert f"`{session.name}` already exists with GPUs `0`: `--gpus` applies" in again.stderr
 
 
 LOST = "#!/bin/sh\necho 'Failed to initialize NVML: Unknown Error'\nexit 255\n"

@@ -269,7 +269,7 @@ def test_start_takes_an_image_by_the_beginning_of_its_id_and_without_its_tag(
         again = laptop.jlr(
             "start", "lab", made, "--image", "lab/jupyter:latest", "--no-browser", timeout=120
         )
-        assert "kept as it is" not in again.stderr, again
+        assert "`--image` applies" not in again.stderr, again
 
 
 def test_an_id_that_is_more_than_ones_or_nobodys_is_not_pulled(

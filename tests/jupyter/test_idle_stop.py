@@ -44,7 +44,7 @@ def test_idle_kernels_end_and_then_jupyter_but_never_a_busy_one(
     said = laptop.jlr("status", new.name).stdout
     assert "after 4s without work: each idle kernel" in said
     again = laptop.jlr("start", "lab", new.name, "--idle-stop", "2h", "--no-browser")
-    assert "--idle-stop would hold for the next one only" in again.stderr, again
+    assert "`--idle-stop` applies to the next one only" in again.stderr, again
     for session in (new, old):  # Jupyter looks once a minute
         wait_until(lambda here=session: state(here) != "up", "the end of Jupyter", timeout=150)  # type: ignore[misc]
         told = json.loads(laptop.jlr("status", session.name, "--json").stdout)

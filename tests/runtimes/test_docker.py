@@ -96,11 +96,11 @@ def test_what_keeps_every_command_from_working(line: str, status: int, words: st
     [
         (("invalid reference format",), Usage, "`torch`"),
         (('invalid argument "x" for "--gpus"', "", "Usage:", "Run 'docker create'"), Usage, '"x"'),
-        (("Conflict. The name is already in use by container",), Busy, "somebody else"),
+        (("Conflict. The name is already in use by container",), Busy, "another command"),
         (('could not select device driver "" with capabilities: [[gpu]]',), JlrError, "no GPUs"),
         (("driver failed: Bind for 0.0.0.0:80 failed: port is already allocated",), Busy, ":80"),
         (("write /x: no space left on device",), JlrError, "no space is left"),
-        (("exec: sleep: permission denied",), JlrError, "was not created"),
+        (("exec: sleep: permission denied",), JlrError, "cannot create the container"),
         (("Cannot connect to the Docker daemon",), EngineNotRunning, "does not run"),
         (("unknown flag: --gpus", "See 'docker create --help'."), JlrError, "older than 19.03"),
         (("Unknown runtime specified nvidia.",), JlrError, "no GPUs"),

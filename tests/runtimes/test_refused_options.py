@@ -21,7 +21,7 @@ def test_a_limit_that_the_kernel_refuses(complaint: str) -> None:
     error = refusal(options, complaint, "not permitted")
     assert error is not None
     assert error.message == "the host does not allow `--ulimit memlock=-1`: not permitted"
-    assert "`--ulimit memlock=` takes it away" in (error.hint or "")
+    assert "`--ulimit memlock=` leaves it out" in (error.hint or "")
 
 
 @pytest.mark.parametrize("words", [("--privileged",), ("--cap-add=SYS_ADMIN",)])
@@ -35,7 +35,7 @@ def test_a_bound_that_the_log_does_not_know() -> None:
     complaint = "unknown log opt 'max-size' for journald log driver"
     error = refusal(ContainerOptions(), complaint, complaint)
     assert error is not None
-    assert "`--log-opt max-size=` takes it away" in (error.hint or "")
+    assert "`--log-opt max-size=` leaves it out" in (error.hint or "")
 
 
 def test_an_option_that_the_engine_does_not_have() -> None:
@@ -84,7 +84,7 @@ def test_a_value_that_no_engine_takes_is_the_persons_mistake(complaint: str, tol
     )
     error = refusal(options, f"Error: {complaint}", complaint)
     assert type(error) is Usage
-    assert error.message == f"`--{told}` cannot be had: {complaint}"
+    assert error.message == f"invalid `--{told}`: {complaint}"
 
 
 def test_an_option_that_nobody_gave_is_not_blamed() -> None:
@@ -110,7 +110,7 @@ def test_what_a_container_is_to_share_is_not_there(
 ) -> None:
     error = refusal(options, complaint, complaint)
     assert type(error) is NotFound
-    assert f"{options.network or options.ipc}` cannot be had" in error.message
+    assert f"{options.network or options.ipc}`: {complaint}" in error.message
 
 
 def test_what_is_no_options_fault() -> None:

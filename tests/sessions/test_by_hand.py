@@ -148,6 +148,6 @@ def test_a_server_on_a_unix_socket_is_told_and_another_launched(
     )
     result = laptop.jlr("start", "lab", here.name, "--no-browser", timeout=120)
     assert result.status == 0, result
-    assert "on the unix socket `/tmp/one.sock`, where no browser reaches it" in result.stderr
+    assert "on the unix socket `/tmp/one.sock`, which no browser reaches" in result.stderr
     assert told(laptop, "list").ask("api/status")["kernels"] == 0
     assert "unix socket" not in laptop.jlr("start", "lab", here.name, "--no-browser").stderr

@@ -104,7 +104,7 @@ def test_an_entrypoint_that_becomes_another_user_is_left_out(
     made = image('ENTRYPOINT ["/entry"]', entry=OTHER_USER)
     answer = start(laptop, "lab", container.name(), "--image", made)
     assert answer.status == 0, answer
-    assert "it becomes another user; `--user` says which" in answer.stderr
+    assert "it changes the user; `--user` sets one" in answer.stderr
 
 
 @pytest.mark.parametrize("line", ["", 'ENTRYPOINT ["python3"]'], ids=["without", "python"])
@@ -112,7 +112,7 @@ def test_an_image_without_a_shell_is_told_as_such_and_leaves_nothing(
     laptop: Laptop, container: ContainerFactory, image: ImageFactory, line: str
 ) -> None:
     answer = start(laptop, "lab", container.name(), "--image", image(line, "RUN rm /bin/sh"))
-    failed(answer, 1, "exec sh failed", "an image for jlr has `sh`")
+    failed(answer, 1, "exec sh failed", "an image for jlr needs `sh`")
     assert container.remove_all() == []
 
 
@@ -136,7 +136,7 @@ def test_an_entrypoint_with_which_the_container_ends_is_left_out_and_that_is_sai
     name = container.name()
     answer = start(laptop, "lab", name, "--image", image(*lines))
     assert answer.status == 0, answer
-    assert "is left out: " in answer.stderr
+    assert "left out the entrypoint of" in answer.stderr
     assert reason in answer.stderr
     session = Session(laptop, {"url": answer.stdout.strip()})
     assert session.ask("api/status")["kernels"] == 0
@@ -159,7 +159,7 @@ def test_beside_a_service_that_the_entrypoint_starts_jupyter_is_launched(
     made = image('ENTRYPOINT ["/entry"]', entry=SERVICE)
     answer = start(laptop, "lab", name, "--image", made)
     assert answer.status == 0, answer
-    assert "runs something of its own" in answer.stderr
+    assert "starting Jupyter beside the program" in answer.stderr
     assert f"/{name}/lab" in answer.stdout
 
 

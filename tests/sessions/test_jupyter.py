@@ -53,7 +53,7 @@ def test_a_container_where_nothing_can_be_written_says_so_at_once(
     lasting_laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container(options=("--read-only",))
-    words = ("no file can be written", "Read-only", "`-- --tmpfs /tmp`")
+    words = ("cannot write files", "Read-only", "`-- --tmpfs /tmp`")
     failed(start(lasting_laptop, "lab", here.name), 1, *words)
 
 
@@ -70,7 +70,7 @@ def test_a_container_whose_disk_is_full_says_so_at_once(
         answer = lasting_laptop.jlr("start", "lab", "--no-browser", *words)
     else:
         answer = start(lasting_laptop, "lab", container(options=("--tmpfs", place)).name)
-    failed(answer, 1, "no file can be written", "No space left on device", "docker system df")
+    failed(answer, 1, "cannot write files", "No space left on device", "docker system df")
     assert not new or container.remove_all() == []
 
 

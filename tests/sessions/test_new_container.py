@@ -97,12 +97,12 @@ def _other_settings(laptop: Laptop, session: Session) -> None:
     other = start(laptop, "lab", "tf", *words, "--ulimit", "stack=1024")
     assert other.status == 0, other
     for told in (
-        f"`{session.name}` exists already and keeps its settings",
-        "shm-size: `1g`, asked for was `8g`",
-        "asked for was `root`",
-        "/data:/data:ro`, asked for was `~/proj:/data`",
-        "env: none, asked for was `B=1`",
-        "ulimit: `stack=67108864`, asked for was `stack=1024`",
+        f"`{session.name}` already exists and keeps its settings",
+        "shm-size is `1g` (you asked for `8g`)",
+        "(you asked for `root`)",
+        "/data:/data:ro` (you asked for `~/proj:/data`)",
+        "env is none (you asked for `B=1`)",
+        "ulimit is `stack=67108864` (you asked for `stack=1024`)",
         f"`jlr stop {session.name} --remove`",
     ):
         assert told in " ".join(other.stderr.split()), other
@@ -150,10 +150,10 @@ def test_a_flag_that_the_host_refuses_is_named_with_the_way_to_leave_it_out(
 @pytest.mark.parametrize(
     ("words", "status", "told"),
     [
-        (("--workdir", "here"), 2, "`--workdir here` cannot be had: "),
-        (("--user", "nosuch"), 2, "`--user nosuch` cannot be had: "),
-        (("--volume", "/etc:/x:odd"), 2, "`--volume` cannot be had: "),
-        (("--network", "nosuch"), 6, "`--network nosuch` cannot be had: "),
+        (("--workdir", "here"), 2, "invalid `--workdir here`: "),
+        (("--user", "nosuch"), 2, "invalid `--user nosuch`: "),
+        (("--volume", "/etc:/x:odd"), 2, "invalid `--volume`: "),
+        (("--network", "nosuch"), 6, "invalid `--network nosuch`: "),
     ],
 )
 def test_a_value_that_no_engine_takes_is_named(

@@ -90,7 +90,7 @@ def test_packages_for_which_there_is_no_room_are_told_as_that(
 ) -> None:
     words = ("--image", "lab/plain", "--install", "tiny", "--", "--tmpfs", "/tmp:size=16k")
     answer = laptop.jlr("start", "lab", container.name(), "--no-browser", *words)
-    failed(answer, 1, "could not be installed", "No space left on device", "docker system df")
+    failed(answer, 1, "cannot install the packages", "No space left on device", "docker system df")
     assert container.remove_all() == []
 
 

@@ -1,4 +1,4 @@
-"""An engine's command lines, as pure functions: tested without a host, shown to whoever asks."""
+"""The engines' command lines, as pure functions that `--verbose` and `--dry-run` show."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ NO_LABELS: Mapping[str, str] = MappingProxyType({})
 def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] = NO_LABELS) -> Argv:
     """Return the command that creates (and does not start) a container.
 
-    In place of the image's command it runs the script and then only waits (see `waiting`); later
-    scripts are run in it with `exec`. `--init` reaps what their shells leave behind. What a person
-    adds comes last: if it is no option after all, the container has its name and its labels
-    nevertheless, and is found again. Never pulls: a pull may take minutes and is a step of its own.
+    Instead of the image's command it runs the script, then waits (see `waiting`); later scripts are
+    run by `exec`, and `--init` reaps their orphans. The person's own words come last: if one is no
+    option after all, the container still has its name and labels, and is found. It never pulls, as
+    a pull may take minutes and is a step of its own.
     """
     shell, *command = waiting.command(spec.script)
     words = spec.options.engine_arguments
@@ -60,16 +60,16 @@ def _image(engine: Engine, spec: ContainerSpec) -> Argv:
 def job_argv(engine: Engine, spec: ContainerSpec, command: Argv, labels: Mapping[str, str]) -> Argv:
     """Return the command that creates (and does not start) a container that runs `command`.
 
-    The image's own entrypoint has its say, as with the engine's `run`. Where something is to run
-    before that, a shell has its place, and `command` begins with it.
+    The image's entrypoint runs, as with the engine's `run`. If a script is to run first, a shell
+    takes the entrypoint's place, and `command` begins with the entrypoint.
     """
     begin = ("-c", f'{spec.script}exec "$@"', "sh") if spec.script else ()
     told = {CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
     return (
         *_create(engine, spec),
         *(f"--label={name}={value}" for name, value in told.items()),
-        # A signal reaches all that the command began, as Ctrl-C does at a terminal, and not only
-        # the shell that a job may begin with, which would wait for the rest.
+        # A signal reaches all processes of the command, as Ctrl-C does at a terminal; a shell that
+        # alone got it would wait for the others.
         "--env=TINI_KILL_PROCESS_GROUP=1",
         *_flags(spec.options),
         *_job_log_flags(engine, spec.options),
@@ -82,10 +82,10 @@ def job_argv(engine: Engine, spec: ContainerSpec, command: Argv, labels: Mapping
 
 
 def _job_log_flags(engine: Engine, options: ContainerOptions) -> Iterator[str]:
-    """Give the flags of a log that keeps a job's output, which is what it is run for.
+    """Give the flags of a log that keeps all of a job's output.
 
-    Docker's `local` has every byte as it is, where `json-file` keeps what is UTF-8. It turns itself
-    round at 100 MB unless it is told otherwise, and then nobody knows how much of it was seen.
+    Docker's `local` keeps every byte, `json-file` only UTF-8. By default it rotates at 100 MB, and
+    then the bytes that were already shown cannot be counted.
     """
     if options.log_options not in ((), LOG_LIMIT):
         yield from _log_flags(options)
@@ -98,12 +98,12 @@ def _job_log_flags(engine: Engine, options: ContainerOptions) -> Iterator[str]:
 
 
 def _flags(options: ContainerOptions) -> Iterator[str]:
-    """Give the flags that a person's options make, and those that hold unless one objects."""
+    """Give the flags of the options and the default `--init`."""
     if options.init is not False:
         yield "--init"
     if options.remove:
         yield "--rm"
-    # The size of the host's own /dev/shm cannot be set, and podman refuses to.
+    # Podman refuses to set the size of the host's own /dev/shm.
     shm_size = options.shm_size if options.ipc != "host" else None
     for option, values in (
         ("volume", options.volumes),
@@ -124,9 +124,9 @@ def _flag(option: str, value: str | None) -> tuple[str, ...]:
 
 
 def _log_flags(options: ContainerOptions) -> Iterator[str]:
-    """Give the flags that bound the log, in a driver that docker and podman both have.
+    """Give the flags that bound the log, in a driver of both docker and podman.
 
-    The host's own may take no limit: journald refuses it.
+    The host's default driver may take no limit, as journald.
     """
     limits = _valued("log-opt", (*LOG_LIMIT, *options.log_options))
     if limits and not any(word.startswith("--log-driver") for word in options.engine_arguments):
@@ -136,25 +136,26 @@ def _log_flags(options: ContainerOptions) -> Iterator[str]:
 
 
 def _valued(option: str, items: Iterable[str]) -> tuple[str, ...]:
-    """Return the last of what is the same thing, without what was taken away by an empty value."""
+    """Return the last item of each name, without those that an empty value takes away."""
     last = {key(option, item): item for item in items}
     return tuple(item for item in last.values() if not item.endswith("="))
 
 
 def info_argv(engine: Engine) -> Argv:
-    """Return the command that tells about the engine itself, as one JSON object."""
+    """Return the command that describes the engine itself, as one JSON object."""
     return engine("info", "--format={{json .}}")
 
 
 def inspect_argv(engine: Engine, name: str) -> Argv:
-    """Return the command that tells all about a container."""
+    """Return the command that describes a container in full."""
     return engine("container", "inspect", name)
 
 
 def events_argv(engine: Engine, since: str) -> Argv:
-    """Return the command that prints what ends containers or changes how they are reached.
+    """Return the command that prints events which end containers or change their addresses.
 
-    A line each, with the container's id in it, from as long ago as `2s` on. `died` is podman's.
+    Each is a line with the container's id. They begin as long ago as `since`, e.g. `2s`. `died` is
+    podman's.
     """
     names = ("die", "died", "connect", "disconnect")
     filters = (f"--filter=event={name}" for name in names)
@@ -167,7 +168,7 @@ def running_argv(engine: Engine, name: str) -> Argv:
 
 
 def paused_argv(engine: Engine, name: str) -> Argv:
-    """Return the command that prints whether a container stands still, `true` or `false`."""
+    """Return the command that prints whether a container is paused, `true` or `false`."""
     return engine("container", "inspect", "--format={{.State.Paused}}", name)
 
 
@@ -182,7 +183,7 @@ def start_argv(engine: Engine, name: str) -> Argv:
 
 
 def shell_argv(engine: Engine, name: str) -> Argv:
-    """Return the command that prints a container's shell, if it has one; it need not run."""
+    """Return the command that copies a container's shell to stdout; the container need not run."""
     return engine("cp", f"{name}:/bin/sh", "-")
 
 
@@ -192,25 +193,22 @@ def stop_argv(engine: Engine, name: str) -> Argv:
 
 
 def remove_argv(engine: Engine, name: str) -> Argv:
-    """Return the command that stops and removes a container; its named volumes stay.
-
-    Those without a name, as an image's `VOLUME` makes them, nobody would find again.
-    """
+    """Return the command that stops and removes a container and its unnamed volumes."""
     return engine("rm", "--force", "--volumes", name)
 
 
-# Said of a container that goes by itself when it stops (`--rm`), or that somebody else removes.
+# The errors of a container that is being removed, by itself (`--rm`) or by another command.
 _GOING = "*[Nn]'o such container'*|*'no container with name'*|*'already in progress'*"
 
 
 def ended_script(engine: Engine, ending: Argv, name: str, *, goes: bool = False) -> str:
-    """Return the script that stops or removes a container, and takes one that goes as done.
+    """Return the script that stops or removes a container; one that is being removed counts.
 
     Args:
-        engine: whose it is.
-        ending: the command that does it.
+        engine: the container's engine.
+        ending: the command that stops or removes it.
         name: the container's name.
-        goes: whether the engine removes it as soon as it has stopped; that is waited for.
+        goes: whether the engine removes it when it has stopped; the script waits for that.
     """
     there = f"{command_line(inspect_argv(engine, name))} >/dev/null 2>&1"
     stays = """{ printf '%s\\n' "$said" >&2; exit 1; }"""
@@ -226,7 +224,7 @@ esac
 
 
 def usable_argv(engine: Engine) -> Argv:
-    """Return a command that succeeds, at once, where the engine can be used."""
+    """Return a quick command that succeeds if the engine can be used."""
     return engine("ps", "--quiet", "--last=1")
 
 
@@ -246,10 +244,10 @@ def list_ids_argv(engine: Engine, *, every: bool) -> Argv:
 
 
 def top_argv(engine: Engine, name: str) -> Argv:
-    """Return the command that prints user, pid and arguments of what runs in a container.
+    """Return the command that prints user, pid and arguments of a container's processes.
 
-    Docker has the host's `ps` print them. Podman has words of its own for the host's view; for
-    options it would run the container's `ps`.
+    Docker runs the host's `ps`. Podman has column names for the host's view; with options it would
+    run the container's `ps`.
     """
     podman = "podman" in engine.name
     columns = ("huser", "hpid", "args") if podman else ("-eo", "user:32,pid,args")
@@ -263,5 +261,5 @@ def list_images_argv(engine: Engine) -> Argv:
 
 
 def logs_argv(engine: Engine, name: str, tail: int, *, follow: bool) -> Argv:
-    """Return the command that prints what a container's own process said."""
+    """Return the command that prints the log of a container's main process."""
     return engine("logs", f"--tail={tail}", *(("--follow",) if follow else ()), name)

@@ -1,8 +1,8 @@
-"""What else can be done where docker is too old for how a container is to be created.
+"""Other ways to create a container if docker is too old for the usual one.
 
-Before 20.10 `create` cannot be told not to pull, and before 19.03 it has no `--gpus`; later ones
-have it in vain where dockerd did not find NVIDIA's toolkit. Hosts from those years may have
-NVIDIA's own tool for GPUs, `nvidia-docker`, which is put in front of docker.
+Before 20.10 `create` has no `--pull=never`, and before 19.03 no `--gpus`; later ones have `--gpus`
+in vain if dockerd did not find NVIDIA's toolkit. Hosts from those years may have NVIDIA's first
+tool, `nvidia-docker`, which calls docker.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jlremote.host.shell_text import command_line
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES, Engine
 
 NO_PULL_OPTION = "unknown flag: --pull"
-# What docker says, in lower case. The second comes of a new client and an old daemon.
+# Docker's errors, in lower case. The second is that of a new client with an old daemon.
 _NO_GPUS: Mapping[str, str] = MappingProxyType(
     {
         "unknown flag: --gpus": "knows no `--gpus`",
@@ -33,8 +33,8 @@ class Other:
     """Another way to create the same container.
 
     Attributes:
-        engine: by which.
-        why: what a person should know of it; `None` where he notices no difference.
+        engine: the engine that creates it.
+        why: the reason, for a note; `None` if there is no difference to notice.
     """
 
     engine: Engine
@@ -42,7 +42,7 @@ class Other:
 
 
 def instead(engine: Engine, refused: Completed) -> Other | None:
-    """Return what else may create a container, `None` where docker's age is not the matter."""
+    """Return another way to create a container, `None` if docker's age is not the cause."""
     if engine.kind.program != DOCKER.kind.program:
         return None
     complaint = refused.stderr.lower()
@@ -53,7 +53,7 @@ def instead(engine: Engine, refused: Completed) -> Other | None:
 
 
 def steps(engine: Engine) -> Steps:
-    """Return the steps that ask docker for its options, which go by its daemon's age as well."""
+    """Return the steps that list docker's options, which depend on its daemon's age, too."""
     if engine.kind is not DOCKER.kind:
         return {}
     return {
@@ -63,12 +63,12 @@ def steps(engine: Engine) -> Steps:
 
 
 def foreseen(engine: Engine, told: Mapping[str, Completed], *, gpus: bool) -> Other:
-    """Return how a container will be created, as far as what the steps printed tells.
+    """Return how a container will be created, by the output of `steps`.
 
     Args:
-        engine: which was asked.
-        told: what the steps printed.
-        gpus: whether it is to be given GPUs.
+        engine: the engine that was asked.
+        told: the output of the steps.
+        gpus: whether the container is to get GPUs.
     """
     options = told.get(_OPTIONS)
     if options is None or options.status != 0:

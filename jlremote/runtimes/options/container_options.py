@@ -1,4 +1,4 @@
-"""What a person may ask of a new container, in the engine's own words."""
+"""The options of a new container, named as the engines name them."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from jlremote.errors import Usage
 
 @dataclass(frozen=True)
 class ContainerOptions:
-    """What was asked for; `None` and `()` leave it to the image and the engine.
+    """The requested options; `None` and `()` leave the choice to the image and the engine.
 
-    Every value is passed on as the engine takes it. An item of `ulimits` or `log_options` without a
-    value (`memlock=`) takes away what another place of the settings says.
+    Values are passed on to the engine. An item of `ulimits` or `log_options` without a value
+    (`memlock=`) takes away the one of another place of the settings.
 
     Attributes:
         volumes: `SOURCE:TARGET[:OPTIONS]`.
         environment: `NAME=VALUE`, or `NAME`.
         workdir: working folder, the server's root.
         user: `USER[:GROUP]`.
-        shm_size: size of `/dev/shm`, such as `1g`.
+        shm_size: size of `/dev/shm`, e.g. `1g`.
         ulimits: `NAME=SOFT[:HARD]`.
-        ipc: whose shared memory, such as `host`.
-        network: which network, such as `host`.
-        init: whether a small init is process 1; as a rule it is.
-        remove: whether the container goes when it stops.
-        log_options: `NAME=VALUE` for the log of what the container's own process says.
+        ipc: shared memory, e.g. `host`.
+        network: network, e.g. `host`.
+        init: whether a small init is process 1, by default yes.
+        remove: whether the container is removed when it stops.
+        log_options: `NAME=VALUE` for the log of the container's main process.
         packages: Python packages to install in it, as pip takes them.
         engine_arguments: further words for the engine's command line.
     """
@@ -49,14 +49,14 @@ class ContainerOptions:
 
     @property
     def on_host_network(self) -> bool:
-        """Whether the network is the host's, where everybody reaches what listens."""
+        """Whether the network is the host's, where all users reach a listening port."""
         words = " ".join(self.engine_arguments)
         return self.network == "host" or bool(re.search(r"--net(work)?[= ]host\b", words))
 
 
 NO_OPTIONS = ContainerOptions()
 
-# The long option that gives each.
+# The fields by their long options.
 FIELDS: Mapping[str, str] = MappingProxyType(
     {
         "volume": "volumes",
@@ -75,28 +75,29 @@ FIELDS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# jlr finds the container by its name and lives in it through its entrypoint.
+# jlr sets these itself: it finds the container by its name and sets its entrypoint.
 _OURS = ("--name", "--entrypoint", "--cidfile")
 
 
 def check_arguments(words: tuple[str, ...]) -> None:
-    """Refuse words for the engine that could not be options of a new container.
+    """Check words for the engine's command line.
 
     Raises:
-        Usage: one of them is jlr's own, or none at all: the engine would take it for the image.
+        Usage: an option is jlr's own, or a word is no option: the engine would take it for the
+            image.
     """
     before = ""
     for word in words:
         option = word.partition("=")[0]
         if option in _OURS:
             raise Usage(
-                f"`{option}` behind `--` is jlr's own",
-                hint="the container's name is the argument behind HOST; its entrypoint only "
-                "waits, so that the container stays",
+                f"`{option}` cannot be given after `--`: jlr sets it itself",
+                hint="`jlr start HOST NAME` names the container; its entrypoint only waits, so "
+                "that the container stays",
             )
         if not word.startswith("-") and (not before.startswith("-") or "=" in before):
             raise Usage(
                 f"`{word}` is neither an option of the engine nor the value of one",
-                hint="what follows `--` goes to the engine: `-- --cap-add SYS_PTRACE`",
+                hint="words after `--` go to the engine, e.g. `-- --cap-add SYS_PTRACE`",
             )
         before = word

@@ -1,4 +1,4 @@
-"""What a container was created with, and where that differs from what is asked for now."""
+"""The options of an existing container, and their differences from those that are requested."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any
 from jlremote.runtimes.options.container_options import FIELDS, ContainerOptions
 from jlremote.storage.options import key
 
-# The engines do not tell the words that a container was created with; jlr's own have them here.
+# `inspect` does not have the words of the command line, so labels keep them.
 ARGUMENTS_LABEL = "org.jlremote.engine-arguments"
 PACKAGES_LABEL = "org.jlremote.packages"
 
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-# Other words for what the engine takes by itself.
+# Other words for the engine's defaults.
 _ALIKE = {("network", "default"): "bridge", ("ipc", "shareable"): "private"}
 
 
@@ -28,8 +28,8 @@ class Difference:
 
     Attributes:
         option: the long option's name.
-        asked: the value that is asked for now.
-        there: the value that it has, `None` for none.
+        asked: the requested value.
+        there: the container's value, `None` for none.
     """
 
     option: str
@@ -38,7 +38,7 @@ class Difference:
 
 
 def read(inspected: Mapping[str, Any]) -> ContainerOptions:
-    """Return what a container has, out of one element of the engine's `inspect`."""
+    """Return a container's options from one element of the engine's `inspect`."""
     config, host = inspected["Config"], inspected["HostConfig"]
     labels = config.get("Labels") or {}
     return ContainerOptions(
@@ -59,7 +59,7 @@ def read(inspected: Mapping[str, Any]) -> ContainerOptions:
 
 
 def differences(asked: ContainerOptions, there: ContainerOptions) -> list[Difference]:
-    """Return what is asked for and not there; what nobody asks for is no difference."""
+    """Return the requested options that the container does not have."""
     found = []
     for option, field in FIELDS.items():
         wanted, has = getattr(asked, field), getattr(there, field)
@@ -78,7 +78,7 @@ def _of_lists(option: str, wanted: tuple[str, ...], has: tuple[str, ...]) -> lis
     found = []
     for item in wanted:
         here = there.get(key(option, item))
-        passed_on = option == "env" and "=" not in item  # its value is the engine's to know
+        passed_on = option == "env" and "=" not in item  # the engine takes the value from its own
         if here is not None and (passed_on or _agree(option, item, here)):
             continue
         if not (item.endswith("=") and option in ("ulimit", "log-opt") and here is None):
@@ -88,9 +88,9 @@ def _of_lists(option: str, wanted: tuple[str, ...], has: tuple[str, ...]) -> lis
 
 def _agree(option: str, asked: str, there: str) -> bool:
     wanted, has = _same(option, asked), _same(option, there)
-    if option == "volume" and ":" not in asked:  # a folder that the engine keeps under any name
+    if option == "volume" and ":" not in asked:  # the engine names such a volume itself
         return True
-    if asked.startswith("~") and option == "volume":  # nobody has asked where one's home is
+    if asked.startswith("~") and option == "volume":  # the home folder is not known here
         return bool(wanted[1:] == has[1:] and has[0].endswith(wanted[0][1:]))
     return bool(wanted == has)
 
@@ -100,7 +100,7 @@ def _shown(value: str | bool) -> str:
 
 
 def _same(option: str, value: Any) -> Any:
-    """Return a value so that it equals all others that mean the same."""
+    """Return a value in a form that is equal for all ways to write it."""
     plain: Callable[[str], Any] | None = _PLAIN.get(option)
     return plain(value) if plain and value is not None else _ALIKE.get((option, value), value)
 
@@ -150,7 +150,7 @@ def _ulimit(limit: Mapping[str, Any]) -> str:
 
 
 def _log_options(config: Mapping[str, Any], told: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the log's options; podman has them only in its own note of how it was called."""
+    """Return the log's options; podman has them only in its note of its command line."""
     words: list[str] = config.get("CreateCommand") or []
     noted = [value for word, value in pairwise(words) if word == "--log-opt"]
     noted += [word.partition("=")[2] for word in words if word.startswith("--log-opt=")]

@@ -1,4 +1,4 @@
-"""Which of the options it was that a host's kernel or engine does not take."""
+"""The errors of options that a host's kernel or engine refuses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.runtimes.options.container_options import FIELDS, ContainerOptions
 from jlremote.storage.options import LOG_LIMIT, key
 
-# runc tells the number (asm-generic/resource.h), crun the name.
+# runc prints the number (asm-generic/resource.h), crun the name.
 _LIMITS = {
     0: "cpu",
     1: "fsize",
@@ -40,7 +40,7 @@ _NO_VOLUME = (
     "incorrect volume format",
     "(container|host) directory cannot be empty",
 )
-# What docker and podman say of a value that cannot be, by the option that it comes from.
+# The errors of docker and podman about invalid values, by option.
 _CANNOT_BE: tuple[tuple[str, str, type[JlrError], str], ...] = (
     (
         "workdir",
@@ -52,13 +52,13 @@ _CANNOT_BE: tuple[tuple[str, str, type[JlrError], str], ...] = (
         "user",
         r"unable to find (user|group) |[ug]ids .*must be in range",
         Usage,
-        "the image knows users and groups of its own only; numbers always work: `--user 1000:1000`",
+        "`--user 1000:1000` always works; names must be in the image",
     ),
     (
         "network",
         r"network .*not found",
         NotFound,
-        "write `bridge`, `host`, `none` or the name of a network that is there",
+        "write `bridge`, `host`, `none` or the name of an existing network",
     ),
     (
         "ipc",
@@ -93,32 +93,32 @@ _SETTINGS = "and in `engine-arguments` of the settings, if it came from there: `
 
 
 def refusal(options: ContainerOptions, complaint: str, reason: str) -> JlrError | None:
-    """Return which option a container is not created for, and how to leave it out.
+    """Return the error that names the refused option and how to leave it out, if one is known.
 
     Args:
-        options: what was asked for.
-        complaint: what the engine said.
-        reason: why, for a person.
+        options: the requested options.
+        complaint: the engine's output.
+        reason: the engine's reason, for a person.
     """
     if unknown := _UNKNOWN.search(complaint):
         return Usage(
             f"the engine on the host has no option `{unknown[2]}`",
-            hint=f"leave it out behind `--`, {_SETTINGS}",
+            hint=f"leave it out after `--`, {_SETTINGS}",
         )
     for option, words, kind, hint in _CANNOT_BE:
         found = re.search(words, complaint, re.IGNORECASE | re.MULTILINE)
         if found and _asked_for(options, option):
-            return kind(f"{_shown(options, option)} cannot be had: {reason}", hint=hint)
+            return kind(f"invalid {_shown(options, option)}: {reason}", hint=hint)
     if _OF_ANOTHER.search(complaint.lower()):
         asked = (f"--network {options.network}", f"--ipc {options.ipc}")
         shown = ", ".join(f"`{text}`" for text in asked if " container:" in text)
         if shown:
-            return NotFound(f"{shown} cannot be had: {reason}", hint="start that container before")
+            return NotFound(f"cannot use {shown}: {reason}", hint="start that container first")
     for option, item in _singled_out(options, complaint):
         takes_away = shlex.join((f"--{option}", f"{key(option, item)}="))
         return JlrError(
             f"the host does not allow `--{option} {item}`: {reason}",
-            hint=f"leave it out: `{takes_away}` takes it away, also where a profile says it",
+            hint=f"`{takes_away}` leaves it out, also if a profile has it",
         )
     if "caps" in complaint or "operation not permitted" in complaint.lower():
         rights = [word for word in options.engine_arguments if _asks_for_rights(word)]
@@ -131,20 +131,20 @@ def refusal(options: ContainerOptions, complaint: str, reason: str) -> JlrError 
 
 
 def _asked_for(options: ContainerOptions, option: str) -> bool:
-    """Return whether the option was given at all, be it behind `--`."""
+    """Return whether the option was given, also after `--`."""
     ways = (f"--{option}", *_SHORT.get(option, ()))
     behind = any(word.startswith(ways) for word in options.engine_arguments)
     return behind or bool(getattr(options, FIELDS[option]))
 
 
 def _shown(options: ContainerOptions, option: str) -> str:
-    """Return an option as it was typed; one of a list, or from behind `--`, without its value."""
+    """Return an option as it was typed; an item of a list or from after `--` without its value."""
     value = getattr(options, FIELDS[option])
     return f"`--{option} {value}`" if isinstance(value, str) and value else f"`--{option}`"
 
 
 def _singled_out(options: ContainerOptions, complaint: str) -> Iterator[tuple[str, str]]:
-    """Give the items of lists that the engine names."""
+    """Give the items of lists that the engine's error names."""
     if limit := _LIMIT.search(complaint):
         name = _LIMITS.get(int(limit[1]), "") if limit[1] else limit[2].lower()
         yield from (("ulimit", item) for item in options.ulimits if key("ulimit", item) == name)

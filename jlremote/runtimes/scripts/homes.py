@@ -1,7 +1,7 @@
-"""Folders of a container's own for what is a user's, and a HOME that can be written.
+"""The folder of a user's files in a container, and a writable HOME.
 
-A container's `/tmp` can be written whoever the user is in there. Run with a uid that has no passwd
-entry it gets `HOME=/`, which may not be written, and much fails for want of one.
+Any user can write a container's `/tmp`. A uid without a passwd entry gets `HOME=/`, which it cannot
+write, and many programs fail without a HOME.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import shlex
 
 ROOT = "/tmp/jlr-$(id -u)"  # noqa: S108
 
-# What a person's command may find in its environment is left alone: no variables of ours.
+# Without variables of its own: the environment is that of the person's command.
 _HOME = """\
 [ -w "${HOME:-/nonexistent}" ] || ! (umask 077; mkdir -p "FOLDER"/NAME/home) 2>/dev/null ||
   export HOME="FOLDER"/NAME/home
@@ -18,5 +18,5 @@ _HOME = """\
 
 
 def writable_home(name: str) -> str:
-    """Return shell text that sets HOME to a folder of the session's, or job's, if need be."""
+    """Return shell text that sets HOME to a folder of the session or job if it is not writable."""
     return _HOME.replace("FOLDER", ROOT).replace("NAME", shlex.quote(name))

@@ -1,8 +1,8 @@
-"""Python packages that a new container is given, with the image's own Python and its pip.
+"""Python packages for a new container (`--install`), by the image's own Python and pip.
 
-They go where the image keeps its own. Where that may not be written, belongs to a distribution
-(PEP 668) or has no pip, they go into a virtual environment of ours, which sees the image's own.
-A home folder is no place: it may be the person's own, on the host, and serve many images.
+They go where the image keeps its own packages. If that folder is not writable, belongs to a
+distribution (PEP 668) or has no pip, they go into a virtual environment that sees the image's own.
+The home folder is not used: it may be the person's own, on the host, and serve many images.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WHERE_ITS_OWN_ARE = (
     'import sys; print(*(p for p in sys.path if p.endswith("-packages")), sep="\\n")'
 )
 
-# A Debian without python3-venv makes environments without pip only; the image's own then serves.
+# Debian without python3-venv makes only environments without pip; then the image's pip serves.
 _INSTALL = f"""\
 export PYTHONUNBUFFERED=1 PIP_ROOT_USER_ACTION=ignore
 python=$(command -v python3 || command -v python) ||
@@ -46,7 +46,7 @@ fi
 exec "$python" -m pip install --no-input --no-cache-dir --disable-pip-version-check \\
   --progress-bar off -- """
 
-# Lets programs find what is there. A job's own variables are left alone.
+# Makes the environment's programs and packages visible; a job's own variables stay.
 USE = f"""\
 jlr_packages={_FOLDER}
 if [ -O "$jlr_packages" ] && [ -x "$jlr_packages/bin/python" ]; then
@@ -58,12 +58,12 @@ if [ -O "$jlr_packages" ] && [ -x "$jlr_packages/bin/python" ]; then
 fi
 """
 
-# A name alone says enough: a version that somebody has chosen since is theirs.
+# Checked by name only: another version may have been installed on purpose.
 _ARE_THERE = f"""\
 import re, sys
 try:
     from importlib.metadata import PackageNotFoundError, distribution
-except ImportError:  # before Python 3.8 nobody knows
+except ImportError:  # before Python 3.8 there is no way to ask
     sys.exit()
 for wanted in sys.argv[1:]:
     named = re.fullmatch(r"([a-zA-Z0-9][\\w.-]*)\\s*([\\[ <>=!~;@].*)?", wanted)
@@ -80,25 +80,25 @@ _WAIT = wait_while(
 [ ! -e "$jlr_folder/installing" ] || {
     jlr_turns=0; kill -0 "$(cat "$jlr_folder/installing")" 2>/dev/null || break; }""",
 )
-# The job's own process waits for whoever installs, and not for ever where that one was killed.
+# The job's process waits for the installation, and goes on if that was killed.
 _UNTIL_INSTALLED = f"""\
 jlr_folder="{homes.ROOT}"/NAME
 {_WAIT}[ "$(cat "$jlr_folder/installed" 2>/dev/null)" = 0 ] ||
-  {{ echo 'its packages were not installed, so it was not begun' >&2; exit {NOT_INSTALLED}; }}
+  {{ echo 'not started: its packages were not installed' >&2; exit {NOT_INSTALLED}; }}
 """
 
 
 def install(packages: tuple[str, ...]) -> str:
-    """Return the script that installs packages in a container, and tells how it gets on.
+    """Return the script that installs packages in a container and prints pip's output.
 
     Args:
-        packages: as pip takes them, such as `keras` or `torch==2.3`.
+        packages: as pip takes them, e.g. `keras` or `torch==2.3`.
     """
     return f"exec 2>&1\n{_INSTALL}{shlex.join(packages)}\n"
 
 
 def are_there(packages: tuple[str, ...]) -> str:
-    """Return the script that ends with `GONE` if one of them is not in a container any more."""
+    """Return the script that ends with `GONE` if a container no longer has all packages."""
     return (
         f"python={_FOLDER}/bin/python\n"
         '[ -x "$python" ] || python=$(command -v python3 || command -v python)\n'
@@ -107,14 +107,14 @@ def are_there(packages: tuple[str, ...]) -> str:
 
 
 def until_installed(name: str) -> str:
-    """Return shell text for a job's own process: waits for its packages, and lets it find them."""
+    """Return shell text that waits for a job's packages, then makes them visible to it."""
     return _UNTIL_INSTALLED.replace("NAME", shlex.quote(name)) + USE
 
 
 def install_for_job(name: str, packages: tuple[str, ...]) -> str:
     """Return the script that installs packages in the container of a job that waits for them.
 
-    Once it has begun, the job begins after it whoever is there to see it.
+    Once it runs, the job starts after it even if the laptop has gone.
     """
     return f"""\
 folder="{homes.ROOT}"/{shlex.quote(name)}

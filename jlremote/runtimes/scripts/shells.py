@@ -1,4 +1,4 @@
-"""A shell, or any command, at a person's terminal, as text for `sh`."""
+"""The script of an interactive shell or command, attached to the caller's terminal."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from jlremote.host.sudo import endable
 from jlremote.runtimes.contract import Attachment, Runtime
 from jlremote.runtimes.scripts import homes, packages
 
-# What a container's terminal can do is described there, if at all: fewer keys and colours are
-# better than `unknown terminal type`.
+# The image may not describe the caller's terminal; fewer keys and colours are better than an
+# `unknown terminal type`.
 _TERMINAL = """\
 known=
 for folder in ~/.terminfo /etc/terminfo /lib/terminfo /usr/lib/terminfo /usr/share/terminfo; do
@@ -19,7 +19,7 @@ for folder in ~/.terminfo /etc/terminfo /lib/terminfo /usr/lib/terminfo /usr/sha
 done
 [ "$known" ] || export TERM=xterm-256color
 """
-# The engine tells the size when it has begun what is to run, which may look before.
+# The engine sets the size only after the start of the command, which may read it before.
 _SIZE = "stty rows {0.lines} columns {0.columns} 2>/dev/null\n"
 _SHELL = """\
 [ $# -gt 0 ] || {
@@ -35,14 +35,14 @@ def script(
 ) -> str:
     """Return the script that runs a command, or a shell, with our stdin and stdout as its own.
 
-    In a container it would outlive a connection that broke: it is found by its mark and hung up on.
+    In a container it would outlive a broken connection, so SIGHUP is sent to it by its mark.
 
     Args:
-        runtime: in what.
-        name: the session's.
-        attached: how.
-        argv: the command; a shell if it is empty.
-        word: what no other terminal is called.
+        runtime: the session's runtime.
+        name: the session's name.
+        attached: how to attach it.
+        argv: the command, empty for a shell.
+        word: a random word that marks its process.
     """
     login = "" if runtime.has_containers else "-l"
     size = attached.terminal

@@ -1,9 +1,9 @@
-"""What a container that we create does by itself: launch a server, and then wait.
+"""The main process of a container that jlr creates: it launches a server, then waits.
 
-The image's entrypoint runs as for `docker run IMAGE COMMAND`, for it may set up what the image
-needs: a user, links to CUDA's libraries, variables. Then it is to run our command, which stays
-whatever happens to Jupyter. What the entrypoint has exported belongs to that command's process
-alone; a Jupyter that is launched later, by `exec`, takes it over from there.
+The image's entrypoint runs as for `docker run IMAGE COMMAND`, as it may set up a user, links to
+CUDA's libraries, or variables. It then runs our command, which stays even if Jupyter ends. The
+entrypoint's exported variables are in that process alone; a Jupyter that is launched later by
+`exec` takes them from there.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from jlremote.host.shell_text import wait_while
 
 ENTRYPOINT_SECONDS = 20
 ANOTHER_USER = 77  # sysexits.h: EX_NOPERM
-# Where the container's own process leaves its number. By the container's own name, so that it means
-# nothing in a container of an image that was made of this one.
+# The file with the main process's id. It has the container's name, so it means nothing in a
+# container of an image that was saved from this one.
 _NOTE = "/tmp/.jlr-waits-$(uname -n)"  # noqa: S108
 _BEGINNING = "jlr_note="
 
-# Waits until the entrypoint has come to our command.
+# Waits until the entrypoint runs our command.
 _UNTIL_IT_RUNS = f"""\
 note="{_NOTE}"
 runs() {{
@@ -28,7 +28,7 @@ runs() {{
 }} 2>/dev/null
 {wait_while("! runs", ENTRYPOINT_SECONDS, every=0.05, meanwhile="OTHERWISE")}"""
 
-# Of bash's own variables some cannot be set; the others are the process's own.
+# Variables that cannot be set or belong to the process itself.
 _NOT_TAKEN = ("PWD", "OLDPWD", "SHLVL", "_", "UID", "EUID", "PPID", "SHELLOPTS", "BASHOPTS")
 _AS_EXPORTS = " ".join(
     f"-e {shlex.quote(rule)}"
@@ -41,7 +41,7 @@ _AS_EXPORTS = " ".join(
         "s/$/\\n/",
     )
 )
-# Only from a process of the user that Jupyter runs as: root must not take orders from others.
+# Only from a process of the same user: root must not take variables from other users.
 _TAKE_OVER = f"""\
 if [ -O "{_NOTE}" ]; then
 {_UNTIL_IT_RUNS.replace("OTHERWISE", ":")}
@@ -51,7 +51,7 @@ fi
 
 
 def command(script: str) -> tuple[str, ...]:
-    """Return what a container is to run: a shell that runs a script, and then waits."""
+    """Return a container's main command: a shell that runs a script, then waits."""
     note = f'{_BEGINNING}{_NOTE}; (umask 077; echo $$ >"$jlr_note")\n'
     return ("sh", "-c", f"{note}{script}exec sleep infinity")
 
@@ -59,11 +59,11 @@ def command(script: str) -> tuple[str, ...]:
 def until_ready(otherwise: str) -> str:
     """Return the script that waits in a new container until its entrypoint runs our command.
 
-    Its exit status tells whether it does within `ENTRYPOINT_SECONDS`, and is `ANOTHER_USER` if it
-    runs as another user than the `exec`s to come.
+    It fails if that takes longer than `ENTRYPOINT_SECONDS`, with status `ANOTHER_USER` if our
+    command runs as another user than later `exec`s.
 
     Args:
-        otherwise: shell text that is run again and again meanwhile; it may `exit 1`.
+        otherwise: shell text for each turn; it may `exit 1`.
     """
     return (
         f"{_UNTIL_IT_RUNS.replace('OTHERWISE', otherwise)}"
@@ -72,5 +72,5 @@ def until_ready(otherwise: str) -> str:
 
 
 def beside(script: str) -> str:
-    """Return the script that runs `script` with the variables of the container's own process."""
+    """Return the script that runs `script` with the variables of the container's main process."""
     return _TAKE_OVER + script

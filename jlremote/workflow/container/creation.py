@@ -1,4 +1,4 @@
-"""A new container: made and started, with its image's entrypoint where that lets it stay."""
+"""Creation and start of a new container, without the image's entrypoint if that ends it."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _LAST_LINES = 1
 
 @dataclass(frozen=True)
 class Created:
-    """A new container.
+    """A new container that runs.
 
     Attributes:
-        runtime: what made it.
-        container: it runs.
-        launches: whether it does what it was told; else its entrypoint does something of its own.
+        runtime: the runtime whose engine created it.
+        container: the container.
+        launches: whether it runs our command; else its entrypoint runs a program of its own.
     """
 
     runtime: Runtime
@@ -48,32 +48,32 @@ class Created:
 
 
 def prepare(start: StartContext) -> StartContext:
-    """Ask the host what the options mean there, before a long pull and not after it.
+    """Resolve the request's folders on the host, before a pull that may take long.
 
     Raises:
-        Usage: a folder of the host cannot be what was asked for.
-        NotFound: it is missing.
+        Usage: a volume's source is not valid.
+        NotFound: a folder is missing on the host.
     """
     request = prepared(start.request, start.host, start.engine)
     if request.options.user != start.request.options.user:
         start.context.progress.note(
             f"`{start.name}` runs as you ({request.options.user}), so that files in your folders "
-            "stay yours; `--user root` if the image needs it"
+            "stay yours; `--user root` is for images that need root"
         )
     return replace(start, request=request)
 
 
 def create(start: StartContext, spec: ContainerSpec, gpus: Taken) -> Created | None:
-    """Create and start a container in one round trip; `None` if the image is not on the host.
+    """Create and start a container in one round trip; return `None` if its image is missing.
 
-    What was created and cannot start (no such GPU, a port taken) is removed again at once. Its
-    GPUs are leased, at first for the start and then for as long as it runs. An entrypoint with
-    which it does not stay is left out.
+    A container that cannot start (no such GPU, a port taken) is removed at once. The lease on its
+    GPUs is for the start at first, then for as long as it runs. An entrypoint that ends it is left
+    out.
 
     Raises:
         JlrError: the engine refused.
     """
-    # Known before there is an answer: the person may press Ctrl-C in between.
+    # The mark is known before the answer, as Ctrl-C may be pressed in between.
     mark = secrets.token_hex(8)
     start.undo.callback(remove_marked, start, mark)
     engine, done = old_docker.attempted(
@@ -85,13 +85,13 @@ def create(start: StartContext, spec: ContainerSpec, gpus: Taken) -> Created | N
     start = by(engine, start)
     if docker_errors.init_missing(done):
         start.context.progress.note(
-            f"without `--init`, as podman on `{start.request.host}` has none: a package "
-            "`catatonit` brings it; ended processes may stay as zombies"
+            f"created without `--init`: podman on `{start.request.host}` needs the package "
+            "`catatonit` for it; ended processes may stay as zombies"
         )
         spec = replace(spec, options=replace(spec.options, init=False))
         done = _attempt(start, spec, gpus, mark)
     if spec.own_entrypoint and (reason := _does_not_stay(done)) is not None:
-        start.context.progress.note(f"the entrypoint of `{spec.image}` is left out: {reason}")
+        start.context.progress.note(f"left out the entrypoint of `{spec.image}`: {reason}")
         spec = replace(spec, own_entrypoint=False)
         done = _attempt(start, spec, gpus, mark)
     if done.status == 0:
@@ -104,7 +104,7 @@ def create(start: StartContext, spec: ContainerSpec, gpus: Taken) -> Created | N
 
 
 def by(engine: Engine, start: StartContext) -> StartContext:
-    """Return the start as it goes on with an engine."""
+    """Return the start with another engine."""
     return start if engine == start.engine else replace(start, runtime=Containers(engine))
 
 
@@ -118,10 +118,10 @@ def _attempt(start: StartContext, spec: ContainerSpec, gpus: Taken, mark: str) -
 
 
 def _script(start: StartContext, spec: ContainerSpec, create: str) -> str:
-    """Return the script that makes a container, starts it and prints how it is.
+    """Return the script that creates a container, starts it and prints its `inspect`.
 
-    Its first line says whether it `launches`. Only where the image has an entrypoint is that looked
-    at, for it takes an `exec`.
+    The first line says whether it `launches`; that takes an `exec`, so it is only checked if the
+    image has an entrypoint.
     """
     engine, name = start.engine, spec.name
     begin, remove, inspect, running = (
@@ -157,9 +157,9 @@ printf '%s\\n' "$how" "$facts"
 
 
 def unless_missing(engine: Engine, image: str) -> str:
-    """Return the beginning of a script that ends where an image is not there.
+    """Return the beginning of a script that ends if an image is missing.
 
-    For an engine that would pull it by itself. Whether the engine is there at all is read in words.
+    For engines that would pull it by themselves; C locale, as errors are recognised by their words.
     """
     if engine.kind.pulls_never:
         return ""
@@ -168,9 +168,9 @@ def unless_missing(engine: Engine, image: str) -> str:
 
 
 def with_owner(create: Argv) -> str:
-    """Return a command that creates a container with a label that says whose it is.
+    """Return a command that creates a container, with a label of the user who runs it.
 
-    The host knows that, so it is shell text. Variables may stand before the engine's name.
+    The host's shell finds out that user. Variables may precede the engine's name.
     """
     head = create.index("create") + 1
     label = f'"--label={USER_LABEL}=$(id -un || id -u)"'
@@ -178,12 +178,12 @@ def with_owner(create: Argv) -> str:
 
 
 def _does_not_stay(done: Completed) -> str | None:
-    """Return why a container cannot be with its entrypoint, `None` if it can."""
+    """Return why a container cannot run with its entrypoint, `None` if it can."""
     if done.status == waiting.ANOTHER_USER:
-        return "it becomes another user; `--user` says which"
+        return "it changes the user; `--user` sets one"
     if done.status == _ENDED:
         last = one_line(done.stderr.strip())
-        return "with it the container ends at once" + (f": {last}" if last else "")
+        return "the container ends at once with it" + (f": {last}" if last else "")
     if done.status == _NOT_STARTED and docker_errors.program_refused(done):
         return engine_errors.reason(done)
     return None
@@ -196,9 +196,9 @@ def _read(start: StartContext, spec: ContainerSpec, done: Completed) -> Created 
 
 
 def remove_marked(start: StartContext, mark: str) -> None:
-    """Remove the container that this call created, told by its mark and not by its name.
+    """Remove the container that this start created, found by its mark.
 
-    The name may be somebody else's who was faster.
+    Another command may have been faster to create one of the same name.
     """
     find = docker.find_argv(start.engine, START_LABEL, mark)
     remove = docker.remove_argv(start.engine, "")[:-1]

@@ -1,4 +1,4 @@
-"""The GPUs of a session that starts: chosen, and kept from others until it holds them itself."""
+"""The allocation of a new session's GPUs: choice, and a lease until the session holds them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.gpus import ASK_SECONDS, ask, engines_asked
 from jlremote.workflow.host.requests import StartRequest
 
-# Somebody else's start takes a second or two, and then its container runs or it has failed.
+# Another start takes a second or two; then its container runs, or it has failed.
 TRIES = 8
 PAUSE_SECONDS = (0.1, 0.7)
 
@@ -38,12 +38,12 @@ class Taken:
     """The GPUs of a session.
 
     Attributes:
-        engine: what the engine's `--gpus` gets, `None` for nothing.
-        shown: as a person reads it: `0,3`, `all`, `none`.
+        engine: the value of the engine's `--gpus`, `None` for none.
+        shown: for a person: `0,3`, `all`, `none`.
         environment: variables of a server without a container.
         in_container: variables of a new container, `NAME=VALUE`.
-        labels: what a new container is to tell about itself.
-        lease: what keeps others from the devices meanwhile.
+        labels: labels of a new container.
+        lease: the lease on the devices during the start.
     """
 
     engine: str | None = None
@@ -54,19 +54,19 @@ class Taken:
     lease: Lease | None = None
 
     def keep_for(self, engine: Engine, container: str) -> dict[str, str]:
-        """Return the step after the one that starts a container, which holds them from then on."""
+        """Return the step, after the one that starts a container, that ties the lease to it."""
         if self.lease is None:
             return {}
         return {"lease": leases.keep_for(self.lease, docker.pid_argv(engine, container))}
 
 
 def take(start: StartContext) -> Taken:
-    """Choose what the request asks for, and lease it until the session holds it itself.
+    """Choose the requested GPUs and lease them.
 
     Raises:
-        Busy: it is in use; names who uses which.
+        Busy: they are in use; names the users of each.
         NotFound: the host has no such GPU.
-        CannotAsk: only jlr can choose, and nobody can tell what is free.
+        CannotAsk: only jlr can choose, and the host cannot say which are free.
     """
     request = start.request
     if request.gpus is None:
@@ -79,31 +79,29 @@ def take(start: StartContext) -> Taken:
     except CannotAsk as reason:
         if asked.automatic or (asked.kind == "free" and not start.runtime.has_containers):
             raise
-        start.context.progress.note(
-            f"taking GPUs `{asked.text}` without knowing who uses them: {reason.message}"
-        )
+        start.context.progress.note(f"GPUs `{asked.text}` may be in use: {reason.message}")
         return _unseen(asked)
 
 
 def take_again(start: StartContext, container: Container) -> Taken:
-    """Lease the GPUs of a container that is about to start again, if jlr chose them for it.
+    """Lease the GPUs that jlr chose for a container when it created it, for its next start.
 
     Raises:
-        Busy: they are in use by now.
+        Busy: they are in use.
     """
     uuids = tuple(filter(None, container.labels.get(GPUS_LABEL, "").split(",")))
     if not uuids:
         return Taken()
     try:
         return _take(start, GpuRequest("named", ",".join(uuids), names=uuids))
-    except (CannotAsk, NotFound):  # the engine will say what it thinks of that
+    except (CannotAsk, NotFound):  # the engine has the last word
         return Taken()
     except Busy as busy:
         raise Busy(
-            f"the container `{container.name}` was created with GPUs that others use now: "
-            f"{busy.message}",
-            hint="wait for them; `--share-gpus` starts it all the same; to get others, remove it "
-            f"with all that is in it, and start anew: `jlr stop {container.name} --remove`",
+            f"the GPUs of the container `{container.name}` are in use by others: {busy.message}",
+            hint="`--share-gpus` starts it nevertheless; "
+            f"`jlr stop {container.name} --remove` deletes it with all its files, and a new start "
+            "gets other GPUs",
         ) from busy
 
 
@@ -125,12 +123,12 @@ def planned(request: StartRequest, host: Host, runtime: Runtime) -> Taken:
 
 
 def explain_unchanged(start: StartContext, have: str | None, uuids: str | None = None) -> None:
-    """Tell that what is there already keeps its GPUs, where others were asked for."""
+    """Note that an existing container keeps its GPUs if others were requested."""
     asked = start.request.gpus
     if asked is not None and not (is_met(asked, have) or (uuids and is_met(asked, uuids))):
         start.context.progress.note(
-            f"`{start.name}` is there already, with GPUs `{have or 'none'}`, and keeps them: "
-            "`--gpus` is for new ones"
+            f"`{start.name}` already exists with GPUs `{have or 'none'}`: `--gpus` applies to new "
+            "containers only"
         )
 
 
@@ -159,10 +157,9 @@ def _as_asked(start: StartContext, asked: GpuRequest) -> Taken:
 
 
 def _plain(asked: GpuRequest, runtime: Runtime) -> Taken:
-    """Return what needs no choice."""
+    """Return the allocation of a request that needs no choice."""
     if asked.kind == "none":
-        # NVIDIA's images ask for all GPUs themselves, and where its runtime is the engine's
-        # default they get them without any option.
+        # NVIDIA's images request all GPUs, and get them if NVIDIA's runtime is the default.
         return Taken(
             shown="none",
             environment={"CUDA_VISIBLE_DEVICES": ""},
@@ -170,18 +167,18 @@ def _plain(asked: GpuRequest, runtime: Runtime) -> Taken:
         )
     if asked.kind == "engine" and not runtime.has_containers:
         raise Usage(
-            f"`--gpus {asked.text}` is for a container engine, and there is none",
-            hint="write `auto`, `2`, `0,3` or UUIDs",
+            f"`--gpus {asked.text}` needs a container engine",
+            hint="`--gpus` takes `auto`, `2`, `0,3` or UUIDs without containers, too",
         )
     return Taken(engine=asked.text, shown=asked.text)
 
 
 def _unseen(asked: GpuRequest) -> Taken:
-    """Return what the engine makes of it by itself, for a host that cannot be asked."""
+    """Return the allocation on a host that cannot be asked: the engine chooses."""
     if asked.kind == "free":
         return Taken(engine=str(asked.count), shown=str(asked.count))
     names = ",".join(asked.names)
-    # CUDA would count the fastest first, nvidia-smi and people count by bus.
+    # CUDA counts the fastest first by default, nvidia-smi by bus.
     devices = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": names}
     return Taken(engine=f"device={names}", shown=names, environment=devices)
 
@@ -195,7 +192,7 @@ def _of(
     shared: bool = False,
 ) -> Taken:
     names, uuids = ",".join(chosen.names), ",".join(chosen.uuids)
-    # What describes devices to podman names all of them by index, and only of late by UUID too.
+    # CDI files name devices by index, and only of late by UUID, too.
     by_index = runtime.engine is not None and runtime.engine.kind.gpus == "devices"
     devices = ",".join(chosen.places) if by_index else names
     kept = {} if shared else {USER_LABEL: found.user, GPUS_LABEL: uuids}
@@ -209,14 +206,14 @@ def _of(
 
 
 def _take(start: StartContext, asked: GpuRequest) -> Taken:
-    """Choose and lease until nobody else has leased the same."""
+    """Choose and lease GPUs, again if another start leased the same at the same moment."""
     share = start.request.share_gpus
     for left in reversed(range(TRIES)):
         found = ask(start.host)
         try:
             chosen = choose(asked, found, start.request.host, share=share)
         except Busy:
-            if not left or not _somebody_starts(found):
+            if not left or not _others_start(found):
                 raise
         else:
             if share:
@@ -225,17 +222,15 @@ def _take(start: StartContext, asked: GpuRequest) -> Taken:
             if taken is not None:
                 return taken
         time.sleep(random.uniform(*PAUSE_SECONDS))  # noqa: S311  # so that two do not meet again
-    raise Busy(
-        f"others take the GPUs of `{start.request.host}` at the same moment", hint="try again"
-    )
+    raise Busy(f"lost the race for GPUs on `{start.request.host}`", hint="run the command again")
 
 
-def _somebody_starts(found: Inventory) -> bool:
+def _others_start(found: Inventory) -> bool:
     return any(claim.kind == "start" for device in found.devices for claim in device.claims)
 
 
 def _leased(start: StartContext, chosen: Chosen, found: Inventory) -> Taken | None:
-    """Lease what was chosen; `None` if somebody else got hold of it meanwhile."""
+    """Lease the chosen GPUs; return `None` if another start was faster."""
     lease = Lease(start.name, chosen.uuids, secrets.token_hex(4), found.boot)
     start.undo.callback(_release, start, lease)
     again = snapshot(engines_asked(start.request.host))
@@ -243,8 +238,8 @@ def _leased(start: StartContext, chosen: Chosen, found: Inventory) -> Taken | No
     done = start.host.run(steps, timeout=ASK_SECONDS)
     if done["lease"].status != 0:
         start.context.progress.note(
-            f"nobody else is kept from these GPUs: leases in `{leases.FOLDER}` on "
-            f"`{start.request.host}` cannot be made"
+            f"cannot lease GPUs in `{leases.FOLDER}` on `{start.request.host}`: other users may "
+            "take the same ones"
         )
         return _of(chosen, found, start.runtime)
     others = read(done["gpus"].stdout, start.request.host).without(lease.names)
@@ -255,7 +250,7 @@ def _leased(start: StartContext, chosen: Chosen, found: Inventory) -> Taken | No
 
 
 def give_back(start: StartContext, taken: Taken) -> None:
-    """Let others have them while something takes its time; they are taken anew later."""
+    """Release the lease during a long step; the GPUs are chosen again after it."""
     if taken.lease is not None:
         _release(start, taken.lease)
 

@@ -1,4 +1,4 @@
-"""The host's folders that a new container sees, and as whom it writes into them."""
+"""The host's folders that a new container sees, and the user that writes into them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from jlremote.text import one_line
 from jlremote.workflow.host.requests import StartRequest
 
 WORKSPACE = "/workspace"
-HERE = "."  # as `--workspace` alone says: the current folder's namesake
+HERE = "."  # the value of a bare `--workspace`: the current folder's namesake
 
 _WHO = "id -u; id -g; id -un; printf '%s\\n' \"$HOME\""
 
 
 @dataclass(frozen=True)
 class HostUser:
-    """Who one is on the host.
+    """The login user on the host.
 
     Attributes:
         uid: user id.
@@ -43,27 +43,22 @@ class HostUser:
 
 
 def prepared(request: StartRequest, host: Host, engine: Engine) -> StartRequest:
-    """Return the request with the options of its container as they are to be on the host.
-
-    Raises:
-        Usage: a folder of the host cannot be what was asked for.
-        NotFound: it is missing.
-    """
+    """Return the request with its container's options resolved on the host; see `on_host`."""
     options = with_workspace(request.options, request.workspace, host.name)
     return replace(request, options=on_host(options, host, info_argv(engine)))
 
 
 def with_workspace(options: ContainerOptions, workspace: str | None, host: str) -> ContainerOptions:
-    """Return the options with the project folder at `/workspace`, where work begins.
+    """Return the options with the project folder mounted at `/workspace` as working folder.
 
     Args:
-        options: what was asked for besides.
-        workspace: a folder of the host, one that is not absolute below the home; `.` is the one
-            that the current folder here shows (see `jlr mount`), or else its namesake.
-        host: what was typed after `ssh`.
+        options: the other requested options.
+        workspace: a folder of the host, relative to the home folder; `.` is the one mounted at the
+            current local folder (see `jlr mount`), else its namesake.
+        host: the host, as it was typed.
 
     Raises:
-        Usage: the current folder has no namesake.
+        Usage: the current folder is not a project folder.
     """
     if workspace is None:
         return options
@@ -80,27 +75,27 @@ def _namesake(here: Path, host: str) -> str:
             return str(PurePosixPath(mount.remote, here.relative_to(mount.local).as_posix()))
     if here == Path.home() or not here.name:
         raise Usage(
-            f"the current folder `{here}` is no project folder",
-            hint=f"say which folder of `{host}` is to be at {WORKSPACE}: `--workspace=DIR`",
+            f"the current folder `{here}` is not a project folder",
+            hint=f"`--workspace=DIR` puts a folder of `{host}` at {WORKSPACE}",
         )
     return f"~/{here.name}"
 
 
 def on_host(options: ContainerOptions, host: Host, info: tuple[str, ...]) -> ContainerOptions:
-    """Return the options as they are to be on this host; asks it if folders of it are named.
+    """Return the options with the host's home folder and user; asks the host only if needed.
 
-    A `~` becomes one's home there. Unless a user was asked for, a container that sees folders of
-    the host runs as oneself, since what it wrote there would be root's otherwise. Where the engine
-    itself maps the container's root to somebody else (rootless), nothing is to be done.
+    A container that sees folders of the host runs as the login user, as its files there would be
+    root's otherwise; not if `--user` was given, or the engine itself maps root to another user
+    (rootless).
 
     Args:
-        options: what was asked for.
-        host: where.
+        options: the requested options.
+        host: the host.
         info: the engine's command that describes it as JSON.
 
     Raises:
         Usage: a volume's source is neither a folder of the host nor a volume's name.
-        NotFound: such a folder is missing; the engine would make an empty one, owned by root.
+        NotFound: a folder is missing; the engine would make an empty one, owned by root.
     """
     sources = [source for source in map(_source, options.volumes) if source]
     if not sources:
@@ -115,21 +110,21 @@ def on_host(options: ContainerOptions, host: Host, info: tuple[str, ...]) -> Con
     options = replace(options, volumes=tuple(_expanded(v, user) for v in options.volumes))
     if options.user is not None or user.uid == 0 or _maps_users(found["info"]):
         return options
-    # Much asks for the name of a user who is in no passwd file there, and finds none.
+    # The container's passwd file lacks the user, and many programs ask for its name.
     named = (f"USER={user.name}", f"LOGNAME={user.name}", *options.environment)
     return replace(options, user=f"{user.uid}:{user.gid}", environment=named)
 
 
 def _source(volume: str) -> str | None:
-    """Return the folder of the host that a volume shows, `None` for one that the engine keeps."""
+    """Return a volume's folder on the host, `None` for one that the engine keeps."""
     source, colon, _ = volume.partition(":")
     if not colon or ("/" not in source and source != "~"):
         return None
     if source.startswith(("/", "~/")) or source == "~":
         return source
     raise Usage(
-        f"`{one_line(source)}` in `--volume {one_line(volume)}` is no absolute path",
-        hint="write a path of the host from `/` on, or `~/…` for one below your home there",
+        f"`{one_line(source)}` in `--volume {one_line(volume)}` is not an absolute path",
+        hint="write a path that begins with `/`, or with `~/` for your home folder on the host",
     )
 
 
@@ -157,7 +152,7 @@ def _maps_users(info: Completed) -> bool:
     try:
         told: dict[str, Any] = json.loads(info.stdout)
     except ValueError:
-        return False  # it does not work at all, and creating the container will tell why
+        return False  # the engine does not work; creating the container will tell why
     docker: list[str] = told.get("SecurityOptions") or []
     podman: dict[str, Any] = (told.get("host") or {}).get("security") or {}
     return any("rootless" in o or "userns" in o for o in docker) or bool(podman.get("rootless"))
@@ -166,7 +161,7 @@ def _maps_users(info: Completed) -> bool:
 def _no_folder(missing: list[str], host: str) -> NotFound:
     shown = ", ".join(f"`{one_line(path)}`" for path in missing)
     made = " ".join(map(typed_path, missing))
-    hint = f"make it there: `mkdir -p {one_line(made)}`; a volume has a name without `/`"
+    hint = f"`mkdir -p {one_line(made)}` on the host makes it; a volume has a name without `/`"
     if any(path.startswith(f"{Path.home()}/") for path in missing):
-        hint = "your shell has replaced `~` by your home here: write `'~/…'`, in quotes"
-    return NotFound(f"missing on `{host}`, or out of your reach: {shown}", hint=hint)
+        hint = "write `'~/…'` in quotes: your shell has replaced `~` by your local home folder"
+    return NotFound(f"missing or not accessible on `{host}`: {shown}", hint=hint)

@@ -24,17 +24,17 @@ from jlremote.workflow.host.requests import StartRequest
 BY_HAND = "by-hand"  # the id of a launch that is only shown
 LOG_LINES = 10
 COMMAND_NOT_FOUND = 127
-# Docker's words, and podman's, when something is to be run in a container.
+# The errors of docker and podman if a container does not run.
 NOT_RUNNING = ("is not running", "on running containers")
-# What Python and the `jupyter` command say; the latter also comes with a kernel alone.
+# The errors of Python and of the `jupyter` command, which a kernel alone also installs.
 NOT_THERE = ("No module named jupyterlab", "`jupyter-lab` not found")
 
 
 def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
-    """Return a server that runs, and whether it was launched just now.
+    """Return a running server, and whether it was launched just now.
 
     Raises:
-        NotFound: there is neither JupyterLab nor Notebook to launch.
+        NotFound: neither JupyterLab nor Notebook is installed.
         JlrError: it ended at once, or did not start in time; with the last lines of its log.
     """
     if found.server is not None:
@@ -48,18 +48,18 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
 
 
 def _explain_running(start: StartContext, server: Server) -> None:
-    """Say what was asked for and holds for a server that is launched only."""
+    """Note the options that apply to a newly launched server only."""
     if start.request.idle_stop is not None and start.request.idle_stop != server.idle_stop:
         start.context.progress.note(
-            f"Jupyter runs in `{start.name}` already: --idle-stop would hold for the next one only"
+            f"Jupyter already runs in `{start.name}`: `--idle-stop` applies to the next one only"
         )
 
 
 def _explain_socket(start: StartContext, found: Survey) -> None:
     if found.findings is not None and found.findings.sockets:
         start.context.progress.note(
-            f"Jupyter runs in `{start.name}` already, on the unix socket "
-            f"`{found.findings.sockets[0]}`, where no browser reaches it: another is launched"
+            f"launching another server: Jupyter in `{start.name}` listens on the unix socket "
+            f"`{found.findings.sockets[0]}`, which no browser reaches"
         )
 
 
@@ -72,10 +72,7 @@ def script(
     *,
     loopback: bool = False,
 ) -> str:
-    """Return the script that runs JupyterLab, where the runtime runs it.
-
-    With `loopback` it listens there only: all other addresses are the host's, for all to reach.
-    """
+    """Return the script that runs JupyterLab, on loopback only if the network is the host's."""
     jupyter = (packages.USE if runtime.has_containers else "") + ON_PATH
     if request.python is not None:
         jupyter = with_python(request.python)
@@ -92,11 +89,10 @@ def script(
 
 
 def first_script(request: StartRequest, runtime: Runtime, name: str, launch_id: str) -> str:
-    """Return what a new container runs: JupyterLab, the first time.
+    """Return the script that a new container runs: JupyterLab, the first time only.
 
-    That is an `exec` less to wait for, a tenth of a second. The container's own process is a shell
-    that goes on waiting when Jupyter ends. Where packages are to be installed before, JupyterLab
-    perhaps among them, it only waits.
+    That saves an `exec`, a tenth of a second. If packages are to be installed first, perhaps
+    JupyterLab among them, it is empty.
     """
     if request.options.packages:
         return ""
@@ -114,17 +110,17 @@ def later_script(
     *,
     loopback: bool,
 ) -> str:
-    """Return what is run in a container that is there, or on the host: JupyterLab."""
+    """Return the script that runs JupyterLab in an existing container, or on the host."""
     launching = script(request, runtime, name, launch_id, environment, loopback=loopback)
     return waiting.beside(launching) if runtime.has_containers else launching
 
 
 def _launch(start: StartContext, found: Survey) -> Server:
-    """Launch the server and wait, on the host, until it has said where it listens."""
+    """Launch the server and wait, on the host, until its runtime file says where it listens."""
     runtime, name, launch_id = start.runtime, start.name, start.launch_id
     probing = scripts.wait_and_probe(runtime, name, launch_id)
     if found.container is None and not start.request.options.packages:
-        # A new one has launched it by itself, and is removed with it.
+        # A new container launches it by itself.
         doing = runtime.inside(name, probing)
     else:
         launching = later_script(
@@ -138,7 +134,7 @@ def _launch(start: StartContext, found: Survey) -> Server:
     if launched.status == scripts.NOT_LAUNCHED:
         raise JlrError(f"JupyterLab could not be launched: {launched.complaint}")
     if launched.status != 0:
-        raise _nobody_waits(start, found, launched)
+        raise _not_awaited(start, found, launched)
     findings = read_probe(launched.stdout)
     for server in findings.servers:
         if server.ours:
@@ -147,17 +143,17 @@ def _launch(start: StartContext, found: Survey) -> Server:
 
 
 def _abandon(start: StartContext) -> None:
-    """End a server that was launched by this call and cannot be used."""
+    """End a server that this start launched and that cannot be used."""
     with suppress(JlrError):
         ending = scripts.abandon(start.runtime, start.name, start.launch_id)
         run_script(start.host, start.runtime.inside(start.name, ending))
 
 
-def _nobody_waits(start: StartContext, found: Survey, failed: Completed) -> JlrError:
-    """Return why nothing can be run beside Jupyter: mostly the container has ended."""
+def _not_awaited(start: StartContext, found: Survey, failed: Completed) -> JlrError:
+    """Return the error of a script that could not wait for Jupyter: mostly, the container ended."""
     engine = start.runtime.engine
     if engine is None or not any(words in failed.complaint.lower() for words in NOT_RUNNING):
-        return JlrError(f"nobody could wait for JupyterLab's start: {failed.complaint}")
+        return JlrError(f"cannot wait for JupyterLab's start: {failed.complaint}")
     if found.container is not None:
         return docker_errors.start_error(engine, start.name)
     said = run_script(start.host, command_line(logs_argv(engine, start.name, 1, follow=False)))
@@ -169,18 +165,18 @@ def _nobody_waits(start: StartContext, found: Survey, failed: Completed) -> JlrE
 def _no_folder(start: StartContext, failed: Completed) -> JlrError:
     where = start.runtime.place(start.name, start.request.host)
     return JlrError(
-        f"no file can be written in {where}: {failed.complaint}", hint=_place(start, failed)
+        f"cannot write files in {where}: {failed.complaint}", hint=_writable_hint(start, failed)
     )
 
 
-def _place(start: StartContext, failed: Completed) -> str:
-    """Return how Jupyter comes to a place for its own files."""
+def _writable_hint(start: StartContext, failed: Completed) -> str:
+    """Return how to give Jupyter a folder for its own files."""
     engine, complaint = start.runtime.engine, failed.complaint.lower()
     if engine and "read-only" in complaint:
-        return "Jupyter needs a place for its own files: a new one has it by `-- --tmpfs /tmp`"
+        return "`-- --tmpfs /tmp` gives a new container a folder for Jupyter's own files"
     if engine and "no space left" in complaint:
         return docker_errors.space_hint(engine)
-    return "it may be read-only or full; Jupyter needs a place for its own files"
+    return "`df` there shows whether it is full or read-only; Jupyter needs it for its own files"
 
 
 def _failed(start: StartContext, found: Survey, findings: Findings) -> JlrError:
@@ -196,20 +192,20 @@ def _failed(start: StartContext, found: Survey, findings: Findings) -> JlrError:
     last = f"; the last lines of its log:\n{log}" if log else ", and its log is empty"
     return JlrError(
         f"{happened}{last}",
-        hint=f"try it by hand on `{start.request.host}`: `{_by_hand(start, found)}`",
+        hint=f"`{_by_hand(start, found)}` on `{start.request.host}` tries it by hand",
     )
 
 
 def _by_hand(start: StartContext, found: Survey) -> str:
     if not start.runtime.has_containers:
         return _of_the_host(start.request)
-    if found.container is None:  # ours, and gone by the time that this is read
+    if found.container is None:  # a new one, which is removed by the time that this is read
         return start.engine.shown("run", "-it", "--rm", str(start.request.image), "jupyter", "lab")
     return start.engine.shown("exec", "-it", start.name, "jupyter", "lab")
 
 
 def _of_the_host(request: StartRequest) -> str:
-    """Return what runs JupyterLab on the host as a person would type it."""
+    """Return the command that runs JupyterLab on the host, as a person types it."""
     if request.conda_env is not None:
         return command_line(("conda", "run", "-n", request.conda_env, "jupyter", "lab"))
     if request.python is None:
@@ -222,25 +218,25 @@ def _of_the_host(request: StartRequest) -> str:
 def _missing(start: StartContext, found: Survey) -> NotFound:
     install = "python3 -m pip install jupyterlab"
     if not start.runtime.has_containers:
-        where, remedy = f"on `{start.request.host}`", f"install it there: `{install}`"
+        where, remedy = f"on `{start.request.host}`", f"`{install}` there installs it"
     elif found.container is None:
         where = f"in the image `{start.request.image}`"
-        remedy = "choose an image that has it, or let it be installed: `--install jupyterlab`"
-        if _as_oneself(start.request):
-            remedy += "; if it has one that only root may use: `--user root`"
+        remedy = "`--install jupyterlab` installs it; or choose an image that has it"
+        if _as_login_user(start.request):
+            remedy += "; `--user root` if only root may use the image's own"
     else:
         install = f"{start.engine.shown('exec', start.name)} {install}"
-        where, remedy = f"in the container `{start.name}`", f"install it there: `{install}`"
+        where, remedy = f"in the container `{start.name}`", f"`{install}` there installs it"
     return NotFound(f"there is no JupyterLab (nor Notebook) {where}", hint=remedy)
 
 
-def _as_oneself(request: StartRequest) -> bool:
-    """Tell whether a new container may run as the person, and not as its image has it."""
+def _as_login_user(request: StartRequest) -> bool:
+    """Return whether a new container may run as the login user instead of the image's."""
     folders = request.options.volumes or request.workspace
     return request.options.user is None and bool(folders)
 
 
 def log_tail(host: Host, runtime: Runtime, name: str, lines: int = LOG_LINES) -> str:
-    """Return the last lines of the server's log, fit to be shown; empty if there is none."""
+    """Return the last lines of the server's log, safe to show; empty without a log."""
     show = scripts.show_log(runtime, name, lines=lines)
     return printable(run_script(host, runtime.inside(name, show)).stdout).strip()

@@ -1,4 +1,4 @@
-"""A container that docker is too old to create as it is asked to, created all the same."""
+"""Creation of a container by other means if docker is too old for the usual ones."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Attempt = Callable[[Engine], Completed]
 def attempted(
     engine: Engine, request: StartRequest, context: Context, attempt: Attempt
 ) -> tuple[Engine, Completed]:
-    """Attempt to create a container; return by which engine, and how that ended.
+    """Create a container by `attempt`; return the engine that did, and the outcome.
 
-    Only a docker that refuses costs more than one attempt. One that was named is not replaced.
+    Only a refusal costs a second attempt. An engine that the person named is not replaced.
     """
     done = attempt(engine)
     while done.status != 0 and (other := old_docker.instead(engine, done)) is not None:
@@ -29,14 +29,14 @@ def attempted(
             break
         again = attempt(other.engine)
         if again.status != 0 and isinstance(engine_error(other.engine, again), EngineUnusable):
-            break  # there is no such tool, and docker's own refusal is what matters
+            break  # without such a tool, docker's own refusal is what matters
         _tell(other, context)
         engine, done = other.engine, again
     return engine, done
 
 
 def foreseen(engine: Engine, request: StartRequest, host: Host, context: Context) -> Engine:
-    """Return the engine that would create a container; asks the host, and creates nothing."""
+    """Return the engine that would create a container; asks the host."""
     steps = old_docker.steps(engine)
     if not steps:
         return engine

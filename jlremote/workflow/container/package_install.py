@@ -1,4 +1,4 @@
-"""The Python packages of a container."""
+"""Installation of a container's Python packages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LAST_LINES = 6
 def install(
     start: StartContext, wanted: tuple[str, ...], script: Callable[[tuple[str, ...]], str]
 ) -> None:
-    """Install packages, as a step that shows pip's latest words.
+    """Install packages, as a step that shows pip's last line.
 
     Args:
         start: the start.
@@ -27,7 +27,7 @@ def install(
         script: makes the script that installs them.
 
     Raises:
-        JlrError: pip did not, with its last lines.
+        JlrError: pip failed; with its last lines.
     """
     if not wanted:
         return
@@ -45,10 +45,10 @@ def install(
 
 
 def restore(start: StartContext, container: Container) -> bool:
-    """Install again what a container was created with, if it is gone; tell whether it was.
+    """Install a container's packages again if they are gone; return whether they were.
 
-    It goes with a `/tmp` in memory when the container stops, or somebody has taken it away. Where
-    it cannot be had any more the session may still be of use.
+    A `/tmp` in memory loses them when the container stops. A failure is only noted, as the session
+    may be of use without.
     """
     wanted = container.options.packages
     if not wanted:
@@ -59,20 +59,17 @@ def restore(start: StartContext, container: Container) -> bool:
     try:
         install(start, wanted, packages.install)
     except JlrError as failure:
-        start.context.progress.note(f"packages of `{start.name}` are gone, and {failure.message}")
+        start.context.progress.note(f"`{start.name}` has lost its packages: {failure.message}")
     return True
 
 
 def _failed(start: StartContext, said: list[str]) -> JlrError:
     lines = [printable(line).rstrip() for line in said if line.strip()]
     last = "\n".join(lines[-_LAST_LINES:]) or "it says nothing"
-    hint = (
-        "the container needs a way to the index, such as `-e PIP_INDEX_URL=…`, and names that it "
-        "knows"
-    )
+    hint = "check the names; `-e PIP_INDEX_URL=…` lets the container reach another index"
     if "no space left" in last.lower():
         hint = docker_errors.space_hint(start.engine)
     return JlrError(
-        f"the packages could not be installed in `{start.name}`; pip's last words:\n{last}",
+        f"cannot install the packages in `{start.name}`; pip's last lines:\n{last}",
         hint=hint,
     )

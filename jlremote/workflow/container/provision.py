@@ -1,4 +1,4 @@
-"""The container of a session: reuse it, start it, or create it."""
+"""Provision of a session's container: reuse it, start it, or create it."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ LISTED = 8
 
 
 def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container, Survey]:
-    """Return a container that runs, the one there is or a new one, and what is known of it.
+    """Return a running container, existing or new, with the start's context and the survey.
 
-    The start goes on by the engine that made it. What was found stays what is known, and says
-    `None` of a new one, unless that does something else than to launch JupyterLab.
+    The context has the engine that created it. The survey of a new container stays empty, unless
+    its entrypoint runs a program of its own.
 
     Raises:
         NotFound: there is no such container, and no image to create it from.
@@ -63,22 +63,23 @@ def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container,
 
 
 def _own_doing(start: StartContext) -> Survey:
-    """Return what a new container does by itself, which may be a Jupyter server."""
+    """Survey a new container whose entrypoint runs a program of its own, maybe Jupyter."""
     found = survey(start.host, start.runtime, start.name)
     if not found.server:
         start.context.progress.note(
-            f"the entrypoint of `{start.request.image}` runs something of its own; Jupyter is "
-            "started beside it"
+            f"starting Jupyter beside the program that the entrypoint of `{start.request.image}` "
+            "runs"
         )
     return found
 
 
 def _explain_kept(start: StartContext, container: Container) -> None:
-    """Say what was asked for and holds for new containers only."""
+    """Note the options that apply to new containers only."""
     typed = start.request.image
     if typed and container.image and image_names.surely_differ(typed, container.image):
         start.context.progress.note(
-            f"`{container.name}` exists already, of the image {container.image}: kept as it is"
+            f"`{container.name}` already exists with the image {container.image}: `--image` "
+            "applies to new containers only"
         )
     if start.runtime.has_containers:
         uuids = container.labels.get(GPUS_LABEL)
@@ -87,21 +88,21 @@ def _explain_kept(start: StartContext, container: Container) -> None:
 
 
 def _explain_other_settings(start: StartContext, container: Container) -> None:
-    """Say where the container is other than what is asked for, with both values."""
+    """Note the differences between the container and the requested options."""
     request = start.request
-    with suppress(Usage):  # the folder here may be none that a new container could be given
+    with suppress(Usage):  # the current folder may not be a project folder
         options = with_workspace(request.options, request.workspace, request.host)
         if found := differences(options, container.options):
             told = "; ".join(map(_in_words, found))
             start.context.progress.note(
-                f"`{container.name}` exists already and keeps its settings: {told}. To have it as "
-                f"asked for, remove it with all that is in it: `jlr stop {container.name} --remove`"
+                f"`{container.name}` already exists and keeps its settings: {told}; "
+                f"`jlr stop {container.name} --remove` deletes it with all its files, for a new one"
             )
 
 
 def _in_words(found: Difference) -> str:
     has = "none" if found.there is None else f"`{printable(found.there)}`"
-    return f"{found.option}: {has}, asked for was `{found.asked}`"
+    return f"{found.option} is {has} (you asked for `{found.asked}`)"
 
 
 def plan(
@@ -113,7 +114,7 @@ def plan(
     gpus: Taken,
     context: Context,
 ) -> list[str]:
-    """Return the commands that `ensure` would run on the host."""
+    """Return the commands that `ensure` would run on the host; for `--dry-run`."""
     engine = runtime.engine
     if engine is None or (found.container is not None and found.container.running):
         return []
@@ -165,7 +166,7 @@ def _create(start: StartContext) -> Created:
             registry.fetch(start.host, start.engine, image, start.context)
             made = _created(start, image)
     if made is None:
-        raise NotFound(f"the image `{image}` is not there, though it was pulled")
+        raise NotFound(f"the image `{image}` is missing although it was pulled")
     return made
 
 
@@ -195,7 +196,7 @@ def _start(start: StartContext, container: Container) -> Container:
 
 
 def _stop_again(start: StartContext, before: Container) -> None:
-    """Stop the container, if this call has started it; one that is paused stays so."""
+    """Stop the container if this start has started it; a paused one stays paused."""
     inspect, stop = (
         command_line(make(start.engine, start.name))
         for make in (docker.inspect_argv, docker.stop_argv)
@@ -212,7 +213,7 @@ def _stop_again(start: StartContext, before: Container) -> None:
 
 
 def _nothing_to_create_from(host: Host, engine: Engine, name: str) -> NotFound:
-    """Return the error that names what the host has."""
+    """Return the error that lists the host's containers and images."""
     listing = host.run(
         {
             "containers": command_line(docker.list_containers_argv(engine)),
@@ -220,13 +221,13 @@ def _nothing_to_create_from(host: Host, engine: Engine, name: str) -> NotFound:
         }
     )
     there = "; ".join(
-        f"{kind} there: {_some(completed.stdout)}" for kind, completed in listing.items()
+        f"its {kind}: {_some(completed.stdout)}" for kind, completed in listing.items()
     )
     known = sessions.find(host.name, name)
     before = f", as before `{known.image}`" if known and known.image else ""
     return NotFound(
         f"there is no container `{name}` on `{host.name}`, and no image to create it from",
-        hint=f"name an image: `--image IMAGE`{before}; {there}",
+        hint=f"`--image IMAGE`{before} names one; {there}",
     )
 
 

@@ -1,4 +1,4 @@
-"""What the steps of `jlr start` share."""
+"""The context that the steps of one `jlr start` or `jlr run` share."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from jlremote.workflow.host.requests import StartRequest
 
 @dataclass(frozen=True)
 class StartContext:
-    """What the steps of one `jlr start` or `jlr run` share.
+    """One start in progress.
 
     Attributes:
-        host: where.
-        runtime: in what.
+        host: the link to the host.
+        runtime: the session's runtime.
         name: the session's name.
-        request: what was asked for.
+        request: the person's request.
         context: the laptop's side.
-        undo: what to take back if a later step fails, in reverse order.
-        loopback: whether the container's network is the host's, where only its loopback is safe.
-        environment: shell text that a server is launched after; without an engine only.
-        launch_id: what tells the traces of a server that this start launches.
+        undo: the steps to take back if a later one fails.
+        environment: shell text that runs before a server without a container.
+        launch_id: a random word that identifies the traces of this start's server.
+        loopback: whether the server listens on loopback only, as the network is the host's.
     """
 
     host: Link
@@ -43,16 +43,16 @@ class StartContext:
 
     @property
     def engine(self) -> Engine:
-        """The engine; asked for only where there are containers."""
+        """The engine, if the runtime has containers."""
         assert self.runtime.engine is not None
         return self.runtime.engine
 
     @property
     def known(self) -> SessionRecord | None:
-        """What this laptop remembers of the session."""
+        """This laptop's record of the session, `None` for a new one."""
         return sessions.find(self.request.host, self.name)
 
     @property
     def open_allowed(self) -> bool:
-        """Whether its server may let everybody in: it was said so now, or once."""
+        """Whether the server may have no token, by this request or an earlier one."""
         return self.request.allow_open or (self.known is not None and self.known.open_allowed)

@@ -71,7 +71,7 @@ def test_without_folders_of_the_host_nothing_is_asked() -> None:
 
 
 def test_a_folder_that_is_missing_is_named_with_the_command_that_makes_it() -> None:
-    with pytest.raises(NotFound, match=r"missing on `dgx`.*: `~/x`$") as refusal:
+    with pytest.raises(NotFound, match=r"missing or not accessible on `dgx`: `~/x`$") as refusal:
         on_host(volumes("/raid/me", "~/x"), FakeHost(missing="1\n"), INFO)
     assert "`mkdir -p ~/x`" in (refusal.value.hint or "")
     with pytest.raises(NotFound) as refusal:
@@ -88,7 +88,7 @@ def test_a_home_of_this_machine_is_recognized() -> None:
 @pytest.mark.parametrize("source", ["relative/folder", "./here", "../there", "~anna/x"])
 def test_a_relative_path_is_refused_before_the_host_is_asked(source: str) -> None:
     host = FakeHost()
-    with pytest.raises(Usage, match="is no absolute path"):
+    with pytest.raises(Usage, match="is not an absolute path"):
         on_host(volumes(source), host, INFO)
     assert not host.asked
 
@@ -131,5 +131,5 @@ def test_the_home_here_is_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(Usage, match="is no project folder"):
+    with pytest.raises(Usage, match="is not a project folder"):
         with_workspace(ContainerOptions(), ".", "dgx")
