@@ -1,0 +1,77 @@
+"""The demo's account, keys and ssh configuration."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from pathlib import Path
+
+import asyncssh
+import pytest
+
+from jlremote.demo import account
+from jlremote.demo.account import current_account
+from jlremote.demo.keys import DemoKeys, write_configuration
+from jlremote.errors import JlrError
+
+
+def test_the_account_is_the_current_user_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JLR_HOST", "x")
+    monkeypatch.setenv("SSH_AUTH_SOCK", "x")
+    monkeypatch.setenv("JUPYTER_TOKEN", "x")
+    monkeypatch.setenv("KEPT", "x")
+    here = current_account()
+    assert (here.user, here.folder) == (pwd.getpwuid(os.getuid()).pw_name, tmp_path)
+    assert here.environment["KEPT"] == "x"
+    assert not {"JLR_HOST", "SSH_AUTH_SOCK", "JUPYTER_TOKEN"} & here.environment.keys()
+
+
+def test_a_folder_that_was_deleted_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(JlrError, match="was deleted"):
+        current_account()
+
+
+def entry(shell: str) -> pwd.struct_passwd:
+    return pwd.struct_passwd(("ada", "x", 1, 1, "", "/", shell))
+
+
+@pytest.mark.parametrize("shell", ["/usr/sbin/nologin", "/bin/false", "/no/such/shell"])
+def test_an_account_without_a_usable_shell_gets_sh(
+    shell: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: entry(shell))
+    assert account._user_and_shell() == ("ada", "/bin/sh")
+
+
+def test_a_user_without_an_entry_has_a_number_for_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(_: int) -> pwd.struct_passwd:
+        raise KeyError
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    assert account._user_and_shell() == (f"user{os.getuid()}", "/bin/sh")
+
+
+def test_the_configuration_names_one_key_and_one_host(tmp_path: Path) -> None:
+    keys = DemoKeys()
+    write_configuration(tmp_path / "ssh_config", keys, "demo", "ada", 2222)
+    text = (tmp_path / "ssh_config").read_text()
+    assert text.startswith("Host demo\n    HostName 127.0.0.1\n    Port 2222\n    User ada\n")
+    assert f'IdentityFile "{tmp_path}/id"' in text
+    assert "StrictHostKeyChecking yes" in text
+    known = (tmp_path / "known_hosts").read_bytes()
+    assert known == b"[127.0.0.1]:2222 " + keys.host.export_public_key()
+    private = asyncssh.read_private_key(tmp_path / "id")
+    assert private.convert_to_public() == keys.user.convert_to_public()
+
+
+def test_each_demo_has_keys_of_its_own() -> None:
+    assert DemoKeys().user.convert_to_public() != DemoKeys().user.convert_to_public()

@@ -1,0 +1,106 @@
+"""Command lines for images, and what the engine prints about them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from jlremote.images import commands
+from jlremote.runtimes.contract import CREATOR_LABEL
+from jlremote.runtimes.engine.engine import DOCKER, PODMAN
+
+
+def facts(identifier: str, names: list[str] | None, created: str = "2025-01-01") -> str:
+    return json.dumps({"id": identifier, "names": names, "created": created, "size": 10})
+
+
+def test_an_image_with_two_names_is_listed_twice() -> None:
+    printed = facts("sha256:1", ["me/x:1", "lab:5000/me/x:2"])
+    found = commands.read_list(printed, every=False)
+    assert [(image.repository, image.tag) for image in found] == [
+        ("me/x", "1"),
+        ("lab:5000/me/x", "2"),
+    ]
+
+
+@pytest.mark.parametrize("names", [None, [], ["<none>:<none>"]])
+def test_an_image_without_a_name_is_only_listed_when_all_are_wanted(
+    names: list[str] | None,
+) -> None:
+    printed = facts("sha256:1", names)
+    assert commands.read_list(printed, every=False) == []
+    (image,) = commands.read_list(printed, every=True)
+    assert (image.repository, image.tag, image.id) == (None, None, "sha256:1")
+
+
+def test_the_latest_image_is_listed_first() -> None:
+    printed = "\n".join(facts(day, [f"x:{day}"], f"2025-01-0{day}") for day in "132")
+    assert [image.tag for image in commands.read_list(printed, every=False)] == ["3", "2", "1"]
+
+
+def test_podman_is_given_full_names_and_docker_what_was_typed() -> None:
+    assert commands.pull_argv(DOCKER, "me/x") == ("docker", "pull", "--", "me/x")
+    assert commands.pull_argv(PODMAN, "me/x")[-1] == "docker.io/me/x:latest"
+    assert commands.pull_argv(PODMAN, "0123abc")[-1] == "0123abc"
+    assert commands.push_argv(PODMAN, "me/x")[-2:] == ("me/x", "docker.io/me/x:latest")
+    assert commands.push_argv(DOCKER, "me/x")[-1:] == ("me/x",)
+
+
+def test_a_build_has_all_its_tags_and_arguments() -> None:
+    argv = commands.build_argv(DOCKER, ("a", "b:2"), "Dockerfile.x", ("N=1", "HOME"))
+    assert argv == (
+        *("docker", "build", "--force-rm", "--tag=a", "--tag=b:2", "--file=Dockerfile.x"),
+        *("--build-arg=N=1", "--build-arg=HOME", "-"),
+    )
+
+
+def container(labels: dict[str, str]) -> dict[str, Any]:
+    return {"Config": {"Labels": labels}}
+
+
+def changes(argv: tuple[str, ...]) -> list[str]:
+    return [word.removeprefix("--change=") for word in argv if word.startswith("--change=")]
+
+
+def test_an_image_of_our_container_gets_back_what_its_own_image_says() -> None:
+    ours = container({CREATOR_LABEL: "1", "org.jlremote.typed": "x", "team": "a"})
+    base = {"Config": {"Entrypoint": ["/run"], "Cmd": ["a", "b"], "User": "ada"}}
+    made = changes(commands.commit_argv(DOCKER, "c", "me/x", ours, base))
+    assert made[:3] == ['ENTRYPOINT ["/run"]', 'CMD ["a", "b"]', "USER ada"]
+    assert 'LABEL org.jlremote.typed=""' in made
+    assert not any("team" in change for change in made)
+
+
+def test_an_image_of_another_persons_container_is_left_as_it_is() -> None:
+    assert changes(commands.commit_argv(DOCKER, "c", "me/x", container({}), {})) == []
+
+
+def test_an_image_without_an_entrypoint_gets_none() -> None:
+    ours = container({CREATOR_LABEL: "1"})
+    made = changes(commands.commit_argv(DOCKER, "c", "me/x", ours, {}))
+    assert made[0] == f"ENTRYPOINT {DOCKER.kind.no_entrypoint}"
+    assert made[1:3] == ["CMD []", "USER root"]
+
+
+def test_mounts_and_memory_are_named_as_outside_the_image() -> None:
+    inspected = {
+        "Mounts": [
+            {"Type": "volume", "Name": "data", "Destination": "/data"},
+            {"Type": "bind", "Source": "/home/ada", "Destination": "/work"},
+            {"Type": "tmpfs", "Destination": "/run"},
+        ],
+        "HostConfig": {"Tmpfs": {"/tmp": ""}},
+    }
+    assert commands.outside_image(inspected) == (
+        *("/data (volume data)", "/work (/home/ada)", "/run (tmpfs)", "/tmp (memory)"),
+    )
+    assert commands.outside_image({"Mounts": [], "HostConfig": {}}) == ()
+
+
+def test_only_names_of_added_variables_are_told_and_never_their_values() -> None:
+    inspected = {"Config": {"Env": ["PATH=/bin", "TOKEN=secret", "LANG=C"]}}
+    base = {"Config": {"Env": ["PATH=/bin", "LANG=de"]}}
+    assert commands.added_variables(inspected, base) == ("TOKEN", "LANG")
+    assert commands.added_variables({"Config": {}}, {}) == ()

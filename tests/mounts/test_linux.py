@@ -1,0 +1,107 @@
+"""Programs that use a mount, read from a `/proc` that the test has made."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from jlremote.errors import JlrError
+from jlremote.mounts import linux
+from jlremote.mounts.linux import Linux
+from jlremote.mounts.unmounting import Holder, refusal
+
+MOUNT = "/home/ada/project"
+
+
+@pytest.fixture
+def processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(linux, "_PROCESSES", tmp_path)
+    (tmp_path / "self").mkdir()
+    return tmp_path
+
+
+def process(proc: Path, pid: int, name: str = "vim", **links: str) -> Path:
+    folder = proc / str(pid)
+    (folder / "fd").mkdir(parents=True)
+    (folder / "comm").write_text(f"{name}\n")
+    for link, target in {"cwd": "/", "root": "/", "exe": "/bin/vim", **links}.items():
+        (folder / link).symlink_to(target)
+    return folder
+
+
+def test_a_program_that_works_in_the_mount_holds_it(processes: Path) -> None:
+    process(processes, 7, "bash", cwd=f"{MOUNT}/src")
+    assert Linux().holders(MOUNT) == [Holder(7, "bash", "works in")]
+    assert str(Holder(7, "bash", "works in")) == "bash (process 7) works in it"
+
+
+def test_an_open_file_holds_it(processes: Path) -> None:
+    (process(processes, 8) / "fd" / "3").symlink_to(f"{MOUNT}/notes")
+    assert [holder.how for holder in Linux().holders(MOUNT)] == ["has a file open in"]
+
+
+def test_a_running_program_and_a_mapped_library_hold_it(processes: Path) -> None:
+    process(processes, 9, exe=f"{MOUNT}/bin/tool")
+    mapped = process(processes, 10)
+    (mapped / "maps").write_text(f"7f00-7f01 r-xp 00000000 00:30 5   {MOUNT}/lib a.so\n7f02 rw 0\n")
+    assert sorted(holder.pid for holder in Linux().holders(MOUNT)) == [9, 10]
+    assert {holder.how for holder in Linux().holders(MOUNT)} == {"runs from"}
+
+
+@pytest.mark.parametrize("elsewhere", ["/home/ada", f"{MOUNT}2", f"/x{MOUNT}"])
+def test_a_program_elsewhere_does_not_hold_it(processes: Path, elsewhere: str) -> None:
+    process(processes, 11, cwd=elsewhere, exe=elsewhere)
+    assert Linux().holders(MOUNT) == []
+
+
+def test_we_do_not_hold_it_ourselves(processes: Path) -> None:
+    process(processes, os.getpid(), cwd=MOUNT)
+    assert Linux().holders(MOUNT) == []
+
+
+def test_a_process_that_ends_meanwhile_is_passed_over(processes: Path) -> None:
+    (processes / "12").mkdir()
+    assert Linux().holders(MOUNT) == []
+
+
+def test_without_a_name_it_is_a_program(processes: Path) -> None:
+    (process(processes, 13, cwd=MOUNT) / "comm").unlink()
+    assert Linux().holders(MOUNT)[0].name == "a program"
+
+
+def test_a_machine_without_fuse_is_told_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "sshfs"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(linux, "_DEVICE", tmp_path / "no-fuse")
+    with pytest.raises(JlrError, match="has no FUSE") as error:
+        Linux().sshfs()
+    assert "modprobe fuse" in (error.value.hint or "")
+
+
+def test_without_fusermount_nothing_is_unmounted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert Linux().unmount(MOUNT, lazily=False) == "`fusermount3` is not installed"
+
+
+def test_a_lazy_unmount_says_so_to_fusermount(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "fusermount3"
+    program.write_text('#!/bin/sh\necho "$@" >&2; exit 1\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert Linux().unmount("/a b", lazily=True) == "-u -z -- /a b"
+    assert Linux().unmount("/a b", lazily=False) == "-u -- /a b"
+
+
+def test_a_program_that_refuses_without_a_word_gives_no_reason() -> None:
+    assert refusal(("/bin/sh", "-c", "exit 1")) == "it gives no reason"
+    assert refusal(("/bin/sh", "-c", "exit 0")) is None

@@ -1,0 +1,132 @@
+"""Keys of registries in a keychain, and names that people type for registries."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+
+from jlremote.errors import JlrError, Usage
+from jlremote.storage.secrets import Secrets
+from jlremote.workflow.images import login, registry_keys
+from jlremote.workflow.images.login import LoginRequest
+from jlremote.workflow.images.registry_keys import RegistryKey
+
+KEY = RegistryKey("ada", "s:e:cret")
+
+
+class Backend:
+    """A keychain in memory, which may refuse to store."""
+
+    name = "test keychain"
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], str] = {}
+        self.locked = False
+
+    def get_password(self, service: str, account: str) -> str | None:
+        return self.kept.get((service, account))
+
+    def set_password(self, service: str, account: str, secret: str) -> None:
+        if not self.locked:
+            self.kept[service, account] = secret
+
+    def delete_password(self, service: str, account: str) -> None:
+        del self.kept[service, account]
+
+
+@pytest.fixture
+def backend(monkeypatch: pytest.MonkeyPatch) -> Backend:
+    backend = Backend()
+    monkeypatch.setattr(registry_keys, "open_secrets", lambda: Secrets(backend))
+    return backend
+
+
+@pytest.fixture
+def no_keychain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry_keys, "open_secrets", lambda: None)
+
+
+def test_a_kept_key_is_found_for_its_host_and_no_other(backend: Backend) -> None:
+    assert registry_keys.keep("lab", "nvcr.io", KEY) == "test keychain"
+    assert registry_keys.find("lab", ("nvcr.io", "docker.io")) == {"nvcr.io": KEY}
+    assert registry_keys.find("other", ("nvcr.io",)) == {}
+
+
+def test_the_latest_key_of_a_user_is_known_for_any_host(backend: Backend) -> None:
+    registry_keys.keep("lab", "nvcr.io", KEY)
+    assert registry_keys.latest("nvcr.io", "ada") == KEY
+    assert registry_keys.latest("nvcr.io", "bob") is None
+    assert registry_keys.latest("docker.io", "ada") is None
+
+
+def test_a_forgotten_key_is_gone(backend: Backend) -> None:
+    registry_keys.keep("lab", "nvcr.io", KEY)
+    assert registry_keys.forget("lab", "nvcr.io")
+    assert backend.kept == {}
+    assert not registry_keys.forget("lab", "nvcr.io")
+
+
+def test_a_locked_keychain_is_an_error(backend: Backend) -> None:
+    backend.locked = True
+    with pytest.raises(JlrError, match="the keychain refuses the key") as error:
+        registry_keys.keep("lab", "nvcr.io", KEY)
+    assert "s:e:cret" not in str(error.value)
+
+
+def test_without_a_keychain_there_are_no_keys(no_keychain: None) -> None:
+    assert registry_keys.find("lab", ("nvcr.io",)) == {}
+    assert registry_keys.latest("nvcr.io", "ada") is None
+    assert not registry_keys.forget("lab", "nvcr.io")
+    with pytest.raises(JlrError, match="no keychain") as error:
+        registry_keys.check_keychain()
+    assert "--keep" in (error.value.hint or "")
+
+
+def test_docker_reads_the_keys_from_one_line() -> None:
+    text = registry_keys.docker_config({"nvcr.io": KEY, "docker.io": RegistryKey("b", "ü")})
+    assert text.count(b"\n") == 1
+    auths = json.loads(text)["auths"]
+    assert base64.b64decode(auths["nvcr.io"]["auth"]) == b"ada:s:e:cret"
+    assert base64.b64decode(auths["https://index.docker.io/v1/"]["auth"]) == "b:ü".encode()
+
+
+def test_a_key_is_not_shown_by_accident() -> None:
+    assert "s:e:cret" not in repr(KEY)
+    assert "s:e:cret" not in repr(LoginRequest("lab", key="s:e:cret"))
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("nvcr.io", "nvcr.io"),
+        ("https://nvcr.io/", "nvcr.io"),
+        ("http://lab:5000", "lab:5000"),
+        ("https://index.docker.io/v1/", "docker.io"),
+        ("hub.docker.com", "docker.io"),
+        ("docker.io", "docker.io"),
+        ("localhost", "localhost"),
+    ],
+)
+def test_a_registry_may_be_copied_as_a_url(typed: str, name: str) -> None:
+    assert login._registry(typed) == name
+
+
+@pytest.mark.parametrize("typed", ["", "bad registry", "nvcr.io/team", "team", "a@b"])
+def test_what_is_not_a_registry_is_refused(typed: str) -> None:
+    with pytest.raises(Usage, match="is not a registry"):
+        login._registry(typed)
+
+
+def test_only_nvidias_registry_has_a_user_name_by_default() -> None:
+    assert login._user(LoginRequest("lab")) == "$oauthtoken"
+    assert login._user(LoginRequest("lab", "lab:5000", user="ada")) == "ada"
+    with pytest.raises(Usage, match="the user name at"):
+        login._user(LoginRequest("lab", "docker.io"))
+
+
+@pytest.mark.parametrize("user", ["", "a:b"])
+def test_an_invalid_user_name_is_refused(user: str) -> None:
+    with pytest.raises(Usage, match="invalid user name"):
+        login._user(LoginRequest("lab", user=user))

@@ -1,0 +1,202 @@
+"""A job that is followed: losses of the connection, exit codes and Ctrl-C."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from jlremote.errors import JlrError, LinkLost
+from jlremote.host.contract import Completed
+from jlremote.jobs.job import Job, JobBackend
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.jobs import follow as module
+from jlremote.workflow.jobs.follow import _Watch, follow
+from jlremote.workflow.jobs.jobs import JobHandle, remove, stop
+from tests.workflow.parts import Notes, context
+
+Piece = tuple[str, bytes]
+
+
+class FakeBackend:
+    """Writes into each script what was asked for."""
+
+    def follow(self, name: str, stdout: int, stderr: int) -> str:
+        return f"follow {name} {stdout} {stderr}"
+
+    def rest(self, name: str, stdout: int, stderr: int) -> str:
+        return f"rest {name} {stdout} {stderr}"
+
+    def log(self, name: str, lines: int, *, follow: bool) -> str:
+        return f"log {name} {lines} {follow}"
+
+    def signal(self, name: str, signal: str) -> str:
+        return f"signal {name} {signal}"
+
+    def stop(self, name: str, *, force: bool) -> str:
+        return f"stop {name} {force}"
+
+    def remove(self, name: str) -> str:
+        return f"remove {name}"
+
+
+@dataclass
+class FakeLink:
+    """Prints what the test gives it for each script, and may lose the connection."""
+
+    printed: dict[str, list[Piece | Exception]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    status: int = 0
+    name: str = "lab"
+
+    @contextmanager
+    def process(self, script: str) -> Iterator[Iterator[Piece]]:
+        self.asked.append(script)
+        yield self._pieces(script)
+
+    def _pieces(self, script: str) -> Iterator[Piece]:
+        for piece in self.printed.get(script, []):
+            if isinstance(piece, Exception):
+                raise piece
+            yield piece
+
+    def run(self, steps: Mapping[str, str], **_: Any) -> dict[str, Completed]:
+        self.asked += steps.values()
+        return {name: Completed(self.status, "", "it is busy") for name in steps}
+
+
+class Handle(JobHandle):
+    """A job whose state the test chooses."""
+
+    def again(self) -> Job:
+        return self.job
+
+
+@dataclass
+class Watched:
+    link: FakeLink
+    progress: Notes
+    handle: JobHandle
+    shown: list[Piece]
+
+    @property
+    def context(self) -> Context:
+        return context(self.progress)
+
+    def follow(self) -> int:
+        return follow(self.handle, lambda *piece: self.shown.append(piece), self.context)
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PAUSES", (0.0,))
+    monkeypatch.setattr(module, "AGAIN_SECONDS", 0.0)
+
+
+def watched(job: Job, **printed: list[Piece | Exception]) -> Watched:
+    link = FakeLink({text.replace("_", " "): pieces for text, pieces in printed.items()})
+    backend = cast("JobBackend", FakeBackend())
+    return Watched(link, Notes(), Handle(cast("Any", link), backend, job), [])
+
+
+def ended(exit_code: int | None = 0, detail: str | None = None) -> Job:
+    state = "lost" if exit_code is None else "ended"
+    return Job("train", state, "true", exit_code=exit_code, detail=detail)
+
+
+def test_a_job_is_shown_to_its_end_and_its_exit_code_is_returned() -> None:
+    job = watched(ended(3), follow_train_0_0=[("stdout", b"abc")], rest_train_3_0=[])
+    assert job.follow() == 3
+    assert job.shown == [("stdout", b"abc")]
+    assert job.progress.notes == []
+
+
+def test_what_the_engine_had_not_shown_by_the_end_is_shown_after_it() -> None:
+    job = watched(ended(), follow_train_0_0=[("stderr", b"a")], rest_train_0_1=[("stderr", b"b")])
+    assert job.follow() == 0
+    assert b"".join(data for _, data in job.shown) == b"ab"
+
+
+def test_after_a_loss_each_byte_is_shown_once(no_pauses: None) -> None:
+    job = watched(
+        ended(),
+        follow_train_0_0=[("stdout", b"12"), ("stderr", b"x"), LinkLost("the connection broke")],
+        follow_train_2_1=[("stdout", b"34")],
+    )
+    assert job.follow() == 0
+    assert b"".join(data for stream, data in job.shown if stream == "stdout") == b"1234"
+    assert job.link.asked[:2] == ["follow train 0 0", "follow train 2 1"]
+    assert job.progress.notes == ["the connection broke; `lab/train` goes on, trying again"]
+
+
+def test_the_reason_of_an_end_is_noted() -> None:
+    job = watched(ended(137, "killed: its memory was used up"))
+    assert job.follow() == 137
+    assert job.progress.notes == ["`train` ended: killed: its memory was used up"]
+
+
+def test_a_job_whose_end_was_not_recorded_is_an_error_with_the_way_back() -> None:
+    job = watched(ended(None, "it was killed from outside"))
+    with pytest.raises(JlrError, match="it is not known how `train` ended") as error:
+        job.follow()
+    assert "jlr attach lab/train" in (error.value.hint or "")
+
+
+def test_output_that_cannot_be_written_leaves_the_job_alone() -> None:
+    job = watched(ended(), follow_train_0_0=[("stdout", b"x")])
+
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space"):
+        follow(job.handle, full, job.context)
+    assert job.progress.notes[0].startswith("`lab/train` goes on; `jlr attach lab/train`")
+
+
+def test_ctrl_c_asks_then_kills_then_leaves_the_job_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = watched(ended())
+    sent: list[str] = []
+    watch = _Watch(job.handle, lambda *_: None, job.context)
+    monkeypatch.setattr(watch, "_send", sent.append)
+    monkeypatch.setattr("threading.Thread", DirectThread)
+    watch.interrupted()
+    watch.interrupted()
+    assert sent == ["INT", "KILL"]
+    assert "SIGKILL" in job.progress.notes[1]
+    with pytest.raises(KeyboardInterrupt):
+        watch.interrupted()
+
+
+class DirectThread:
+    """Runs its target at once."""
+
+    def __init__(self, target: Any, args: tuple[Any, ...], daemon: bool) -> None:
+        self._target, self._args = target, args
+
+    def start(self) -> None:
+        self._target(*self._args)
+
+
+def test_a_job_that_is_over_is_not_stopped_again() -> None:
+    job = watched(ended())
+    assert stop(job.handle, job.context, force=False, delete=False) == ["it was already over"]
+    assert job.link.asked == []
+
+
+def test_a_job_that_does_not_stop_is_an_error_with_the_hosts_words() -> None:
+    job = watched(Job("train", "running", "true"))
+    job.link.status = 1
+    with pytest.raises(JlrError, match="cannot stop `lab/train`: it is busy"):
+        stop(job.handle, job.context, force=False, delete=False)
+    with pytest.raises(JlrError, match="cannot delete `lab/train`: it is busy"):
+        remove(job.handle)
+
+
+@pytest.mark.parametrize(("force", "told"), [(True, "killed the job"), (False, "stopped the job")])
+def test_a_stop_says_whether_the_job_was_killed(force: bool, told: str) -> None:
+    job = watched(Job("train", "running", "true"))
+    assert stop(job.handle, job.context, force=force, delete=False) == [told]
+    assert job.link.asked == [f"stop train {force}"]

@@ -1,0 +1,83 @@
+"""Which folder of the host is mounted, as the host's shell answers."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from jlremote.errors import NotFound, Usage
+from jlremote.host.contract import Completed, Steps
+from jlremote.runtimes.contract import Container, Volume
+from jlremote.workflow.mounts import project_folder
+from tests.host.shells import through
+
+
+class ThisMachine:
+    """A host whose shell is that of this machine."""
+
+    name = "lab"
+
+    def run(self, steps: Steps, *, timeout: float = 0, limit: int = 0) -> dict[str, Completed]:
+        return through("sh", steps)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def look(path: str, container: Container | None = None) -> project_folder.Folder:
+    return project_folder._look(ThisMachine(), path, container)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["plain", "with blank", "quote'd", "$HOME", "-n"])
+def test_a_folder_below_the_home_is_found_whatever_its_name(home: Path, name: str) -> None:
+    (home / name).mkdir()
+    found = look(project_folder._below_home(name))
+    assert (found.path, found.writable) == (str(home / name), True)
+
+
+def test_symbolic_links_are_resolved(home: Path) -> None:
+    (home / "real").mkdir()
+    (home / "link").symlink_to("real")
+    assert look("~/link").path == str(home / "real")
+
+
+@pytest.mark.parametrize("path", ["~/missing", "~/file"])
+def test_what_is_no_folder_is_not_found(home: Path, path: str) -> None:
+    (home / "file").touch()
+    with pytest.raises(NotFound, match="is missing or out of reach on `lab`"):
+        look(path)
+
+
+def test_a_home_of_this_machine_hints_at_the_shells_tilde(home: Path) -> None:
+    with pytest.raises(NotFound) as error:
+        look(f"{home}/missing")
+    assert "in quotes" in (error.value.hint or "")
+
+
+def test_a_volume_of_the_engine_hints_at_a_folder_of_the_user(home: Path) -> None:
+    volume = Volume("/var/lib/docker/volumes/data/_data", "/data", name="data")
+    container = Container(id="", name="c", running=True, started_at="", volumes=(volume,))
+    with pytest.raises(NotFound) as error:
+        look("/var/lib/docker/volumes/data/_data/missing", container)
+    assert "the volume `data`" in (error.value.hint or "")
+
+
+def test_a_path_with_control_characters_is_refused(home: Path) -> None:
+    (home / "a\x01b").mkdir()
+    (home / "link").symlink_to("a\x01b")
+    with pytest.raises(Usage, match="contains control characters"):
+        look("~/link")
+    shutil.rmtree(home / "a\x01b")
+
+
+@pytest.mark.parametrize(
+    ("path", "below"),
+    [("x", "~/x"), ("~", "~"), ("~/x", "~/x"), ("/x", "/x"), ("~x", "~/~x"), ("a/b", "~/a/b")],
+)
+def test_a_relative_path_lies_below_the_home(path: str, below: str) -> None:
+    assert project_folder._below_home(path) == below
