@@ -65,7 +65,7 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(scope="session")
 def say(request: pytest.FixtureRequest) -> Say:
-    """Print to the person who runs pytest, though output is captured."""
+    """Print to the terminal although pytest captures output."""
     reporter = request.config.pluginmanager.get_plugin("terminalreporter")
     return print if reporter is None else reporter.write_line
 
@@ -86,7 +86,7 @@ def engine(say: Say) -> Iterator[Engine]:
 
 @pytest.fixture(scope="session")
 def account(engine: Engine) -> Iterator[Account]:
-    """An ordinary user of the remote host, whose home was empty when the session began."""
+    """An ordinary user of the remote host with an empty home at first."""
     with claimed_account() as claimed:
         yield claimed
 
@@ -106,7 +106,7 @@ def sshd(engine: Engine, keys: Keys) -> Iterator[SSHServer]:
 
 
 class SSHServerFactory(Protocol):
-    """Starts further servers, whose arguments are those of `running_sshd`."""
+    """Starts further servers with the arguments of `running_sshd`."""
 
     def __call__(
         self,
@@ -151,7 +151,7 @@ def line(sshd: SSHServer) -> Iterator[Line]:
 
 @pytest.fixture
 def laptop(sshd: SSHServer, account: Account, keys: Keys) -> Iterator[Laptop]:
-    """A new laptop that knows the remote host as `lab`; its links must end when they are asked."""
+    """A new laptop that knows the remote host as `lab`; its links must end on SIGTERM."""
     with new_laptop(sshd, account, keys) as fresh:
         yield fresh
         stubborn = fresh.shut_down()

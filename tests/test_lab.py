@@ -1,4 +1,4 @@
-"""The lab is what it says: real, unprivileged, separate, and gone afterwards."""
+"""The lab's parts are real, unprivileged, separate from other runs, and gone afterwards."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def test_the_plain_image_has_python_and_no_jupyter(laptop: Laptop) -> None:
     assert "jupyter" not in answer.stdout
 
 
-def test_the_broken_image_says_why_and_ends(engine: Engine) -> None:
+def test_the_broken_image_prints_why_and_ends(engine: Engine) -> None:
     answer = engine.try_docker("run", "--rm", "lab/broken", "jupyter", "lab")
     assert answer.status == 1
     assert len(answer.stderr.splitlines()) == 3, answer
 
 
-def test_the_slow_image_begins_late_and_then_is_the_real_one(engine: Engine) -> None:
+def test_the_slow_image_starts_late_and_then_runs_the_real_jupyter(engine: Engine) -> None:
     began = time.monotonic()
     words = ("jupyter", "lab", "--version")
     version = engine.docker("run", "--rm", "--env", "LAB_DELAY=2", "lab/slow", *words)
@@ -215,7 +215,7 @@ def test_a_laptop_ends_what_was_started_on_it(laptop: Laptop) -> None:
     assert laptop.processes() == []
 
 
-def test_a_laptop_tells_of_what_had_to_be_killed(laptop: Laptop) -> None:
+def test_a_laptop_reports_processes_that_had_to_be_killed(laptop: Laptop) -> None:
     argv = ("sh", "-c", "trap '' TERM; echo; exec sleep 600")
     with subprocess.Popen(argv, env=laptop.environment, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -223,7 +223,7 @@ def test_a_laptop_tells_of_what_had_to_be_killed(laptop: Laptop) -> None:
         assert laptop.shut_down(patience=0.2)[0].startswith(f"{process.pid}: ")
 
 
-def test_the_browser_of_a_laptop_notes_what_it_opens(laptop: Laptop) -> None:
+def test_the_browser_of_a_laptop_records_what_it_opens(laptop: Laptop) -> None:
     laptop.run(sys.executable, "-m", "webbrowser", "http://127.0.0.1:1/a?b")
     assert laptop.opened() == ["http://127.0.0.1:1/a?b"]
 

@@ -41,7 +41,7 @@ LADDER = {
 }
 SPLIT_BY_PROCESS = {"link.client", "link.wire"}
 
-# Who alone may import a library.
+# The only packages that may import a library.
 OWNERS = {
     "click": {"cli"},
     "rich": {"cli"},
@@ -53,7 +53,7 @@ OWNERS = {
     "websocket": {"jupyter"},
 }
 
-# What a module does that speaks to a person itself.
+# Calls that print to the user or ask.
 SPEAKS = {"print", "input", "getpass"}
 STREAMS = {"stdin", "stdout", "stderr"}
 
@@ -90,7 +90,7 @@ def room(module: str) -> str:
 
 
 def imports(tree: ast.AST, *, module: str) -> Iterator[str]:
-    """Return what a module imports, wherever in it, in full names; types count too."""
+    """Return the full names of all that a module imports, in functions and for types too."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -170,8 +170,8 @@ def speaks(node: ast.AST) -> bool:
     )
 
 
-def test_the_test_sees_what_it_looks_for() -> None:
-    """A ladder that finds nothing would hold everywhere."""
+def test_forbidden_calls_and_imports_are_found() -> None:
+    """A check that finds nothing would always pass."""
     assert speaks(ast.parse("print(1)").body[0].value)  # type: ignore[attr-defined]
     assert speaks(ast.parse("sys.stdin").body[0].value)  # type: ignore[attr-defined]
     assert "jlremote.errors" in ours("jlremote.storage.paths")

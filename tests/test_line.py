@@ -1,4 +1,4 @@
-"""The lab's network does to connections what its methods say, and nothing else."""
+"""The lab's network delays, stalls, cuts and refuses connections as its methods say."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def client(line: Line) -> Iterator[socket.socket]:
         yield connected
 
 
-def test_bytes_arrive_whole_and_so_does_their_end(client: socket.socket) -> None:
+def test_all_bytes_and_the_end_of_the_stream_arrive(client: socket.socket) -> None:
     sent = bytes(range(256)) * 8192
     threading.Thread(target=send_all, args=(client, sent)).start()
     with client.makefile("rb") as answers:
@@ -61,7 +61,7 @@ def send_all(client: socket.socket, sent: bytes) -> None:
     client.shutdown(socket.SHUT_WR)
 
 
-def test_a_slow_line_takes_its_delay_each_way(line: Line, client: socket.socket) -> None:
+def test_a_slow_line_delays_both_directions(line: Line, client: socket.socket) -> None:
     line.delay = 0.1
     began = time.monotonic()
     client.sendall(b"ping")
@@ -69,7 +69,7 @@ def test_a_slow_line_takes_its_delay_each_way(line: Line, client: socket.socket)
     assert 0.2 <= time.monotonic() - began < 2
 
 
-def test_a_stalled_line_says_nothing_until_it_goes_on(line: Line, client: socket.socket) -> None:
+def test_a_stalled_line_delivers_only_after_it_resumes(line: Line, client: socket.socket) -> None:
     line.stall()
     client.sendall(b"ping")
     client.settimeout(0.2)

@@ -11,7 +11,7 @@ TREES = {path: ast.parse(path.read_text("utf-8")) for path in sorted(TESTS.rglob
 
 
 def calls(function: ast.AST) -> set[str]:
-    """Return the names of all that a function calls, whatever they belong to."""
+    """Return the names of all functions and methods that a function calls."""
     called = {node.func for node in ast.walk(function) if isinstance(node, ast.Call)}
     return {node.attr for node in called if isinstance(node, ast.Attribute)} | {
         node.id for node in called if isinstance(node, ast.Name)

@@ -129,7 +129,7 @@ def up(port: int, count: int) -> tuple[float, bool]:
 
 
 def soak(megabytes: int, rekey_megabytes: int) -> Passed:
-    """Send so much each way through a forward whose server wants new keys now and then."""
+    """Send bytes each way through a forward while its server exchanges keys now and then."""
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
         key = make_key(Path(folder) / "key")
         limits = (f"RekeyLimit {rekey_megabytes}M", "LogLevel DEBUG1")

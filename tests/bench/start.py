@@ -1,4 +1,4 @@
-"""How long a notebook takes: `python -m tests.bench.start [ROUNDS]`, on the lab's real parts.
+"""Time to a notebook: `python -m tests.bench.start [ROUNDS]`, on the lab's real parts.
 
 Three moments, each against what people do by hand, in turn within the same run; the medians are
 compared. Exit code 1 says that a target was missed.
@@ -32,7 +32,7 @@ PATIENCE = 120.0
 
 @dataclass(frozen=True)
 class Contest:
-    """One moment: what jlr takes for it, what the peer takes, and the ratio that is wanted."""
+    """One measure: jlr's time, the other way's time, and the target for their ratio."""
 
     title: str
     ours: Callable[[], float]

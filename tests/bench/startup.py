@@ -1,4 +1,4 @@
-"""How long a command takes that asks nobody: `python -m tests.bench.startup [ROUNDS]`.
+"""Start-up time of commands that need no host: `python -m tests.bench.startup [ROUNDS]`.
 
 The measure is `python -c 'import click'` in the same rounds, each a new process, because machines
 and their caches differ; the medians are compared. Exit code 1 says that a target was missed.
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def laptop(home: Path) -> dict[str, str]:
-    """Return the environment of somebody with an ssh config and ten sessions."""
+    """Return an environment with an ssh config and ten sessions."""
     names = {"state": "XDG_STATE_HOME", "config": "XDG_CONFIG_HOME", "run": "XDG_RUNTIME_DIR"}
     surroundings = os.environ | {variable: str(home / name) for name, variable in names.items()}
     (home / ".ssh").mkdir()

@@ -151,7 +151,7 @@ Measure = Callable[[int], float]
 
 
 def in_turn(number: int) -> tuple[str, ...]:
-    """Return the ways in the order of this turn."""
+    """Return the ways in this round's order."""
     return WAYS if number % 2 else WAYS[::-1]
 
 

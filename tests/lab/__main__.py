@@ -57,7 +57,7 @@ def up(shell: str) -> None:
 
 
 def instructions(laptop: Laptop, engine: str) -> str:
-    """Return what a person pastes into another terminal."""
+    """Return the text to paste into another terminal."""
     exports = "\n".join(
         f"export {name}={shlex.quote(text)}" for name, text in laptop.environment.items()
     )

@@ -1,4 +1,4 @@
-"""The people of the remote host: ordinary users who may use the lab's engine, never root."""
+"""Accounts of the remote host: ordinary users who may use the lab's engine, never root."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_ACCOUNTS = 20
 
 @dataclass(frozen=True)
 class Account:
-    """A user of this machine whose home was empty when the run began."""
+    """A user of this machine with an empty home at the start of the run."""
 
     name: str
     uid: int
@@ -32,11 +32,11 @@ class Account:
         run("chpasswd", stdin=f"{self.name}:{password}\n")
 
     def processes(self) -> list[psutil.Process]:
-        """Return what runs under this account now."""
+        """Return the account's running processes."""
         return [p for p in psutil.process_iter() if real_uid(p) == self.uid and lives(p)]
 
     def end_processes(self) -> None:
-        """Kill what runs under this account."""
+        """Kill the account's processes."""
         found = self.processes()
         for process in found:
             with suppress(psutil.NoSuchProcess):

@@ -21,7 +21,7 @@ _numbers = count()
 def new_bridge() -> Iterator[str]:
     """Give the name of a bridge that is up and has an address.
 
-    The name tells the process whose it is, so what a killed run left behind is known and removed.
+    The name holds the process's id, so that bridges of killed runs are found and removed.
     """
     sweep()
     name = f"jlr{next(_numbers)}p{os.getpid()}"

@@ -13,7 +13,7 @@ class Container:
 
     Attributes:
         engine: where it is.
-        name: how a person calls it.
+        name: its name in the engine.
     """
 
     engine: Engine
@@ -39,7 +39,7 @@ class Container:
 
 
 class ContainerFactory:
-    """Makes containers, every one with this test's prefix, by which they are found again.
+    """Makes containers with this test's prefix, by which all are removed afterwards.
 
     A test that lets `jlr` create a container names it with `name()`, so that it is removed too.
     """
@@ -66,7 +66,7 @@ class ContainerFactory:
         Args:
             image: one of the lab's.
             command: what runs in it; `sleep infinity` if left out.
-            options: further options of `docker run`, such as `--publish`.
+            options: further options of `docker run`, like `--publish`.
             name: must begin with this factory's prefix; a new one if left out.
         """
         container = Container(self.engine, name or self.name())

@@ -85,7 +85,7 @@ def running_engine(say: Say = print) -> Iterator[Engine]:
     with open_lock(engine.folder / "users.lock") as users:
         with exclusive(engine.folder / "start.lock", say, "the engine to start or stop"):
             if try_lock(users):
-                stop(engine)  # what a killed run left behind is nobody's now
+                stop(engine)  # a killed run left it behind
             fcntl.flock(users, fcntl.LOCK_SH)
             if not engine.answers():
                 start(engine, say)
@@ -121,9 +121,9 @@ def lock_is_free() -> bool:
 
 
 def spawn(engine: Engine, lock: IO[str], *options: str, toolkit: bool = True) -> None:
-    """Start dockerd as nobody's child; it inherits the lock and so holds it.
+    """Start dockerd in the background; it inherits the lock and so holds it.
 
-    Without a toolkit it has `--gpus` in vain.
+    Without `toolkit` dockerd refuses `--gpus`.
     """
     folder = engine.folder
     path = f"{gpu_hook(folder)}:{SYSTEM_PATH}" if toolkit else SYSTEM_PATH

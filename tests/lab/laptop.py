@@ -1,4 +1,4 @@
-"""The near end: a person's home folder with its own ssh and jlr configuration, and nothing else."""
+"""A laptop: a home folder with its own ssh and jlr configuration."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FOLDERS = {
 
 
 class Laptop:
-    """One person's machine, as far as programs can tell: folders, ssh configuration, browser.
+    """A user's machine as programs see it: folders, ssh configuration, browser.
 
     Its path is short, for unix sockets end at 107 bytes. `BROWSER` is a program that only notes
     what it was asked to open.
@@ -79,7 +79,7 @@ class Laptop:
         """Write a `Host` block to the ssh configuration.
 
         Args:
-            alias: the name that the person types.
+            alias: the name that the user types.
             server: where it leads.
             account: the user to log in as.
             key: the private key to offer; none if left out.
@@ -124,7 +124,7 @@ class Laptop:
         return self.run(str(PROGRAMS / "jlr"), *words, timeout=timeout, stdin=stdin)
 
     def run(self, *argv: str, timeout: float = 60, stdin: str | None = None) -> Result:
-        """Run any program as this laptop's person."""
+        """Run any program with this laptop's environment."""
         return attempt(
             *argv,
             timeout=timeout,
@@ -169,7 +169,7 @@ class Laptop:
             spawned.close(force=True)
 
     def processes(self) -> list[psutil.Process]:
-        """Return what lives with this laptop's environment: links, forgotten commands."""
+        """Return the processes with this laptop's environment: links, forgotten commands."""
         return [process for process in psutil.process_iter() if self._owns(process)]
 
     def _owns(self, process: psutil.Process) -> bool:

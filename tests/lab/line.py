@@ -1,4 +1,4 @@
-"""The network between laptop and host, on loopback: slow, silent, cut or down, as a test wishes."""
+"""A network between laptop and host on loopback, which a test makes slow, silent, cut or down."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def on_loopback(port: int) -> socket.socket:
 
 
 class Line:
-    """A TCP port of 127.0.0.1 whose connections lead to another one there.
+    """A TCP port of 127.0.0.1 that passes connections on to another port there.
 
     Args:
         target: the port that it leads to.
@@ -64,11 +64,11 @@ class Line:
         self.cut()
 
     def stall(self) -> None:
-        """Swallow everything without a word, as a network that vanished does."""
+        """Deliver nothing and refuse nothing, as a network that vanished does."""
         self._flowing.clear()
 
     def resume(self) -> None:
-        """Deliver again, what was swallowed first."""
+        """Deliver again, held bytes first."""
         self._flowing.set()
 
     def cut(self) -> None:

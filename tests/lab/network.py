@@ -56,7 +56,7 @@ class Network:
         run("ip", "-n", self._name, "link", "set", self._there, "down")
 
     def bring_up(self) -> None:
-        """Mend it."""
+        """Bring the link up again."""
         run("ip", "-n", self._name, "link", "set", self._there, "up")
 
     def change_address(self) -> None:
@@ -65,13 +65,13 @@ class Network:
         run("ip", "address", "add", f"{self._host_part(3)}/28", "dev", self._here)
 
     def close(self) -> None:
-        """Take all of it away."""
+        """Remove the namespace and the link."""
         self.line.close()
         run("ip", "link", "delete", self._here)
         run("ip", "netns", "delete", self._name)
 
     def _listen(self, port: int) -> socket.socket:
-        """Return a listener that belongs to the namespace, whoever accepts from it."""
+        """Return a listener in the namespace; any thread may accept from it."""
         return self._inside(lambda: socket.create_server((self.address, port), backlog=128))
 
     def _inside(self, work: Callable[[], T]) -> T:

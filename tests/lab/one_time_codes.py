@@ -12,7 +12,7 @@ PREFIX = "jlr-lab-"
 
 
 class OneTimeCodes:
-    """The PAM service of one sshd, whose only question is `Verification code:`.
+    """The PAM service of one sshd; its only question is `Verification code:`.
 
     sshd calls its PAM service by the name that it was started under, so a link to it with a name of
     its own leaves this machine's `sshd` service alone. The codes are the module's scratch codes: it
@@ -39,16 +39,16 @@ class OneTimeCodes:
         return ("UsePAM yes", "KbdInteractiveAuthentication yes")
 
     def remaining(self) -> list[str]:
-        """Return the codes that nobody used yet."""
+        """Return the unused codes."""
         return self.secret.read_text(encoding="utf-8").splitlines()[2:]
 
     def remove(self) -> None:
-        """Take the service off this machine."""
+        """Remove the service from this machine."""
         self.service.unlink(missing_ok=True)
 
 
 def forget_services() -> None:
-    """Delete the services of runs that were killed, whose folders are gone."""
+    """Delete the services of killed runs: their folders are gone."""
     for service in PAM_SERVICES.glob(f"{PREFIX}*"):
         if not (root() / service.name.removeprefix(PREFIX)).exists():
             service.unlink(missing_ok=True)

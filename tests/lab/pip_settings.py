@@ -1,4 +1,4 @@
-"""What pip on this machine is told, for the pip inside an image."""
+"""The settings of this machine's pip, for the pip inside an image."""
 
 from __future__ import annotations
 

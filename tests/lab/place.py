@@ -1,4 +1,4 @@
-"""Where the lab keeps its things, and how several runs share one machine."""
+"""The lab's folder, and the locks by which several runs share one machine."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def try_lock(lock: IO[str]) -> bool:
 class PrivateFolder:
     """A folder of this run alone, below the lab's, that the next run deletes if this one cannot.
 
-    Whoever makes one holds its lock until `remove`, so a folder that nobody holds is rubbish.
+    Its lock is held until `remove`, so a folder without a held lock is left over.
     """
 
     def __init__(self, prefix: str) -> None:

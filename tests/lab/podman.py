@@ -90,7 +90,7 @@ class Podman:
         return (*begin, "podman", *argv)
 
     def ensure(self, engine: Engine, image: str) -> None:
-        """Bring an image of the lab over, unless the same is there."""
+        """Copy an image from the lab's engine, unless podman has the same one."""
         template = f'{{{{index .Labels "{LABEL}"}}}}'
         there = self.attempt("image", "inspect", "--format", template, image)
         wanted = engine.docker(

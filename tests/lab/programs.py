@@ -1,4 +1,4 @@
-"""How the lab runs programs: with a time limit, and with their words when they fail."""
+"""Programs run with a time limit, and their output in the error when they fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts put together: one remote host, and a laptop that knows it as `lab`."""
+"""A remote host and a laptop that knows it as `lab`, made of the lab's parts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def running_sshd(
     one_time_codes: Sequence[str] = (),
     environment: Mapping[str, str] = NOTHING_MORE,
 ) -> Iterator[SSHServer]:
-    """Give an sshd whose sessions find the lab's engine; the arguments are those of `SSHServer`."""
+    """Give an sshd that leads to the lab's engine; the arguments are those of `SSHServer`."""
     server = SSHServer(
         keys.authorized,
         environment={"DOCKER_HOST": engine.url, **environment},

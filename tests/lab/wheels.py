@@ -10,7 +10,7 @@ OFFLINE = ("-e", "PIP_NO_INDEX=1", "-e", "PIP_FIND_LINKS=/wheels")
 
 
 def write_wheel(folder: Path) -> Path:
-    """Write a wheel of `tiny`, whose `VALUE` is 42, into a folder, and return that."""
+    """Write a wheel of `tiny` (its `VALUE` is 42) into a folder, and return the folder."""
     folder.mkdir(exist_ok=True)
     about = "tiny-1.0.dist-info"
     with zipfile.ZipFile(folder / "tiny-1.0-py3-none-any.whl", "w") as wheel:
