@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.link.mounts.mount_door import MountDoor
+from jlremote.link.mounts.mount_socket import MountSocket
 from jlremote.ssh.login.agent import Agent, AgentFailure
 
 PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
@@ -130,4 +130,4 @@ def test_what_windows_lacks_is_refused_by_its_name(
     with pytest.raises(AgentFailure, match="agents listen on named pipes"):
         Agent(str(tmp_path / "agent")).sign(b"", b"", "ssh-ed25519")
     with pytest.raises(JlrError, match="cannot mount on Windows"):
-        MountDoor(tmp_path / "door", lambda *_: None).open()
+        MountSocket(tmp_path / "door", lambda *_: None).open()

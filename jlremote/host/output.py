@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -48,7 +47,6 @@ class FromMarker:
         self.begun = False
         self._marker = f"{marker}\n".encode()
         self._before = b""
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     @property
     def noise(self) -> str:
@@ -62,10 +60,6 @@ class FromMarker:
             self.begun = bool(marker)
             self._before = before[-NOISE_BYTES:]
         return data
-
-    def text(self, data: bytes) -> str:
-        """Return the characters after the marker that are complete by now."""
-        return self._decoder.decode(self.take(data))
 
 
 def run_steps(steps: Steps, limit: int, execute: Execute) -> dict[str, Completed]:

@@ -38,6 +38,9 @@ class Parts:
     def wait(self, timeout: float) -> Connection:
         return self.connection
 
+    def lost(self, connection: Connection, error: JlrError) -> None:
+        raise AssertionError("only mounts notice a loss by themselves")
+
     def locate(self, connection: Connection, known: Endpoint) -> Endpoint:
         self.asked.append((connection, known))
         outcome = self.proofs_on(connection).get(timeout=PATIENCE)

@@ -15,7 +15,7 @@ from jlremote.errors import (
     NeedsAuthentication,
 )
 from jlremote.link.connection.backoff import Backoff
-from jlremote.link.connection.pulse import Probing, Pulse
+from jlremote.link.connection.liveness import Liveness, Probing
 from jlremote.link.connection.supervisor import IN_BACKGROUND, Supervisor
 from jlremote.link.wire.states import State
 from jlremote.ssh.contract import Connection
@@ -33,7 +33,7 @@ class Watched:
             self.dialer,
             wanted=lambda: self.wanted,
             on_up=self.ups.append,
-            pulse=Pulse(Probing, lambda: False),
+            liveness=Liveness(Probing, lambda: False),
             backoff=Backoff(lambda: False, wait=lambda event, seconds: True),
         )
         self.supervisor.start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from jlremote.errors import LinkLost
 from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
@@ -117,10 +118,7 @@ class Link:
             session: the session's name.
             port: the further port that it leads to, `None` for the session's server.
         """
-        try:
-            return bool(self._caller.ask("unforward", start=False, session=session, port=port))
-        except NoLink:
-            return False
+        return self._ask_if_running("unforward", session=session, port=port)
 
     def check(self, session: str, port: int | None = None) -> ForwardStatus | None:
         """Have the far end of a forward proved anew; `None` if there is no such forward."""
@@ -136,9 +134,9 @@ class Link:
         return None if answer is None else str(answer)
 
     @property
-    def mount_door(self) -> Path:
+    def mount_socket(self) -> Path:
         """The socket at which sshfs finds the link; it exists from the first mount on."""
-        return self._files.mount_door
+        return self._files.mount_socket
 
     def mount(self, name: str) -> None:
         """Admit the sshfs of a mount from now on; repeating it is harmless."""
@@ -146,10 +144,7 @@ class Link:
 
     def unmount(self, name: str) -> bool:
         """Stop admitting it; return whether it was admitted. Starts no link."""
-        try:
-            return bool(self._caller.ask("unmount", start=False, name=name))
-        except NoLink:
-            return False
+        return self._ask_if_running("unmount", name=name)
 
     def status(self, *, connect: bool = False, patience: float | None = None) -> LinkStatus:
         """Return the link's state; `connect` starts the link and brings its connection up first.
@@ -175,7 +170,11 @@ class Link:
 
     def shut_down(self) -> bool:
         """End the link; return whether one ran. Sessions on the host go on."""
+        return self._ask_if_running("shutdown")
+
+    def _ask_if_running(self, operation: str, **arguments: Any) -> bool:
+        """Return the result of an operation, false where no link runs."""
         try:
-            return bool(self._caller.ask("shutdown", start=False))
+            return bool(self._caller.ask(operation, start=False, **arguments))
         except NoLink:
             return False

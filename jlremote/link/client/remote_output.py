@@ -1,14 +1,12 @@
-"""The output of a script that runs over the link, and the input that it is given."""
+"""The output of a script that runs over the link, as text, and the input that it is given."""
 
 from __future__ import annotations
 
-import base64
+import codecs
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from jlremote.host.framing import ended_early
-from jlremote.host.output import FromMarker
-from jlremote.link.wire.protocol import bytes_of
+from jlremote.link.client.remote_process import RemoteProcess
 
 Message = dict[str, Any]
 
@@ -30,11 +28,13 @@ class RemoteOutput:
         given: Iterable[bytes],
         say: Callable[[Message], None],
     ) -> None:
-        self._messages = messages
-        self._streams = {name: FromMarker(marker) for name in ("stdout", "stderr")}
         self._given = iter(given)
-        self._say = say
-        self.status: int | None = None
+        self._process = RemoteProcess(messages, marker, say, self._give)
+
+    @property
+    def status(self) -> int | None:
+        """The exit status, once the iteration has ended."""
+        return self._process.status
 
     def __iter__(self) -> Iterator[str]:
         """Yield stdout and stderr as they come.
@@ -42,26 +42,11 @@ class RemoteOutput:
         Raises:
             JlrError: the shell ended before the script began.
         """
-        for message in self._messages:
-            if "stream" in message:
-                if text := self._printed(message):
-                    yield text
-            elif "taken" in message:
-                self._give()
-            elif "result" not in message:
-                continue
-            elif not self._streams["stdout"].begun:
-                raise ended_early(*(stream.noise for stream in self._streams.values()))
-            else:
-                self.status = message["result"]
-
-    def _printed(self, message: Message) -> str:
-        begun = self._streams["stdout"].begun
-        text = self._streams[message["stream"]].text(bytes_of(message["data"]))
-        if self._streams["stdout"].begun and not begun:
-            self._give()  # by now the shell has read its whole script, and nothing beyond
-        return text
+        new_decoder = codecs.getincrementaldecoder("utf-8")
+        decoders = {name: new_decoder("replace") for name in ("stdout", "stderr")}
+        for stream, data in self._process:
+            if text := decoders[stream].decode(data):
+                yield text
 
     def _give(self) -> None:
-        piece = next(self._given, b"")
-        self._say({"given": base64.b64encode(piece).decode("ascii")})
+        self._process.send(next(self._given, b""))

@@ -36,13 +36,18 @@ class RemoteProcess:
         messages: the link's, up to the result.
         marker: the first line that it prints, `None` in a terminal.
         say: sends a message to the link.
+        on_ready: called when the next piece of stdin may be sent; without it `give` waits for that.
 
     Attributes:
         status: the exit status, once the iteration has ended.
     """
 
     def __init__(
-        self, messages: Iterator[Message], marker: str | None, say: Callable[[Message], None]
+        self,
+        messages: Iterator[Message],
+        marker: str | None,
+        say: Callable[[Message], None],
+        on_ready: Callable[[], None] | None = None,
     ) -> None:
         self.status: int | None = None
         self._messages = messages
@@ -52,6 +57,7 @@ class RemoteProcess:
         self._saying = threading.Lock()
         # How many pieces may be sent: one, once the program and not its shell reads stdin.
         self._credit = threading.Semaphore(1 if self._in_terminal else 0)
+        self._on_ready = on_ready or self._credit.release
         self._left = threading.Event()
 
     def wait_connected(self) -> None:
@@ -77,7 +83,7 @@ class RemoteProcess:
                 if data:
                     yield message["stream"], data
             elif "taken" in message:
-                self._credit.release()
+                self._on_ready()
             elif "result" in message:
                 self._check_begun()
                 self.status = message["result"]
@@ -88,7 +94,7 @@ class RemoteProcess:
         begun = self._streams["stdout"].begun
         data = self._streams[name].take(data)
         if self._streams["stdout"].begun and not begun:
-            self._credit.release()
+            self._on_ready()  # by now the shell has read its whole script, and nothing beyond
         return data
 
     def _check_begun(self) -> None:
@@ -103,8 +109,12 @@ class RemoteProcess:
         """
         self._credit.acquire()
         if not self._left.is_set():
-            self._tell({"given": base64.b64encode(data).decode("ascii")})
+            self.send(data)
         return not self._left.is_set()
+
+    def send(self, data: bytes) -> None:
+        """Send a piece of stdin at once, empty at its end."""
+        self._tell({"given": base64.b64encode(data).decode("ascii")})
 
     def resize(self, size: os.terminal_size) -> None:
         """Report a new size of the terminal."""

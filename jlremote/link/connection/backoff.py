@@ -41,7 +41,7 @@ class Backoff:
     """The pauses of one link.
 
     Args:
-        changed: whether the machine slept or changed networks (see `Surroundings.changed`).
+        changed: whether the machine slept or changed networks (see `LaptopChanges.changed`).
         clock: monotonic seconds.
         wait: waits for an event; returns whether it is set.
     """

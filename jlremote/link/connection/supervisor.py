@@ -6,6 +6,7 @@ import gc
 import logging
 import threading
 from collections.abc import Callable
+from typing import Protocol
 
 from jlremote.errors import (
     Authentication,
@@ -15,7 +16,7 @@ from jlremote.errors import (
     NeedsAuthentication,
 )
 from jlremote.link.connection.backoff import Backoff
-from jlremote.link.connection.pulse import Pulse
+from jlremote.link.connection.liveness import Liveness
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.questions import Asker, NeverAsks
 from jlremote.ssh.contract import Connection
@@ -27,6 +28,18 @@ log = logging.getLogger(__name__)
 IN_BACKGROUND = NeverAsks("any `jlr` command in a terminal will ask you")
 
 
+class ConnectionSource(Protocol):
+    """The part of the supervisor that forwards and mounts use."""
+
+    def wait(self, timeout: float) -> Connection:
+        """Wait for a live connection and return it (see `Supervisor.wait`)."""
+        ...
+
+    def lost(self, connection: Connection, error: JlrError) -> None:
+        """Record that `connection` is dead."""
+        ...
+
+
 class Supervisor:
     """The connection to the host, its state, and the thread that watches it.
 
@@ -34,7 +47,7 @@ class Supervisor:
         dial: makes a connection.
         wanted: whether to reconnect without a command.
         on_up: called with each new connection.
-        pulse: notices a dead connection.
+        liveness: notices a dead connection.
         backoff: the pauses between attempts.
     """
 
@@ -44,13 +57,13 @@ class Supervisor:
         *,
         wanted: Callable[[], bool],
         on_up: Callable[[Connection], None],
-        pulse: Pulse,
+        liveness: Liveness,
         backoff: Backoff,
     ) -> None:
         self._dial = dial
         self._wanted = wanted
         self._on_up = on_up
-        self._pulse = pulse
+        self._liveness = liveness
         self._backoff = backoff
         self._changed = threading.Condition()
         self._connection: Connection | None = None
@@ -177,7 +190,7 @@ class Supervisor:
                 self._changed.wait_for(lambda: self._connection or self._gone() or self._ended)
                 connection = self._connection
             if connection is not None:
-                self.lost(connection, self._pulse.death_of(connection))
+                self.lost(connection, self._liveness.wait_until_dead(connection))
                 # Dead connections hold a megabyte each, in cycles that only the collector finds.
                 gc.collect()
             elif not self._ended:

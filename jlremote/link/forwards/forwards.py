@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from jlremote.link.connection.supervisor import ConnectionSource
 from jlremote.link.forwards.session_forward import (
-    Connections,
     Listen,
     Locate,
     SessionForward,
@@ -25,7 +25,7 @@ class Forwards:
     """All forwards of a link."""
 
     def __init__(
-        self, connections: Connections, locate: Locate, listen: Listen, observe: Observe
+        self, connections: ConnectionSource, locate: Locate, listen: Listen, observe: Observe
     ) -> None:
         self._connections = connections
         self._locate = locate

@@ -6,11 +6,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from jlremote.errors import JlrError, Unreachable
 from jlremote.host.target import Target
 from jlremote.jupyter.survey import ContainerGone, IdleStopped, JupyterDead, JupyterStopped
+from jlremote.link.connection.supervisor import ConnectionSource
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.link.wire.status import ForwardKey
 from jlremote.ports.endpoint import Endpoint, Place
@@ -41,18 +42,6 @@ Locate = Callable[[Connection, Endpoint], Endpoint]
 Listen = Callable[[int, Gateway], Forward]
 
 
-class Connections(Protocol):
-    """The source of a forward's connection."""
-
-    def wait(self, timeout: float) -> Connection:
-        """Return the live connection, waiting for it up to `timeout` seconds.
-
-        Raises:
-            JlrError: there is none by then; the message says why.
-        """
-        ...
-
-
 class SessionForward:
     """A local listener, and the endpoint that was proved on the present connection.
 
@@ -65,7 +54,7 @@ class SessionForward:
         key: ForwardKey,
         endpoint: Endpoint,
         connection: Connection,
-        connections: Connections,
+        connections: ConnectionSource,
         locate: Locate,
         *,
         seen: bool = True,

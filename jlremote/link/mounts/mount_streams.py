@@ -25,8 +25,8 @@ TICK_SECONDS = 1.0
 Ended = Callable[[str | None], None]
 
 
-class Stream(Protocol):
-    """An SFTP stream; see `ssh.sftp.SftpStream`."""
+class MountStream(Protocol):
+    """An SFTP stream; see `ssh.forward.sftp.SftpStream`."""
 
     connection: Connection
     heard: float
@@ -37,9 +37,9 @@ class Stream(Protocol):
 
 
 class Opener(Protocol):
-    """Opens SFTP streams; see `ssh.sftp.SftpStreams`."""
+    """Opens SFTP streams; see `ssh.forward.sftp.SftpStreams`."""
 
-    def open(self, connection: Connection, local: Any, ended: Ended) -> Stream:
+    def open(self, connection: Connection, local: Any, ended: Ended) -> MountStream:
         """Join a local socket with a new SFTP server on the host."""
         ...
 
@@ -60,7 +60,7 @@ class MountStreams:
         self._opener = opener
         self._lost = lost
         self._lock = threading.Lock()
-        self._streams: dict[Stream, str] = {}
+        self._streams: dict[MountStream, str] = {}
         self._alive: tuple[Connection | None, float] = (None, 0.0)
         self._watching = False
 
@@ -96,7 +96,7 @@ class MountStreams:
             stream.abort()
         self._opener.stop()
 
-    def _all(self) -> tuple[Stream, ...]:
+    def _all(self) -> tuple[MountStream, ...]:
         with self._lock:
             return tuple(self._streams)
 

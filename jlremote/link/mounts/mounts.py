@@ -6,32 +6,16 @@ import socket
 import threading
 import time
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from jlremote.errors import JlrError
-from jlremote.link.mounts.mount_door import MountDoor
+from jlremote.link.connection.supervisor import ConnectionSource
+from jlremote.link.mounts.mount_socket import MountSocket
 from jlremote.link.mounts.mount_streams import MountStreams, Opener
-from jlremote.ssh.contract import Connection
 
 # Programs do not notice a reconnect that takes no longer. It counts from the first request that
 # waits: sshfs connects for one request at a time, and each would wait for those before it.
 GRACE_SECONDS = 8.0
-
-
-class Connections(Protocol):
-    """Where a mount gets its connection from."""
-
-    def wait(self, timeout: float) -> Connection:
-        """Return the live connection, waiting for it up to `timeout` seconds.
-
-        Raises:
-            JlrError: there is none by then; the message says why.
-        """
-        ...
-
-    def lost(self, connection: Connection, error: JlrError) -> None:
-        """Record that `connection` is dead."""
-        ...
 
 
 class Mounts:
@@ -40,13 +24,13 @@ class Mounts:
     Args:
         connections: the link's connection.
         opener: opens SFTP streams on it.
-        door: path of the socket through which sshfs comes.
+        address: path of the socket for sshfs.
     """
 
-    def __init__(self, connections: Connections, opener: Opener, door: Path) -> None:
+    def __init__(self, connections: ConnectionSource, opener: Opener, address: Path) -> None:
         self._connections = connections
         self._streams = MountStreams(opener, connections.lost)
-        self._door = MountDoor(door, self._admit)
+        self._socket = MountSocket(address, self._admit)
         self._lock = threading.Lock()
         self._failures: dict[str, str | None] = {}
         self._away_since: float | None = None
@@ -61,7 +45,7 @@ class Mounts:
             JlrError: the socket cannot be made.
         """
         with self._lock:
-            self._door.open()
+            self._socket.open()
             self._failures.setdefault(name, None)
 
     def remove(self, name: str) -> bool:
@@ -70,13 +54,13 @@ class Mounts:
             there = name in self._failures
             self._failures.pop(name, None)
             if not self._failures:
-                self._door.close()
+                self._socket.close()
         self._streams.abort(name)
         return there
 
     def stop(self) -> None:
         """Close all mounts."""
-        self._door.close()
+        self._socket.close()
         self._streams.stop()
 
     def to_json(self) -> list[dict[str, Any]]:

@@ -4,50 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from jlremote import __version__
 from jlremote.errors import Authentication
 from jlremote.host.shell_text import command_line
+from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.mounts.mounts import Mounts
 from jlremote.link.service.conversation import Conversation, Message
-from jlremote.link.service.running import run
+from jlremote.link.service.script_run import run
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardKey
 from jlremote.ports.endpoint import Place, endpoint_from_json
-from jlremote.questions import Asker
 from jlremote.runtimes.table import runtime_named
-from jlremote.ssh.contract import Connection
 
 # How long a command waits for the proof of a forward.
 PROOF_SECONDS = 10.0
-
-
-class Login(Protocol):
-    """How the link logs in."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the user's settings ask for that jlr does not do, a sentence each."""
-        ...
-
-    def hand_over(self, agent_socket: str) -> None:
-        """Take the SSH agent of the latest command."""
-        ...
-
-    def elevate(self, connection: Connection, script: str, asker: Asker) -> None:
-        """Have the password of `sudo`, if a script is going to need it.
-
-        Raises:
-            JlrError: there is none that is right, or nobody to be asked.
-        """
-        ...
-
-    def forget(self) -> tuple[str, ...]:
-        """Forget what the keychain holds for the host; return what that was."""
-        ...
 
 
 class Operations:
@@ -69,13 +43,13 @@ class Operations:
         supervisor: Supervisor,
         forwards: Forwards,
         mounts: Mounts,
-        login: Login,
+        dialer: Dialer,
         released: Callable[[], None],
     ) -> None:
         self._supervisor = supervisor
         self._forwards = forwards
         self._mounts = mounts
-        self._login = login
+        self._dialer = dialer
         self._released = released
         self.by_name: Mapping[str, Callable[[Conversation], Any]] = {
             "run": self._run,
@@ -91,7 +65,7 @@ class Operations:
 
     def _run(self, conversation: Conversation) -> int:
         connection = self._supervisor.connection(conversation)
-        self._login.elevate(connection, str(conversation.request["script"]), conversation)
+        self._dialer.elevate(connection, str(conversation.request["script"]), conversation)
         return run(conversation, connection)
 
     def _forward(self, conversation: Conversation) -> Message:
@@ -99,7 +73,7 @@ class Operations:
         connection = self._supervisor.connection(conversation)
         endpoint = endpoint_from_json(request["endpoint"])
         key = (request["session"], endpoint.further_port)
-        self._login.elevate(connection, _beginning(endpoint.place), conversation)
+        self._dialer.elevate(connection, _beginning(endpoint.place), conversation)
         forward = self._forwards.add(
             key, request["local_port"], endpoint, connection, seen=request["seen"]
         )
@@ -141,7 +115,7 @@ class Operations:
             self._connect(conversation)
         condition = self._supervisor.condition
         held = {"forwards": self._forwards.to_json(condition), "mounts": self._mounts.to_json()}
-        facts = {"version": __version__, "notes": self._login.notes}
+        facts = {"version": __version__, "notes": self._dialer.notes}
         return condition.to_json() | facts | held
 
     def _connect(self, conversation: Conversation) -> None:
@@ -157,7 +131,7 @@ class Operations:
         self._supervisor.connection(conversation)
 
     def _forget(self, _: Conversation) -> tuple[str, ...]:
-        return self._login.forget()
+        return self._dialer.forget()
 
 
 def _key(request: Message) -> ForwardKey:

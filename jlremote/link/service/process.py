@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from jlremote.link.service.entrance import Entrance
+from jlremote.link.service.link_socket import LinkSocket
 from jlremote.link.wire.files import LinkFiles, link_files
 
 IDLE_SECONDS = 600.0
@@ -26,26 +26,26 @@ def main() -> int:
     _log_to(files.log)
     # Ctrl-C in the terminal is meant for the command; the link goes on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    entrance = Entrance(files)
-    if entrance.claim(OLD_LINK_SECONDS):  # an older link may just be ending
+    link_socket = LinkSocket(files)
+    if link_socket.claim(OLD_LINK_SECONDS):  # an older link may just be ending
         try:
-            _serve(files, entrance)
+            _serve(files, link_socket)
         finally:
-            entrance.close()
+            link_socket.close()
     return 0
 
 
-def _serve(files: LinkFiles, entrance: Entrance) -> None:
-    listener = entrance.open()
+def _serve(files: LinkFiles, link_socket: LinkSocket) -> None:
+    listener = link_socket.open()
     _say_ready()
     # From here on commands can connect; they wait while the SSH library loads.
     from jlremote.link.service.assembly import assemble
 
     with assemble(files, idle_seconds=idle_seconds(os.environ)) as server:
-        entrance.keep_open(
-            lambda another: server.listen(another, entrance.secret), lambda: server.goes_on
+        link_socket.keep_open(
+            lambda another: server.listen(another, link_socket.secret), lambda: server.goes_on
         )
-        server.serve(listener, entrance.secret)
+        server.serve(listener, link_socket.secret)
 
 
 def idle_seconds(environment: Mapping[str, str]) -> float:

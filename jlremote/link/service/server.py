@@ -12,11 +12,12 @@ from typing import Any
 
 from jlremote import __version__
 from jlremote.errors import JlrError
+from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.mounts.mounts import Mounts
 from jlremote.link.service.conversation import Conversation
-from jlremote.link.service.operations import Login, Operations
+from jlremote.link.service.operations import Operations
 from jlremote.link.wire.protocol import PROTOCOL
 from jlremote.link.wire.states import State
 
@@ -36,14 +37,14 @@ class LinkServer:
         supervisor: Supervisor,
         forwards: Forwards,
         mounts: Mounts,
-        login: Login,
+        dialer: Dialer,
         *,
         idle_seconds: float,
     ) -> None:
         self._supervisor = supervisor
         self._forwards = forwards
         self._mounts = mounts
-        self._login = login
+        self._dialer = dialer
         self._idle_seconds = idle_seconds
         self._changed = threading.Condition()
         self._listeners: list[sockets.Listener] = []
@@ -52,7 +53,7 @@ class LinkServer:
         self._ended = False
         self._deaf = threading.Event()
         self._operations: dict[str, Callable[[Conversation], Any]] = {
-            **Operations(supervisor, forwards, mounts, login, self._notify).by_name,
+            **Operations(supervisor, forwards, mounts, dialer, self._notify).by_name,
             "watch": self._watch,
             "shutdown": self._shutdown,
         }
@@ -162,7 +163,7 @@ class LinkServer:
                 hint="update jlr; or `jlr disconnect HOST`, and it starts its own link",
             )
         if request.get("agent"):
-            self._login.hand_over(request["agent"])
+            self._dialer.hand_over(request["agent"])
         return operation(conversation)
 
     def _watch(self, conversation: Conversation) -> bool:

@@ -22,7 +22,7 @@ class LinkFiles:
         restoring: exists until that is restored.
         address: the address at which `multiprocessing.connection` listens.
         key: the secret with which both sides authenticate; each link makes its own.
-        mount_door: the socket for sshfs; its name outlives the link.
+        mount_socket: the socket for sshfs; its name outlives the link.
         log: the link's log.
     """
 
@@ -33,7 +33,7 @@ class LinkFiles:
     restoring: Path
     address: str
     key: Path
-    mount_door: Path
+    mount_socket: Path
     log: Path
 
 
@@ -51,6 +51,6 @@ def link_files(host: str, ssh_config: Path | None) -> LinkFiles:
         restoring=folder / f"{digest}.restoring",
         address=named_pipe if os.name == "nt" else str(folder / f"{digest}.socket"),
         key=folder / f"{digest}.key",
-        mount_door=folder / f"{digest}.sftp",
+        mount_socket=folder / f"{digest}.sftp",
         log=paths.log_directory() / f"link-{digest}.log",
     )

@@ -162,7 +162,7 @@ def _mount(
     link.mount(record.name)
     undo.callback(_take_back, record, system)
     command = sshfs.argv(program, record, system.options)
-    complaint = sshfs.start(command, sshfs.environment(link.mount_door))
+    complaint = sshfs.start(command, sshfs.environment(link.mount_socket))
     if complaint is not None or not known_mounts.is_mounted(record, system):
         raise _failed(record, link, complaint)
 

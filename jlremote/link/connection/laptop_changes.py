@@ -38,7 +38,7 @@ def _own_address(family: socket.AddressFamily, far: str) -> str | None:
         return None
 
 
-class Surroundings:
+class LaptopChanges:
     """The state of the machine when it was last looked at: its sleep and its addresses."""
 
     def __init__(

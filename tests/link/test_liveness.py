@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from jlremote.errors import LinkLost
-from jlremote.link.connection.pulse import ALARM_SECONDS, Probing, Pulse
+from jlremote.link.connection.liveness import ALARM_SECONDS, Liveness, Probing
 from jlremote.ssh.contract import Connection
 
 NEVER = float("inf")
@@ -46,8 +46,8 @@ class Line:
 
     def death(self, interval: float = 15.0, count: int = 3) -> str:
         """Return why it died; `now` tells when that was noticed."""
-        pulse = Pulse(lambda: Probing(interval, count), self.changed)
-        return pulse.death_of(cast("Connection", self)).message
+        liveness = Liveness(lambda: Probing(interval, count), self.changed)
+        return liveness.wait_until_dead(cast("Connection", self)).message
 
 
 @pytest.mark.parametrize("silent_at", [0.0, 0.1, 14.9, 15.1, 29.9, 100.0, 3607.0])

@@ -21,7 +21,7 @@ BACKLOG = 64
 Admit = Callable[[str, socket.socket], None]
 
 
-class MountDoor:
+class MountSocket:
     """A unix socket in the link's private folder, at which sshfs hands its own socket over.
 
     Its name outlives the link, so that an sshfs which outlives the link finds the next one.

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import os
+import queue
 import threading
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from jlremote.errors import JlrError, LinkLost
 from jlremote.link.service.conversation import Conversation, Message
-from jlremote.link.service.given import GivenByCommand
 from jlremote.link.wire.protocol import bytes_of, text_of
 from jlremote.ssh.contract import Connection, Stream
 
 
-class CommandsTerminal:
+class CommandTerminal:
     """The terminal of a script, whose size follows the command's.
 
     Attributes:
@@ -35,6 +38,47 @@ class CommandsTerminal:
         self.size = _size(message["size"])
 
 
+class CommandStdin:
+    """Pieces of stdin from a command, which sends the next one when one was taken.
+
+    So at most one waits here, however fast the command and however slow the host is.
+
+    Attributes:
+        wake: wakes the thread that runs the script.
+    """
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._pieces: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self.wake: Callable[[], None] = lambda: None
+
+    def arrived(self, message: Message) -> None:
+        """Receive the command's next message.
+
+        Raises:
+            ValueError: it is not a piece.
+        """
+        if "given" not in message:
+            raise ValueError(f"not a piece of stdin: {message.keys()}")
+        self._pieces.put(base64.b64decode(str(message["given"]), validate=True))
+        self.wake()
+
+    def on_ready(self, wake: Callable[[], None]) -> None:
+        """Call `wake` whenever a piece has come."""
+        self.wake = wake
+
+    def take(self) -> bytes | None:
+        """Return the next piece, and let the command send another."""
+        try:
+            piece = self._pieces.get_nowait()
+        except queue.Empty:
+            return None
+        if piece:
+            with contextlib.suppress(OSError):  # a command that is gone ends the script elsewhere
+                self._conversation.say({"taken": True})
+        return piece
+
+
 def run(conversation: Conversation, connection: Connection) -> int:
     """Run a script, pass its output on as it comes, and return its exit status.
 
@@ -44,8 +88,8 @@ def run(conversation: Conversation, connection: Connection) -> int:
     """
     request = conversation.request
     cancelled = threading.Event()
-    given = GivenByCommand(conversation) if request.get("gives") else None
-    terminal = CommandsTerminal(request["terminal"]) if request.get("terminal") else None
+    given = CommandStdin(conversation) if request.get("gives") else None
+    terminal = CommandTerminal(request["terminal"]) if request.get("terminal") else None
 
     def told(message: Message) -> None:
         if "end" in message:

@@ -25,7 +25,7 @@ _BACKLOG = 128
 Identity = tuple[int, int]
 
 
-class Entrance:
+class LinkSocket:
     """The lock, key and socket of a running link.
 
     The system cleans their folder: `/tmp` after some days, `/run/user` at the last logout. Without

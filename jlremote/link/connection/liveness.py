@@ -33,19 +33,19 @@ class Probing:
         return self.interval * max(1, self.count - 1) * ON_TIME
 
 
-class Pulse:
+class Liveness:
     """The check that a connection lives, for one connection at a time.
 
     Args:
         probing: returns the present limits.
-        changed: whether the machine slept or changed networks (see `Surroundings.changed`).
+        changed: whether the machine slept or changed networks (see `LaptopChanges.changed`).
     """
 
     def __init__(self, probing: Callable[[], Probing], changed: Callable[[], bool]) -> None:
         self._probing = probing
         self._changed = changed
 
-    def death_of(self, connection: Connection) -> JlrError:
+    def wait_until_dead(self, connection: Connection) -> JlrError:
         """Wait until the connection is dead and return why."""
         while True:
             probing = self._probing()

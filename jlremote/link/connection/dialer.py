@@ -1,0 +1,93 @@
+"""The login to the host, and the host for the checks that the link makes by itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jlremote.errors import JlrError
+from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
+from jlremote.host.output import run_steps
+from jlremote.link.connection.elevation import Elevation
+from jlremote.link.connection.liveness import Probing
+from jlremote.link.wire.files import LinkFiles
+from jlremote.link.wire.protocol import bytes_of
+from jlremote.questions import Asker
+from jlremote.ssh.config.destination import Destination, resolve
+from jlremote.ssh.connect import connect
+from jlremote.ssh.contract import Connection
+from jlremote.ssh.login.credentials import forget
+from jlremote.storage.secrets import LateSecrets
+
+
+@dataclass(frozen=True)
+class ConnectionHost:
+    """A `Host` on one connection, for the checks that the link makes by itself."""
+
+    name: str
+    connection: Connection
+
+    def run(
+        self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
+    ) -> dict[str, Completed]:
+        """Run `steps` (see `Host.run`)."""
+
+        def execute(script: str, output: Callable[[str, bytes], None]) -> None:
+            try:
+                self.connection.execute(bytes_of(script), output, timeout=timeout)
+            except TimeoutError as late:
+                raise JlrError(f"`{self.name}` did not answer within {timeout:g} s") from late
+
+        return run_steps(steps, limit, execute)
+
+
+class Dialer:
+    """Connects to the host, each time with the present settings and SSH agent.
+
+    Attributes:
+        probing: the `ServerAlive` settings of the latest connection.
+        notes: settings of it that jlr does not support, a sentence each.
+    """
+
+    def __init__(self, files: LinkFiles) -> None:
+        self.probing = Probing()
+        self.notes: tuple[str, ...] = ()
+        self._files = files
+        self._agent_socket = os.environ.get("SSH_AUTH_SOCK")
+        self._secrets = LateSecrets()
+        self._elevation = Elevation(self._destination, self._secrets)
+
+    def hand_over(self, agent_socket: str) -> None:
+        """Use the agent of the latest command: the first one dies with its shell."""
+        self._agent_socket = agent_socket
+
+    def dial(self, asker: Asker) -> Connection:
+        """Return a new connection."""
+        destination = self._destination()
+        self.notes = destination.notes
+        wanted = destination.alive_interval, destination.alive_count
+        self.probing = Probing(*wanted) if destination.alive_interval > 0 else Probing()
+        return connect(
+            destination,
+            asker,
+            agent_socket=self._agent_socket,
+            secrets=self._secrets,
+            sudo=self._elevation,
+        )
+
+    def elevate(self, connection: Connection, script: str, asker: Asker) -> None:
+        """Obtain the password of `sudo`, if a script is going to need it.
+
+        Raises:
+            JlrError: no password is right, or there is no terminal to ask in.
+        """
+        host = ConnectionHost(self._files.host, connection)
+        self._elevation.prepare(host, script, asker)
+
+    def forget(self) -> tuple[str, ...]:
+        """Delete the keychain's entries of the host and its jump hosts; return their names."""
+        return forget(self._destination(), self._secrets)
+
+    def _destination(self) -> Destination:
+        return resolve(self._files.host, self._files.ssh_config)
