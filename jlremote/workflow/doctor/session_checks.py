@@ -27,7 +27,7 @@ from jlremote.workflow.container import jupyter_launch, provision
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.doctor import gpus_in_container
 from jlremote.workflow.doctor.trial import Trial
-from jlremote.workflow.forward.answer import of_access, wait_for_answer
+from jlremote.workflow.forward.jupyter_check import access_note, wait_for_answer
 from jlremote.workflow.host.context import Context
 
 QUESTION, ANSWER = "6*7", "42"
@@ -143,7 +143,7 @@ class SessionChecks:
         milliseconds = round(1000 * (time.monotonic() - began))
         if access is Access.OPEN:
             return warn(
-                of_access(access, link.name) or "open to all", "`jlr start` launches its own"
+                access_note(access, link.name) or "open to all", "`jlr start` launches its own"
             )
         taken = f" in {milliseconds} ms" if milliseconds else ""
         return fine(f"answers through the tunnel{taken}")

@@ -14,7 +14,7 @@ from jlremote.ports.routes import place_of, server_endpoint
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward import local_ports
-from jlremote.workflow.forward.answer import refuse_open
+from jlremote.workflow.forward.jupyter_check import refuse_open
 from jlremote.workflow.host.rollback import undone_on_failure
 
 

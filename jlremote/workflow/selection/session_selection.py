@@ -16,7 +16,7 @@ from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward import forwards, local_ports
-from jlremote.workflow.forward.answer import refuse_open, wait_for_answer
+from jlremote.workflow.forward.jupyter_check import refuse_open, wait_for_answer
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_if_any
 from jlremote.workflow.host.links import connect, link_of, link_to

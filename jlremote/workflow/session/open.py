@@ -11,7 +11,7 @@ from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.forward.answer import wait_for_answer
+from jlremote.workflow.forward.jupyter_check import wait_for_answer
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
 

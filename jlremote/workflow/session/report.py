@@ -9,7 +9,7 @@ from jlremote.jupyter.address import address
 from jlremote.link.wire.states import State
 from jlremote.times import utc
 from jlremote.workflow.forward import port_report
-from jlremote.workflow.forward.answer import of_access
+from jlremote.workflow.forward.jupyter_check import access_note
 
 if TYPE_CHECKING:
     from jlremote.jupyter.api import Kernel
@@ -116,7 +116,7 @@ def of_forward(
     )
     if access is None:
         return known
-    return replace(known, access=str(access), detail=of_access(access, record.host))
+    return replace(known, access=str(access), detail=access_note(access, record.host))
 
 
 def of_present(host: str, present: Present) -> SessionReport:

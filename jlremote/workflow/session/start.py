@@ -18,8 +18,8 @@ from jlremote.storage import sessions
 from jlremote.workflow.container import gpu_allocation, jupyter_launch, provision
 from jlremote.workflow.container.gpu_allocation import Taken
 from jlremote.workflow.container.start_context import StartContext
-from jlremote.workflow.forward.answer import refuse_open, wait_for_answer
 from jlremote.workflow.forward.forwards import hold
+from jlremote.workflow.forward.jupyter_check import refuse_open, wait_for_answer
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import surveyed
 from jlremote.workflow.host.links import connect, link_on, link_to

@@ -52,7 +52,7 @@ def refuse_open(link: Link, forward: ForwardStatus, *, allowed: bool) -> Access:
     return access
 
 
-def of_access(access: str, host: str) -> str | None:
+def access_note(access: str, host: str) -> str | None:
     """Return the sentence for a person about a server that has no token."""
     explained: dict[str, str] = {
         Access.OPEN: f"open to all on `{host}`: Jupyter asks for neither token nor password",
