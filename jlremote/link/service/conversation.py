@@ -80,12 +80,14 @@ class Conversation:
     def _wait_for_hang_up(
         self, then: Callable[[], None], take: Callable[[Message], None] | None
     ) -> None:
-        with self._socket, contextlib.suppress(OSError, EOFError, ValueError):
+        with contextlib.suppress(OSError, EOFError, ValueError):
             message = receive(self._socket)
             while take is not None:
                 take(message)
                 message = receive(self._socket)
         then()
+        with self._sending:  # or a message under way would go to the descriptor's next owner
+            self._socket.close()
 
     def end(self) -> None:
         """Close the socket.

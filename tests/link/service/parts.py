@@ -1,0 +1,158 @@
+"""A link's server in this process, on a real socket, with a host that the test plays."""
+
+from __future__ import annotations
+
+import multiprocessing.connection as sockets
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from jlremote.errors import JlrError
+from jlremote.link.client.link import Link
+from jlremote.link.connection.dialer import Dialer
+from jlremote.link.connection.supervisor import Supervisor
+from jlremote.link.forwards.forwards import Forwards
+from jlremote.link.mounts.mounts import Mounts
+from jlremote.link.service.server import LinkServer
+from jlremote.link.wire.files import LinkFiles, link_files
+from jlremote.link.wire.states import Condition, State
+from jlremote.ports.endpoint import Endpoint
+from jlremote.questions import Asker, NeverAsks
+from jlremote.ssh.contract import Connection, Output
+from tests.link.fakes import FakeConnection, FakeListener
+
+SECRET = b"of this test"
+Run = Callable[[bytes, Output, dict[str, Any]], int]
+
+
+class FakeHost(FakeConnection):
+    """A connection on which a script does what the test says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.run: Run = lambda script, output, options: 0
+        self.refusals: dict[tuple[str, int], str] = {}
+
+    def execute(self, script: bytes, output: Output, **options: Any) -> int:
+        return self.run(script, output, options)
+
+    def refusal(self, address: str, port: int, timeout: float) -> str | None:
+        return self.refusals.get((address, port))
+
+
+class FakeSupervisor:
+    """A connection that is up, or the error of the attempt to make one."""
+
+    def __init__(self) -> None:
+        self.host = FakeHost()
+        self.condition = Condition(State.UP, since=1.0)
+        self.error: JlrError | None = None
+        self.connects: Callable[[Asker], None] = lambda asker: None
+        self.waited: list[float] = []
+
+    def connection(self, asker: Asker) -> Connection:
+        self.connects(asker)
+        if self.error is not None:
+            raise self.error
+        return self.host
+
+    def wait(self, timeout: float) -> Connection:
+        self.waited.append(timeout)
+        return self.connection(NeverAsks(""))
+
+    def lost(self, connection: Connection, error: JlrError) -> None:
+        self.condition = self.condition.then(State.RECONNECTING, error)
+
+
+class FakeDialer:
+    """Remembers the agents, and the scripts for which `sudo` may want a password."""
+
+    notes = ("`Compression` is left out",)
+
+    def __init__(self) -> None:
+        self.agents: list[str] = []
+        self.elevated: list[str] = []
+
+    def hand_over(self, agent_socket: str) -> None:
+        self.agents.append(agent_socket)
+
+    def elevate(self, connection: Connection, script: str, asker: Asker) -> None:
+        self.elevated.append(script)
+
+    def forget(self) -> tuple[str, ...]:
+        return ("password ada@dgx",)
+
+
+class FakeMounts:
+    """Mounts by their names alone."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def add(self, name: str) -> None:
+        self.names.add(name)
+
+    def remove(self, name: str) -> bool:
+        there = name in self.names
+        self.names.discard(name)
+        return there
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [{"name": name, "connected": True, "failure": None} for name in sorted(self.names)]
+
+
+class Parts:
+    """The parts of a link whose server runs in this process."""
+
+    def __init__(self, files: LinkFiles) -> None:
+        self.files = files
+        self.supervisor = FakeSupervisor()
+        self.dialer = FakeDialer()
+        self.mounts = FakeMounts()
+        self.located: list[Endpoint] = []
+        self.forwards = Forwards(self.supervisor, self._locate, FakeListener, lambda *_: None)
+        self.server = LinkServer(
+            cast(Supervisor, self.supervisor),
+            self.forwards,
+            cast(Mounts, self.mounts),
+            cast(Dialer, self.dialer),
+            idle_seconds=60.0,
+        )
+
+    def _locate(self, connection: Connection, known: Endpoint) -> Endpoint:
+        self.located.append(known)
+        return known
+
+    def link(self, asker: Asker | None = None, agent: str | None = None) -> Link:
+        """Return the link as a command has it."""
+        return Link("dgx", None, asker or NeverAsks("ask in a terminal"), agent_socket=agent)
+
+
+@contextmanager
+def served(parts: Parts) -> Iterator[threading.Thread]:
+    """Serve commands; the thread ends with the link."""
+    parts.files.key.write_bytes(SECRET)
+    Path(parts.files.address).unlink(missing_ok=True)
+    listener = sockets.Listener(parts.files.address)
+    thread = threading.Thread(target=parts.server.serve, args=(listener, SECRET), daemon=True)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        parts.link().shut_down()
+        thread.join(20)
+        assert not thread.is_alive()
+        parts.files.key.unlink(missing_ok=True)
+
+
+def new_parts(monkeypatch: Any, folder: Path) -> Parts:
+    """Return the parts of a link whose files are in a folder of the test's own."""
+    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(folder))
+    folder.chmod(0o700)
+    return Parts(link_files("dgx", None))

@@ -1,0 +1,305 @@
+"""Commands and a link on both ends of a real socket, without a host."""
+
+from __future__ import annotations
+
+import multiprocessing.connection as sockets
+import re
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jlremote import __version__
+from jlremote.errors import Bug, Busy, JlrError, LinkLost, NeedsAuthentication, Unreachable
+from jlremote.host.output import OutputTooLong
+from jlremote.link.client.dial import NoLink
+from jlremote.link.client.link import Link
+from jlremote.link.service import server
+from jlremote.link.wire.protocol import PROTOCOL, receive, send
+from jlremote.link.wire.states import State
+from jlremote.ports.endpoint import Endpoint
+from jlremote.questions import Asker, Question
+from jlremote.ssh.contract import Output
+from tests.link.fakes import Call, FakePerson, new_endpoint, until
+from tests.link.service.parts import SECRET, Parts, new_parts, served
+
+SERVER = new_endpoint()
+TENSORBOARD = Endpoint(SERVER.place, 6006)
+
+
+@pytest.fixture
+def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parts]:
+    made = new_parts(monkeypatch, tmp_path)
+    with served(made):
+        yield made
+
+
+@pytest.fixture
+def link(parts: Parts) -> Link:
+    return parts.link()
+
+
+def conversation(parts: Parts, **request: Any) -> list[dict[str, Any]]:
+    """Return all messages that the link sends on a request, as any version may make it."""
+    with sockets.Client(parts.files.address, authkey=SECRET) as socket:
+        send(socket, request)
+        answers = []
+        try:
+            while True:
+                answers.append(receive(socket))
+        except EOFError:
+            return answers
+
+
+def test_a_status_tells_the_state_and_what_the_link_holds(parts: Parts, link: Link) -> None:
+    link.forward("cont1", 8888, SERVER)
+    link.mount("data")
+    status = link.status()
+    assert (status.state, status.since, status.detail) == ("up", 1.0, None)
+    assert status.notes == ("`Compression` is left out",)
+    assert [(one.session, one.port, one.local_port) for one in status.forwards] == [
+        ("cont1", None, 8888)
+    ]
+    assert [mount.name for mount in status.mounts] == ["data"]
+
+
+def test_a_status_connects_only_where_that_is_wanted(parts: Parts, link: Link) -> None:
+    parts.supervisor.error = Unreachable("no route to dgx")
+    assert link.status().state == "up"
+    with pytest.raises(Unreachable, match="no route to dgx"):
+        link.status(connect=True)
+
+
+def test_a_list_waits_for_a_reconnect_no_longer_than_it_wants(parts: Parts, link: Link) -> None:
+    parts.supervisor.condition = parts.supervisor.condition.then(State.RECONNECTING)
+    link.status(connect=True, patience=4.0)
+    link.status(connect=True)
+    assert parts.supervisor.waited == [4.0]
+
+
+def test_a_forward_that_was_seen_is_not_proved_and_another_is(parts: Parts, link: Link) -> None:
+    assert link.forward("cont1", 8888, SERVER).endpoint == SERVER
+    assert parts.located == []
+    link.forward("cont1", 8888, SERVER, seen=False)
+    assert parts.located == [SERVER]
+
+
+def test_a_session_and_its_further_ports_are_forwards_of_their_own(
+    parts: Parts, link: Link
+) -> None:
+    link.forward("cont1", 8888, SERVER)
+    link.forward("cont1", 6006, TENSORBOARD, seen=False)
+    assert link.unforward("cont1", 6006)
+    assert not link.unforward("cont1", 6006)
+    assert [one.port for one in link.status().forwards] == [None]
+    assert link.unforward("cont1")
+    assert link.status().forwards == ()
+
+
+def test_a_check_proves_a_forward_however_sure_it_seems(parts: Parts, link: Link) -> None:
+    link.forward("cont1", 8888, SERVER)
+    checked = link.check("cont1")
+    assert checked is not None
+    assert (checked.state, parts.located) == ("up", [SERVER])
+    assert link.check("cont1", 6006) is None
+    assert link.check("cont2") is None
+
+
+def test_the_password_of_sudo_is_obtained_before_the_engine_is_used(
+    parts: Parts, link: Link
+) -> None:
+    link.forward("cont1", 8888, SERVER)
+    assert parts.dialer.elevated == ["docker"]
+
+
+def test_a_refusal_of_the_servers_rules_is_passed_on(parts: Parts, link: Link) -> None:
+    parts.supervisor.host.refusals["10.0.0.2", 80] = "administratively prohibited"
+    assert link.refusal("10.0.0.2", 80) == "administratively prohibited"
+    assert link.refusal("10.0.0.2", 81) is None
+
+
+def test_a_mount_is_admitted_until_it_is_removed(parts: Parts, link: Link) -> None:
+    link.mount("data")
+    link.mount("data")
+    assert (link.unmount("data"), link.unmount("data")) == (True, False)
+
+
+def test_the_keychains_entries_are_forgotten_without_a_connection(parts: Parts, link: Link) -> None:
+    parts.supervisor.error = Unreachable("no route")
+    assert link.forget() == ("password ada@dgx",)
+
+
+def test_a_script_runs_and_its_steps_come_back(parts: Parts, link: Link) -> None:
+    def run(script: bytes, output: Output, options: dict[str, Any]) -> int:
+        ran = subprocess.run(["sh", "-s"], input=script, capture_output=True)
+        output("stdout", ran.stdout)
+        output("stderr", ran.stderr)
+        return int(ran.returncode)
+
+    parts.supervisor.host.run = run
+    done = link.run({"one": "echo 1", "two": "echo 2 >&2; exit 3"})
+    assert (done["one"].stdout, done["one"].status) == ("1\n", 0)
+    assert (done["two"].stderr, done["two"].status) == ("2\n", 3)
+
+
+def test_output_beyond_the_limit_ends_the_script(parts: Parts, link: Link) -> None:
+    cancelled: list[bool] = []
+
+    def run(script: bytes, output: Output, options: dict[str, Any]) -> int:
+        try:
+            while not options["cancelled"].is_set():
+                output("stdout", bytes(1 << 16))
+        except LinkLost:
+            cancelled.append(True)
+            raise
+        cancelled.append(True)
+        return 0
+
+    parts.supervisor.host.run = run
+    with pytest.raises(OutputTooLong):
+        link.run({"flood": "yes"}, limit=1 << 20)
+    until(lambda: cancelled, "the end of the script")
+
+
+def test_a_script_that_takes_too_long_is_reported_with_its_limit(parts: Parts, link: Link) -> None:
+    def run(script: bytes, output: Output, options: dict[str, Any]) -> int:
+        raise TimeoutError
+
+    parts.supervisor.host.run = run
+    with pytest.raises(JlrError, match=r"did not finish within 0\.5 s"):
+        link.run({"nap": "sleep 1000"}, timeout=0.5)
+
+
+def test_stdin_arrives_piece_by_piece_and_then_its_end(parts: Parts, link: Link) -> None:
+    taken: list[bytes] = []
+
+    def run(script: bytes, output: Output, options: dict[str, Any]) -> int:
+        ready = threading.Semaphore(0)
+        options["stdin"].on_ready(ready.release)
+        output("stdout", re.findall(rb"jlr-[0-9a-f]+", script)[0] + b"\n")
+        while not taken or taken[-1]:
+            assert ready.acquire(timeout=20)
+            if (piece := options["stdin"].take()) is not None:
+                taken.append(piece)
+        output("stdout", b"read\n")
+        return 0
+
+    parts.supervisor.host.run = run
+    with link.stream("cat", [b"one", b"two"], end=True) as output:
+        text = "".join(output)
+    assert taken == [b"one", b"two", b""]
+    assert (text, output.status) == ("read\n", 0)
+
+
+def test_a_question_of_the_host_is_answered_by_the_person(parts: Parts) -> None:
+    asked = Question("password", "password of ada:")
+    answers: list[str] = []
+
+    def connects(asker: Asker) -> None:
+        answers.append(asker.ask(asked))
+
+    parts.supervisor.connects = connects
+    person = FakePerson("correct horse")
+    parts.link(person).status(connect=True)
+    assert (person.questions, answers) == ([asked], ["correct horse"])
+    with pytest.raises(NeedsAuthentication, match="a password is needed, and jlr cannot ask"):
+        parts.link().status(connect=True)
+
+
+def test_the_agent_of_the_latest_command_is_used(parts: Parts) -> None:
+    parts.link(agent="/tmp/agent.1").status()
+    parts.link().status()
+    parts.link(agent="/tmp/agent.2").status()
+    assert parts.dialer.agents == ["/tmp/agent.1", "/tmp/agent.2"]
+
+
+def test_an_error_keeps_its_kind_its_words_and_its_hint(parts: Parts, link: Link) -> None:
+    parts.supervisor.error = Busy("all sessions are taken", hint="close a terminal")
+    with pytest.raises(Busy, match="all sessions are taken") as busy:
+        link.mount("data")
+    assert busy.value.hint == "close a terminal"
+
+
+def test_a_bug_in_the_link_is_told_as_one_and_the_link_goes_on(parts: Parts, link: Link) -> None:
+    def fail(asker: Asker) -> None:
+        raise ZeroDivisionError("by accident")
+
+    parts.supervisor.connects = fail
+    with pytest.raises(Bug, match="by accident"):
+        link.mount("data")
+    assert link.status().state == "up"
+
+
+def test_a_command_that_watches_hears_of_the_end_of_a_forward(parts: Parts, link: Link) -> None:
+    link.forward("cont1", 8888, SERVER)
+    watching = Call(lambda: link.wait_unforwarded("cont1"))
+    link.forward("cont1", 6006, TENSORBOARD, seen=False)
+    assert watching.running
+    link.unforward("cont1")
+    watching.result()
+    assert not watching.running
+
+
+def test_a_newer_command_has_the_link_end(parts: Parts) -> None:
+    assert conversation(parts, op="status", version="99.0", protocol=PROTOCOL) == [
+        {"replace": __version__}
+    ]
+    assert not parts.server.goes_on
+
+
+@pytest.mark.parametrize(
+    "request_", [{"op": "status", "protocol": PROTOCOL - 1}, {"op": "dance", "protocol": PROTOCOL}]
+)
+def test_an_older_command_that_is_not_understood_is_told_what_to_do(
+    request_: dict[str, Any], parts: Parts
+) -> None:
+    accepted, refused = conversation(parts, version="0.0.1", **request_)
+    assert accepted == {"accepted": True}
+    assert "0.0.1, which is too old for it" in refused["message"]
+    assert "`jlr disconnect HOST`" in refused["hint"]
+    assert parts.server.goes_on
+
+
+def test_a_command_of_any_age_can_end_the_link(parts: Parts) -> None:
+    ended = conversation(parts, op="shutdown", version="0.0.1", protocol=0)
+    assert ended == [{"accepted": True}, {"result": True}]
+    assert not parts.server.goes_on
+
+
+def test_a_stranger_and_a_mute_caller_keep_nobody_out(parts: Parts, link: Link) -> None:
+    with (
+        sockets.Client(parts.files.address),
+        sockets.Client(parts.files.address) as stranger,
+    ):
+        sockets.answer_challenge(stranger, SECRET)
+        sockets.deliver_challenge(stranger, SECRET)
+        stranger.send_bytes(b"no request")
+        assert link.status().state == "up"
+
+
+def test_a_link_without_a_use_ends_soon_after_its_last_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "USELESS_SECONDS", 0.01)
+    parts = new_parts(monkeypatch, tmp_path)
+    parts.supervisor.condition = parts.supervisor.condition.then(State.DOWN)
+    with served(parts) as thread:
+        parts.link().status()
+        thread.join(20)
+        assert not thread.is_alive()
+        assert not parts.link().shut_down()
+
+
+def test_without_a_link_a_question_about_it_starts_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = new_parts(monkeypatch, tmp_path).link()
+    with pytest.raises(NoLink, match="no link to `dgx` runs"):
+        link.status()
+    assert not link.unforward("cont1")
+    assert not link.unmount("data")
+    assert not link.shut_down()
+    link.wait_unforwarded("cont1")
