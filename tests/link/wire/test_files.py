@@ -1,0 +1,50 @@
+"""The files of a link: one set for each host and configuration, with names that sockets allow."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import astuple
+from pathlib import Path
+
+import pytest
+
+from jlremote.link.wire.files import link_files
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
+        folder = tmp_path / name
+        folder.mkdir(mode=0o700)
+        monkeypatch.setenv(name, str(folder))
+
+
+def test_the_same_host_has_the_same_files() -> None:
+    assert link_files("dgx", None) == link_files("dgx", None)
+
+
+def test_another_host_or_configuration_shares_no_file(tmp_path: Path) -> None:
+    links = [
+        link_files("dgx", None),
+        link_files("DGX", None),
+        link_files("me@dgx", None),
+        link_files("dgx", tmp_path / "config"),
+        link_files("dgx", tmp_path / "other"),
+    ]
+    files = [file for link in links for file in astuple(link)[2:]]
+    assert len(set(files)) == len(files)
+
+
+def test_a_configuration_is_the_same_however_its_path_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert link_files("dgx", Path("config")).key == link_files("dgx", tmp_path / "config").key
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has named pipes instead")
+def test_the_address_leaves_room_for_a_long_folder() -> None:
+    files = link_files(f"{'x' * 300}.example", None)
+    assert len(Path(files.address).name) <= 24
+    assert Path(files.address).parent == files.lock.parent
+    assert files.lock.parent.stat().st_mode & 0o077 == 0
