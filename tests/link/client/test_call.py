@@ -1,0 +1,197 @@
+"""A request reaches the link that runs, or the next one, and Ctrl-C ends its script first."""
+
+from __future__ import annotations
+
+import multiprocessing.connection as sockets
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from multiprocessing import AuthenticationError
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jlremote import __version__
+from jlremote.errors import Bug, LinkLost
+from jlremote.link.client import call, dial
+from jlremote.link.client.call import Caller
+from jlremote.link.client.dial import LinkStuck, NoLink
+from jlremote.link.wire.files import LinkFiles, link_files
+from jlremote.link.wire.protocol import PROTOCOL, receive, send
+from jlremote.questions import NeverAsks
+
+SECRET = b"of this test"
+Socket = sockets.Connection
+Answer = Callable[["Socket[Any, Any]", dict[str, Any]], None]
+
+
+class FakeLink:
+    """A listener that answers each request as the test says."""
+
+    def __init__(self, files: LinkFiles) -> None:
+        self.files = files
+        self.requests: list[dict[str, Any]] = []
+        self.answers: list[Answer] = []
+        files.key.write_bytes(SECRET)
+        self._listener = sockets.Listener(files.address, authkey=SECRET)
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                with suppress(EOFError, AuthenticationError), self._listener.accept() as socket:
+                    self.requests.append(receive(socket))
+                    self.answers.pop(0)(socket, self.requests[-1])
+
+    def stop(self) -> None:
+        with suppress(OSError), sockets.Client(self.files.address):
+            self._listener.close()
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinkFiles:
+    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    tmp_path.chmod(0o700)
+    return link_files("dgx", None)
+
+
+@pytest.fixture
+def link(files: LinkFiles) -> Iterator[FakeLink]:
+    made = FakeLink(files)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def caller(files: LinkFiles) -> Caller:
+    return Caller(files, NeverAsks(""), "/tmp/agent", lambda: None)
+
+
+def result(value: Any) -> Answer:
+    def answer(socket: Socket[Any, Any], request: dict[str, Any]) -> None:
+        send(socket, {"accepted": True})
+        send(socket, {"result": value})
+
+    return answer
+
+
+def leave(socket: Socket[Any, Any], request: dict[str, Any]) -> None:
+    """Hang up before the request is accepted."""
+
+
+def break_off(socket: Socket[Any, Any], request: dict[str, Any]) -> None:
+    """Hang up after the request is accepted."""
+    send(socket, {"accepted": True})
+
+
+def test_a_request_names_the_version_the_protocol_and_the_agent(
+    link: FakeLink, caller: Caller
+) -> None:
+    link.answers = [result(7)]
+    assert caller.ask("check", session="cont1", port=None) == 7
+    assert link.requests == [
+        {
+            "op": "check",
+            "version": __version__,
+            "protocol": PROTOCOL,
+            "agent": "/tmp/agent",
+            "session": "cont1",
+            "port": None,
+        }
+    ]
+
+
+def test_a_request_that_was_not_accepted_is_sent_again(link: FakeLink, caller: Caller) -> None:
+    link.answers = [leave, leave, result("here")]
+    assert caller.ask("status") == "here"
+    assert len(link.requests) == 3
+
+
+def test_a_link_that_never_accepts_is_a_bug_with_its_log(link: FakeLink, caller: Caller) -> None:
+    link.answers = [leave] * call.TRIES
+    with pytest.raises(Bug, match="ends whenever it is called") as bug:
+        caller.ask("status")
+    assert str(link.files.log) in (bug.value.hint or "")
+
+
+def test_a_request_that_was_accepted_is_not_sent_again(link: FakeLink, caller: Caller) -> None:
+    link.answers = [break_off]
+    with pytest.raises(LinkLost, match="ended before it answered"):
+        caller.ask("forward")
+    assert len(link.requests) == 1
+
+
+def test_ctrl_c_ends_the_script_and_waits_for_that(link: FakeLink, caller: Caller) -> None:
+    heard: list[dict[str, Any]] = []
+
+    def run(socket: Socket[Any, Any], request: dict[str, Any]) -> None:
+        for message in ({"accepted": True}, {"connected": True}):
+            send(socket, message)
+        heard.append(receive(socket))
+        send(socket, {"result": 130})
+
+    link.answers = [run]
+    with pytest.raises(KeyboardInterrupt):
+        run_until_interrupted(caller)
+    assert heard == [{"end": True}]
+
+
+def run_until_interrupted(caller: Caller) -> None:
+    """Run a script, and press Ctrl-C once it has begun."""
+    with caller.call("run") as running:
+        for message in running.messages():
+            assert "connected" in message
+            monkey = pytest.MonkeyPatch()
+            monkey.setattr(call, "receive", interrupted(monkey))
+
+
+def interrupted(monkey: pytest.MonkeyPatch) -> Callable[[Any], Any]:
+    """Return a `receive` during which Ctrl-C is pressed, once."""
+
+    def receive_(_: Any) -> Any:
+        monkey.undo()
+        raise KeyboardInterrupt
+
+    return receive_
+
+
+def test_a_new_link_restores_before_it_is_asked(files: LinkFiles, link: FakeLink) -> None:
+    files.restoring.touch()
+    order: list[str] = []
+    caller = Caller(files, NeverAsks(""), None, lambda: order.append("restored"))
+    link.answers = [leave, result("connected"), result("answered")]
+    assert caller.ask("status") == "answered"
+    assert order == ["restored"]
+    assert not files.restoring.exists()
+
+
+def test_a_command_that_starts_no_link_restores_nothing(files: LinkFiles, link: FakeLink) -> None:
+    files.restoring.touch()
+    caller = Caller(files, NeverAsks(""), None, lambda: pytest.fail("it restored"))
+    link.answers = [result("answered")]
+    assert caller.ask("status", start=False) == "answered"
+    assert files.restoring.exists()
+
+
+def test_without_a_link_none_is_started_for_a_mere_question(caller: Caller) -> None:
+    with pytest.raises(NoLink, match="no link to `dgx` runs"):
+        caller.ask("status", start=False)
+
+
+def test_a_link_that_does_not_answer_is_told_from_none(
+    files: LinkFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dial, "ANSWER_SECONDS", 0.01)
+    files.key.write_bytes(SECRET)
+    with sockets.Listener(files.address), pytest.raises(LinkStuck) as stuck:
+        dial.dial(files)
+    assert "jlremote.link" in (stuck.value.hint or "")
+
+
+def test_a_link_with_another_secret_counts_as_ending(link: FakeLink) -> None:
+    link.files.key.write_bytes(b"of an older link")
+    with pytest.raises(NoLink, match="is ending"):
+        dial.dial(link.files)

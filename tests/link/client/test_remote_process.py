@@ -1,0 +1,123 @@
+"""A script over the link: its bytes or its text after the marker, and its stdin in turn."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jlremote.errors import JlrError
+from jlremote.link.client.remote_output import RemoteOutput
+from jlremote.link.client.remote_process import RemoteProcess
+from jlremote.link.wire.protocol import text_of
+from tests.link.fakes import Call
+
+MARKER = "jlr-c0ffee"
+BEGIN = {"stream": "stdout", "data": f"{MARKER}\n"}
+Message = dict[str, Any]
+
+
+def printed(data: bytes, stream: str = "stdout") -> Message:
+    return {"stream": stream, "data": text_of(data)}
+
+
+def pieces(said: list[Message]) -> list[bytes]:
+    """Return the pieces of stdin among the messages that were sent."""
+    return [base64.b64decode(message["given"]) for message in said if "given" in message]
+
+
+def process(*messages: Message, marker: str | None = MARKER) -> tuple[RemoteProcess, list[Message]]:
+    said: list[Message] = []
+    return RemoteProcess(iter(messages), marker, said.append), said
+
+
+def test_bytes_after_the_marker_come_as_they_are_and_then_the_status() -> None:
+    noise = printed(b"Welcome!\n")
+    told, _ = process(noise, BEGIN, printed(b"\xff\x00"), printed(b"no", "stderr"), {"result": 3})
+    assert list(told) == [("stdout", b"\xff\x00")]
+    assert told.status == 3
+
+
+def test_each_stream_has_a_marker_of_its_own() -> None:
+    also = {"stream": "stderr", "data": f"warning\n{MARKER}\nlater"}
+    told, _ = process(BEGIN, also, {"result": 0})
+    assert list(told) == [("stderr", b"later")]
+
+
+def test_in_a_terminal_everything_counts() -> None:
+    told, _ = process(printed(b"$ "), {"result": 0}, marker=None)
+    assert list(told) == [("stdout", b"$ ")]
+
+
+def test_a_shell_that_ends_before_the_script_is_an_error_with_its_last_words() -> None:
+    told, _ = process(printed(b"This account is locked.\n"), {"result": 1})
+    with pytest.raises(JlrError, match="This account is locked"):
+        list(told)
+    assert told.status is None
+
+
+def test_stdin_waits_until_the_script_reads_it() -> None:
+    waiting: list[Call[bool]] = []
+
+    def messages() -> Iterator[Message]:
+        yield BEGIN
+        assert waiting[0].result()
+        waiting.append(Call(lambda: remote.give(b"two")))
+        assert waiting[1].running
+        yield {"taken": True}
+        assert waiting[1].result()
+        yield {"result": 0}
+
+    said: list[Message] = []
+    remote = RemoteProcess(messages(), MARKER, said.append)
+    waiting.append(Call(lambda: remote.give(b"one")))
+    assert list(remote) == []
+    assert pieces(said) == [b"one", b"two"]
+
+
+def test_a_thread_that_waits_to_give_is_released_when_the_process_is_left() -> None:
+    remote, said = process()
+    giving = Call(lambda: remote.give(b"too late"))
+    assert giving.running
+    remote.leave()
+    assert not giving.result()
+    assert said == []
+
+
+def test_the_terminals_size_and_the_wish_to_hang_up_are_sent_at_once() -> None:
+    remote, said = process(marker=None)
+    remote.resize(os.terminal_size((120, 40)))
+    remote.hang_up()
+    assert said == [{"size": (120, 40)}, {"hang_up": True}]
+
+
+def test_questions_are_over_once_the_script_begins() -> None:
+    remote, _ = process({"accepted": True}, {"connected": True}, BEGIN, {"result": 0})
+    remote.wait_connected()
+    assert list(remote) == []
+    assert remote.status == 0
+
+
+@given(st.text(st.characters(codec="utf-8")), st.lists(st.integers(0, 400), max_size=6))
+def test_text_comes_whole_however_its_bytes_are_cut(text: str, cuts: list[int]) -> None:
+    data = f"noise\n{MARKER}\n{text}".encode()
+    edges = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
+    parts = [printed(data[a:b]) for a, b in itertools.pairwise(edges)]
+    output = RemoteOutput(iter([*parts, {"result": 0}]), MARKER, (), lambda _: None)
+    assert "".join(output) == text
+    assert output.status == 0
+
+
+def test_the_pieces_of_stdin_follow_one_another_and_end_with_an_empty_one() -> None:
+    said: list[Message] = []
+    taken: Message = {"taken": True}
+    messages: list[Message] = [BEGIN, taken, printed(b"text"), taken, taken, {"result": 0}]
+    output = RemoteOutput(iter(messages), MARKER, [b"one", b"two"], said.append)
+    assert list(output) == ["text"]
+    assert pieces(said) == [b"one", b"two", b"", b""]
