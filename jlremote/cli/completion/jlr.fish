@@ -1,4 +1,5 @@
 # Completion of jlr for fish. Written by `jlr completion fish`.
+# click's own script cuts a description at its first comma.
 
 function _jlr_completion
     set -l response (env _JLR_COMPLETE=fish_complete COMP_WORDS=(commandline -cp) \

@@ -1,4 +1,5 @@
 # Completion of jlr for bash 4.4 and later. Written by `jlr completion bash`.
+# click's own script trusts COMP_WORDS, which bash cuts at @ and =, where jlr does not.
 
 _jlr_completion() {
     local IFS=$'\n' completion type value
