@@ -1,4 +1,4 @@
-"""The one place where a failure becomes a message and an exit code."""
+"""The error boundary: a failure becomes a message and an exit code."""
 
 from __future__ import annotations
 
@@ -67,29 +67,29 @@ def _explain_bug(failure: Exception) -> int:
 
 
 def _in_our_words(failure: click.ClickException) -> JlrError:
-    """Return click's complaint as ours read: lower case, no final period, literals in backticks."""
+    """Return click's error in our form: lower case, no final period, literals in backticks."""
     message = failure.message if hasattr(failure, "possibilities") else failure.format_message()
     message = re.sub(r"'([^']*)'", r"`\1`", " ".join(message.split())).rstrip(".")
     near = getattr(failure, "possibilities", None)
     context = getattr(failure, "ctx", None)
     path = context.command_path if context else "jlr"
-    hint = f"`{path} --help` shows what it takes"
+    hint = f"`{path} --help` shows the options"
     if "extra argument" in message and getattr(context and context.command, "takes_command", False):
-        hint = f"a command to run stands behind `--`: `{path} … -- COMMAND`"
+        hint = f"put the command after `--`: `{path} … -- COMMAND`"
     if near:
-        hint = f"did you mean {' or '.join(f'`{name}`' for name in near)}?"
+        hint = f"did you mean `{near[0]}`?"
     return Usage(message[:1].lower() + message[1:], hint=hint)
 
 
 def _forget_output() -> None:
-    """Let nothing be written to a pipe that nobody reads, not even by the interpreter's exit."""
+    """Redirect the output, so that the interpreter's exit writes nothing to a broken pipe."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.dup2(nowhere, sys.stderr.fileno())
 
 
 def _fill_standard_streams() -> None:
-    """Have something in the place of a stream that was closed, as by `>&-`.
+    """Open the null device in place of a stream that was closed, as by `>&-`.
 
     Else the next file or socket would get its number, and a job's output would go there.
     """
@@ -102,7 +102,7 @@ def _fill_standard_streams() -> None:
 
 
 def _end_cleanly_on_signals() -> None:
-    """Unwind on a signal that ends us, so that the cursor and the terminal's echo come back."""
+    """Unwind on a signal that ends the process, to restore the cursor and the terminal's echo."""
     _leave_on(signal.SIGTERM)
     if sys.platform != "win32":
         _leave_on(signal.SIGHUP)

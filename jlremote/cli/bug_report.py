@@ -1,4 +1,4 @@
-"""A log file of a failure that nobody expected, fit to be sent to us."""
+"""The log file of an unexpected failure, without secrets, so that it can be sent to us."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ _SECRET = re.compile(
 
 
 def write(failure: BaseException) -> tuple[str, str]:
-    """Write the log and return what to tell the person: what happened, and where the log is."""
+    """Write the log; return the error message and the hint that names the log."""
     cause = redacted(one_line(f"{type(failure).__name__}: {failure}"))
-    summary = f"jlr failed in a way that it should not ({cause})"
+    summary = f"jlr failed unexpectedly ({cause})"
     try:
         path = paths.log_directory() / f"bug-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
         paths.write_whole(path, _report(failure))
     except JlrError as trouble:
-        return summary, f"this is a bug of ours, and its log cannot be kept: {trouble.message}"
-    return summary, f"this is a bug of ours; the details are in `{path}`"
+        return summary, f"this is a bug in jlr; its log cannot be written: {trouble.message}"
+    return summary, f"this is a bug in jlr; the details are in `{path}`"
 
 
 def redacted(text: str) -> str:
-    """Return `text` with the values of what looks like a secret replaced by `***`."""
+    """Return `text` with `***` in place of values that look like secrets."""
     return _SECRET.sub(r"\1***", text)
 
 
 def _report(failure: BaseException) -> str:
-    """Return the report: no arguments of the call and no local variables, they may hold secrets."""
+    """Return the report, without arguments and local variables, which may hold secrets."""
     lines = [
         f"jlr {__version__}, Python {platform.python_version()}, {platform.platform()}",
         f"command: {_command()}",
@@ -53,5 +53,5 @@ def _report(failure: BaseException) -> str:
 
 
 def _command() -> str:
-    """Return the command's name, which is the first plain word; values are nobody's business."""
+    """Return the command's name, the first plain word, and no values."""
     return next((word for word in sys.argv[1:] if word.isalpha()), "none")

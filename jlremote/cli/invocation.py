@@ -1,4 +1,4 @@
-"""What one call of `jlr` was told by its global options, and what it gives a workflow."""
+"""The global options of one call of `jlr`, and the context that it gives a workflow."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Invocation:
-    """The global options; they may stand before or after the command's name.
+    """The values of the global options, which may stand before or after the command's name.
 
     Attributes:
         ssh_config: ssh's `-F`.
         verbose: show each remote command.
         quiet: show no steps.
         no_input: never ask.
-        remember: keep secrets that were right in the keychain; `None` asks once.
+        remember: keep correct passwords in the keychain; `None` asks once.
     """
 
     ssh_config: str | None = None
@@ -30,7 +30,7 @@ class Invocation:
     remember: bool | None = None
 
     def context(self, *, silent: bool = False, lasting: bool = True) -> Context:
-        """Return what a workflow needs; `silent` as for `--json`, `lasting` as of `Steps`."""
+        """Return the context of a workflow; `silent` and `lasting` are those of `Steps`."""
         from pathlib import Path
 
         from jlremote.cli.keyboard import prompts
@@ -44,7 +44,7 @@ class Invocation:
 
 
 def global_options(*, hidden: bool = False) -> list[click.Option]:
-    """Return new options that are kept in the call's `Invocation`."""
+    """Return new options, whose values go to the call's `Invocation`."""
     kept: dict[str, Any] = {"expose_value": False, "callback": _keep, "hidden": hidden}
     flag: dict[str, Any] = kept | {"is_flag": True}
     return [
@@ -53,31 +53,27 @@ def global_options(*, hidden: bool = False) -> list[click.Option]:
             type=click.Path(exists=True, dir_okay=False),
             metavar="FILE",
             envvar=None if hidden else "JLR_SSH_CONFIG",
-            help="Read this file instead of ~/.ssh/config, as `ssh -F`. [env: JLR_SSH_CONFIG]",
+            help="Use this file instead of ~/.ssh/config. [env: JLR_SSH_CONFIG]",
             **kept,
         ),
-        click.Option(
-            ["-v", "--verbose"],
-            help="Show each command that is run on the host.",
-            **flag,
-        ),
+        click.Option(["-v", "--verbose"], help="Show each command on the host.", **flag),
         click.Option(["-q", "--quiet"], help="Show no steps.", **flag),
         click.Option(
             ["--no-input"],
             envvar=None if hidden else "JLR_NO_INPUT",
-            help="Never ask; fail with exit code 4 instead. [env: JLR_NO_INPUT]",
+            help="Fail with exit code 4 instead of asking. [env: JLR_NO_INPUT]",
             **flag,
         ),
         click.Option(
             ["--remember/--no-remember"],
-            help="Keep passwords and passphrases in the keychain, or do not; else it asks once.",
+            help="Keep passwords in the keychain. Default: ask once.",
             **kept | {"default": None},
         ),
     ]
 
 
 def _restore(*held: Any) -> None:
-    # Its imports take 22 ms, which only a new link shall cost.
+    # Its imports take 22 ms, which only a new link needs.
     from jlremote.workflow.session.restore import restore
 
     restore(*held)

@@ -43,8 +43,8 @@ COMMANDS = {
     "Host": {
         "gpus": ("host.gpus:gpus", "Show the GPUs of a host and their users."),
         "doctor": ("host.doctor:doctor", "Find out what is wrong, and what to do about it."),
-        "disconnect": ("host.disconnect:disconnect", "End the connection to a host."),
-        "forget": ("host.forget:forget", "Delete the stored passwords of a host."),
+        "disconnect": ("host.connection:disconnect", "End the connection to a host."),
+        "forget": ("host.connection:forget", "Delete the stored passwords of a host."),
     },
     "This machine": {
         "config": ("machine.config:config", "Show the settings and the source of each."),

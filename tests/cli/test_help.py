@@ -1,5 +1,6 @@
 """The help of each command has examples, and the examples are what the program takes."""
 
+import re
 import shlex
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import click
 import pytest
 
 import jlremote
-from jlremote.cli.command import Command
+from jlremote.cli.command import GROUPS, Command
 from jlremote.cli.program import COMMANDS as SECTIONS
 from jlremote.cli.program import EXAMPLES, jlr
 from tests.cli.conftest import Jlr
@@ -73,6 +74,37 @@ def test_the_groups_help_has_every_command_and_every_exit_code(jlr: Jlr) -> None
     for code in (0, 1, 2, 3, 4, 5, 6, 7, 130):
         assert f" {code}  " in text
     assert max(map(len, text.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_help_of_start_has_groups_in_one_column_and_fits(
+    width: int, jlr: Jlr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = jlr("start", "--help").stdout
+    options = text[: text.index("\nExamples:")]
+    titles = [line.rstrip(":") for line in options.splitlines() if re.match(r"[A-Z].*:$", line)]
+    assert titles == list(GROUPS)
+    assert max(map(len, options.splitlines())) <= min(width, 100)
+    columns = {
+        len(found[0]) for found in re.finditer(r"^  -.{0,25}?  +(?=\S)", options, re.MULTILINE)
+    }
+    assert len(columns) == 1
+
+
+def test_the_help_of_run_has_the_group_of_each_option(jlr: Jlr) -> None:
+    text = jlr("run", "--help").stdout
+    places = [
+        text.index(part)
+        for part in ("Session:", "--in ", "Container:", "--image ", "GPUs:", "--gpus ", "Output:")
+    ]
+    assert places == sorted(places)
+
+
+def test_a_command_with_few_options_has_one_group(jlr: Jlr) -> None:
+    text = jlr("open", "--help").stdout
+    assert "\nOptions:\n  --browser NAME" in text
+    assert "This machine:" not in text
 
 
 def test_version(jlr: Jlr) -> None:

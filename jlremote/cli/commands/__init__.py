@@ -1,1 +1,5 @@
-"""The commands, one module each, in the groups that `jlr --help` shows."""
+"""The commands, a folder for each heading of `jlr --help`.
+
+A command parses, calls one workflow, and prints. It imports the workflow inside its function, so
+that its help and its completion stay fast. `program` names every command's module.
+"""

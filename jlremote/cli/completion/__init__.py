@@ -1,1 +1,5 @@
-"""Shell completion: the scripts, and the words to complete."""
+"""Shell completion: `shells` (the scripts beside it, and their answers) and `candidates`.
+
+Why no candidate from a host? A completion must take milliseconds and never ask for a password, so
+hosts come from the ssh config, and sessions from the names of this laptop's files.
+"""

@@ -1,4 +1,4 @@
-"""What a shell may complete: hosts, sessions, profiles. Never fails, never asks a host."""
+"""Candidates for completion: hosts, sessions, profiles. No candidate needs a connection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def hosts(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete a host: those of the ssh config and of the sessions; a user's name may precede."""
+    """Complete a host of the ssh config or of a session, also after `user@`."""
     from jlremote.cli.completion.ssh_config import host_names
 
     user, at, begun = incomplete.rpartition("@")
@@ -26,12 +26,12 @@ def hosts(context: click.Context, _parameter: click.Parameter, incomplete: str) 
 
 
 def sessions(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete a session: its name, or `host/name` where the name is taken twice or begun so."""
+    """Complete a session: its name, or `host/name` if that was begun or the name is not unique."""
     return _selectors(session_names(), incomplete)
 
 
 def jobs(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete a job likewise."""
+    """Complete a job in the same way."""
     return _selectors(job_names(), incomplete)
 
 
@@ -52,14 +52,14 @@ def _selectors(known: list[tuple[str, str]], incomplete: str) -> list[str]:
 def folders(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem[str]]:
-    """Let the shell complete a folder; click's own type would look into one that may be dead."""
+    """Let the shell complete a folder; click's own type would look into dead mounts."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(incomplete, type="dir")]
 
 
 def mounts(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete a folder where something is mounted."""
+    """Complete the folder of a mount."""
     from jlremote.storage.mounts import load_all
 
     try:
@@ -69,7 +69,7 @@ def mounts(_context: click.Context, _parameter: click.Parameter, incomplete: str
 
 
 def containers(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete a container of the host that stands before it, as far as sessions know."""
+    """Complete a container of the host before it, from the known sessions."""
     typed = context.params.get("host")
     return [name for host, name in session_names() if host == typed and name.startswith(incomplete)]
 

@@ -1,7 +1,4 @@
-"""The host names that a person has written into the ssh config, for completion.
-
-Only the names: what they mean is left to ssh itself.
-"""
+"""The host names in the ssh config, for completion; ssh itself reads their settings."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from collections.abc import Iterator
 
 _USER = "~/.ssh/config"
 _SYSTEM = "/etc/ssh/ssh_config"
-_DEPTH = 16  # as in ssh's readconf.c: deeper, an Include is taken for a loop
+_DEPTH = 16  # as in ssh's readconf.c: a deeper Include counts as a loop
 
 _WORD = re.compile(r'"([^"]*)"|([^\s"]+)')
 
@@ -21,7 +18,7 @@ def host_names(file: str | None = None) -> list[str]:
     """Return the names of `Host` lines without wildcards, in the order of the files.
 
     Args:
-        file: ssh's `-F`; the person's own file and the system's if `None`.
+        file: ssh's `-F`; `None` for the user's own file and the system's.
     """
     files = [file] if file else [os.path.expanduser(_USER), _SYSTEM]  # noqa: PTH111 - pathlib costs 5 ms
     names = [name for path in files for name in _names(path, path == _SYSTEM, 0)]

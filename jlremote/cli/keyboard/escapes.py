@@ -1,10 +1,10 @@
-"""The keys that are for us and not for the host, those of ssh."""
+"""The escape sequences of `jlr shell`, which are those of ssh."""
 
 from __future__ import annotations
 
 
 class Escapes:
-    """Takes `~.` and `~~` at the beginning of a line out of what is typed.
+    """A filter that takes `~.` and `~~` at the beginning of a line out of the typed keys.
 
     Attributes:
         hung_up: whether `~.` was typed.
@@ -16,7 +16,7 @@ class Escapes:
         self._tilde = False
 
     def without(self, typed: bytes) -> bytes:
-        """Return what goes to the host; a tilde that may begin an escape waits for the next key."""
+        """Return the keys for the host; a tilde that may begin an escape waits for the next key."""
         out = bytearray()
         for number in typed:
             key = bytes((number,))

@@ -1,6 +1,6 @@
-"""This end of `jlr shell`: what is typed and what is shown, as it is.
+"""The local end of `jlr shell`: typed keys and shown bytes, unchanged.
 
-What the host sends goes to the terminal raw, as with ssh: that is what it is for.
+As with ssh, bytes from the host go to the terminal unfiltered.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from jlremote.workflow.session.shell import TerminalClosed
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _PIECE = 1 << 16
-# The main screen, its cursor, no mouse, no bracketed paste, no colours. A program that lost its
-# terminal while it had changed these cannot change them back.
-_AS_BEFORE = b"\x1b[?1047l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[0m"
+# The main screen, its cursor, no mouse, no bracketed paste, no colours: a program that lost its
+# terminal cannot reset what it changed.
+_RESET = b"\x1b[?1047l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[0m"
 
 
-class LocalScreen:
+class LocalTerminal:
     """The process's own stdin, stdout and stderr."""
 
     def __init__(self) -> None:
@@ -31,29 +31,29 @@ class LocalScreen:
 
     @property
     def kind(self) -> str | None:
-        """What `$TERM` is; without a terminal on both ends there is none, as with `docker exec`."""
+        """The value of `$TERM`; `None` unless stdin and stdout are terminals."""
         if not (os.isatty(_STDIN) and os.isatty(_STDOUT)):
             return None
         return os.environ.get("TERM") or "xterm-256color"
 
     @property
     def size(self) -> os.terminal_size:
-        """Columns and rows as they are now."""
+        """The current columns and rows."""
         return os.get_terminal_size(_STDOUT)
 
     def taken(self) -> AbstractContextManager[None]:
-        """Pass every key on, Ctrl-C too, for the time of a `with` block."""
+        """Pass on every key, also Ctrl-C, during a `with` block."""
         return contextlib.nullcontext() if self.kind is None else self._keyboard.raw()
 
     def typed(self) -> Iterator[bytes | os.terminal_size]:
-        """Give what is typed, and the size whenever it changes."""
+        """Give the typed bytes, and the size whenever it changes."""
         return self._piped() if self.kind is None else self._keys()
 
     def show(self, stream: str, data: bytes) -> None:
-        """Write what came.
+        """Write bytes of the host.
 
         Raises:
-            JlrError: it cannot be written, as on a full disk.
+            JlrError: they cannot be written, as on a full disk.
         """
         rest = memoryview(data)
         try:
@@ -65,10 +65,10 @@ class LocalScreen:
             raise not_written(failure) from failure
 
     def recover(self) -> None:
-        """Mend what a program may have left, and begin a new line."""
+        """Reset what a program may have changed, and begin a new line."""
         if self.kind is not None:
             with contextlib.suppress(OSError, JlrError):
-                self.show("stdout", _AS_BEFORE + b"\r\n")
+                self.show("stdout", _RESET + b"\r\n")
 
     def _keys(self) -> Iterator[bytes | os.terminal_size]:
         escapes = Escapes()

@@ -32,9 +32,9 @@ class PosixKeyboard:
 
     @contextlib.contextmanager
     def raw(self) -> Iterator[None]:
-        """Give every key as it is; afterwards the terminal is as it was, whatever happens.
+        """Pass on every key during a `with` block; afterwards restore the terminal.
 
-        Without discarding what was typed ahead, which `tty.setraw` does by default.
+        Keys typed ahead are kept, which `tty.setraw` would discard by default.
         """
         self._changed, self._tell_changed = os.pipe()
         os.set_blocking(self._tell_changed, False)
@@ -48,7 +48,7 @@ class PosixKeyboard:
             signal.signal(signal.SIGWINCH, handler)
 
     def events(self) -> Iterator[bytes | os.terminal_size]:
-        """Give what is typed, nothing at the end, and the size whenever it changes."""
+        """Give the typed bytes, empty at the end, and the size whenever it changes."""
         while True:
             ready, _, _ = select.select([self._descriptor, self._changed], [], [])
             if self._changed in ready:
@@ -64,18 +64,18 @@ class PosixKeyboard:
             return b""
 
     def _resized(self, _number: int, _frame: FrameType | None) -> None:
-        with contextlib.suppress(BlockingIOError):  # it is told already
+        with contextlib.suppress(BlockingIOError):  # a byte is already waiting
             os.write(self._tell_changed, b"-")
 
 
 @contextlib.contextmanager
 def without_echo(reader: TextIO) -> Iterator[None]:
-    """Switch the terminal's echo off, and on again whatever happens."""
+    """Switch the terminal's echo off during a `with` block."""
     descriptor = reader.fileno()
     before = termios.tcgetattr(descriptor)
     silent = list(before)
     silent[3] = before[3] & ~termios.ECHO
-    # Flushing drops what was typed ahead of the prompt: it was not meant for it.
+    # TCSAFLUSH drops what was typed before the prompt.
     termios.tcsetattr(descriptor, termios.TCSAFLUSH, silent)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Put questions to the person at the terminal, as ssh does: on `/dev/tty`, whatever stdin is."""
+"""Questions at the terminal, as ssh asks them: on `/dev/tty`, not on stdin."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Person:
     """The `Asker` of a terminal.
 
     Args:
-        paused: keeps the spinner away while the question is on the screen.
-        remember: what to say when it is asked whether to remember a secret; `None` asks.
+        paused: hides the spinner while the question is on the screen.
+        remember: the answer to whether a secret is remembered; `None` asks.
     """
 
     def __init__(
@@ -41,8 +41,8 @@ class Person:
         """Return the answer; `yes` or `no` for a question that wants one.
 
         Raises:
-            NeedsAuthentication: there is no terminal, or the person ended it with Ctrl-D, or wants
-            nothing to be remembered this once.
+            NeedsAuthentication: there is no terminal, Ctrl-D was pressed, or secrets are not to be
+                remembered this time.
         """
         if question.kind in ("remember", "remember-again"):
             if self._remember:
@@ -60,12 +60,12 @@ class Person:
 
 
 def _not_now() -> NeedsAuthentication:
-    return NeedsAuthentication("nothing is to be remembered this time")
+    return NeedsAuthentication("not remembered this time")
 
 
 @contextlib.contextmanager
 def _terminal() -> Iterator[tuple[TextIO, TextIO]]:
-    # Two files, because one that is read and written wants to seek, which a terminal cannot.
+    # Two files, because Python seeks in one that is read and written, and a terminal cannot seek.
     keys, screen = map(Path, TERMINAL)
     with (
         keys.open(encoding="utf-8", errors="replace") as reader,
@@ -84,7 +84,7 @@ def _answer(question: Question, terminal: tuple[TextIO, TextIO]) -> str:
 
 
 def _decision(prompt: str, text: str, terminal: tuple[TextIO, TextIO]) -> str:
-    """Return `yes` or `no`; the host's fingerprint, pasted from elsewhere, means `yes`."""
+    """Return `yes` or `no`; the host's fingerprint, pasted, means `yes`."""
     fingerprints = _FINGERPRINT.findall(text)
     while True:
         typed = _line(prompt, terminal, echo=True).strip()
@@ -103,7 +103,7 @@ def _line(prompt: str, terminal: tuple[TextIO, TextIO], *, echo: bool) -> str:
     reader, writer = terminal
     with contextlib.ExitStack() as stack:
         if not echo:
-            stack.callback(writer.write, "\n")  # the person's own was not shown
+            stack.callback(writer.write, "\n")  # the typed one was not shown
             stack.enter_context(without_echo(reader))
         writer.write(prompt)
         writer.flush()

@@ -18,7 +18,7 @@ assert sys.platform == "win32"
 TERMINAL = ("CONIN$", "CONOUT$")  # where questions are read from and written to
 _PIECE = 1 << 12
 _STDOUT = 1
-# A console tells of its size only among key events, which `read` does not give.
+# A console reports its size only among key events, which `read` does not give.
 _LOOK_SECONDS = 0.2
 _UTF8 = 65001
 # wincon.h: ENABLE_PROCESSED_INPUT, ENABLE_LINE_INPUT and ENABLE_ECHO_INPUT go,
@@ -43,7 +43,7 @@ class WindowsKeyboard:
 
     @contextlib.contextmanager
     def raw(self) -> Iterator[None]:
-        """Give every key as it is; afterwards the console is as it was."""
+        """Pass on every key during a `with` block; afterwards restore the console."""
         ours, shown = (msvcrt.get_osfhandle(number) for number in (self._descriptor, _STDOUT))
         input_mode, output_mode = _mode(ours), _mode(shown)
         pages = _kernel.GetConsoleCP(), _kernel.GetConsoleOutputCP()
@@ -61,7 +61,7 @@ class WindowsKeyboard:
             _kernel.SetConsoleOutputCP(pages[1])
 
     def events(self) -> Iterator[bytes | os.terminal_size]:
-        """Give what is typed, nothing at the end, and the size whenever it changes."""
+        """Give the typed bytes, empty at the end, and the size whenever it changes."""
         events: SimpleQueue[bytes | os.terminal_size] = SimpleQueue()
         for watch in (self._read, self._look):
             threading.Thread(target=watch, args=(events,), daemon=True).start()
@@ -92,7 +92,7 @@ def _mode(handle: int) -> int:
 
 @contextlib.contextmanager
 def without_echo(reader: TextIO) -> Iterator[None]:
-    """Switch the console's echo off, and on again whatever happens."""
+    """Switch the console's echo off during a `with` block."""
     handle = msvcrt.get_osfhandle(reader.fileno())
     before = _mode(handle)
     _kernel.SetConsoleMode(handle, before & ~_ECHO_INPUT)

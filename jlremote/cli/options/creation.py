@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from functools import partial
 from typing import Any
 
 from jlremote.cli.command import Function, option
@@ -15,28 +17,22 @@ _NEW_CONTAINER = (
 )
 
 _OPTIONAL = ("image", "workspace", "workdir", "user", "shm-size", "ipc", "network")
+_FIELDS = {"name": "name_rule", "port": "local_port"}
 _SHOWN = {"engine_arguments": "-- …", "packages": "--install"}
 
 
+_container = partial(option, "Container")
+_repeated = partial(option, "Container", multiple=True)
 _DECLARED = (
-    option("Container", "--image", metavar="IMAGE", help="Image of a new container."),
-    option(
-        "Container",
+    _container("--image", metavar="IMAGE", help="Image of a new container."),
+    _repeated(
         *("-v", "--volume"),
-        multiple=True,
         metavar="SOURCE:TARGET[:OPTIONS]",
         help="Mount a folder of the host, which must exist (`~/...` is in your home there), or a "
         "volume. (For more output: `jlr -v COMMAND`.)",
     ),
-    option(
-        "Container",
-        *("-e", "--env"),
-        multiple=True,
-        metavar="NAME[=VALUE]",
-        help="Set a variable.",
-    ),
-    option(
-        "Container",
+    _repeated("-e", "--env", metavar="NAME[=VALUE]", help="Set a variable."),
+    _container(
         "--workspace",
         is_flag=False,
         flag_value=".",
@@ -44,47 +40,34 @@ _DECLARED = (
         help="Mount DIR of the host at /workspace and work there. Without DIR: the folder that "
         "this one shows (`jlr mount`), or the one of its name in your home there.",
     ),
-    option("Container", "-w", "--workdir", metavar="FOLDER", help="Working folder."),
-    option(
-        "Container",
+    _container("-w", "--workdir", metavar="FOLDER", help="Working folder."),
+    _container(
         *("-u", "--user"),
         metavar="USER[:GROUP]",
         help="User. Default: you, if folders of the host are mounted, so that new files there are "
         "yours; else the image's.",
     ),
-    option("Container", "--shm-size", metavar="SIZE", help="Size of /dev/shm, for example 1g."),
-    option(
-        "Container",
+    _container("--shm-size", metavar="SIZE", help="Size of /dev/shm, for example 1g."),
+    _repeated(
         "--ulimit",
-        multiple=True,
         metavar="NAME=SOFT[:HARD]",
         help="A limit, for example memlock=-1; `memlock=` drops a profile's.",
     ),
-    option("Container", "--ipc", metavar="MODE", help="Shared memory: `private`, `host`, ..."),
-    option("Container", "--network", metavar="NETWORK", help="`bridge`, `host` or a name."),
-    option(
-        "Container",
-        "--init/--no-init",
-        default=None,
-        help="Run a small init as first process. Default: yes.",
+    _container("--ipc", metavar="MODE", help="Shared memory: `private`, `host`, ..."),
+    _container("--network", metavar="NETWORK", help="`bridge`, `host` or a name."),
+    _container(
+        "--init/--no-init", default=None, help="Run a small init as first process. Default: yes."
     ),
-    option(
-        "Container",
-        "--rm/--no-rm",
-        default=None,
-        help="Remove the container and its contents when it stops.",
+    _container(
+        "--rm/--no-rm", default=None, help="Remove the container and its contents when it stops."
     ),
-    option(
-        "Container",
+    _repeated(
         "--log-opt",
-        multiple=True,
         metavar="NAME=VALUE",
         help="Limit the container's log. Default: max-size=50m; `max-size=` lifts it.",
     ),
-    option(
-        "Container",
+    _repeated(
         *("--install", "--packages", "packages"),
-        multiple=True,
         metavar="PACKAGE",
         help="Install a Python package, for example jupyterlab. Repeatable.",
     ),
@@ -144,6 +127,13 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
     chosen = settings.load().chosen(host, flags)
     # An empty value drops what the settings say.
     return {name: value for name, value in chosen.items() if value != "" or name not in _OPTIONAL}
+
+
+def request_fields(request: type[Any], chosen: dict[str, Any]) -> dict[str, Any]:
+    """Return the settled options that are fields of a request, by the names of the fields."""
+    known = {field.name for field in fields(request)}
+    named = {_FIELDS.get(name, name.replace("-", "_")): value for name, value in chosen.items()}
+    return {name: value for name, value in named.items() if name in known}
 
 
 def refuse_creation(options: dict[str, Any], without: str, *but: str) -> None:

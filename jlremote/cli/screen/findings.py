@@ -1,4 +1,4 @@
-"""The lines of `jlr doctor`, each as soon as it is known."""
+"""The lines of `jlr doctor`, each printed as soon as its check is done."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _PLAIN = {"✓": "+", "✗": "x", "→": "->"}
 _INDENT = 4
 
 
-class Chain:
-    """Prints findings on stdout, a heading before those of each machine.
+class FindingPrinter:
+    """A printer of findings on stdout, with a heading for each machine.
 
-    What could not be tried, for one reason, comes last on one line.
+    Checks that were not tried for the same reason come last, on one line.
 
     Args:
-        quiet: print only what is not well.
+        quiet: print only problems.
     """
 
     def __init__(self, *, quiet: bool = False) -> None:
@@ -43,7 +43,7 @@ class Chain:
         self._skipped: dict[str, list[str]] = {}
 
     def show(self, finding: Finding) -> None:
-        """Print a finding, with its mend below it."""
+        """Print a finding, and below it how to mend it."""
         if finding.mark is Mark.SKIPPED and not finding.mend:
             self._skipped.setdefault(finding.text, []).append(finding.check)
             return
@@ -55,7 +55,7 @@ class Chain:
         answer("\n".join(_lines(finding)))
 
     def close(self, verdict: Verdict) -> None:
-        """Print what was not tried, and what it all comes to."""
+        """Print the checks that were not tried, and the verdict."""
         if not self._quiet:
             for reason, checks in self._skipped.items():
                 text = f"{', '.join(checks)}: {reason}"
@@ -78,7 +78,7 @@ def _lines(finding: Finding) -> Iterator[str]:
 
 
 def _mend_lines(mend: str) -> Iterator[str]:
-    """Give a mend's lines; a command is there to be copied, and never wrapped."""
+    """Give the lines of a mend; a command is not wrapped, so that it can be copied."""
     indent, arrow = " " * (_INDENT + NAME_WIDTH), _fit("→")
     is_sentence = "`" in mend
     lines = _wrapped(mend, _INDENT + NAME_WIDTH + len(arrow) + 1) if is_sentence else [mend]
@@ -87,7 +87,7 @@ def _mend_lines(mend: str) -> Iterator[str]:
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
-    """Return a text in lines that fit a terminal; elsewhere it stays on one."""
+    """Return a text in lines that fit the terminal; elsewhere it stays on one line."""
     if not watched(sys.stdout):
         return [text]
     width = max(30, shutil.get_terminal_size().columns - indent)
@@ -95,7 +95,7 @@ def _wrapped(text: str, indent: int) -> list[str]:
 
 
 def _fit(sign: str) -> str:
-    """Return a sign as the output's encoding has it."""
+    """Return a sign, or its ASCII form where the output's encoding lacks it."""
     try:
         sign.encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:

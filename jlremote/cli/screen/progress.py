@@ -1,4 +1,4 @@
-"""Steps on stderr: what goes on, with a spinner where a person watches, and how long it took."""
+"""Steps on stderr: a spinner on a terminal, and a line with the time when a step ends."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-# Most steps are over before this; for those, rich (60 ms) is never imported and nothing flickers.
-_PATIENCE_SECONDS = 0.3
+# Most steps end earlier; for them rich (60 ms) is not imported and nothing flickers.
+_WAIT_SECONDS = 0.3
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
@@ -29,8 +29,8 @@ class Steps:
 
     Args:
         silent: show neither steps nor notes (`--json`, `--quiet`).
-        verbose: show the commands that are run on the host (`-v`), even when silent.
-        lasting: whether a step leaves a line; a command that tells of them itself wants none.
+        verbose: show the commands on the host (`-v`), even when silent.
+        lasting: whether a step leaves a line; `jlr doctor` prints lines of its own.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Steps:
 
     @contextlib.contextmanager
     def step(self, title: str) -> Iterator[None]:
-        """Enter a step; leaving it prints its line, good or bad."""
+        """Enter a step; at its end print its line, whether it succeeded or failed."""
         step = (one_line(title), time.monotonic())
         self._open.append(step)
         self.advance("")
@@ -57,22 +57,22 @@ class Steps:
         self._finish(step, well=True)
 
     def advance(self, text: str) -> None:
-        """Show how far the step has come, where a spinner turns."""
+        """Show the progress of the step behind the spinner."""
         if self._spinner:
             self._spinner.so_far = one_line(text)
 
     def note(self, text: str) -> None:
-        """Print something worth knowing."""
+        """Print a note."""
         if not self._silent:
             with self.paused():
                 tell(printable(text))
 
     def detail(self, text: str) -> None:
-        """Print what only somebody who looks closely wants to know, with `-v`."""
+        """Print a detail, with `-v`."""
         self._tell_more(f"# {one_line(text)}")
 
     def command(self, text: str) -> None:
-        """Print a command that is run on the host, with `-v`."""
+        """Print a command that runs on the host, with `-v`."""
         self._tell_more(f"+ {printable(text)}")
 
     def _tell_more(self, text: str) -> None:
@@ -82,7 +82,7 @@ class Steps:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Keep the spinner away while something else is on the terminal."""
+        """Hide the spinner while something else is on the terminal."""
         if self._spinner:
             self._spinner.hide()
         try:
@@ -103,10 +103,10 @@ class Steps:
 
 
 class Spinner:
-    """A line that turns at the bottom of the terminal, from the moment that waiting gets long.
+    """A spinner on the terminal's last line, which appears after a short wait.
 
     Attributes:
-        so_far: what stands behind the title; it may change while the line turns.
+        so_far: the progress behind the title; it may change at any time.
     """
 
     def __init__(self) -> None:
@@ -116,16 +116,16 @@ class Spinner:
         self._live: Live | None = None
 
     def show(self, title: str, since: float) -> None:
-        """Show `title` and the seconds since `since` on the monotonic clock, soon."""
+        """Show `title` and the seconds since `since` on the monotonic clock, after a short wait."""
         self.hide()
-        wait = max(0.0, since + _PATIENCE_SECONDS - time.monotonic())
+        wait = max(0.0, since + _WAIT_SECONDS - time.monotonic())
         timer = threading.Timer(wait, lambda: self._appear(timer, title, since))
         timer.daemon = True
         self._timer = timer
         timer.start()
 
     def hide(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         with self._lock:
             timer, live = self._timer, self._live
             self._timer = self._live = None
@@ -148,13 +148,13 @@ class Spinner:
             redirect_stderr=False,
         )
         with self._lock:
-            if self._timer is timer:  # else the step was over while rich was imported
+            if self._timer is timer:  # else the step ended while rich was imported
                 self._live = live
                 live.start()
 
 
 def _frame(title: str, so_far: str, since: float, width: int) -> Text:
-    """Return the spinner's line at this moment, on one line whatever the width."""
+    """Return the spinner's line at this moment, cut to one line."""
     from rich.text import Text
 
     elapsed = time.monotonic() - since
@@ -179,7 +179,7 @@ def _line(title: str, since: float, *, well: bool, drawn: bool) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a short time as a person reads it: `0.4s`, `12s`, `3m 05s`."""
+    """Return a short time in words: `0.4s`, `12s`, `3m 05s`."""
     if seconds < 9.95:
         return f"{seconds:.1f}s"
     minutes, rest = divmod(round(seconds), 60)

@@ -1,4 +1,4 @@
-"""What goes to the terminal: answers on stdout, everything else on stderr."""
+"""Output: answers on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from jlremote.errors import JlrError
 
 
 def answer(text: str, *, newline: bool = True) -> None:
-    """Print what was asked for on stdout, at once.
+    """Print an answer on stdout and flush it.
 
     Raises:
-        JlrError: stdout cannot take it, as on a full disk.
+        JlrError: it cannot be written, as on a full disk.
     """
     try:
         click.echo(text, nl=newline, color=coloured(sys.stdout))
@@ -28,7 +28,7 @@ def answer(text: str, *, newline: bool = True) -> None:
 
 
 def not_written(failure: OSError) -> JlrError:
-    """Return the error that says why stdout takes nothing."""
+    """Return the error for output that cannot be written."""
     reason = (failure.strerror or str(failure)).lower()
     return JlrError(f"cannot write the output: {reason}")
 
@@ -46,7 +46,7 @@ def answer_either(text: str, value: Any, *, as_json: bool) -> None:
 
 
 def tell(text: str) -> None:
-    """Print what a person may want to know on stderr; a stderr that is gone is no failure."""
+    """Print a message on stderr; a closed stderr is no error."""
     try:
         click.echo(text, err=True, color=coloured(sys.stderr))
     except OSError as failure:
@@ -55,7 +55,7 @@ def tell(text: str) -> None:
 
 
 def coloured(stream: TextIO) -> bool:
-    """Return whether `stream` is a terminal whose owner wants colours (https://no-color.org)."""
+    """Return whether `stream` is a terminal that shows colours (https://no-color.org)."""
     return watched(stream) and not os.environ.get("NO_COLOR")
 
 

@@ -1,1 +1,1 @@
-"""Commands about a host and its connection."""
+"""The heading `Host`: gpus, doctor, disconnect and forget."""

@@ -61,12 +61,12 @@ def doctor(
 
 
 def _shown(invocation: Invocation, request: DoctorRequest) -> Verdict:
-    from jlremote.cli.screen.findings import Chain
+    from jlremote.cli.screen.findings import FindingPrinter
     from jlremote.workflow.doctor.doctor import doctor as examine
 
-    chain = Chain(quiet=invocation.quiet)
-    verdict = examine(request, invocation.context(lasting=False), chain.show)
-    chain.close(verdict)
+    printer = FindingPrinter(quiet=invocation.quiet)
+    verdict = examine(request, invocation.context(lasting=False), printer.show)
+    printer.close(verdict)
     return verdict
 
 

@@ -1,1 +1,1 @@
-"""Commands about images and registries."""
+"""The heading `Images`: images, build, save, pull, push and login."""

@@ -1,1 +1,1 @@
-"""Commands about this machine."""
+"""The heading `This machine`: config, demo and completion."""

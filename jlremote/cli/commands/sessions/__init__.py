@@ -1,1 +1,1 @@
-"""Commands about sessions."""
+"""The heading `Sessions`: start, open, url, list, status, logs and stop."""

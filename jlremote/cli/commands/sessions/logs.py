@@ -41,9 +41,9 @@ def logs(invocation: Invocation, session: str | None, follow: bool, tail: int) -
 
     context = invocation.context()
     if job := jobs.meant(session, context):
-        from jlremote.cli.keyboard.local_terminal import LocalScreen
+        from jlremote.cli.keyboard.local_terminal import LocalTerminal
 
-        jobs.log(job, LocalScreen().show, follow=follow, tail=tail)
+        jobs.log(job, LocalTerminal().show, follow=follow, tail=tail)
         return
     for text in log(session, context, follow=follow, tail=tail):
         answer(text, newline=False)

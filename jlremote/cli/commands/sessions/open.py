@@ -12,7 +12,7 @@ from jlremote.cli.options.browser import browse, browser_options, chosen_browser
 from jlremote.cli.options.shared import session_argument
 from jlremote.cli.screen.terminal import answer
 
-# `cont-2.1` may be a container, `train.ipynb` hardly: an ending begins with a letter.
+# A file extension begins with a letter: `cont-2.1` may be a container, `train.ipynb` is a file.
 _FILE = re.compile(r"\.[A-Za-z]\w*$")
 
 
@@ -77,7 +77,7 @@ def url(invocation: Invocation, session: str | None) -> None:
 def _session_or_path(
     session: str | None, path: str | None, invocation: Invocation
 ) -> tuple[str | None, str | None]:
-    """Tell a lone PATH from a SESSION: a session that is known wins."""
+    """Decide whether one argument is a SESSION or a PATH: a known session wins."""
     if session is None or path is not None:
         return session, path
     names, hosts = _known()
@@ -90,14 +90,14 @@ def _session_or_path(
 
 
 def _is_host(word: str, invocation: Invocation) -> bool:
-    """Return whether a word names a host of which nothing is recorded yet."""
+    """Return whether a word names a host without recorded sessions."""
     from jlremote.cli.completion.ssh_config import host_names
 
     return "@" in word or word in host_names(invocation.ssh_config)
 
 
 def _known() -> tuple[set[str], set[str]]:
-    """Return the names of the sessions and of their hosts."""
+    """Return the names of the recorded sessions and of their hosts."""
     from jlremote.storage.sessions import load_all
 
     records = load_all()

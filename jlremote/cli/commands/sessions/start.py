@@ -11,7 +11,13 @@ from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options.browser import browse, browser_options
-from jlremote.cli.options.creation import after_dashes, creation_options, refuse_creation, settled
+from jlremote.cli.options.creation import (
+    after_dashes,
+    creation_options,
+    refuse_creation,
+    request_fields,
+    settled,
+)
 from jlremote.cli.options.engine import runtime_options
 from jlremote.cli.options.shared import PORT, host_argument, json_option, python_options
 from jlremote.cli.screen.terminal import answer, answer_json
@@ -113,7 +119,7 @@ def start(
     chosen = settled(host, options)
     if chosen.get("runtime") == "none":
         refuse_creation(options, "--runtime none")
-    request = replace(_request(host, chosen, forwarded), allow_open=allow_open)
+    request = _request(host, chosen, forwarded, allow_open=allow_open)
     context = invocation.context(silent=as_json)
     if dry_run:
         _show_plan(request, context, as_json=as_json)
@@ -130,32 +136,22 @@ def start(
     browse(report.url or "", context, browser=browser, asked=options["browser"] is not None)
 
 
-# Settled options and the fields of StartRequest that take them.
-_FIELDS = {
-    "sudo": "sudo",
-    "container": "container",
-    "name": "name_rule",
-    "runtime": "runtime",
-    "image": "image",
-    "gpus": "gpus",
-    "share-gpus": "share_gpus",
-    "python": "python",
-    "conda-env": "conda_env",
-    "workspace": "workspace",
-    "port": "local_port",
-    "idle-stop": "idle_stop",
-}
-
-
-def _request(host: str, settled: dict[str, Any], ports: tuple[int, ...]) -> StartRequest:
+def _request(
+    host: str, settled: dict[str, Any], ports: tuple[int, ...], *, allow_open: bool
+) -> StartRequest:
     from jlremote.workflow.host.requests import StartRequest, container_options
 
     if "python" in settled and "conda-env" in settled:
         raise Usage("`--python` and `--conda-env` exclude each other", hint="give one of the two")
     if "idle-stop" in settled:
         settled["idle-stop"] = seconds_of(settled["idle-stop"], "`--idle-stop`")
-    fields = {_FIELDS[name]: value for name, value in settled.items() if name in _FIELDS}
-    return StartRequest(host=host, ports=ports, options=container_options(settled), **fields)
+    return StartRequest(
+        host=host,
+        ports=ports,
+        allow_open=allow_open,
+        options=container_options(settled),
+        **request_fields(StartRequest, settled),
+    )
 
 
 def _start(request: StartRequest, notebook: str | None, context: Context) -> SessionReport:

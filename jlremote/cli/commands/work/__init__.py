@@ -1,1 +1,1 @@
-"""Commands that work in a session, or beside it."""
+"""The heading `Work there`: shell, run, runs, attach, forward, mount and unmount."""

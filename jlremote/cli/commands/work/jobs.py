@@ -61,11 +61,11 @@ def attach(invocation: Invocation, job: str | None) -> int:
     JOB is its name, or HOST/NAME if another machine started it. Default: the latest job of this
     machine. Ctrl-C is sent to the job, as with `jlr run`.
     """
-    from jlremote.cli.keyboard.local_terminal import LocalScreen
+    from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.workflow.jobs import follow, jobs
 
     context = invocation.context()
-    return follow.follow(jobs.find(job, context), LocalScreen().show, context)
+    return follow.follow(jobs.find(job, context), LocalTerminal().show, context)
 
 
 def _row(host: str, job: Job) -> tuple[str, ...]:

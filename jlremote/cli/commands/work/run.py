@@ -9,7 +9,7 @@ import click
 from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options.creation import creation_options, refuse_creation, settled
+from jlremote.cli.options.creation import creation_options, refuse_creation, request_fields, settled
 from jlremote.cli.options.engine import runtime_options
 from jlremote.cli.options.shared import host_argument, json_option
 from jlremote.cli.screen.terminal import answer_either
@@ -76,11 +76,11 @@ def run(
     if detach:
         answer_either(found.job.name, found.job.to_json(), as_json=as_json)
         return 0
-    from jlremote.cli.keyboard.local_terminal import LocalScreen
+    from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.workflow.jobs import follow, jobs
 
     context.progress.note(f"job {found.selector}")
-    code = follow.follow(found, LocalScreen().show, context)
+    code = follow.follow(found, LocalTerminal().show, context)
     if remove:
         jobs.remove(found)
     return code
@@ -119,21 +119,10 @@ def _request(
     remove = bool(wanted.remove) and not detach
     if remove:
         wanted = replace(wanted, remove=None)
-    request = RunRequest(
-        host,
-        command,
-        name=name,
-        name_rule=chosen.get("name", "{name}"),
-        inside=inside,
-        runtime=chosen.get("runtime", "auto"),
-        sudo=chosen.get("sudo", False),
-        image=None if inside else chosen.get("image"),
-        workspace=chosen.get("workspace"),
-        options=wanted,
-        gpus=chosen.get("gpus"),
-        share_gpus=chosen.get("share-gpus", False),
-    )
-    return request, remove
+    fields = request_fields(RunRequest, chosen) | {"inside": inside, "name": name}
+    if inside is not None:
+        fields.pop("image", None)
+    return RunRequest(host, command, options=wanted, **fields), remove
 
 
 def _elsewhere(inside: str | None, chosen: dict[str, Any]) -> str | None:

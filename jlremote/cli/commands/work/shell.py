@@ -46,8 +46,8 @@ def shell(
     `~.` at the beginning of a line ends it, even without a network. So does a lost connection: the
     process there gets SIGHUP, as with ssh. For work that must last, use `jlr run`.
     """
-    from jlremote.cli.keyboard.local_terminal import LocalScreen
+    from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.workflow.session import shell as workflow
 
     request = workflow.ShellRequest(session, command, user, workdir, detach_keys)
-    return workflow.shell(request, LocalScreen(), invocation.context())
+    return workflow.shell(request, LocalTerminal(), invocation.context())
