@@ -1,11 +1,11 @@
-"""Text from elsewhere, made fit to be shown."""
+"""Text for the terminal: without control characters, and sizes in words."""
 
 from __future__ import annotations
 
 import re
 from typing import Literal
 
-# Escape sequences are taken out whole, so that no `[31m` stays behind: CSI (colours, cursor), then
+# Escape sequences are removed whole, so that no `[31m` stays behind: CSI (colours, cursor), then
 # the string sequences OSC, DCS, SOS, PM and APC (titles, hyperlinks, clipboard) up to their BEL or
 # ST, then any other two- or three-byte escape. Each also begins with its 8-bit form.
 _SEQUENCE = re.compile(
@@ -17,8 +17,8 @@ _SEQUENCE = re.compile(
     re.VERBOSE,
 )
 
-# What is left: C0 and C1 controls and DEL, lone surrogates (they cannot be encoded), and the
-# characters that reorder a line for a reader: "trojan source", CVE-2021-42574.
+# The other controls: C0, C1 and DEL, lone surrogates (they cannot be encoded), and characters that
+# change the order of a line ("trojan source", CVE-2021-42574).
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]"
 )

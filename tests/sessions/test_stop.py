@@ -150,7 +150,7 @@ def test_a_server_that_does_not_answer_is_stopped_only_by_force(
     here = container()
     session = started(laptop, here, *a_port())
     here.execute("sh", "-c", f"kill -STOP $(cat /tmp/jlr-0/{here.name}/pid)")
-    failed(laptop.jlr("stop"), 7, "does not tell whether kernels run", "--force")
+    failed(laptop.jlr("stop"), 7, "for busy kernels", "--force")
     stopped = laptop.jlr("stop", "--force", timeout=120)
     assert stopped.status == 0, stopped
     assert is_free(session.port)

@@ -105,21 +105,23 @@ def test_what_the_browser_prints_is_not_ours(
 def test_without_a_display_nothing_is_opened(monkeypatch: pytest.MonkeyPatch, laptop: Path) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.delenv("DISPLAY")
-    assert open_in_browser(URL) == "there is no display here to open a browser on"
+    assert open_in_browser(URL) == "this machine has no display for a browser"
     assert not laptop.exists()
 
 
 @pytest.mark.parametrize("name", ["no-such-browser", "no-such-browser --flag %s", "an 'open quote"])
 def test_a_browser_that_is_not_there_is_said_so(name: str) -> None:
     complaint = open_in_browser(URL, name) or ""
-    assert complaint.startswith(("there is no browser `", "the browser `no-such-browser` does not"))
+    assert complaint.startswith(
+        ("this machine has no browser `", "the browser `no-such-browser` does not")
+    )
 
 
 def test_where_there_is_no_browser_at_all_that_is_said(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert open_in_browser(URL) == "there is no browser here"
+    assert open_in_browser(URL) == "this machine has no browser"
 
 
 def test_a_text_browser_is_not_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""Hand a URL to the person's browser without its token in any argv.
+"""Open a URL in the browser, without its token in any process's arguments.
 
-Every user of a machine can read every argv. So the browser is given the address of a small file in
-our runtime directory, which only we can read and which leads on to the URL, as Jupyter itself does.
+Every user of a machine can read those. So the browser is given the address of a small file in the
+runtime folder, which only this user can read and which redirects to the URL, as Jupyter does it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from urllib.parse import urlsplit
 
 from jlremote.storage import paths
 
-# The standard library falls back on these; JupyterLab is nothing without scripts.
+# The standard library falls back on these, but JupyterLab needs JavaScript.
 _TEXT_BROWSERS = frozenset(("www-browser", "links", "elinks", "lynx", "w3m"))
 
-# A browser reads the file at once; what is older only keeps a token on the disk.
+# A browser reads the file at once; older ones only keep a token on the disk.
 _STALE_SECONDS = 60.0
 
 _PAGE = """<!DOCTYPE html>
@@ -35,14 +35,14 @@ _PAGE = """<!DOCTYPE html>
 
 
 def open_in_browser(url: str, name: str | None = None) -> str | None:
-    """Open `url` in the browser `name`, or in the person's own (`BROWSER`, the desktop's).
+    """Open `url` in the browser `name`, or in the default one (`BROWSER`, the desktop's).
 
     Args:
         url: the address, with its token.
-        name: as `webbrowser` knows it, or a program with or without arguments and `%s`.
+        name: as `webbrowser` knows it, or a program, with or without arguments and `%s`.
 
     Returns:
-        `None` when a browser was started, else one sentence that says why not.
+        `None` if a browser was started, else one sentence that says why not.
 
     Raises:
         JlrError: the redirect file cannot be written.
@@ -52,25 +52,25 @@ def open_in_browser(url: str, name: str | None = None) -> str | None:
 
 
 def trouble(name: str | None = None) -> str | None:
-    """Return why `open_in_browser` would open none, `None` if it would; opens nothing."""
+    """Return why `open_in_browser` would fail, `None` if it would not; open nothing."""
     browser = _chosen(name)
     return browser if isinstance(browser, str) else None
 
 
 def forget_redirect(local_port: int) -> None:
-    """Remove the redirect file of the session on `local_port`. Twice is fine."""
+    """Delete the redirect file of the session on `local_port`, if there is one."""
     _redirect_path(local_port).unlink(missing_ok=True)
 
 
 def _chosen(name: str | None) -> webbrowser.BaseBrowser | str:
-    """Return the browser that is meant, or one sentence that says why there is none."""
+    """Return the browser, or one sentence that says why there is none."""
     if name is None and _no_display():
-        return "there is no display here to open a browser on"
+        return "this machine has no display for a browser"
     browser = _find(name)
     if browser is None:
-        return f"there is no browser `{name}` here" if name else "there is no browser here"
+        return f"this machine has no browser `{name}`" if name else "this machine has no browser"
     if Path(browser.name).name in _TEXT_BROWSERS:
-        return f"`{browser.name}` is a text browser, and JupyterLab needs a graphical one"
+        return f"`{browser.name}` is a text browser; JupyterLab needs a graphical one"
     return browser
 
 
@@ -83,7 +83,7 @@ def _no_display() -> bool:
 def _find(name: str | None) -> webbrowser.BaseBrowser | None:
     with contextlib.suppress(webbrowser.Error, ValueError):
         return webbrowser.get(name)
-    # The library knows the usual names only; a person may name any program.
+    # The library knows the usual names only, but any program may be named.
     with contextlib.suppress(ValueError):
         words = shlex.split(name or "")
         if words and shutil.which(words[0]):
@@ -95,7 +95,7 @@ def _launch(browser: webbrowser.BaseBrowser, address: str) -> str | None:
     if isinstance(browser, webbrowser.GenericBrowser):
         argv = [browser.name, *(word.replace("%s", address) for word in browser.args)]
         return _run(argv)
-    # The library waits five seconds for a browser that was not running yet; nobody else needs to.
+    # The library waits five seconds for a browser that was not running yet; jlr need not.
     opening = threading.Thread(target=browser.open, args=(address,), daemon=True)
     opening.start()
     opening.join(timeout=1.0)
@@ -103,9 +103,9 @@ def _launch(browser: webbrowser.BaseBrowser, address: str) -> str | None:
 
 
 def _run(argv: list[str]) -> str | None:
-    """Start a program of the person's own, which may stay for as long as its window does."""
+    """Start a program, which may run for as long as its window is open."""
     try:
-        # Silent, because what browsers complain of would be mixed into our output and `--json`.
+        # Its output is dropped: browsers' warnings would be mixed into jlr's output and `--json`.
         process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
@@ -130,7 +130,7 @@ def _redirect(url: str) -> Path:
 
 
 def _redirect_path(local_port: int) -> Path:
-    """Return the file's path; a session has its local port for itself."""
+    """Return the file's path; no two sessions have the same local port."""
     return paths.runtime_directory() / f"open-{local_port}.html"
 
 

@@ -1,4 +1,4 @@
-"""`jlr demo`: an SSH host on this machine's loopback, and then what `jlr start` does with any."""
+"""`jlr demo`: a session on an SSH host that runs on this machine's loopback."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class DemoRequest:
     """`jlr demo`.
 
     Attributes:
-        image: the container's image, `None` for one that is here.
+        image: the container's image, `None` for one that is on this machine.
         local_port: the exact local TCP port, `None` for any.
         runtime: `auto`, `docker` or `none`.
     """
@@ -48,15 +48,15 @@ class DemoRequest:
 
 
 def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport], None]) -> None:
-    """Run a session on a host of the demo's own until it is stopped; then leave nothing behind.
+    """Run a session on the demo's own host until it is stopped; then remove all of it.
 
     Args:
-        request: what was asked for.
+        request: the options.
         context: the laptop's side.
-        ready: is told the session once it is up.
+        ready: called with the session once it is up.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C was pressed; all is cleaned up by then.
+        KeyboardInterrupt: Ctrl-C was pressed; the clean-up is done by then.
         Busy: another demo of this user runs.
         JlrError: a part is missing or does not start.
     """
@@ -67,7 +67,9 @@ def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport]
     with _the_only_one(), _host(context, config):
         _clear_leftovers(config, context)
         report = _start(request, context)
-        context.progress.note(f"other commands reach this host as `{HOST}`, and `ssh -F {config}`")
+        context.progress.note(
+            f"other commands reach this host as `{HOST}`; for ssh, use `ssh -F {config} {HOST}`"
+        )
         try:
             ready(report)
             _wait(report.name, context)
@@ -78,7 +80,7 @@ def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport]
 
 def _check_request(request: DemoRequest) -> None:
     if request.runtime == "none" and request.image is not None:
-        raise Usage("an image needs a container: `--image` and `--runtime none` exclude each other")
+        raise Usage("`--image` needs a container, and `--runtime none` has none")
     if sys.platform == "win32":
         raise JlrError("`jlr demo` does not run on Windows", hint="try it in WSL, or on a host")
     _check_installed("asyncssh")
@@ -100,14 +102,14 @@ def _the_only_one() -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise Busy("a demo runs already", hint="`jlr open` opens it, `jlr stop` ends it") from None
+        raise Busy("a demo runs already", hint="`jlr open` opens it; `jlr stop` ends it") from None
     with lock:
         yield
 
 
 @contextmanager
 def _host(context: Context, config: Path) -> Iterator[None]:
-    """Run the demo's host; its link ends with it, and so does the link to one that was killed."""
+    """Run the demo's host; its link ends with it, and that of a killed demo before it."""
     from jlremote.demo.server import loopback_host
 
     link = link_to(HOST, context)
@@ -121,30 +123,30 @@ def _host(context: Context, config: Path) -> Iterator[None]:
 
 
 def _clear_leftovers(config: Path, context: Context) -> None:
-    """End what a demo that was killed has left: its Jupyter and its container live on."""
+    """End the Jupyter and the container of a demo that was killed."""
     for record in sessions.load_all():
         if record.ssh_config == str(config.resolve()):
-            with context.progress.step("Clear up after a demo that was killed"):
+            with context.progress.step("Clean up after a demo that was killed"):
                 _end(record.name, context)
 
 
 def _start(request: DemoRequest, context: Context) -> SessionReport:
-    """Start the session: in a container where that can be, else as a plain process."""
+    """Start the session in a container if possible, else as a plain process."""
     if request.runtime != "none":
         try:
             return start(_in_container(request), context)
         except JlrError as reason:
             if request.runtime == "docker" or request.image is not None:
                 raise
-            context.progress.note(f"without a container, because {reason.message}")
+            context.progress.note(f"using no container: {reason.message}")
     return _start_plainly(_as_plain_process(request), context)
 
 
 def _in_container(request: DemoRequest) -> StartRequest:
-    """Return what to start in a container that nobody else can have: it is removed at the end.
+    """Return the request for a container with a new name, because the demo removes it.
 
     Raises:
-        JlrError: there is no engine that can be used, or no image.
+        JlrError: no engine works, or there is no image.
     """
     if sys.platform == "win32":
         raise NotImplementedError  # `_check_request` has refused
@@ -160,7 +162,7 @@ def _in_container(request: DemoRequest) -> StartRequest:
         options=ContainerOptions(
             volumes=(f"{Path.cwd()}:{WORKSPACE}",),
             workdir=WORKSPACE,
-            # What is saved in the current folder is the person's own, so they own it.
+            # Files that are saved in the current folder shall belong to the user.
             user=f"{os.getuid()}:{os.getgid()}",
         ),
         local_port=request.local_port,
@@ -169,7 +171,7 @@ def _in_container(request: DemoRequest) -> StartRequest:
 
 def _as_plain_process(request: DemoRequest) -> StartRequest:
     _check_installed("jupyterlab")
-    # A person may have a host `demo` of their own, with a session of that name.
+    # The user may have a host `demo` with a session of that name.
     taken = sessions.find(HOST, HOST) is not None
     return StartRequest(
         host=HOST,
@@ -195,19 +197,19 @@ def _unique_name() -> str:
 
 
 def _wait(name: str, context: Context) -> None:
-    """Return when the session was stopped; bring it back when only its link has gone.
+    """Wait until the session is stopped; restore it if only its link has ended.
 
     Raises:
-        JlrError: it cannot be brought back.
+        JlrError: it cannot be restored.
     """
     link = link_to(HOST, context)
     while True:
         link.wait_unforwarded(name)
-        # While somebody stops the session its link lives; it may be done with the port only.
+        # `jlr stop` releases the port first and ends the session a little later.
         if _noted_as_stopped(name, NOTED_SECONDS if _lives(link) else 0.0):
             return
         if link.status(connect=True).forward(name) is None:
-            raise JlrError("the demo's session is gone, and nobody has stopped it")
+            raise JlrError("the demo's session is gone, and no command has stopped it")
 
 
 def _lives(link: Link) -> bool:
@@ -219,7 +221,7 @@ def _lives(link: Link) -> bool:
 
 
 def _noted_as_stopped(name: str, patience: float) -> bool:
-    """Wait up to `patience` seconds for the note that the session was stopped."""
+    """Check, for up to `patience` seconds, that the session's record says it was stopped."""
     deadline = time.monotonic() + patience
     while (record := sessions.find(HOST, name)) is not None and record.forwarded:
         if time.monotonic() >= deadline:
@@ -229,9 +231,9 @@ def _noted_as_stopped(name: str, patience: float) -> bool:
 
 
 def _end(name: str, context: Context) -> None:
-    """Stop a session and delete all traces of it; what cannot be stopped is told and forgotten."""
+    """Stop a session and delete all of it; one that cannot be stopped is reported."""
     try:
-        with suppress(NotFound):  # `jlr stop --remove` has forgotten it
+        with suppress(NotFound):  # `jlr stop --remove` has deleted its record
             stop(f"{HOST}/{name}", StopRequest(remove=True, force=True), context)
         _forget(name, context)
     except JlrError as error:
@@ -242,6 +244,6 @@ def _end(name: str, context: Context) -> None:
 
 
 def _forget(name: str, context: Context) -> None:
-    """Delete the folder that a session has on the host: its log would tell the next one's story."""
+    """Delete the session's folder on the host, with its log."""
     delete = session_directory(Bare(), name) + 'rm -rf "$directory"'
     run_script(link_to(HOST, context), delete)

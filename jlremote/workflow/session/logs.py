@@ -1,4 +1,4 @@
-"""`jlr logs`: what the Jupyter server of a session says."""
+"""`jlr logs`: the log of a session's Jupyter server."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from jlremote.workflow.selection import session_selection
 
 
 def log(selector: str | None, context: Context, *, follow: bool, tail: int) -> Iterator[str]:
-    """Give the log of a session's server as it comes, fit to be shown.
+    """Yield the log of a session's server as it comes, without control characters.
 
-    A server that was not launched by jlr writes to its container's log, so that is shown then.
+    A server that jlr did not launch writes to its container's log, so that one is shown.
 
     Args:
         selector: `NAME` or `HOST/NAME`, the latest session by default.
         context: the laptop's side.
-        follow: whether to go on with what is written later.
-        tail: how many lines of what is there to begin with.
+        follow: whether to continue with later lines.
+        tail: how many of the last lines to begin with.
 
     Raises:
-        NotFound: there is no such session and no job, or no log.
+        NotFound: there is no such session or job, or it has no log.
     """
     record = session_selection.chosen(selector, context, or_job=True)
     runtime = runtime_named(record.runtime)
@@ -40,16 +40,16 @@ def log(selector: str | None, context: Context, *, follow: bool, tail: int) -> I
     if output.status not in (0, None):
         raise NotFound(
             f"there is no log of `{record.host}/{record.name}`",
-            hint="the server may never have been launched by jlr",
+            hint="`jlr start` may never have launched its server",
         )
 
 
 def _script(runtime: Runtime, name: str, tail: int, *, follow: bool) -> str:
     show = scripts.show_log(runtime, name, lines=tail, follow=follow)
-    # With stdin attached, whose end is all that ends a process in a container.
+    # Attached to stdin, because only stdin's end reaches a process in a container.
     own = command_line((*runtime.relay_prefix(name), "sh", "-c", show))
     if runtime.engine is None:
         return own
     others = f"{endable(logs_argv(runtime.engine, name, tail, follow=follow))} 2>&1"
-    # 6 is what the first one says when there is no such file.
+    # The first command ends with status 6 if there is no such file.
     return f"{own}\nstatus=$?\n[ $status = 6 ] || exit $status\n{until_hang_up(others)}"

@@ -1,4 +1,4 @@
-"""`jlr open` and `jlr url`: the address of a session that runs."""
+"""`jlr open` and `jlr url`: the URL of a running session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jlremote.workflow.host.links import link_of
 
 
 def address(selector: str | None, path: str | None, context: Context) -> str:
-    """Return the URL, with the token, of a session whose server has just answered.
+    """Return the URL of a session, with the token, once its server has answered.
 
     Args:
         selector: `NAME` or `HOST/NAME`, the latest session by default.
@@ -31,15 +31,15 @@ def address(selector: str | None, path: str | None, context: Context) -> str:
     record = _running(selector, context)
     link = link_of(record, context)
     forward = _answering(link, record)
-    with suppress(JlrError):  # a full disk shall keep nobody from a session that runs
+    with suppress(JlrError):  # a full disk must not prevent the use of a session
         sessions.save(record.used_now())
     if record.gpus is not None:
         _explain_lost_gpus(link, record, context)
     return url_of(forward.server, forward.local_port, path)
 
 
-# What follows is imported where it is needed: on a session that runs, half of the time that a
-# person waits would go into modules that have nothing to do.
+# Further imports happen where they are needed: for a running session, loading them all would double
+# the time of the command.
 
 
 def _running(selector: str | None, context: Context) -> SessionRecord:
@@ -60,12 +60,12 @@ def _explain_lost_gpus(link: Link, record: SessionRecord, context: Context) -> N
 
 
 def _answering(link: Link, record: SessionRecord) -> ForwardStatus:
-    """Return the session's forward once Jupyter has answered through it."""
+    """Return the session's forward, after Jupyter has answered through it."""
     forward = live_forward(link, record)
     try:
         wait_for_answer(link, forward)
     except JlrError:
-        # A server that was started since it was looked at has another port, or another token.
+        # A server that was started since the last check has another port or token.
         now = _usable(link.check(record.name), record)
         if now.endpoint == forward.endpoint:
             raise
@@ -75,10 +75,10 @@ def _answering(link: Link, record: SessionRecord) -> ForwardStatus:
 
 
 def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:
-    """Return the session's forward, which leads to a server that was proved to be there.
+    """Return the session's forward, which leads to a server that was just proved to run.
 
     Raises:
-        NotFound: the session was stopped, or what it led to is gone.
+        NotFound: the session was stopped, or its server or container is gone.
     """
     forward = link.status(connect=True).forward(record.name)
     if forward is None and record.forwarded:
@@ -86,7 +86,7 @@ def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:
 
         forward = bring_back(link, record)
     elif forward is not None and forward.state != "up":
-        forward = link.check(record.name)  # somebody may have started it again
+        forward = link.check(record.name)  # it may have been started again
     return _usable(forward, record)
 
 
@@ -95,7 +95,7 @@ def _usable(forward: ForwardStatus | None, record: SessionRecord) -> ForwardStat
 
     Raises:
         NotFound: there is none.
-        JlrError: it is not up; its state says why.
+        JlrError: it is not up; the message has its state.
     """
     if forward is None:
         raise NotFound(
@@ -110,8 +110,8 @@ def _usable(forward: ForwardStatus | None, record: SessionRecord) -> ForwardStat
 
 
 def again(record: SessionRecord, *, gone: bool = False) -> str:
-    """Return the advice to start a session again, which makes its container anew if it is gone."""
+    """Return the hint that starts a session again; with `gone`, in a new container."""
     more = " --runtime none" if record.runtime == "none" else ""
     if gone and record.image:
         more = f" --image {record.image}"
-    return f"start it again: `jlr start {record.host} {record.name}{more}`"
+    return f"`jlr start {record.host} {record.name}{more}` starts it again"

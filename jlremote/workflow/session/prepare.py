@@ -1,6 +1,6 @@
-"""What can be begun of `jlr start` before its modules are loaded.
+"""The first steps of `jlr start`, taken before its modules are loaded.
 
-They take a tenth of a second to load and the link's take two, so the link's process begins first.
+They take a tenth of a second to load, the link's two tenths, so the link's process begins first.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from jlremote.workflow.selection.naming import session_of
 
 
 def begin(request: StartRequest, context: Context) -> None:
-    """Start the process of the host's link, if there is none, and do not wait until it listens.
+    """Start the process of the host's link, if there is none, without waiting until it listens.
 
     Raises:
-        JlrError: the session cannot be started, and nothing is left behind.
+        JlrError: the session cannot be started; nothing is left behind.
     """
     session_of(request)
     sessions.check_writable()
     config = known_way(request.host, context).ssh_config
     files = link_files(request.host, None if config is None else config.resolve())
-    if not files.key.exists():  # else one lives, or was killed, and the first request finds out
+    if not files.key.exists():  # else one runs or was killed; the first request finds out
         begun = threading.Event()
         threading.Thread(target=_start, args=(files, begun), daemon=True).start()
         begun.wait()
@@ -36,7 +36,7 @@ def begin(request: StartRequest, context: Context) -> None:
 
 def _start(files: LinkFiles, begun: threading.Event) -> None:
     try:
-        with suppress(JlrError, OSError):  # the first request meets it, too, and tells
+        with suppress(JlrError, OSError):  # the first request fails likewise, and reports it
             start_link(files, begun.set)
     finally:
         begun.set()

@@ -1,4 +1,4 @@
-"""What a new link brings back: the forwards and mounts that the last link of its host held."""
+"""Restore the forwards and mounts of a host's last link on a new one."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from jlremote.workflow.mounts import known_mounts
 
 
 def restore(link: Link, ssh_config: Path | None, without: str | None, progress: Progress) -> None:
-    """Bring back what the last link to a host held: it was killed, or replaced by an upgrade.
+    """Restore the forwards and mounts of a link that was killed, or replaced by an upgrade.
 
     Args:
-        link: has just started.
-        ssh_config: the configuration that it goes by, as an absolute path.
-        without: a session that the caller looks after itself.
-        progress: is told of sessions that cannot be forwarded.
+        link: the new link.
+        ssh_config: its ssh configuration, as an absolute path.
+        without: a session to leave out, because the caller forwards it.
+        progress: receives the sessions that cannot be forwarded.
 
     Raises:
-        Unreachable: there is no way to the host.
+        Unreachable: the host cannot be reached.
     """
     config = None if ssh_config is None else str(ssh_config)
     for record in sessions.load_all():

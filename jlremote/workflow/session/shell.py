@@ -30,24 +30,24 @@ class TerminalClosed(Exception):
 
 
 class Screen(Protocol):
-    """What a person types on and reads from."""
+    """The user's terminal, or stdin and stdout that are none."""
 
     @property
     def kind(self) -> str | None:
-        """What `$TERM` is, `None` where it is no terminal that is typed on and read from."""
+        """The value of `$TERM`, `None` unless both stdin and stdout are a terminal."""
         ...
 
     @property
     def size(self) -> os.terminal_size:
-        """Columns and rows as they are now."""
+        """The current columns and rows."""
         ...
 
     def taken(self) -> AbstractContextManager[None]:
-        """Pass every key on as it is, Ctrl-C too, for the time of a `with` block."""
+        """Pass every key on unchanged, Ctrl-C too, within a `with` block."""
         ...
 
     def typed(self) -> Iterator[bytes | os.terminal_size]:
-        """Give what is typed, nothing at the end, and the size whenever it changes.
+        """Yield what is typed, nothing at the end, and the size whenever it changes.
 
         Raises:
             TerminalClosed: the person wants out.
@@ -55,11 +55,11 @@ class Screen(Protocol):
         ...
 
     def show(self, stream: str, data: bytes) -> None:
-        """Write what came on `stdout` or `stderr`, as it is."""
+        """Write output of `stdout` or `stderr` unchanged."""
         ...
 
     def recover(self) -> None:
-        """Mend what a program may have left that could not tidy up."""
+        """Reset the terminal after a program that could not clean up."""
         ...
 
 
@@ -69,7 +69,7 @@ class ShellRequest:
 
     Attributes:
         session: `NAME` or `HOST/NAME`, the latest by default.
-        command: what to run; a shell if it is empty.
+        command: the command; a shell if it is empty.
         user: `USER[:GROUP]` in the container.
         workdir: the folder to begin in.
         detach_keys: as the engine's own `--detach-keys`.
@@ -114,7 +114,7 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
 
 
 def _converse(host: Link, script: str, terminal: TerminalKind | None, screen: Screen) -> int:
-    """Run a script that the person types to and reads from; return its exit status.
+    """Connect a script to the screen; return its exit status.
 
     Raises:
         TerminalClosed: the person wants out.
@@ -137,7 +137,7 @@ def _converse(host: Link, script: str, terminal: TerminalKind | None, screen: Sc
 
 
 class _Typing(threading.Thread):
-    """Passes on what is typed, until nobody may read it any more."""
+    """Passes on what is typed, until the process ends."""
 
     def __init__(self, process: RemoteProcess, screen: Screen) -> None:
         super().__init__(daemon=True)
@@ -159,7 +159,7 @@ class _Typing(threading.Thread):
 
 
 def _check_runs(host: Link, runtime: Runtime, record: SessionRecord) -> None:
-    """Raise unless the session's container runs; the engine's own words would be drawn raw."""
+    """Check that the session's container runs; the engine's own message would come unformatted."""
     found = runtime.read(record.name, host.run(runtime.survey(record.name, ":")))
     if found is not None and found.running:
         return
@@ -172,7 +172,7 @@ def _check_runs(host: Link, runtime: Runtime, record: SessionRecord) -> None:
 
 def _lost(record: SessionRecord, lost: LinkLost) -> LinkLost:
     return LinkLost(
-        f"{lost.message}, and what ran in the terminal was hung up on",
-        hint=f"`jlr shell {record.host}/{record.name}` opens another one; `jlr run` is for what is "
-        "to go on, and so is `tmux` there",
+        f"{lost.message}; the programs in the terminal were ended",
+        hint=f"`jlr shell {record.host}/{record.name}` opens another one; use `jlr run`, or `tmux` "
+        "there, for programs that must not end",
     )

@@ -1,4 +1,4 @@
-"""`jlr stop`: in layers, and never over running work unless it is forced."""
+"""`jlr stop`: end a session layer by layer; busy kernels only with `--force`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ANSWER_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class StopReport:
-    """What stopping a session did, as sentences, in order."""
+    """The steps that stopped a session, as sentences in order."""
 
     name: str
     host: str
@@ -46,20 +46,20 @@ class StopReport:
 
 
 def stop(selector: str | None, request: StopRequest, context: Context) -> StopReport:
-    """Stop a session: Jupyter and the forward, and the container if that is asked for.
+    """Stop a session: Jupyter and the forward, and the container on request.
 
     Raises:
-        NotFound: there is no such session, and no job.
-        Busy: kernels run, and it is not forced.
+        NotFound: there is no such session or job.
+        Busy: kernels are busy, without `force`.
     """
     return _stop(session_selection.chosen(selector, context, or_job=True), request, context)
 
 
 def stop_all(request: StopRequest, context: Context) -> list[StopReport]:
-    """Stop every session; one that refuses does not keep the others from it.
+    """Stop every session, also if one of them fails.
 
     Raises:
-        JlrError: what the first one that refused said, once the others are stopped.
+        JlrError: the first failure, after the others are stopped.
     """
     done: list[StopReport] = []
     refused: list[JlrError] = []
@@ -98,13 +98,13 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
         done += _end_container(host, runtime.engine, found.container, request, context)
     browser.forget_redirect(record.local_port)
     _note(record, request)
-    return StopReport(record.name, record.host, tuple(done) or ("it was stopped before",))
+    return StopReport(record.name, record.host, tuple(done) or ("it was stopped already",))
 
 
 def _server(found: Survey, forward: ForwardStatus | None, request: StopRequest) -> Server | None:
-    """Return the session's server: the one that was forwarded, else the one of ours.
+    """Return the server to end: the forwarded one, else the one that jlr launched.
 
-    With the container goes whatever server runs in it, so that one counts too.
+    A container ends with any server in it, so with `--container` each of them counts.
     """
     forwarded = forward.server.identity if forward else None
     with_it = request.container or request.remove
@@ -120,9 +120,9 @@ def _ask_first(
     context: Context,
     undo: ExitStack,
 ) -> JupyterApi:
-    """Return a way to ask the server, which has just said that no kernel is busy.
+    """Return a client of the server, after it has reported no busy kernel.
 
-    Not only a session that is forwarded is asked: another laptop may work in it.
+    It is forwarded for that if it was not: another laptop may use it.
     """
     forwards.put_back_later(host, record.name, None, context.progress, undo)
     forward = host.forward(record.name, ANY_PORT, to)
@@ -138,15 +138,15 @@ def _refuse_if_busy(record: SessionRecord, api: JupyterApi, request: StopRequest
         kernels = api.kernels()
     except JlrError as silent:
         raise Busy(
-            f"`{record.host}/{record.name}` does not tell whether kernels run: {silent.message}",
-            hint="stop it all the same: `jlr stop --force`",
+            f"cannot ask `{record.host}/{record.name}` for busy kernels: {silent.message}",
+            hint=f"`jlr stop {record.host}/{record.name} --force` stops it anyway",
         ) from silent
     busy = [kernel.notebook for kernel in kernels if kernel.state == "busy"]
     if busy:
         names = ", ".join(f"`{notebook}`" for notebook in busy)
         raise Busy(
             f"`{record.host}/{record.name}` has busy kernels: {names}",
-            hint="wait for them, or stop anyway: `jlr stop --force`",
+            hint=f"`jlr stop {record.host}/{record.name} --force` stops it anyway",
         )
 
 
@@ -161,28 +161,28 @@ def _end_server(
     api: JupyterApi,
     request: StopRequest,
 ) -> str:
-    """End the server properly: kernels first, then the process, with patience, then without."""
+    """End the server: ask it first, then terminate it, then kill it."""
     server = api.server
     if not _ends(server, request):
-        return "left Jupyter running: jlr did not launch it (`--force` ends it all the same)"
+        return "left Jupyter running: jlr did not launch it (`--force` ends it)"
     asked = True
     try:
         api.shut_down()
     except JlrError:
-        asked = False  # then a signal has to do
+        asked = False  # a signal ends it, too
     patience = 10 if asked else 0
     ending = scripts.end(runtime, record.name, server.pid, server.process_start, patience=patience)
     ended = run_script(host, runtime.inside(record.name, ending))
     if ended.status != 0 and _runs(host, runtime, record.name):
         raise JlrError(
-            f"Jupyter (process {server.pid}) does not end: {ended.complaint}",
-            hint="`--container` stops the container it runs in",
+            f"cannot stop Jupyter (process {server.pid}): {ended.complaint}",
+            hint=f"`jlr stop {record.host}/{record.name} --container` stops its container",
         )
     return "stopped JupyterLab"
 
 
 def _runs(host: Host, runtime: Runtime, name: str) -> bool:
-    """Return whether the container runs: one whose own process was the server ends with it."""
+    """Check that the container runs; one whose main process was the server has ended with it."""
     container = survey(host, runtime, name).container
     return container is not None and container.running
 
@@ -205,7 +205,7 @@ def _end_container(
 
 
 def _note(record: SessionRecord, request: StopRequest) -> None:
-    """Remember the port for the next start, or nothing at all once the container is removed."""
+    """Keep the port for the next start; delete the record of a container that was removed."""
     if request.remove:
         sessions.delete(record)
     else:

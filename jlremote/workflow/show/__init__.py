@@ -1,1 +1,15 @@
-"""What `jlr list` and `jlr status` report."""
+"""Reports of `jlr list` and `jlr status`.
+
+Read `listing` first, then `session_reports` (sessions of this laptop), `containers` (everything on
+a host) and `watch`.
+
+Decisions:
+
+**Why does `jlr status --watch` ask the link and not the host?** The link's own state comes within
+milliseconds, whatever the network does, so a loss is seen within a second. Watching starts no link:
+one that was ended on purpose stays ended.
+
+**Why does `jlr list` never ask for a password?** It reports all hosts at once. A host that needs
+one is listed as `needs-auth`, with the command that asks; trying without one would only add a
+failed login to the host's log.
+"""

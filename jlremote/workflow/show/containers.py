@@ -1,4 +1,4 @@
-"""What there is on a host, whoever has started it."""
+"""The containers of a host, of all users."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jlremote.workflow.host.links import connect, link_on
 
 @dataclass(frozen=True)
 class ContainerReport:
-    """A container of a host, whoever has made it.
+    """A container of a host.
 
     Attributes:
         name: its name.
@@ -22,9 +22,9 @@ class ContainerReport:
         image: the image as the engine names it.
         status: the engine's word: `running`, `paused`, `exited`, `created`, ….
         jupyter: whether a Jupyter server runs in it.
-        session: whether jlr has made it, or has launched its Jupyter.
-        owner: whose it seems to be: who has made it with jlr, else the user of its processes, or
-            whose home folder it sees; `None` where nothing tells.
+        session: whether jlr made it, or launched its Jupyter.
+        owner: its likely owner: the user in jlr's label, else of its processes, or of a home folder
+            in it; `None` if unknown.
         gpus: the GPUs as the engine was asked for them, `None` for none.
     """
 
@@ -43,22 +43,22 @@ class ContainerReport:
 
 
 def presence(host: str, context: Context) -> Presence:
-    """Return what a host has, whoever has started it.
+    """Return the containers and sessions of a host, of all users.
 
     Raises:
-        JlrError: it cannot be asked.
+        JlrError: the host cannot be asked.
     """
     link = link_on(host, context)
     connect(link, context)
-    with context.progress.step(f"Look what {host} has"):
+    with context.progress.step(f"Look for containers on {host}"):
         return look(link, engine_if_any(link))
 
 
 def containers(host: str, context: Context) -> list[ContainerReport]:
-    """Return all containers of a host, by name.
+    """Report all containers of a host, by name.
 
     Raises:
-        JlrError: it cannot be asked, or its engine does not tell.
+        JlrError: the host or its engine cannot be asked.
     """
     found = presence(host, context)
     if found.engine_failure:

@@ -1,4 +1,4 @@
-"""`jlr list` and `jlr status`: the sessions as they are right now, asked and not remembered."""
+"""`jlr list` and `jlr status`: sessions as they are right now."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ HOSTS_AT_ONCE = 16
 
 
 def reports(context: Context, host: str | None = None) -> list[SessionReport]:
-    """Return a report of every session that was not stopped, the latest first.
+    """Report every session that was not stopped, the latest first.
 
-    With `host` those of that host, also such as only the host knows; a person may be asked then.
+    With `host`, report those of that host, also of other laptops; the user may be asked then.
     """
     for path in sessions.unreadable():
-        context.progress.note(f"`{path}` is no record of a session: passed over")
+        context.progress.note(f"ignoring `{path}`: it is not the record of a session")
     if host is not None:
         return on_host(context, host)
     records = [record for record in sessions.load_all() if record.forwarded]
@@ -47,15 +47,15 @@ def reports(context: Context, host: str | None = None) -> list[SessionReport]:
         )
         found = {(r.host, r.name): r for answer in answers for r in answer}
     listed = [found[record.host, record.name] for record in records]
-    _say_who_asks(listed, context)
+    _note_waiting_hosts(listed, context)
     return with_mounts(listed, quiet)
 
 
 def on_host(context: Context, host: str) -> list[SessionReport]:
-    """Return a report of every session of a host: those of this laptop first, then all others.
+    """Report every session of a host: those of this laptop first, then all others.
 
     Raises:
-        JlrError: the host cannot be asked, and nothing of it is recorded here.
+        JlrError: the host cannot be asked, and no session of it is recorded here.
     """
     records = [r for r in sessions.load_all() if r.forwarded and r.host == host]
     by_link: dict[str | None, list[SessionRecord]] = defaultdict(list)
@@ -67,17 +67,17 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
     except JlrError as unreached:
         if not records:
             raise
-        context.progress.note(f"`{host}` cannot be asked what else there is: {unreached.message}")
+        context.progress.note(f"cannot ask `{host}` for other sessions: {unreached.message}")
         return with_mounts(listed, context)
     if found.engine_failure:
-        context.progress.note(f"its containers are unknown: {found.engine_failure.message}")
+        context.progress.note(f"cannot list its containers: {found.engine_failure.message}")
     here = {record.name for record in records}
     others = [of_present(host, one) for one in found.sessions if one.name not in here]
     return with_mounts(listed, context) + others
 
 
 def report(selector: str | None, context: Context) -> SessionReport:
-    """Return the report of one session; a person may be asked.
+    """Report one session; the user may be asked.
 
     Raises:
         NotFound: there is no such session.
@@ -93,17 +93,17 @@ def report(selector: str | None, context: Context) -> SessionReport:
     return replace(found, detail="; ".join(filter(None, also)))
 
 
-def _say_who_asks(listed: Sequence[SessionReport], context: Context) -> None:
-    """Tell how to answer the hosts that wait for a person."""
+def _note_waiting_hosts(listed: Sequence[SessionReport], context: Context) -> None:
+    """Report the hosts that wait for a password or a decision."""
     waiting = {r.host: r.name for r in reversed(listed) if r.state == State.NEEDS_AUTH}
     for host, name in waiting.items():
-        context.progress.note(f"`{host}` waits for you: `jlr status {name}` in a terminal asks")
+        context.progress.note(f"`{host}` waits for you: run `jlr status {name}` in a terminal")
 
 
 def _undisturbed(link: Link) -> LinkStatus:
-    """Return the status of a link, connected unless it waits for a person.
+    """Return the status of a link, connected unless it waits for the user.
 
-    To try again without one would only be one more failed login in the host's log.
+    Trying again without the user would only add a failed login to the host's log.
     """
     with suppress(NoLink):
         status = link.status()
@@ -113,7 +113,7 @@ def _undisturbed(link: Link) -> LinkStatus:
 
 
 def with_mounts(found: list[SessionReport], context: Context) -> list[SessionReport]:
-    """Return the reports with what of the sessions is mounted here."""
+    """Return the reports with the sessions' folders that are mounted here."""
     mounted = known_mounts.reports(context, connect=False)
     return [
         replace(r, mounts=tuple(m for m in mounted if (m.host, m.session) == (r.host, r.name)))

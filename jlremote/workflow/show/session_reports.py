@@ -1,4 +1,4 @@
-"""What is told of sessions of this laptop, by their records, their link and their servers."""
+"""Reports of this laptop's sessions, from their records, their link and their servers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ANSWER_SECONDS = 5.0
 def of(
     records: Sequence[SessionRecord], context: Context, ask: Callable[[Link], LinkStatus]
 ) -> list[SessionReport]:
-    """Return the reports of sessions that share a link."""
+    """Report sessions that share a link."""
     link = link_of(records[0], context)
     status = status_of(link, ask)
     if isinstance(status, Unreached):
@@ -36,7 +36,7 @@ def of(
 def _with_ports(found: SessionReport, record: SessionRecord, link: Link) -> SessionReport:
     if not record.ports:
         return found
-    told = link.status().further(record.name)  # now: the session may just have been brought back
+    told = link.status().further(record.name)  # asked now: the session may just have been restored
     return replace(found, ports=port_report.reports(record, told))
 
 
@@ -45,7 +45,7 @@ def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> Session
         forward = status.forward(record.name) or bring_back(link, record)
     except JlrError as gone:
         return _lost(record, gone)
-    if forward.state != State.UP and status.state == State.UP:  # somebody may have mended it
+    if forward.state != State.UP and status.state == State.UP:  # it may work again
         forward = link.check(record.name) or forward
     if forward.state != State.UP:
         return of_forward(record, forward)
@@ -56,7 +56,7 @@ def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> Session
 
 
 def _asked(record: SessionRecord, forward: ForwardStatus) -> SessionReport:
-    """Return the report of a session whose server is asked what its kernels do."""
+    """Report a session with the kernels of its server."""
     api = JupyterApi(forward.local_port, forward.server, ANSWER_SECONDS)
     try:
         kernels = api.kernels()
@@ -69,7 +69,7 @@ def _asked(record: SessionRecord, forward: ForwardStatus) -> SessionReport:
 def _explained(
     link: Link, record: SessionRecord, forward: ForwardStatus, silent: JlrError
 ) -> SessionReport:
-    """Return why a server behind a forward that should work does not answer, if it does not."""
+    """Report a session whose server did not answer, after its forward was checked."""
     try:
         now = link.check(record.name)
         if now is None or (now.state == State.UP and now.endpoint == forward.endpoint):
@@ -80,7 +80,7 @@ def _explained(
 
 
 def _lost(record: SessionRecord, error: JlrError) -> SessionReport:
-    """Return a report in the state that the error speaks of."""
+    """Report a session in the state that an error stands for."""
     states: dict[type[JlrError], State] = {
         ContainerGone: State.CONTAINER_GONE,
         JupyterDead: State.JUPYTER_DEAD,

@@ -1,4 +1,4 @@
-"""`jlr status --watch`: a session's report again and again, without waiting for anybody."""
+"""`jlr status --watch`: report a session again and again, without waiting."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from jlremote.workflow.selection import session_selection
 from jlremote.workflow.session.report import SessionReport, of_forward, of_record, of_unreached
 from jlremote.workflow.show import listing
 
-# The link is asked over its local socket, in a few milliseconds; a person notices a second.
+# The link answers over its local socket within milliseconds; a user notices a second.
 PAUSE_SECONDS = 0.5
 KERNELS_SECONDS = 2.0
 ANSWER_SECONDS = 5.0
 
 
 def watch(selector: str | None, context: Context) -> Iterator[SessionReport]:
-    """Give a session's report twice a second, for ever.
+    """Yield a session's report twice a second, for ever.
 
-    Only the first one connects and may ask a person; what happens afterwards is looked at and not
-    touched, so that a link which somebody has ended stays so.
+    Only the first one connects and may ask the user; the later ones only look, so that a link that
+    was ended stays ended.
 
     Raises:
         NotFound: there is no such session.
@@ -48,7 +48,7 @@ def watch(selector: str | None, context: Context) -> Iterator[SessionReport]:
 
 
 class _Seen:
-    """What can be seen of a session without waiting."""
+    """The view of a session that needs no waiting."""
 
     def __init__(self, link: Link, record: SessionRecord, first: SessionReport) -> None:
         self._link = link
@@ -80,11 +80,11 @@ class _Seen:
 
     def _without_link(self, record: SessionRecord) -> SessionReport:
         self._gone_since = self._gone_since or utc(time.time())
-        why = f"it is not forwarded any more; `jlr status {record.name}` does it again"
+        why = f"it is not forwarded any more; `jlr status {record.name}` forwards it again"
         return of_unreached(record, Unreached(State.DOWN, self._gone_since, why))
 
     def _latest_kernels(self, forward: ForwardStatus) -> tuple[Kernel, ...] | None:
-        """Return the kernels as they were a moment ago: Jupyter may take its time to answer."""
+        """Return the kernels as they were a moment ago: Jupyter may answer slowly."""
         if forward.state != State.UP:
             self._kernels = None
         elif not self._asking and time.monotonic() - self._asked_at > KERNELS_SECONDS:
