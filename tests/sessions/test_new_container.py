@@ -130,11 +130,11 @@ def test_the_command_can_be_pasted_into_a_shell(
     [
         (
             ("--profile", "nvidia"),
-            "the host does not allow `--ulimit memlock=-1`: .*`--ulimit memlock=` takes it away",
+            "the host does not allow `--ulimit memlock=-1`: .*`--ulimit memlock=` leaves it out",
         ),
         (("--", "--privileged"), "the host does not allow `--privileged`: .*`jlr config` tells"),
         (("--", "--no-such"), "no option `--no-such`"),
-        (("--log-opt", "bogus=1"), "`--log-opt bogus=1`: .*`--log-opt bogus=` takes it away"),
+        (("--log-opt", "bogus=1"), "`--log-opt bogus=1`: .*`--log-opt bogus=` leaves it out"),
     ],
 )
 def test_a_flag_that_the_host_refuses_is_named_with_the_way_to_leave_it_out(
@@ -194,7 +194,7 @@ def test_a_source_that_is_missing_is_refused_and_not_made(
 ) -> None:
     words = ("--image", "lab/jupyter", "-v", "~/no such:/data", "--workspace=neither")
     answer = start(lasting_laptop, "lab", container.name(), *words)
-    failed(answer, 6, "missing on `lab`", "`~/no such`, `~/neither`", "mkdir -p")
+    failed(answer, 6, "missing or not accessible on `lab`", "`~/no such`, `~/neither`", "mkdir -p")
     assert not (account.home / "no such").exists()
     assert container.remove_all() == []
 

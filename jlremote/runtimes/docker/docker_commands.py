@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
+from typing import Literal
 
 from jlremote import __version__
 from jlremote.host.shell_text import command_line, wait_while
@@ -162,19 +163,12 @@ def events_argv(engine: Engine, since: str) -> Argv:
     return engine("events", f"--since={since}", *filters)
 
 
-def running_argv(engine: Engine, name: str) -> Argv:
-    """Return the command that prints whether a container runs, `true` or `false`."""
-    return engine("container", "inspect", "--format={{.State.Running}}", name)
+def state_argv(engine: Engine, name: str, field: Literal["Running", "Paused", "Pid"]) -> Argv:
+    """Return the command that prints one field of a container's state, e.g. `true`.
 
-
-def paused_argv(engine: Engine, name: str) -> Argv:
-    """Return the command that prints whether a container is paused, `true` or `false`."""
-    return engine("container", "inspect", "--format={{.State.Paused}}", name)
-
-
-def pid_argv(engine: Engine, name: str) -> Argv:
-    """Return the command that prints the pid on the host of a container's first process."""
-    return engine("container", "inspect", "--format={{.State.Pid}}", name)
+    `Pid` is the id on the host of its main process.
+    """
+    return engine("container", "inspect", f"--format={{{{.State.{field}}}}}", name)
 
 
 def start_argv(engine: Engine, name: str) -> Argv:

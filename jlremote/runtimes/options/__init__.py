@@ -1,1 +1,6 @@
-"""The options of a container: asked for, refused, and read from an existing one."""
+"""The options of containers: requested, existing and refused.
+
+Decision: **How is an existing container compared with the request?** By the engine's `inspect`, and
+only in options that were requested (`existing_options`). `inspect` does not have the words after
+`--`, so a label keeps them.
+"""

@@ -11,24 +11,10 @@ from jlremote.runtimes.options.container_options import FIELDS, ContainerOptions
 from jlremote.storage.options import LOG_LIMIT, key
 
 # runc prints the number (asm-generic/resource.h), crun the name.
-_LIMITS = {
-    0: "cpu",
-    1: "fsize",
-    2: "data",
-    3: "stack",
-    4: "core",
-    5: "rss",
-    6: "nproc",
-    7: "nofile",
-    8: "memlock",
-    9: "as",
-    10: "locks",
-    11: "sigpending",
-    12: "msgqueue",
-    13: "nice",
-    14: "rtprio",
-    15: "rttime",
-}
+_LIMITS = (
+    "cpu", "fsize", "data", "stack", "core", "rss", "nproc", "nofile", "memlock", "as", "locks",
+    "sigpending", "msgqueue", "nice", "rtprio", "rttime",
+)  # fmt: skip
 _LIMIT = re.compile(r"rlimit type (\d+)|RLIMIT_([A-Z]+)")
 _LOG_OPTION = re.compile(r"unknown log opt '([^']+)'")
 _UNKNOWN = re.compile(r"unknown (?:shorthand )?flag: ('\w' in )?(-\S+)")
@@ -146,7 +132,7 @@ def _shown(options: ContainerOptions, option: str) -> str:
 def _singled_out(options: ContainerOptions, complaint: str) -> Iterator[tuple[str, str]]:
     """Give the items of lists that the engine's error names."""
     if limit := _LIMIT.search(complaint):
-        name = _LIMITS.get(int(limit[1]), "") if limit[1] else limit[2].lower()
+        name = "".join(_LIMITS[int(limit[1]) :][:1]) if limit[1] else limit[2].lower()
         yield from (("ulimit", item) for item in options.ulimits if key("ulimit", item) == name)
     if log := _LOG_OPTION.search(complaint):
         items = (*options.log_options, *LOG_LIMIT)

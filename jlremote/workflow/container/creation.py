@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from jlremote.errors import JlrError
 from jlremote.gpus.snapshot_script import USER_LABEL
@@ -12,8 +12,7 @@ from jlremote.host.contract import Completed, run_script
 from jlremote.host.shell_text import command_line, wait_while
 from jlremote.images import commands
 from jlremote.jupyter import scripts
-from jlremote.runtimes.containers import Containers
-from jlremote.runtimes.contract import START_LABEL, Container, ContainerSpec, Runtime
+from jlremote.runtimes.contract import START_LABEL, Container, ContainerSpec
 from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.docker import docker_errors
 from jlremote.runtimes.engine import engine_errors
@@ -32,21 +31,6 @@ _KILLED = 128  # sh: and the signal's number
 _LAST_LINES = 1
 
 
-@dataclass(frozen=True)
-class Created:
-    """A new container that runs.
-
-    Attributes:
-        runtime: the runtime whose engine created it.
-        container: the container.
-        launches: whether it runs our command; else its entrypoint runs a program of its own.
-    """
-
-    runtime: Runtime
-    container: Container
-    launches: bool
-
-
 def prepare(start: StartContext) -> StartContext:
     """Resolve the request's folders on the host, before a pull that may take long.
 
@@ -63,8 +47,13 @@ def prepare(start: StartContext) -> StartContext:
     return replace(start, request=request)
 
 
-def create(start: StartContext, spec: ContainerSpec, gpus: Taken) -> Created | None:
+def create(
+    start: StartContext, spec: ContainerSpec, gpus: Taken
+) -> tuple[StartContext, Container, bool] | None:
     """Create and start a container in one round trip; return `None` if its image is missing.
+
+    With the container come the context with the engine that created it, and whether it runs our
+    command; else its entrypoint runs a program of its own.
 
     A container that cannot start (no such GPU, a port taken) is removed at once. The lease on its
     GPUs is for the start at first, then for as long as it runs. An entrypoint that ends it is left
@@ -80,9 +69,9 @@ def create(start: StartContext, spec: ContainerSpec, gpus: Taken) -> Created | N
         start.engine,
         start.request,
         start.context,
-        lambda engine: _attempt(by(engine, start), spec, gpus, mark),
+        lambda engine: _attempt(start.with_engine(engine), spec, gpus, mark),
     )
-    start = by(engine, start)
+    start = start.with_engine(engine)
     if docker_errors.init_missing(done):
         start.context.progress.note(
             f"created without `--init`: podman on `{start.request.host}` needs the package "
@@ -103,11 +92,6 @@ def create(start: StartContext, spec: ContainerSpec, gpus: Taken) -> Created | N
     raise docker_errors.creation_error(start.engine, spec, done)
 
 
-def by(engine: Engine, start: StartContext) -> StartContext:
-    """Return the start with another engine."""
-    return start if engine == start.engine else replace(start, runtime=Containers(engine))
-
-
 def _attempt(start: StartContext, spec: ContainerSpec, gpus: Taken, mark: str) -> Completed:
     labels = {**gpus.labels, **naming.label(start.request.container, start.name), START_LABEL: mark}
     create = docker.create_argv(start.engine, spec, labels)
@@ -124,15 +108,11 @@ def _script(start: StartContext, spec: ContainerSpec, create: str) -> str:
     image has an entrypoint.
     """
     engine, name = start.engine, spec.name
-    begin, remove, inspect, running = (
+    begin, remove, inspect = (
         command_line(make(engine, name))
-        for make in (
-            docker.start_argv,
-            docker.remove_argv,
-            docker.inspect_argv,
-            docker.running_argv,
-        )
+        for make in (docker.start_argv, docker.remove_argv, docker.inspect_argv)
     )
+    running = command_line(docker.state_argv(engine, name, "Running"))
     words = command_line(docker.logs_argv(engine, name, _LAST_LINES, follow=False))
     other = scripts.until_foreign_server("exit 1")
     ready = start.runtime.inside(name, waiting.until_ready(other))
@@ -189,10 +169,12 @@ def _does_not_stay(done: Completed) -> str | None:
     return None
 
 
-def _read(start: StartContext, spec: ContainerSpec, done: Completed) -> Created | None:
+def _read(
+    start: StartContext, spec: ContainerSpec, done: Completed
+) -> tuple[StartContext, Container, bool] | None:
     how, _, facts = done.stdout.partition("\n")
     found = start.runtime.read(spec.name, {"container": replace(done, stdout=facts)})
-    return None if found is None else Created(start.runtime, found, how == "launches")
+    return None if found is None else (start, found, how == "launches")
 
 
 def remove_marked(start: StartContext, mark: str) -> None:

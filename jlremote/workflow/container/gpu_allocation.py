@@ -18,7 +18,7 @@ from jlremote.gpus.request import GpuRequest, is_met, parse_request
 from jlremote.gpus.snapshot import CannotAsk, read
 from jlremote.gpus.snapshot_script import GPUS_LABEL, USER_LABEL, snapshot
 from jlremote.gpus.usage import users_of_all
-from jlremote.host.contract import Host, run_script
+from jlremote.host.contract import run_script
 from jlremote.host.shell_text import command_line
 from jlremote.jupyter.server import Server
 from jlremote.runtimes.contract import Container, Runtime
@@ -26,7 +26,6 @@ from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.gpus import ASK_SECONDS, ask, engines_asked
-from jlremote.workflow.host.requests import StartRequest
 
 # Another start takes a second or two; then its container runs, or it has failed.
 TRIES = 8
@@ -57,7 +56,7 @@ class Taken:
         """Return the step, after the one that starts a container, that ties the lease to it."""
         if self.lease is None:
             return {}
-        return {"lease": leases.keep_for(self.lease, docker.pid_argv(engine, container))}
+        return {"lease": leases.keep_for(self.lease, docker.state_argv(engine, container, "Pid"))}
 
 
 def take(start: StartContext) -> Taken:
@@ -105,21 +104,21 @@ def take_again(start: StartContext, container: Container) -> Taken:
         ) from busy
 
 
-def planned(request: StartRequest, host: Host, runtime: Runtime) -> Taken:
-    """Return what `take` would take, without taking it."""
-    if request.gpus is None:
+def planned(start: StartContext) -> Taken:
+    """Return the allocation that `take` would make; for `--dry-run`."""
+    if start.request.gpus is None:
         return Taken()
-    asked = parse_request(request.gpus)
+    asked, share = parse_request(start.request.gpus), start.request.share_gpus
     if asked.kind not in ("free", "named"):
-        return _plain(asked, runtime)
+        return _plain(asked, start.runtime)
     try:
-        found = ask(host)
+        found = ask(start.host)
     except CannotAsk:
         if asked.automatic:
             raise
         return _unseen(asked)
-    share = request.share_gpus
-    return _of(choose(asked, found, host.name, share=share), found, runtime, shared=share)
+    chosen = choose(asked, found, start.host.name, share=share)
+    return _of(chosen, found, start.runtime, shared=share)
 
 
 def explain_unchanged(start: StartContext, have: str | None, uuids: str | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from jlremote.errors import JlrError, NotFound
@@ -63,70 +64,49 @@ def _explain_socket(start: StartContext, found: Survey) -> None:
         )
 
 
-def script(
-    request: StartRequest,
-    runtime: Runtime,
-    name: str,
-    launch_id: str,
-    environment: str = "",
-    *,
-    loopback: bool = False,
-) -> str:
+def _script(start: StartContext) -> str:
     """Return the script that runs JupyterLab, on loopback only if the network is the host's."""
-    jupyter = (packages.USE if runtime.has_containers else "") + ON_PATH
-    if request.python is not None:
-        jupyter = with_python(request.python)
-    elif request.conda_env is not None:
-        jupyter = with_conda(request.conda_env)
+    jupyter = (packages.USE if start.runtime.has_containers else "") + ON_PATH
+    if start.request.python is not None:
+        jupyter = with_python(start.request.python)
+    elif start.request.conda_env is not None:
+        jupyter = with_conda(start.request.conda_env)
     return launch(
-        runtime,
-        name,
-        launch_id,
-        bind_address="127.0.0.1" if loopback else None,
-        jupyter=environment + jupyter,
-        idle_stop=request.idle_stop or 0,
+        start.runtime,
+        start.name,
+        start.launch_id,
+        bind_address="127.0.0.1" if start.loopback else None,
+        jupyter=start.environment + jupyter,
+        idle_stop=start.request.idle_stop or 0,
     )
 
 
-def first_script(request: StartRequest, runtime: Runtime, name: str, launch_id: str) -> str:
+def first_script(start: StartContext) -> str:
     """Return the script that a new container runs: JupyterLab, the first time only.
 
     That saves an `exec`, a tenth of a second. If packages are to be installed first, perhaps
     JupyterLab among them, it is empty.
     """
-    if request.options.packages:
+    if start.request.options.packages:
         return ""
-    loopback = request.options.on_host_network
-    launching = script(request, runtime, name, launch_id, loopback=loopback)
-    return launch_once(runtime, name, launch_id, launching)
+    launching = _script(replace(start, loopback=start.request.options.on_host_network))
+    return launch_once(start.runtime, start.name, start.launch_id, launching)
 
 
-def later_script(
-    request: StartRequest,
-    runtime: Runtime,
-    name: str,
-    launch_id: str,
-    environment: str = "",
-    *,
-    loopback: bool,
-) -> str:
+def later_script(start: StartContext) -> str:
     """Return the script that runs JupyterLab in an existing container, or on the host."""
-    launching = script(request, runtime, name, launch_id, environment, loopback=loopback)
-    return waiting.beside(launching) if runtime.has_containers else launching
+    return waiting.beside(_script(start)) if start.runtime.has_containers else _script(start)
 
 
 def _launch(start: StartContext, found: Survey) -> Server:
     """Launch the server and wait, on the host, until its runtime file says where it listens."""
-    runtime, name, launch_id = start.runtime, start.name, start.launch_id
-    probing = scripts.wait_and_probe(runtime, name, launch_id)
+    runtime, name = start.runtime, start.name
+    probing = scripts.wait_and_probe(runtime, name, start.launch_id)
     if found.container is None and not start.request.options.packages:
         # A new container launches it by itself.
         doing = runtime.inside(name, probing)
     else:
-        launching = later_script(
-            start.request, runtime, name, launch_id, start.environment, loopback=start.loopback
-        )
-        doing = runtime.launched(name, launching, probing)
+        doing = runtime.launched(name, later_script(start), probing)
         start.undo.callback(_abandon, start)
     launched = run_script(start.host, doing, timeout=scripts.WAIT_SECONDS + 30.0)
     if launched.status == scripts.NO_FOLDER:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jlremote.host.contract import Completed, Host
+from jlremote.host.contract import Completed
 from jlremote.runtimes.docker import old_docker
 from jlremote.runtimes.docker.old_docker import Other
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import EngineUnusable, engine_error
 from jlremote.runtimes.table import AUTO
+from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.requests import StartRequest
 
@@ -35,14 +36,14 @@ def attempted(
     return engine, done
 
 
-def foreseen(engine: Engine, request: StartRequest, host: Host, context: Context) -> Engine:
+def foreseen(start: StartContext) -> Engine:
     """Return the engine that would create a container; asks the host."""
-    steps = old_docker.steps(engine)
+    steps = old_docker.steps(start.engine)
     if not steps:
-        return engine
-    gpus = request.runtime == AUTO and request.gpus not in (None, "none")
-    other = old_docker.foreseen(engine, host.run(steps), gpus=gpus)
-    _tell(other, context)
+        return start.engine
+    gpus = start.request.runtime == AUTO and start.request.gpus not in (None, "none")
+    other = old_docker.foreseen(start.engine, start.host.run(steps), gpus=gpus)
+    _tell(other, start.context)
     return other.engine
 
 

@@ -11,7 +11,7 @@ from jlremote.host.contract import Host, run_script
 from jlremote.host.shell_text import command_line
 from jlremote.images import commands, image_names
 from jlremote.jupyter.survey import Survey, survey
-from jlremote.runtimes.contract import Container, ContainerSpec, Runtime
+from jlremote.runtimes.contract import Container, ContainerSpec
 from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.docker import docker_errors
 from jlremote.runtimes.engine import engine_errors
@@ -27,12 +27,9 @@ from jlremote.workflow.container import (
     old_docker,
     package_install,
 )
-from jlremote.workflow.container.creation import Created
 from jlremote.workflow.container.gpu_allocation import Taken
 from jlremote.workflow.container.host_folders import prepared, with_workspace
 from jlremote.workflow.container.start_context import StartContext
-from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.requests import StartRequest
 from jlremote.workflow.images import registry
 from jlremote.workflow.selection import naming
 
@@ -51,10 +48,9 @@ def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container,
     """
     container = found.container
     if container is None:
-        made = _create(start)
-        start = replace(start, runtime=made.runtime)
+        start, container, launches = _create(start)
         package_install.install(start, start.request.options.packages, packages.install)
-        return start, made.container, found if made.launches else _own_doing(start)
+        return start, container, found if launches else _own_program(start)
     _explain_kept(start, container)
     container = container if container.running else _start(start, container)
     if not found.server and package_install.restore(start, container):
@@ -62,7 +58,7 @@ def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container,
     return start, container, found
 
 
-def _own_doing(start: StartContext) -> Survey:
+def _own_program(start: StartContext) -> Survey:
     """Survey a new container whose entrypoint runs a program of its own, maybe Jupyter."""
     found = survey(start.host, start.runtime, start.name)
     if not found.server:
@@ -105,34 +101,23 @@ def _in_words(found: Difference) -> str:
     return f"{found.option} is {has} (you asked for `{found.asked}`)"
 
 
-def plan(
-    request: StartRequest,
-    runtime: Runtime,
-    host: Host,
-    name: str,
-    found: Survey,
-    gpus: Taken,
-    context: Context,
-) -> list[str]:
+def plan(start: StartContext, found: Survey, gpus: Taken) -> list[str]:
     """Return the commands that `ensure` would run on the host; for `--dry-run`."""
-    engine = runtime.engine
-    if engine is None or (found.container is not None and found.container.running):
+    if not start.runtime.has_containers or (found.container and found.container.running):
         return []
-    begin = [command_line(docker.start_argv(engine, name))]
+    name, image = start.name, start.request.image
+    begin = [command_line(docker.start_argv(start.engine, name))]
     if found.container is not None:
         return begin
-    image = request.image
     if image is None:
-        raise _nothing_to_create_from(host, engine, name)
-    engine = old_docker.foreseen(engine, request, host, context)
-    request, bring = prepared(request, host, engine), _bring(host, engine, image)
-    launch = jupyter_launch.first_script(request, runtime, name, jupyter_launch.BY_HAND)
-    spec = _spec(request, name, image, gpus, launch)
-    wanted = request.options.packages
-    install = [runtime.inside(name, packages.install(wanted))] if wanted else []
-    labels = {**gpus.labels, **naming.label(request.container, name)}
-    create = creation.with_owner(docker.create_argv(engine, spec, labels))
-    return [*bring, create, *begin, *install]
+        raise _nothing_to_create_from(start.host, start.engine, name)
+    start = start.with_engine(old_docker.foreseen(start))
+    start = replace(start, request=prepared(start.request, start.host, start.engine))
+    spec, wanted = _spec(start, image, gpus), start.request.options.packages
+    install = [start.runtime.inside(name, packages.install(wanted))] if wanted else []
+    labels = {**gpus.labels, **naming.label(start.request.container, name)}
+    create = creation.with_owner(docker.create_argv(start.engine, spec, labels))
+    return [*_bring(start.host, start.engine, image), create, *begin, *install]
 
 
 def _bring(host: Host, engine: Engine, image: str) -> list[str]:
@@ -144,18 +129,18 @@ def _bring(host: Host, engine: Engine, image: str) -> list[str]:
     return [command_line(commands.pull_argv(engine, image))]
 
 
-def _spec(request: StartRequest, name: str, image: str, gpus: Taken, launch: str) -> ContainerSpec:
-    environment = (*gpus.in_container, *request.options.environment)
+def _spec(start: StartContext, image: str, gpus: Taken) -> ContainerSpec:
+    options = start.request.options
     return ContainerSpec(
-        name=name,
+        name=start.name,
         image=image,
-        options=replace(request.options, environment=environment),
+        options=replace(options, environment=(*gpus.in_container, *options.environment)),
         gpus=gpus.engine,
-        script=launch,
+        script=jupyter_launch.first_script(start),
     )
 
 
-def _create(start: StartContext) -> Created:
+def _create(start: StartContext) -> tuple[StartContext, Container, bool]:
     image, step = start.request.image, start.context.progress.step
     if image is None:
         raise _nothing_to_create_from(start.host, start.engine, start.name)
@@ -170,11 +155,9 @@ def _create(start: StartContext) -> Created:
     return made
 
 
-def _created(start: StartContext, image: str) -> Created | None:
+def _created(start: StartContext, image: str) -> tuple[StartContext, Container, bool] | None:
     gpus = gpu_allocation.take(start)
-    launch = jupyter_launch.first_script(start.request, start.runtime, start.name, start.launch_id)
-    spec = _spec(start.request, start.name, image, gpus, launch)
-    made = creation.create(start, spec, gpus)
+    made = creation.create(start, _spec(start, image, gpus), gpus)
     if made is None:
         gpu_allocation.give_back(start, gpus)
     return made

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jlremote.link.client.link import Link
+from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.storage import sessions
@@ -46,6 +47,10 @@ class StartContext:
         """The engine, if the runtime has containers."""
         assert self.runtime.engine is not None
         return self.runtime.engine
+
+    def with_engine(self, engine: Engine) -> StartContext:
+        """Return the same start with another engine."""
+        return self if engine == self.engine else replace(self, runtime=Containers(engine))
 
     @property
     def known(self) -> SessionRecord | None:

@@ -16,7 +16,7 @@ from jlremote.images.commands import Image
 from jlremote.images.image_errors import commit_error
 from jlremote.jupyter.scripts import session_directory
 from jlremote.runtimes.contract import Runtime
-from jlremote.runtimes.docker.docker_commands import inspect_argv, paused_argv
+from jlremote.runtimes.docker.docker_commands import inspect_argv, state_argv
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import engine_error
 from jlremote.runtimes.table import runtime_named
@@ -159,7 +159,7 @@ def _with_secrets_aside(runtime: Runtime, name: str, command: str, afterwards: s
     # A random name, because containers may share that memory with each other and the host.
     names = f"{session_directory(runtime, name)}aside=/dev/shm/jlr-{secrets.token_hex(8)}\n"
     aside, back = (runtime.inside(name, names + text) for text in (_ASIDE, _BACK))
-    paused = command_line(paused_argv(runtime.engine, name))
+    paused = command_line(state_argv(runtime.engine, name, "Paused"))
     stuck = f'[ "$({paused})" = true ] || break'
     waiting = wait_while(f"! {back}", SAVE_SECONDS, every=1, meanwhile=stuck)
     return f"""\

@@ -75,7 +75,7 @@ def _begun(start: StartContext, image: str, command: Argv) -> StartContext | Non
         _do_without_shell(start, image)
         engine, done = _attempted(start, replace(spec, script=""), command, labels, gpus)
     if done.status == 0:
-        return creation.by(engine, start)
+        return start.with_engine(engine)
     if docker_errors.image_missing(done):
         gpu_allocation.give_back(start, gpus)
         return None

@@ -71,15 +71,16 @@ def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
     host = link_on(request.host, context, without=known)
     runtime, name, found = _look(request, runtime, known, host, context)
     new = found.container is None or not (runtime.has_containers or found.server)
-    gpus = gpu_allocation.planned(request, host, runtime) if new else Taken()
-    commands = provision.plan(request, runtime, host, name, found, gpus, context)
+    start = StartContext(
+        host, runtime, name, request, context, ExitStack(), launch_id=jupyter_launch.BY_HAND
+    )
+    gpus = gpu_allocation.planned(start) if new else Taken()
+    commands = provision.plan(start, found, gpus)
     if not found.server and (found.container is not None or request.options.packages):
         environment = "" if runtime.has_containers else gpu_allocation.exports(gpus)
         loopback = (found.container or request.options).on_host_network
-        launch = jupyter_launch.later_script(
-            request, runtime, name, jupyter_launch.BY_HAND, environment, loopback=loopback
-        )
-        commands.append(runtime.detached(name, launch))
+        start = replace(start, environment=environment, loopback=loopback)
+        commands.append(runtime.detached(name, jupyter_launch.later_script(start)))
     return tuple(map(by_hand, commands))
 
 
