@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -125,14 +126,19 @@ def lives(process: psutil.Process) -> bool:
         return False
 
 
-def wait_until(condition: Callable[[], bool], what: str, timeout: float = 20) -> None:
+def wait_until(condition: Callable[[], Any], what: str, timeout: float = 20) -> None:
     """Return as soon as `condition` holds.
+
+    It is asked again after as long as it took, which leaves the cores to what is waited for.
 
     Raises:
         LabError: it did not within `timeout` seconds.
     """
-    limit = time.monotonic() + timeout
+    asked = time.monotonic()
+    limit = asked + timeout
     while not condition():
-        if time.monotonic() > limit:
+        answered = time.monotonic()
+        if answered > limit:
             raise LabError(f"{what} did not happen within {timeout:.0f} s")
-        time.sleep(0.05)
+        time.sleep(max(0.01, answered - asked))
+        asked = time.monotonic()

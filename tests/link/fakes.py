@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -14,6 +13,7 @@ from jlremote.jupyter.server import Server
 from jlremote.ports.endpoint import Endpoint, Place
 from jlremote.questions import Asker, Question
 from jlremote.ssh.contract import Connection, Gateway, Output
+from tests.lab.programs import wait_until
 
 PATIENCE = 20.0
 T = TypeVar("T")
@@ -21,10 +21,7 @@ T = TypeVar("T")
 
 def until(condition: Callable[[], Any], what: str, timeout: float = PATIENCE) -> None:
     """Return as soon as `condition` holds."""
-    limit = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < limit, f"waited {timeout} s for {what}"
-        time.sleep(0.01)
+    wait_until(condition, what, timeout)
 
 
 class FakeConnection:
