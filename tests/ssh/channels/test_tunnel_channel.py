@@ -1,0 +1,295 @@
+"""A tunnel channel and the registry that channels of one connection share."""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from paramiko import Message, common
+from paramiko.transport import ChannelMap
+
+from jlremote.ssh.channels.channel_registry import BUFFER_LIMIT, ChannelRegistry
+from jlremote.ssh.channels.session_channel import SessionChannel
+from jlremote.ssh.channels.session_slots import KEPT, SessionSlots
+from jlremote.ssh.channels.tunnel_channel import TunnelChannel, direct_tcpip
+from jlremote.ssh.transport.tuning import FIRST_WINDOW, window_for
+from jlremote.ssh.wire_format import string
+
+PACKET = 1000
+
+
+class Handler:
+    """Notes the events of a channel; takes `takes` bytes of each piece of data."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.data = b""
+        self.takes = 1 << 30
+
+    def opened(self) -> None:
+        self.events.append("opened")
+
+    def refused(self, reason: str) -> None:
+        self.events.append(f"refused: {reason}")
+
+    def received(self, data: memoryview) -> int:
+        taken = min(len(data), self.takes)
+        self.data += bytes(data[:taken])
+        return taken
+
+    def ended(self) -> None:
+        self.events.append("ended")
+
+    def writable(self) -> None:
+        self.events.append("writable")
+
+    def closed(self) -> None:
+        self.events.append("closed")
+
+    def lost(self) -> None:
+        self.events.append("lost")
+
+
+class Transport:
+    """A transport that notes the messages of channels, and runs a loop's actions on demand."""
+
+    def __init__(self) -> None:
+        self.packetizer = self.reader = self
+        self.talked_at = 0.0
+        self.sinks: dict[int, Callable[[memoryview], None]] = {}
+        self.sent: list[bytes] = []
+        self.slow: list[bytes] = []
+        self.is_exchanging = False
+        self.error: Exception | None = None
+        self.active = True
+        self._channels = ChannelMap()
+        self.channels_seen: dict[int, bool] = {}
+        self.actions: deque[Callable[[], None]] = deque()
+
+    def is_active(self) -> bool:
+        return self.active
+
+    def close(self) -> None:
+        self.active = False
+
+    def send_data(self, number: int, data: memoryview) -> bool:
+        return self.send_payloads([(b"DATA", number.to_bytes(4, "big"), bytes(data))])
+
+    def send_payloads(self, payloads: Sequence[tuple[bytes, ...]]) -> bool:
+        if self.error is not None:
+            raise self.error
+        if not self.is_exchanging:
+            self.sent += [b"".join(parts) for parts in payloads]
+        return not self.is_exchanging
+
+    def _send_user_message(self, message: Any) -> None:
+        self.slow.append(message.asbytes())
+
+    def call(self, action: Callable[[], None]) -> None:
+        self.actions.append(action)
+
+    def call_later(self, _seconds: float, action: Callable[[], None]) -> None:
+        self.actions.append(action)
+
+    def run(self) -> None:
+        while self.actions:
+            self.actions.popleft()()
+
+
+@pytest.fixture
+def transport() -> Transport:
+    return Transport()
+
+
+def opened(transport: Transport, handler: Handler, window: int = 5000) -> TunnelChannel:
+    loop: Any = transport
+    channel = TunnelChannel(transport, handler, loop)
+    channel.ask(b"direct-tcpip", direct_tcpip("10.0.0.2", 8888, ("127.0.0.1", 50000)))
+    channel._set_remote_channel(77, window, PACKET)
+    transport.sent.clear()
+    return channel
+
+
+def test_an_opening_names_the_target_and_where_it_comes_from() -> None:
+    details = direct_tcpip("10.0.0.2", 8888, ("127.0.0.1", 50000))
+    assert details == (
+        string(b"10.0.0.2")
+        + struct.pack(">I", 8888)
+        + string(b"127.0.0.1")
+        + struct.pack(">I", 50000)
+    )
+
+
+def test_a_small_message_is_one_packet_and_takes_room(transport: Transport) -> None:
+    channel = opened(transport, Handler(), window=3000)
+    channel.send(memoryview(b"hello"))
+    assert transport.sent == [b"DATA" + (77).to_bytes(4, "big") + b"hello"]
+    assert channel.room() == 3000 - 5
+
+
+def test_large_data_is_split_into_packets_that_the_peer_takes(transport: Transport) -> None:
+    channel = opened(transport, Handler())
+    channel.send(memoryview(bytes(range(250)) * 10))
+    assert [len(message) - 9 for message in transport.sent] == [1000, 1000, 500]
+    assert b"".join(message[9:] for message in transport.sent) == bytes(range(250)) * 10
+
+
+def test_during_a_key_exchange_a_message_takes_the_way_that_waits(transport: Transport) -> None:
+    channel = opened(transport, Handler())
+    transport.is_exchanging = True
+    channel.send(memoryview(b"hello"))
+    channel.send_end()
+    data = struct.pack(">BII", common.MSG_CHANNEL_DATA, 77, 5) + b"hello"
+    assert transport.slow == [data, common.cMSG_CHANNEL_EOF + (77).to_bytes(4, "big")]
+
+
+def test_a_broken_connection_is_left_to_the_thread_that_reads(transport: Transport) -> None:
+    channel = opened(transport, Handler())
+    transport.error = EOFError()
+    channel.send(memoryview(b"hello"))
+    channel.send_end()
+    assert transport.active
+
+
+def test_the_handler_learns_of_room_only_after_there_was_none(transport: Transport) -> None:
+    handler = Handler()
+    channel = opened(transport, handler, window=10)
+    channel._window_adjust(Message((5).to_bytes(4, "big")))
+    assert "writable" not in handler.events
+    channel.send(memoryview(bytes(15)))
+    assert channel.room() == 0
+    channel._window_adjust(Message((5).to_bytes(4, "big")))
+    assert handler.events[-1] == "writable"
+    assert channel.room() == 5
+
+
+def test_a_channel_is_closed_by_both_sides_and_its_number_used_again(transport: Transport) -> None:
+    handler = Handler()
+    channel = opened(transport, handler)
+    number = channel._number
+    channel._handle_close(None)
+    assert handler.events == ["opened", "closed"]
+    channel.close()
+    channel.close()
+    assert transport.sent == [common.cMSG_CHANNEL_CLOSE + (77).to_bytes(4, "big")]
+    assert number not in transport.sinks
+    assert opened(transport, Handler())._number == number
+
+
+def test_a_channel_that_was_given_up_is_closed_once_it_opens(transport: Transport) -> None:
+    handler = Handler()
+    loop: Any = transport
+    channel = TunnelChannel(transport, handler, loop)
+    channel.ask(b"direct-tcpip")
+    channel.close()
+    transport.sent.clear()
+    channel._set_remote_channel(9, 100, 100)
+    transport.run()
+    assert transport.sent == [common.cMSG_CHANNEL_CLOSE + (9).to_bytes(4, "big")]
+    assert handler.events == []
+
+
+def test_a_lost_connection_is_told_once(transport: Transport) -> None:
+    handler = Handler()
+    channel = opened(transport, handler)
+    channel._unlink()
+    channel._unlink()
+    assert handler.events == ["opened", "lost"]
+
+
+def test_a_channel_of_a_connection_that_is_gone_is_lost_at_once(transport: Transport) -> None:
+    handler = Handler()
+    transport.active = False
+    loop: Any = transport
+    TunnelChannel(transport, handler, loop).ask(b"direct-tcpip")
+    assert handler.events == ["lost"]
+
+
+def test_the_window_is_given_back_when_data_was_passed_on(transport: Transport) -> None:
+    handler = Handler()
+    channel = opened(transport, handler)
+    handler.takes = 0
+    piece = memoryview(bytes(FIRST_WINDOW // 2))
+    channel._take(piece)
+    transport.run()
+    assert transport.sent == [], "unread data keeps the window"
+    channel.consumed(len(piece))
+    transport.run()
+    (adjust,) = transport.sent
+    assert adjust[:1] == common.cMSG_CHANNEL_WINDOW_ADJUST
+    assert int.from_bytes(adjust[5:], "big") >= len(piece)
+
+
+def test_standard_error_goes_to_its_own_taker(transport: Transport) -> None:
+    said: list[bytes] = []
+    loop: Any = transport
+    channel = TunnelChannel(transport, Handler(), loop, said.append)
+    channel._set_remote_channel(1, 10, 10)
+    channel._feed_extended(Message((1).to_bytes(4, "big") + string(b"oops")))
+    assert said == [b"oops"]
+
+
+def test_windows_shrink_with_the_number_of_channels(transport: Transport) -> None:
+    registry = ChannelRegistry.of(transport)
+    assert ChannelRegistry.of(transport) is registry
+    assert registry.first_window() == FIRST_WINDOW
+    numbers = [registry.add(Handler()) for _ in range(1000)]
+    assert len(set(numbers)) == 1000
+    assert registry.first_window() < FIRST_WINDOW // 30
+    for number in numbers:
+        registry.remove(number)
+    assert registry.first_window() == FIRST_WINDOW
+
+
+def test_windows_grow_with_the_round_trip_until_too_much_is_unread(transport: Transport) -> None:
+    registry = ChannelRegistry.of(transport)
+    registry.answered(0.2)
+    registry.answered(0.03)
+    registry.answered(0.5)
+    assert registry.grown(1 << 30, shared=False) == window_for(0.03, shared=False)
+    assert registry.grown(1 << 10, shared=False) == 4 << 10
+    registry.unread(BUFFER_LIMIT + 1)
+    assert registry.grown(1 << 30, shared=False) == FIRST_WINDOW
+    registry.unread(-BUFFER_LIMIT - 1)
+    assert registry.grown(1 << 30, shared=True) == window_for(0.03, shared=True)
+
+
+def test_a_session_is_opened_when_a_slot_is_free(transport: Transport) -> None:
+    handler = Handler()
+    loop: Any = transport
+    slots = SessionSlots.of(transport)
+    assert all(slots.take(0) for _ in range(8))
+    waiting = [SessionChannel(transport, handler, loop) for _ in range(3)]
+    for channel in waiting:
+        channel.ask_session()
+    transport.run()
+    assert len(transport.sent) == 2
+    assert all(string(b"session") in message for message in transport.sent)
+    slots.give_back()
+    transport.run()
+    assert len(transport.sent) == 3
+
+
+def test_one_session_too_many_is_refused_with_their_number(transport: Transport) -> None:
+    handler = Handler()
+    loop: Any = transport
+    for _ in range(KEPT + 1):
+        SessionChannel(transport, handler, loop).ask_session()
+    (refusal,) = handler.events
+    assert refusal.startswith(f"refused: {KEPT} terminals, logs, mounts")
+
+
+def test_a_refusal_of_the_server_names_max_sessions_and_frees_the_slot(
+    transport: Transport,
+) -> None:
+    handler = Handler()
+    loop: Any = transport
+    channel = SessionChannel(transport, handler, loop)
+    channel.ask_session()
+    assert SessionSlots.of(transport).lasting() == 1
+    channel.refuse("open failed")
+    assert "`MaxSessions` may be low" in handler.events[0]
+    assert SessionSlots.of(transport).lasting() == 0

@@ -1,0 +1,218 @@
+"""A local socket joined with a far end in memory: bytes, ends, resets and full buffers."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from jlremote.ssh.channels.event_loop import EventLoop
+from jlremote.ssh.forward.socket_bridge import SocketBridge
+
+
+class FarEnd:
+    """Keeps what it is sent; has room for `space` bytes."""
+
+    reader = None
+
+    def __init__(self) -> None:
+        self.space = 1 << 20
+        self.sent = b""
+        self.ended = False
+        self.closed = False
+        self.passed_on = 0
+
+    def room(self) -> int:
+        return self.space - len(self.sent)
+
+    def send(self, data: memoryview) -> None:
+        assert len(data) <= self.room()
+        self.sent += bytes(data)
+
+    def send_end(self) -> None:
+        self.ended = True
+
+    def consumed(self, count: int) -> None:
+        self.passed_on += count
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Owner:
+    """Notes what becomes of a bridge."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def accepted(self, _bridge: SocketBridge) -> None:
+        self.events.append("accepted")
+
+    def refused(self, _bridge: SocketBridge, reason: str) -> None:
+        self.events.append(f"refused: {reason}")
+
+    def failed(self, _bridge: SocketBridge) -> None:
+        self.events.append("failed")
+
+    def finished(self, _bridge: SocketBridge) -> None:
+        self.events.append("finished")
+
+
+class Desk:
+    """A bridge between `local` and `far`, whose loop runs in the test's thread."""
+
+    def __init__(self) -> None:
+        self.loop = EventLoop()
+        self.local, accepted = socket.socketpair()
+        self.local.settimeout(5)
+        accepted.setblocking(False)
+        self.far, self.owner = FarEnd(), Owner()
+        self.bridge = SocketBridge(accepted, self.loop, self.owner)
+        self.bridge.join(self.far)
+
+    def turn(self, times: int = 3) -> None:
+        """Let the loop handle what is there."""
+        for _ in range(times):
+            self.loop.call(lambda: None)
+            self.loop._turn()
+
+    def open(self) -> Desk:
+        self.bridge.opened()
+        self.turn()
+        return self
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    made = Desk()
+    yield made
+    made.bridge.close()
+    made.local.close()
+    made.loop.close()
+
+
+def test_nothing_is_read_before_the_far_end_accepted(desk: Desk) -> None:
+    desk.local.send(b"early")
+    desk.turn()
+    assert desk.far.sent == b""
+    desk.open()
+    assert desk.owner.events == ["accepted"]
+    assert desk.far.sent == b"early"
+
+
+def test_data_goes_both_ways(desk: Desk) -> None:
+    desk.open()
+    desk.local.send(b"question")
+    desk.turn()
+    assert desk.bridge.received(memoryview(b"answer")) == 6
+    assert desk.far.sent == b"question"
+    assert desk.local.recv(100) == b"answer"
+
+
+def test_no_more_is_read_than_the_far_end_has_room_for(desk: Desk) -> None:
+    desk.far.space = 4
+    desk.open()
+    desk.local.send(b"123456")
+    desk.turn()
+    assert desk.far.sent == b"1234"
+    desk.far.space = 100
+    desk.bridge.writable()
+    desk.turn()
+    assert desk.far.sent == b"123456"
+
+
+def test_data_that_the_socket_does_not_take_is_kept_and_reported_later(desk: Desk) -> None:
+    desk.open()
+    data = bytes(8 << 20)
+    taken = desk.bridge.received(memoryview(data))
+    assert 0 < taken < len(data)
+    assert desk.bridge.received(memoryview(b"end")) == 0
+    got = 0
+    while got < len(data) + 3:
+        desk.turn()
+        got += len(desk.local.recv(1 << 20))
+    desk.turn()
+    assert taken + desk.far.passed_on == len(data) + 3
+
+
+def test_each_side_may_end_first(desk: Desk) -> None:
+    desk.open()
+    desk.local.shutdown(socket.SHUT_WR)
+    desk.turn()
+    assert desk.far.ended
+    assert not desk.far.closed
+    desk.bridge.received(memoryview(b"last words"))
+    desk.bridge.ended()
+    desk.turn()
+    assert desk.local.recv(100) == b"last words"
+    assert desk.local.recv(100) == b""
+    assert desk.owner.events == ["accepted", "finished"]
+
+
+def test_the_end_of_the_far_end_waits_for_kept_data(desk: Desk) -> None:
+    desk.open()
+    data = bytes(4 << 20)
+    desk.bridge.received(memoryview(data))
+    desk.bridge.ended()
+    desk.bridge.closed()
+    desk.turn()
+    got = 0
+    while piece := desk.local.recv(1 << 20):
+        got += len(piece)
+        desk.turn()
+    assert got == len(data)
+    desk.turn()
+    assert desk.owner.events[-1] == "finished"
+
+
+def test_a_refusal_closes_the_socket_after_its_owner_was_told(desk: Desk) -> None:
+    desk.bridge.refused("no such port")
+    desk.turn()
+    assert desk.owner.events == ["refused: no such port", "finished"]
+    assert desk.local.recv(1) == b""
+
+
+def test_a_lost_connection_is_tried_again_only_before_the_first_byte(desk: Desk) -> None:
+    desk.bridge.lost()
+    desk.turn()
+    assert desk.owner.events == ["failed"]
+    other = FarEnd()
+    desk.bridge.join(other)
+    desk.open()
+    desk.bridge.lost()
+    desk.turn()
+    assert desk.owner.events == ["failed", "accepted", "finished"]
+    assert other.closed
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        lambda bridge: bridge.opened(),
+        lambda bridge: bridge.refused("late"),
+        lambda bridge: bridge.ended(),
+        lambda bridge: bridge.writable(),
+        lambda bridge: bridge.closed(),
+        lambda bridge: bridge.lost(),
+        lambda bridge: bridge.close(),
+        lambda bridge: bridge.abort(),
+    ],
+)
+def test_events_after_the_end_change_nothing(desk: Desk, event: Callable[[Any], None]) -> None:
+    desk.open()
+    desk.bridge.close()
+    event(desk.bridge)
+    assert desk.bridge.received(memoryview(b"late")) == 4
+    desk.turn()
+    assert desk.owner.events == ["accepted", "finished"]
+
+
+def test_a_client_that_has_left_ends_the_bridge(desk: Desk) -> None:
+    desk.open()
+    desk.local.close()
+    assert desk.bridge.received(memoryview(b"nowhere to go")) == 13
+    desk.turn()
+    assert desk.owner.events == ["accepted", "finished"]
+    assert desk.far.closed

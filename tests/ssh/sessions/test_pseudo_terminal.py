@@ -1,0 +1,64 @@
+"""A script in a terminal: on the command line, in a form that every login shell reads alike."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import struct
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jlremote.ssh.sessions.pseudo_terminal import command, pty_request, window_change
+from jlremote.ssh.wire_format import take_string
+
+SIZE = os.terminal_size((132, 43))
+
+
+def test_a_window_change_has_columns_and_rows_and_no_pixels() -> None:
+    assert struct.unpack(">IIII", window_change(SIZE)) == (132, 43, 0, 0)
+
+
+def test_a_pty_request_names_the_terminal_its_size_and_utf_8() -> None:
+    kind, rest = take_string(pty_request("xterm-256color", SIZE))
+    assert kind == b"xterm-256color"
+    assert rest.startswith(window_change(SIZE))
+    modes, rest = take_string(rest[16:])
+    assert rest == b""
+    assert modes.endswith(b"\0")
+    assert bytes((42, 0, 0, 0, 1)) in modes, "IUTF8"
+
+
+@given(st.binary(max_size=80))
+def test_no_byte_of_a_script_means_anything_to_a_login_shell(script: bytes) -> None:
+    line = command(script)
+    quoted = line.rpartition(" sh '")[2].removesuffix("'")
+    assert line.isascii()
+    assert re.fullmatch(r"(?:[A-Za-z0-9 _\-./:,=+@]|\\0[0-7]{3})*", quoted)
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash", "dash"])
+def test_a_shell_runs_the_script_that_is_meant(shell: str) -> None:
+    if shutil.which(shell) is None:
+        shell = "sh"
+    script = "printf '%s|' \"a'b\" '$HOME' '\\' '!' \"ü\"; exit 5\n"
+    done = subprocess.run(
+        [shell, "-c", command(script.encode())], capture_output=True, timeout=20, check=False
+    )
+    assert done.stdout.decode() == "a'b|$HOME|\\|!|ü|"
+    assert done.returncode == 5
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0'"), max_size=30))
+def test_any_text_reaches_the_script_unchanged(text: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", command(f"printf %s '{text}'".encode())],
+        capture_output=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.stdout == text.encode()

@@ -1,0 +1,107 @@
+"""The stdin of a script's channel: the script, then further input, then its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import paramiko
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jlremote.ssh.sessions.stdin import StdinSender
+
+
+class Channel:
+    """Takes at most `window` bytes until `window` is raised again."""
+
+    def __init__(self, window: int = 1 << 30) -> None:
+        self.window = window
+        self.received = b""
+        self.ended = False
+        self.error: Exception | None = None
+
+    def send(self, data: memoryview) -> int:
+        if self.error is not None:
+            raise self.error
+        if not self.window:
+            raise TimeoutError
+        taken = bytes(data[: self.window])
+        self.window -= len(taken)
+        self.received += taken
+        return len(taken)
+
+    def shutdown_write(self) -> None:
+        self.ended = True
+
+
+class Pieces:
+    """Further input: pieces, and `None` for one that has not arrived yet."""
+
+    def __init__(self, *pieces: bytes | None) -> None:
+        self.pieces = list(pieces)
+
+    def take(self) -> bytes | None:
+        return self.pieces.pop(0) if self.pieces else None
+
+    def on_ready(self, wake: Callable[[], None]) -> None:
+        wake()
+
+
+def test_a_script_without_input_is_followed_by_the_end() -> None:
+    channel = Channel()
+    assert not StdinSender(channel, b"exit 0\n", None, hold=False).send()
+    assert (channel.received, channel.ended) == (b"exit 0\n", True)
+
+
+def test_a_held_stdin_stays_open() -> None:
+    channel = Channel()
+    StdinSender(channel, b"cat\n", None, hold=True).send()
+    assert (channel.received, channel.ended) == (b"cat\n", False)
+
+
+def test_input_follows_the_script_as_it_arrives() -> None:
+    channel = Channel()
+    sender = StdinSender(channel, b"cat\n", Pieces(b"one", None, b"two", b""), hold=False)
+    assert not sender.send()
+    assert (channel.received, channel.ended) == (b"cat\none", False)
+    assert not sender.send()
+    assert (channel.received, channel.ended) == (b"cat\nonetwo", True)
+
+
+def test_a_full_window_is_reported_and_nothing_is_lost() -> None:
+    channel = Channel(window=3)
+    sender = StdinSender(channel, b"script", None, hold=False)
+    assert sender.send()
+    assert (channel.received, channel.ended) == (b"scr", False)
+    channel.window = 100
+    assert not sender.send()
+    assert (channel.received, channel.ended) == (b"script", True)
+
+
+@pytest.mark.parametrize("error", [paramiko.SSHException(), EOFError(), OSError()])
+def test_a_shell_that_has_ended_gets_nothing_more(error: Exception) -> None:
+    channel = Channel()
+    channel.error = error
+    sender = StdinSender(channel, b"script", Pieces(b"input"), hold=False)
+    assert not sender.send()
+    channel.error = None
+    assert not sender.send()
+    assert (channel.received, channel.ended) == (b"", False)
+
+
+@given(
+    st.binary(max_size=40),
+    st.lists(st.one_of(st.none(), st.binary(min_size=1, max_size=20)), max_size=8),
+    st.integers(1, 7),
+)
+def test_all_bytes_arrive_in_order_through_any_window(
+    script: bytes, pieces: list[bytes | None], window: int
+) -> None:
+    channel = Channel(window)
+    sender = StdinSender(channel, script, Pieces(*pieces, b""), hold=False)
+    for _ in range(200):
+        channel.window = window
+        sender.send()
+    assert channel.received == script + b"".join(piece for piece in pieces if piece)
+    assert channel.ended

@@ -1,0 +1,203 @@
+"""AES-GCM packets over a pair of sockets: written by one packetizer, read by another."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import paramiko
+import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from hypothesis import given
+from hypothesis import strategies as st
+from paramiko import common
+from paramiko.packet import NeedRekeyException
+
+from jlremote.ssh.transport.packet_format import BLOCK, DATA, NONCE, PADDINGS, Keys
+from jlremote.ssh.transport.packetizer import Packetizer
+
+IV = bytes(range(12))
+
+
+class Engine:
+    """AES-GCM as paramiko's packetizer calls it."""
+
+    def __init__(self) -> None:
+        self._cipher = AESGCM(bytes(16))
+        self.encrypt = self._cipher.encrypt
+        self.decrypt = self._cipher.decrypt
+
+
+def seal(packetizer: Packetizer) -> Packetizer:
+    """Give a packetizer keys in both directions."""
+    common_arguments: dict[str, Any] = {
+        "block_engine": Engine(),
+        "block_size": BLOCK,
+        "mac_engine": None,
+        "mac_size": 16,
+        "mac_key": b"",
+        "aead": True,
+    }
+    packetizer.set_outbound_cipher(**common_arguments, iv_out=IV)
+    packetizer.set_inbound_cipher(**common_arguments, iv_in=IV)
+    return packetizer
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[Packetizer, Packetizer]]:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield seal(Packetizer(ours)), seal(Packetizer(theirs))
+
+
+def test_a_message_arrives_with_its_kind_and_number(pair: tuple[Packetizer, Packetizer]) -> None:
+    sender, reader = pair
+    for count in range(3):
+        sender.send_message(paramiko.Message(bytes((90,)) + b"x" * count))
+        kind, message = reader.read_message()
+        assert (kind, message.asbytes(), message.seqno) == (90, b"x" * count, count)
+    assert reader.packets_read == 3
+
+
+def test_data_goes_to_the_sink_of_its_channel_and_other_packets_do_not(
+    pair: tuple[Packetizer, Packetizer],
+) -> None:
+    sender, reader = pair
+    taken: list[bytes] = []
+    reader.reader.sinks[7] = lambda data: taken.append(bytes(data))
+    assert sender.send_data(7, b"to the sink")
+    assert sender.send_data(8, b"no sink")
+    kind, message = reader.read_message()
+    assert taken == [b"to the sink"]
+    assert kind == common.MSG_CHANNEL_DATA
+    assert (message.get_int(), message.get_binary()) == (8, b"no sink")
+
+
+def test_several_payloads_are_written_at_once_and_in_order(
+    pair: tuple[Packetizer, Packetizer],
+) -> None:
+    sender, reader = pair
+    taken: list[bytes] = []
+    reader.reader.sinks[1] = lambda data: taken.append(bytes(data))
+    bodies = [bytes((count % 256,)) * (count % 50) for count in range(700)]
+    head = DATA.pack(0, common.MSG_CHANNEL_DATA, 1, 0)[1:6]
+    assert sender.send_payloads([(head, len(body).to_bytes(4, "big"), body) for body in bodies])
+    sender.send_message(paramiko.Message(bytes((90,))))
+    assert reader.read_message()[0] == 90
+    assert taken == bodies
+
+
+def test_nothing_of_a_channel_is_sent_during_a_key_exchange(
+    pair: tuple[Packetizer, Packetizer],
+) -> None:
+    sender, reader = pair
+    sender.send_message(paramiko.Message(common.cMSG_KEXINIT))
+    assert reader.read_message()[0] == common.MSG_KEXINIT
+    assert not sender.send_data(1, b"data")
+    assert not sender.send_payloads([(b"x",)])
+    seal(sender)
+    assert sender.send_payloads([(bytes((90,)),)])
+
+
+def test_a_changed_packet_is_an_error(pair: tuple[Packetizer, Packetizer]) -> None:
+    sender, reader = pair
+    sender._socket.sendall((16).to_bytes(4, "big") + bytes(32))
+    with pytest.raises(paramiko.SSHException, match="changed on the way"):
+        reader.read_message()
+
+
+@pytest.mark.parametrize("size", [0, 15, 17, 1 << 20])
+def test_an_impossible_length_is_an_error(size: int, pair: tuple[Packetizer, Packetizer]) -> None:
+    sender, reader = pair
+    sender._socket.sendall(size.to_bytes(4, "big") + bytes(64))
+    with pytest.raises(paramiko.SSHException, match=f"claims to have {size} bytes"):
+        reader.read_message()
+
+
+def test_the_end_of_the_connection_is_an_error(pair: tuple[Packetizer, Packetizer]) -> None:
+    sender, reader = pair
+    sender.close()
+    with pytest.raises(EOFError):
+        reader.read_message()
+    with pytest.raises(EOFError):
+        reader.send_data(1, b"x")
+
+
+def test_keys_that_are_used_up_ask_for_an_exchange_once() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        sender, reader = seal(Packetizer(ours)), Packetizer(theirs)
+        reader.REKEY_BYTES = 100
+        seal(reader)
+        reader.reader.sinks[1] = lambda _data: None
+        for _ in range(10):
+            sender.send_data(1, bytes(64))
+        with pytest.raises(NeedRekeyException):
+            reader.read_message()
+        sender.send_message(paramiko.Message(bytes((90,))))
+        assert reader.read_message()[0] == 90
+
+
+def test_polling_passes_data_on_and_leaves_other_packets(
+    pair: tuple[Packetizer, Packetizer],
+) -> None:
+    sender, reader = pair
+    taken: list[bytes] = []
+    reader.reader.sinks[1] = lambda data: taken.append(bytes(data))
+    assert reader.reader.poll(), "nothing has arrived"
+    sender.send_data(1, b"one")
+    sender.send_data(1, b"two")
+    assert reader.reader.poll()
+    assert taken == [b"one", b"two"]
+    sender.send_message(paramiko.Message(bytes((90,))))
+    sender.send_data(1, b"three")
+    assert not reader.reader.poll()
+    assert reader.read_message()[0] == 90
+    sender.send_message(paramiko.Message(bytes((91,))))
+    assert reader.read_message()[0] == 91
+    assert taken == [b"one", b"two", b"three"]
+
+
+def test_an_error_while_polling_is_raised_where_the_connection_is_read(
+    pair: tuple[Packetizer, Packetizer],
+) -> None:
+    sender, reader = pair
+    sender.close()
+    assert not reader.reader.poll()
+    with pytest.raises(EOFError):
+        reader.read_message()
+
+
+def test_a_greeting_that_was_sent_ahead_is_not_written_again() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        packetizer = Packetizer(ours)
+        packetizer.already_sent = b"SSH-2.0-x\r\n"
+        packetizer.write_all(b"SSH-2.0-x\r\n")
+        packetizer.write_all(b"SSH-2.0-x\r\n")
+        assert theirs.recv(100) == b"SSH-2.0-x\r\n"
+
+
+@given(st.integers(0, 5000))
+def test_a_padded_packet_is_whole_blocks_with_at_least_four_bytes(payload: int) -> None:
+    padding = PADDINGS[payload % BLOCK]
+    assert (1 + payload + len(padding)) % BLOCK == 0
+    assert 4 <= len(padding) < 4 + BLOCK
+
+
+@given(st.integers(0, (1 << 64) - 1), st.integers(1, 5))
+def test_nonces_count_packets_and_wrap(first: int, count: int) -> None:
+    keys = Keys(Engine(), NONCE.pack(b"salt", first), 1 << 30, lambda: None)
+    nonces = [keys.nonce(16) for _ in range(count)]
+    expected = [NONCE.pack(b"salt", (first + number) % (1 << 64)) for number in range(count)]
+    assert nonces == expected
+    assert keys.packets == count
+
+
+def test_used_up_keys_call_with_every_packet() -> None:
+    calls: list[bool] = []
+    keys = Keys(Engine(), bytes(12), 30, lambda: calls.append(True))
+    for _ in range(4):
+        keys.nonce(16)
+    assert len(calls) == 3

@@ -1,0 +1,241 @@
+"""The verification of a host's key, with known_hosts files and a person in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization.ssh import SSHCertificateType
+
+from jlremote.errors import (
+    HostKeyChanged,
+    HostKeyRevoked,
+    HostKeyUnknown,
+    NeedsAuthentication,
+    Usage,
+)
+from jlremote.questions import Question
+from jlremote.ssh.config.destination import Destination
+from jlremote.ssh.config.rules import Algorithms, HostKeyRules, LoginRules
+from jlremote.ssh.trust.host_keys import look_up, verify
+from jlremote.ssh.trust.known_hosts import append, format_line
+from jlremote.ssh.wire_format import fingerprint
+from tests.ssh.certificates import FOREVER, blob_of, certificate, new_key, public_line, wire_blob
+
+HOST = "lab.example.org"
+
+
+@dataclass
+class Person:
+    """Gives one answer, or cannot be asked."""
+
+    answer: str | None = None
+    asked: list[str] = field(default_factory=list)
+
+    def ask(self, question: Question) -> str:
+        self.asked.append(question.text)
+        if self.answer is None:
+            raise NeedsAuthentication("no person to ask")
+        return self.answer
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> Path:
+    return tmp_path / "ssh" / "known_hosts"
+
+
+def destination(known: Path, *, port: int = 22, batch: bool = False, **rules: Any) -> Destination:
+    return Destination(
+        "lab",
+        HOST,
+        port,
+        "me",
+        host_key=HostKeyRules(user_files=(known,), **rules),
+        login=LoginRules(batch=batch),
+    )
+
+
+def remember(known: Path, name: str, key: Ed25519PrivateKey, marker: str = "") -> None:
+    line = format_line(name, wire_blob(key), hashed=False)
+    append(known, f"{marker} ".encode() + line if marker else line)
+
+
+def host_certificate(key: Ed25519PrivateKey, authority: Ed25519PrivateKey, **how: Any) -> bytes:
+    how.setdefault("kind", SSHCertificateType.HOST)
+    how.setdefault("names", (HOST.encode(),))
+    return blob_of(certificate(key, authority, **how))
+
+
+@pytest.mark.parametrize("hashed", [False, True])
+def test_an_accepted_key_is_remembered_and_not_asked_about_again(known: Path, hashed: bool) -> None:
+    key, person = new_key(), Person("yes")
+    where = destination(known, hash_names=hashed)
+    verify(where, wire_blob(key), person)
+    assert fingerprint(wire_blob(key)) in person.asked[0]
+    assert (HOST in known.read_text()) is not hashed
+    verify(where, wire_blob(key), Person())
+
+
+def test_the_fingerprint_is_an_answer_and_anything_else_is_a_no(known: Path) -> None:
+    blob = wire_blob(new_key())
+    for answer in ("no", "", "y", fingerprint(wire_blob(new_key()))):
+        with pytest.raises(HostKeyUnknown, match="not accepted"):
+            verify(destination(known), blob, Person(answer))
+    assert not known.exists()
+    verify(destination(known), blob, Person(f" {fingerprint(blob)}\n"))
+    assert known.exists()
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [({"strict": "yes"}, "StrictHostKeyChecking"), ({"batch": True}, "BatchMode")],
+)
+def test_an_unknown_key_is_refused_without_a_question(
+    known: Path, rules: dict[str, Any], reason: str
+) -> None:
+    person = Person("yes")
+    with pytest.raises(HostKeyUnknown, match=reason):
+        verify(destination(known, **rules), wire_blob(new_key()), person)
+    assert person.asked == []
+
+
+@pytest.mark.parametrize("strict", ["no", "accept-new"])
+def test_an_unknown_key_is_accepted_without_a_question(known: Path, strict: str) -> None:
+    key = new_key()
+    verify(destination(known, strict=strict), wire_blob(key), Person())
+    verify(destination(known, strict="yes"), wire_blob(key), Person())
+
+
+@pytest.mark.parametrize("strict", ["yes", "no", "ask", "accept-new"])
+def test_a_changed_key_is_refused_with_every_setting(known: Path, strict: str) -> None:
+    remember(known, HOST, new_key())
+    with pytest.raises(HostKeyChanged, match="has changed") as caught:
+        verify(destination(known, strict=strict), wire_blob(new_key()), Person("yes"))
+    assert f'ssh-keygen -f "{known}" -R "{HOST}"' in (caught.value.hint or "")
+    assert f"{known}:1 has" in caught.value.message
+
+
+def test_a_key_of_the_bare_name_counts_on_another_port_only_if_it_is_the_same(known: Path) -> None:
+    key = new_key()
+    remember(known, HOST, key)
+    verify(destination(known, port=2222), wire_blob(key), Person())
+    with pytest.raises(HostKeyUnknown):
+        verify(destination(known, port=2222), wire_blob(new_key()), Person("no"))
+
+
+def test_an_alias_is_the_only_name_that_counts(known: Path) -> None:
+    key = new_key()
+    remember(known, "alias", key)
+    verify(destination(known, alias="alias", port=2222), wire_blob(key), Person())
+    with pytest.raises(NeedsAuthentication):
+        verify(destination(known), wire_blob(key), Person())
+
+
+def test_a_revoked_key_is_refused_even_if_another_line_trusts_it(known: Path) -> None:
+    key = new_key()
+    remember(known, HOST, key)
+    remember(known, "*", key, "@revoked")
+    with pytest.raises(HostKeyRevoked, match=f"revoked by {known}:2"):
+        verify(destination(known), wire_blob(key), Person())
+
+
+def test_a_list_of_revoked_keys_is_read_and_must_be_readable(known: Path, tmp_path: Path) -> None:
+    key, listed = new_key(), tmp_path / "revoked"
+    remember(known, HOST, key)
+    where = destination(known, revoked=listed)
+    with pytest.raises(Usage, match="cannot read the `RevokedHostKeys` file"):
+        verify(where, wire_blob(key), Person())
+    listed.write_bytes(public_line(new_key()) + b"\n")
+    verify(where, wire_blob(key), Person())
+    listed.write_bytes(b"# revoked\n" + public_line(key) + b" stolen\n")
+    with pytest.raises(HostKeyRevoked, match=f"{listed}:2"):
+        verify(where, wire_blob(key), Person())
+    listed.write_bytes(b"SSHKRL\n\0")
+    with pytest.raises(Usage, match="binary key revocation list"):
+        verify(where, wire_blob(key), Person())
+
+
+def test_a_certificate_of_a_trusted_authority_needs_no_line(known: Path) -> None:
+    key, authority = new_key(), new_key()
+    blob = host_certificate(key, authority)
+    with pytest.raises(NeedsAuthentication):
+        verify(destination(known), blob, Person())
+    remember(known, "*.example.org", authority, "@cert-authority")
+    verify(destination(known), blob, Person())
+    assert look_up(destination(known)).algorithms() == ("-cert-v01@openssh.com",)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"kind": SSHCertificateType.USER},
+        {"names": (b"other.example.org",)},
+        {"valid": (0, 1)},
+        {"valid": (FOREVER, FOREVER + 1)},
+        {"critical": b"force-command"},
+    ],
+)
+def test_a_certificate_for_something_else_does_not_count(known: Path, how: dict[str, Any]) -> None:
+    key, authority = new_key(), new_key()
+    remember(known, HOST, authority, "@cert-authority")
+    with pytest.raises(NeedsAuthentication):
+        verify(destination(known), host_certificate(key, authority, **how), Person())
+    remember(known, HOST, key)
+    verify(destination(known), host_certificate(key, authority, **how), Person())
+
+
+def test_a_certificate_for_all_names_or_a_pattern_counts(known: Path) -> None:
+    authority = new_key()
+    remember(known, HOST, authority, "@cert-authority")
+    for names in ((), (b"*.example.org",)):
+        verify(destination(known), host_certificate(new_key(), authority, names=names), Person())
+
+
+def test_a_forged_signature_does_not_count(known: Path) -> None:
+    key, authority = new_key(), new_key()
+    remember(known, HOST, authority, "@cert-authority")
+    blob = host_certificate(key, authority)
+    forged = blob[:-1] + bytes((blob[-1] ^ 1,))
+    with pytest.raises(NeedsAuthentication):
+        verify(destination(known), forged, Person())
+
+
+def test_an_authority_with_a_forbidden_algorithm_does_not_count(known: Path) -> None:
+    authority = new_key()
+    remember(known, HOST, authority, "@cert-authority")
+    where = destination(known)
+    strict = Destination(
+        where.host,
+        where.hostname,
+        22,
+        "me",
+        host_key=where.host_key,
+        algorithms=Algorithms(authorities=("rsa-sha2-512",)),
+    )
+    with pytest.raises(NeedsAuthentication):
+        verify(strict, host_certificate(new_key(), authority), Person())
+
+
+def test_a_broken_certificate_is_refused(known: Path) -> None:
+    blob = host_certificate(new_key(), new_key())
+    with pytest.raises(HostKeyUnknown, match="its certificate cannot be read"):
+        verify(destination(known), blob[:60], Person("yes"))
+
+
+def test_a_known_rsa_key_is_asked_for_by_its_signatures(known: Path) -> None:
+    append(known, b"lab.example.org ssh-rsa AAAAB3NzaC1yc2EAAAADAQAB\n")
+    remember(known, HOST, new_key())
+    expected = ("rsa-sha2-512", "rsa-sha2-256", "ssh-ed25519")
+    assert look_up(destination(known)).algorithms() == expected
+
+
+def test_an_unwritable_file_does_not_prevent_the_login(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    verify(
+        destination(blocked / "known_hosts", strict="accept-new"), wire_blob(new_key()), Person()
+    )
+    assert blocked.read_text() == ""
