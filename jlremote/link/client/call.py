@@ -10,10 +10,9 @@ from jlremote import __version__
 from jlremote.errors import Bug, JlrError, LinkLost, from_json
 from jlremote.link.client.dial import NoLink, Socket, dial, start_link, turn
 from jlremote.link.wire.files import LinkFiles
-from jlremote.link.wire.protocol import PROTOCOL, receive, send
+from jlremote.link.wire.protocol import PROTOCOL, Message, receive, send
 from jlremote.questions import Asker, Question
 
-Message = dict[str, Any]
 TRIES = 5
 # A script ends as soon as it is told to, unless the host is out of reach.
 END_SECONDS = 2.0
@@ -82,11 +81,7 @@ class Call:
 class Caller:
     """Sends requests to the link of one host, and starts the link if none runs.
 
-    Args:
-        files: the link's.
-        asker: answers its questions.
-        agent_socket: the command's SSH agent, for the link to use.
-        restore: brings back what the last link had.
+    The link may use the SSH agent at `agent_socket`; `restore` restores what the last link held.
     """
 
     def __init__(

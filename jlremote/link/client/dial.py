@@ -65,9 +65,7 @@ def _wait_for_challenge(socket: Socket, files: LinkFiles) -> None:
 def start_link(files: LinkFiles, begun: Callable[[], None] = lambda: None) -> None:
     """Start the link, unless another command just did, and wait until it listens.
 
-    Args:
-        files: the link's.
-        begun: called once its process has begun, before that has loaded.
+    `begun` is called once its process has begun, before that has loaded.
     """
     with turn(files):
         try:

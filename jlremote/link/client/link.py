@@ -11,12 +11,12 @@ from jlremote.errors import LinkLost
 from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.host.framing import announced, new_marker
 from jlremote.host.output import run_steps
-from jlremote.link.client.call import Caller, Message
+from jlremote.link.client.call import Caller
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.remote_output import RemoteOutput
 from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
 from jlremote.link.wire.files import link_files
-from jlremote.link.wire.protocol import bytes_of
+from jlremote.link.wire.protocol import Message, bytes_of
 from jlremote.link.wire.status import ForwardStatus, LinkStatus, forward_status, link_status
 from jlremote.ports.endpoint import Endpoint
 from jlremote.questions import Asker
@@ -71,12 +71,7 @@ class Link:
 
     @contextmanager
     def process(self, script: str, terminal: TerminalKind | None = None) -> Iterator[RemoteProcess]:
-        """Run `script` with bytes both ways; leaving ends it.
-
-        Args:
-            script: POSIX sh, which asks its stdin for what it is given.
-            terminal: the one that it is to run in, `None` for none.
-        """
+        """Run `script`, in a terminal or without, with bytes both ways; leaving ends it."""
         self._on_command(script)
         marker = None if terminal else new_marker()
         request: Message = {"script": announced(script, marker) if marker else script}
@@ -94,13 +89,8 @@ class Link:
     ) -> ForwardStatus:
         """Forward a local port (0 for any) to `endpoint`; redirect the forward if there is one.
 
-        A further port is forwarded although nothing listens there yet; the state tells.
-
-        Args:
-            session: the session's name.
-            local_port: TCP port on 127.0.0.1.
-            endpoint: where it leads.
-            seen: whether the caller has just seen it there; else it is to be proved first.
+        A further port is forwarded although nothing listens there yet; the state tells. The
+        endpoint is proved first, unless the caller has just `seen` it.
 
         Raises:
             Busy: the local port is taken.
@@ -112,11 +102,9 @@ class Link:
         return forward_status(answer)
 
     def unforward(self, session: str, port: int | None = None) -> bool:
-        """Release a forward's local port; return whether there was one. Starts no link.
+        """Release the local port of a session's server, or of its further `port`.
 
-        Args:
-            session: the session's name.
-            port: the further port that it leads to, `None` for the session's server.
+        Return whether there was a forward. Starts no link.
         """
         return self._ask_if_running("unforward", session=session, port=port)
 
@@ -149,9 +137,7 @@ class Link:
     def status(self, *, connect: bool = False, patience: float | None = None) -> LinkStatus:
         """Return the link's state; `connect` starts the link and brings its connection up first.
 
-        Args:
-            connect: whether to connect first.
-            patience: seconds to wait for a link that is reconnecting; one attempt if `None`.
+        A link that is reconnecting gets `patience` seconds for that; `None` means one attempt.
 
         Raises:
             NoLink: no link runs, and none was to be started.

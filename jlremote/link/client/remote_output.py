@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 from jlremote.link.client.remote_process import RemoteProcess
-
-Message = dict[str, Any]
+from jlremote.link.wire.protocol import Message
 
 
 class RemoteOutput:
-    """The output of a script that runs over the link.
-
-    Args:
-        messages: the link's, up to the result.
-        marker: the first line that the script prints.
-        given: pieces of the script's stdin.
-        say: sends a message to the link.
-    """
+    """The output of a script that runs over the link and gets the pieces `given` as its stdin."""
 
     def __init__(
         self,

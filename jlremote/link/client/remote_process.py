@@ -7,13 +7,10 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from jlremote.host.framing import ended_early
 from jlremote.host.output import FromMarker
-from jlremote.link.wire.protocol import bytes_of
-
-Message = dict[str, Any]
+from jlremote.link.wire.protocol import Message, bytes_of
 
 
 @dataclass(frozen=True)
@@ -32,14 +29,9 @@ class TerminalKind:
 class RemoteProcess:
     """A process that runs over the link; one thread reads it, others may write meanwhile.
 
-    Args:
-        messages: the link's, up to the result.
-        marker: the first line that it prints, `None` in a terminal.
-        say: sends a message to the link.
-        on_ready: called when the next piece of stdin may be sent; without it `give` waits for that.
-
-    Attributes:
-        status: the exit status, once the iteration has ended.
+    Its output begins after the line `marker`, `None` in a terminal. `say` sends a message to the
+    link. `on_ready` is called when the next piece of stdin may be sent; without it `give` waits for
+    that. The exit `status` is known once the iteration has ended.
     """
 
     def __init__(

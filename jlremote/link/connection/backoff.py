@@ -24,12 +24,8 @@ LOOK_SECONDS = 2.0
 def pause_before(attempt: int, chance: float) -> float:
     """Return the seconds to wait before reconnect attempt number `attempt`, counted from 0.
 
-    The first comes at once. Jitter on the doubling pauses keeps laptops that lost the same server
-    from coming back in step.
-
-    Args:
-        attempt: how many attempts failed before.
-        chance: a random number in [0, 1).
+    The first comes at once. Jitter (`chance`, in [0, 1)) on the doubling pauses keeps laptops that
+    lost the same server from coming back in step.
     """
     if attempt == 0:
         return 0.0
@@ -38,13 +34,7 @@ def pause_before(attempt: int, chance: float) -> float:
 
 
 class Backoff:
-    """The pauses of one link.
-
-    Args:
-        changed: whether the machine slept or changed networks (see `LaptopChanges.changed`).
-        clock: monotonic seconds.
-        wait: waits for an event; returns whether it is set.
-    """
+    """The pauses of one link; `changed` is `LaptopChanges.changed`, `clock` a monotonic one."""
 
     def __init__(
         self,

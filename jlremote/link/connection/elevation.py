@@ -26,12 +26,7 @@ TRIES = 3  # as sudo itself
 
 
 class Elevation:
-    """The password of `sudo`, for all connections of one link.
-
-    Args:
-        destination: returns the host and its user.
-        keychain: where the password may be kept.
-    """
+    """The password of `sudo`, for all connections of one link."""
 
     def __init__(self, destination: Callable[[], Destination], keychain: Keychain) -> None:
         self._destination = destination

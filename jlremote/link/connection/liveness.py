@@ -36,9 +36,7 @@ class Probing:
 class Liveness:
     """The check that a connection lives, for one connection at a time.
 
-    Args:
-        probing: returns the present limits.
-        changed: whether the machine slept or changed networks (see `LaptopChanges.changed`).
+    `probing` returns the present limits; `changed` is `LaptopChanges.changed`.
     """
 
     def __init__(self, probing: Callable[[], Probing], changed: Callable[[], bool]) -> None:

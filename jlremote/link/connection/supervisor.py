@@ -43,12 +43,7 @@ class ConnectionSource(Protocol):
 class Supervisor:
     """The connection to the host, its state, and the thread that watches it.
 
-    Args:
-        dial: makes a connection.
-        wanted: whether to reconnect without a command.
-        on_up: called with each new connection.
-        liveness: notices a dead connection.
-        backoff: the pauses between attempts.
+    `wanted` tells whether to reconnect without a command; `on_up` gets each new connection.
     """
 
     def __init__(

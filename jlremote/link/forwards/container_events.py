@@ -36,10 +36,8 @@ class ContainerEvents:
     """Reads the events of a host's engines, over one connection at a time.
 
     It uses an SSH session only while that is spare. Without one, changes are noticed at the next
-    refusal or reconnect.
-
-    Args:
-        tell: called with the connection, the runtime and the event; `None` if some were missed.
+    refusal or reconnect. `tell` is called with the connection, the runtime and the event, `None` if
+    some were missed.
     """
 
     def __init__(self, tell: Tell) -> None:

@@ -51,12 +51,7 @@ class Forwards:
     ) -> SessionForward:
         """Forward `local_port` (0 for any) to `endpoint`; on the same port, only redirect.
 
-        Args:
-            key: the session, and its further port.
-            local_port: TCP port on 127.0.0.1.
-            endpoint: where it leads.
-            connection: the SSH connection to use.
-            seen: whether it was just seen there; else it is proved first.
+        The endpoint is proved first, unless it was just `seen` there.
 
         Raises:
             Busy: the port is taken.

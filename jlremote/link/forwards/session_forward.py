@@ -231,8 +231,7 @@ class SessionForward:
     def to_json(self, link: Condition) -> dict[str, Any]:
         """Return the forward as it crosses the link's socket, the endpoint's token included.
 
-        Args:
-            link: the link's own condition, which is the forward's too unless the link is up.
+        The link's own condition is the forward's too, unless the link is up.
         """
         with self._changed:
             condition = self._condition if link.state is State.UP else link

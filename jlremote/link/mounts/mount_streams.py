@@ -51,9 +51,7 @@ class Opener(Protocol):
 class MountStreams:
     """The open streams, with the names of their mounts.
 
-    Args:
-        opener: opens a stream.
-        lost: called with a connection that did not answer.
+    `lost` is called with a connection that did not answer.
     """
 
     def __init__(self, opener: Opener, lost: Callable[[Connection, JlrError], None]) -> None:

@@ -19,13 +19,7 @@ GRACE_SECONDS = 8.0
 
 
 class Mounts:
-    """All mounts of a link, by name.
-
-    Args:
-        connections: the link's connection.
-        opener: opens SFTP streams on it.
-        address: path of the socket for sshfs.
-    """
+    """All mounts of a link, by name; sshfs comes to the socket at `address`."""
 
     def __init__(self, connections: ConnectionSource, opener: Opener, address: Path) -> None:
         self._connections = connections

@@ -9,10 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from jlremote.errors import NeedsAuthentication, from_json
-from jlremote.link.wire.protocol import receive, send
+from jlremote.link.wire.protocol import Message, receive, send
 from jlremote.questions import Question
-
-Message = dict[str, Any]
 
 # sshd's default `LoginGraceTime`. Other commands wait for this answer meanwhile.
 ANSWER_SECONDS = 120.0

@@ -13,8 +13,9 @@ from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.mounts.mounts import Mounts
-from jlremote.link.service.conversation import Conversation, Message
+from jlremote.link.service.conversation import Conversation
 from jlremote.link.service.script_run import run
+from jlremote.link.wire.protocol import Message
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardKey
 from jlremote.ports.endpoint import Place, endpoint_from_json
@@ -25,17 +26,9 @@ PROOF_SECONDS = 10.0
 
 
 class Operations:
-    """The operations that commands can request.
+    """The operations that commands can request, `by_name`; each returns the result.
 
-    Args:
-        supervisor: owns the connection.
-        forwards: the forwards.
-        mounts: the mounts.
-        dialer: logs in.
-        released: called when a forward or mount has been removed.
-
-    Attributes:
-        by_name: the operations by their name in a request; each returns the result.
+    `released` is called when a forward or mount has been removed.
     """
 
     def __init__(

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 from jlremote.errors import JlrError, LinkLost
-from jlremote.link.service.conversation import Conversation, Message
-from jlremote.link.wire.protocol import bytes_of, text_of
+from jlremote.link.service.conversation import Conversation
+from jlremote.link.wire.protocol import Message, bytes_of, text_of
 from jlremote.ssh.contract import Connection, Stream
 
 

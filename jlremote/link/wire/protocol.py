@@ -23,11 +23,12 @@ import json
 from multiprocessing.connection import Connection
 from typing import Any
 
+Message = dict[str, Any]
 PROTOCOL = 3
 MESSAGE_BYTES = 16 << 20
 
 
-def send(connection: Connection[Any, Any], message: dict[str, Any]) -> None:
+def send(connection: Connection[Any, Any], message: Message) -> None:
     """Send one message.
 
     Raises:
@@ -36,7 +37,7 @@ def send(connection: Connection[Any, Any], message: dict[str, Any]) -> None:
     connection.send_bytes(json.dumps(message).encode("ascii"))
 
 
-def receive(connection: Connection[Any, Any]) -> dict[str, Any]:
+def receive(connection: Connection[Any, Any]) -> Message:
     """Return the next message.
 
     Raises:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from jlremote.jupyter.server import Server
+from jlremote.link.wire.protocol import Message
 from jlremote.ports.endpoint import Endpoint, endpoint_from_json
 
-Message = dict[str, Any]
 # A session's name, and a further port of it; `None` for its Jupyter server.
 ForwardKey = tuple[str, int | None]
 

@@ -23,13 +23,8 @@ def hold(
 ) -> ForwardStatus:
     """Forward the local port that the session had for it, else the first that is free.
 
-    Args:
-        link: to the session's host.
-        session: the session's name.
-        to: where it leads: the session's server, or a further port.
-        progress: is told when it is another local port than it had.
-        undo: puts the forward back as it was.
-        exact: the only local port that will do, `None` for any.
+    `exact` is the only local port that will do. `progress` is told of a port other than it had, and
+    `undo` puts the forward back as it was.
 
     Raises:
         Busy: none is free, or not the exact one.

@@ -13,13 +13,9 @@ UNPRIVILEGED = 1024  # below, only the administrator may listen
 
 
 def candidates(host: str, session: str, port: int | None, exact: int | None) -> Iterator[int]:
-    """Give the local ports to try: the asked one only, else the one it had, else free ones.
+    """Yield the local ports to try: the `exact` one only, else the one it had, else free ones.
 
-    Args:
-        host: the session's host.
-        session: the session's name.
-        port: a further port of it, `None` for its Jupyter server.
-        exact: the local port that was asked for.
+    `port` is a further port of the session, `None` for its Jupyter server.
     """
     if exact is not None:
         yield exact
@@ -48,13 +44,7 @@ def first_candidate(host: str, session: str) -> int:
 
 
 def taken(port: int, host: str, name: str) -> Busy:
-    """Return the error for a port that is taken, with its holder if that is known.
-
-    Args:
-        port: the port.
-        host: the host of the session that wants it.
-        name: the name of that session.
-    """
+    """Return the error for a port that the session HOST/NAME cannot have, with its holder."""
     holder = _other_session(port, host, name) or _process_on(port)
     by = f" by {holder}" if holder else ""
     return Busy(
