@@ -33,20 +33,20 @@ class Probing:
         return self.interval * max(1, self.count - 1) * ON_TIME
 
 
+@dataclass(frozen=True)
 class Liveness:
     """The check that a connection lives, for one connection at a time.
 
     `probing` returns the present limits; `changed` is `LaptopChanges.changed`.
     """
 
-    def __init__(self, probing: Callable[[], Probing], changed: Callable[[], bool]) -> None:
-        self._probing = probing
-        self._changed = changed
+    probing: Callable[[], Probing]
+    changed: Callable[[], bool]
 
     def wait_until_dead(self, connection: Connection) -> JlrError:
         """Wait until the connection is dead and return why."""
         while True:
-            probing = self._probing()
+            probing = self.probing()
             disturbed = self._disturbed(connection, probing.interval)
             if self._answers(connection, ALARM_SECONDS if disturbed else probing.patience):
                 continue
@@ -65,7 +65,7 @@ class Liveness:
         while seconds > 0:
             if connection.wait_closed(min(LOOK_SECONDS, seconds)):
                 return False
-            if self._changed():
+            if self.changed():
                 return True
             seconds -= LOOK_SECONDS
         return False
@@ -81,7 +81,7 @@ class Liveness:
                 connection.probe(turn)
             except Unreachable:
                 patience -= turn
-                if self._changed():
+                if self.changed():
                     patience = min(patience, ALARM_SECONDS)
             else:
                 return True

@@ -18,7 +18,7 @@ from jlremote.link.wire.protocol import bytes_of, text_of
 from jlremote.runtimes.docker.docker_commands import events_argv
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.table import runtime_named
-from jlremote.ssh.contract import Connection, Stream
+from jlremote.ssh.contract import Connection, Output, Stream
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class ContainerEvents:
 
     def _follow(self, connection: Connection, engine: Engine) -> None:
         """Read events until the connection is gone or its session is needed."""
-        reader = _Lines(lambda line: self._heard(connection, engine, line))
+        reader = _lines_to(lambda line: self._heard(connection, engine, line))
         pause, again = PAUSE_SECONDS, False
         while not connection.wait_closed(pause):
             began = time.monotonic()
@@ -81,18 +81,18 @@ class ContainerEvents:
         self._tell(connection, engine.name, None if line == AGAIN else line)
 
 
-class _Lines:
-    """A reader of output that calls a function with each line of stdout."""
+def _lines_to(call: Callable[[str], None]) -> Output:
+    """Return a reader of output that calls a function with each line of stdout."""
+    rest = ""
 
-    def __init__(self, call: Callable[[str], None]) -> None:
-        self._call = call
-        self._rest = ""
-
-    def __call__(self, stream: Stream, data: bytes) -> None:
+    def take(stream: Stream, data: bytes) -> None:
+        nonlocal rest
         if stream == "stdout":
-            *lines, self._rest = (self._rest + text_of(data)).split("\n")
+            *lines, rest = (rest + text_of(data)).split("\n")
             for line in lines:
-                self._call(line)
+                call(line)
+
+    return take
 
 
 def _script(engine: Engine, *, since: int, again: bool) -> str:

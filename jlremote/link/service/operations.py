@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from jlremote import __version__
@@ -25,26 +26,23 @@ from jlremote.runtimes.table import runtime_named
 PROOF_SECONDS = 10.0
 
 
+@dataclass(frozen=True)
 class Operations:
     """The operations that commands can request, `by_name`; each returns the result.
 
     `released` is called when a forward or mount has been removed.
     """
 
-    def __init__(
-        self,
-        supervisor: Supervisor,
-        forwards: Forwards,
-        mounts: Mounts,
-        dialer: Dialer,
-        released: Callable[[], None],
-    ) -> None:
-        self._supervisor = supervisor
-        self._forwards = forwards
-        self._mounts = mounts
-        self._dialer = dialer
-        self._released = released
-        self.by_name: Mapping[str, Callable[[Conversation], Any]] = {
+    supervisor: Supervisor
+    forwards: Forwards
+    mounts: Mounts
+    dialer: Dialer
+    released: Callable[[], None]
+
+    @property
+    def by_name(self) -> Mapping[str, Callable[[Conversation], Any]]:
+        """The operations by their name in a request."""
+        return {
             "run": self._run,
             "forward": self._forward,
             "unforward": self._unforward,
@@ -57,58 +55,58 @@ class Operations:
         }
 
     def _run(self, conversation: Conversation) -> int:
-        connection = self._supervisor.connection(conversation)
-        self._dialer.elevate(connection, str(conversation.request["script"]), conversation)
+        connection = self.supervisor.connection(conversation)
+        self.dialer.elevate(connection, str(conversation.request["script"]), conversation)
         return run(conversation, connection)
 
     def _forward(self, conversation: Conversation) -> Message:
         request = conversation.request
-        connection = self._supervisor.connection(conversation)
+        connection = self.supervisor.connection(conversation)
         endpoint = endpoint_from_json(request["endpoint"])
         key = (request["session"], endpoint.further_port)
-        self._dialer.elevate(connection, _beginning(endpoint.place), conversation)
-        forward = self._forwards.add(
+        self.dialer.elevate(connection, _beginning(endpoint.place), conversation)
+        forward = self.forwards.add(
             key, request["local_port"], endpoint, connection, seen=request["seen"]
         )
         forward.settled(PROOF_SECONDS)
-        return forward.to_json(self._supervisor.condition)
+        return forward.to_json(self.supervisor.condition)
 
     def _check(self, conversation: Conversation) -> Message | None:
         """Prove a forward anew, however sure it seems."""
-        connection = self._supervisor.connection(conversation)
-        forward = self._forwards.find(_key(conversation.request))
+        connection = self.supervisor.connection(conversation)
+        forward = self.forwards.find(_key(conversation.request))
         if forward is None:
             return None
         forward.prove_again(connection)
         forward.settled(PROOF_SECONDS)
-        return forward.to_json(self._supervisor.condition)
+        return forward.to_json(self.supervisor.condition)
 
     def _permits(self, conversation: Conversation) -> str | None:
         request = conversation.request
-        connection = self._supervisor.connection(conversation)
+        connection = self.supervisor.connection(conversation)
         return connection.refusal(request["address"], request["port"], PROOF_SECONDS)
 
     def _unforward(self, conversation: Conversation) -> bool:
-        removed = self._forwards.remove(_key(conversation.request))
-        self._released()
+        removed = self.forwards.remove(_key(conversation.request))
+        self.released()
         return removed
 
     def _mount(self, conversation: Conversation) -> bool:
-        self._supervisor.connection(conversation)
-        self._mounts.add(conversation.request["name"])
+        self.supervisor.connection(conversation)
+        self.mounts.add(conversation.request["name"])
         return True
 
     def _unmount(self, conversation: Conversation) -> bool:
-        removed = self._mounts.remove(conversation.request["name"])
-        self._released()
+        removed = self.mounts.remove(conversation.request["name"])
+        self.released()
         return removed
 
     def _status(self, conversation: Conversation) -> Message:
         if conversation.request.get("connect"):
             self._connect(conversation)
-        condition = self._supervisor.condition
-        held = {"forwards": self._forwards.to_json(condition), "mounts": self._mounts.to_json()}
-        facts = {"version": __version__, "notes": self._dialer.notes}
+        condition = self.supervisor.condition
+        held = {"forwards": self.forwards.to_json(condition), "mounts": self.mounts.to_json()}
+        facts = {"version": __version__, "notes": self.dialer.notes}
         return condition.to_json() | facts | held
 
     def _connect(self, conversation: Conversation) -> None:
@@ -117,14 +115,14 @@ class Operations:
         Where packets vanish an attempt takes half a minute, and the state is known meanwhile.
         """
         patience = conversation.request.get("patience")
-        if patience is not None and self._supervisor.condition.state is State.RECONNECTING:
+        if patience is not None and self.supervisor.condition.state is State.RECONNECTING:
             with suppress(Authentication):  # the person can be asked now
-                self._supervisor.wait(float(patience))
+                self.supervisor.wait(float(patience))
                 return
-        self._supervisor.connection(conversation)
+        self.supervisor.connection(conversation)
 
     def _forget(self, _: Conversation) -> tuple[str, ...]:
-        return self._dialer.forget()
+        return self.dialer.forget()
 
 
 def _key(request: Message) -> ForwardKey:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from jlremote.errors import Busy
 from jlremote.storage import sessions
@@ -64,21 +65,9 @@ def _other_session(port: int, host: str, name: str) -> str | None:
 def _process_on(port: int) -> str | None:
     import psutil  # 30 ms, which only this rare case should cost
 
-    try:
-        connections = psutil.net_connections("tcp")
-    except psutil.Error:  # macOS wants root for other users' sockets
-        return None
-    for connection in connections:
-        listens = connection.status == psutil.CONN_LISTEN
-        if listens and connection.laddr and connection.laddr.port == port:
-            return _process(connection.pid)
+    with suppress(psutil.Error):  # macOS wants root for other users' sockets
+        for connection in psutil.net_connections("tcp"):
+            listens = connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (port,)
+            if listens and (pid := connection.pid):
+                return f"`{psutil.Process(pid).name()}` (process {pid})"
     return None
-
-
-def _process(pid: int | None) -> str | None:
-    import psutil
-
-    try:
-        return None if pid is None else f"`{psutil.Process(pid).name()}` (process {pid})"
-    except psutil.Error:
-        return None
