@@ -92,7 +92,7 @@ def test_a_request_in_the_middle_of_a_pause_ends_it() -> None:
     assert 5.0 <= time.pause() <= 7.0
 
 
-def test_what_hangs_up_before_it_greets_may_stand_before_a_host_that_is_away() -> None:
+def test_a_proxy_that_hangs_up_before_the_greeting_counts_as_an_unreachable_host() -> None:
     time = Time()
     time.fail(HungUp("no word"), 10)
     time.backoff.hurry()
@@ -100,7 +100,7 @@ def test_what_hangs_up_before_it_greets_may_stand_before_a_host_that_is_away() -
 
 
 @pytest.mark.parametrize("error", [NotSSH("busy"), TooMany("wait"), LinkLost("thrown out")])
-def test_a_server_that_turned_us_away_is_not_hurried(error: JlrError) -> None:
+def test_a_server_that_refused_us_keeps_its_pause(error: JlrError) -> None:
     time = Time()
     time.fail(error, 10)
     time.backoff.hurry()

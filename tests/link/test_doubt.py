@@ -32,7 +32,7 @@ def seen_at(target: Target) -> Endpoint:
     return Endpoint(PLACE, 6006, target=target)
 
 
-def test_a_server_that_refuses_is_looked_at_and_told_to_be_dead(
+def test_a_server_that_refuses_is_proved_and_reported_dead(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_forward, "UNSURE_SECONDS", 0.0)
@@ -42,7 +42,7 @@ def test_a_server_that_refuses_is_looked_at_and_told_to_be_dead(
     until(is_in(State.JUPYTER_DEAD, forward), "the verdict")
 
 
-def test_many_refusals_in_a_row_are_looked_at_once(parts: Parts) -> None:
+def test_many_refusals_in_a_row_cause_at_most_one_proof(parts: Parts) -> None:
     forward = parts.forwards.add(KEY, 8888, new_endpoint(), parts.connection)
     for _ in range(50):
         forward.recheck()
@@ -62,7 +62,7 @@ def test_a_port_is_proved_before_anything_is_sent_to_it(parts: Parts) -> None:
     ("error", "state"),
     [(NothingListens("nothing is there"), State.CLOSED), (PortTaken("another's"), State.TAKEN)],
 )
-def test_a_port_that_is_not_there_is_looked_for_by_whoever_comes(
+def test_a_closed_or_taken_port_is_looked_for_at_the_next_request(
     error: JlrError, state: State, parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_forward, "UNSURE_SECONDS", 0.0)
@@ -76,7 +76,7 @@ def test_a_port_that_is_not_there_is_looked_for_by_whoever_comes(
 
 
 @pytest.mark.parametrize(("target", "proofs"), [(OWN, 1), (SHARED, 2)])
-def test_only_a_port_that_others_may_take_is_looked_at_again(
+def test_only_a_port_that_others_may_take_is_proved_again(
     target: Target, proofs: int, parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forward = new_port(parts)

@@ -123,7 +123,7 @@ def test_a_list_does_not_wait_for_a_host_that_says_nothing(
 
 
 @pytest.mark.parametrize("seconds", [4, 8])
-def test_what_hangs_up_before_a_host_that_is_away_is_called_again_in_time(
+def test_a_proxy_before_an_unreachable_host_is_called_again_in_time(
     desk: Desk,
     servers: HostServers,
     another_sshd: SSHServerFactory,
@@ -173,7 +173,7 @@ def test_a_host_of_another_key_is_refused_and_the_right_one_found_again(
     line.close()
 
 
-def test_a_background_that_needs_a_password_waits_for_a_command_that_can_ask(
+def test_a_reconnect_that_needs_a_password_waits_for_a_command_that_can_ask(
     desk: Desk, servers: HostServers, another_sshd: SSHServerFactory, account: Account
 ) -> None:
     account.set_password("correct horse")
@@ -199,7 +199,9 @@ def test_a_background_that_needs_a_password_waits_for_a_command_that_can_ask(
     assert desk.server_pid(forward) == pid
 
 
-def test_a_server_that_throws_us_out_is_not_stormed(up: Desk, sshd: SSHServer) -> None:
+def test_a_server_that_ends_connections_is_called_ever_more_rarely(
+    up: Desk, sshd: SSHServer
+) -> None:
     """It is called ever more rarely, although a request waits all the time."""
     forward, before = up.forward("one"), sshd.log_text()
     waiting = Call(lambda: up.server_pid(forward, timeout=8))

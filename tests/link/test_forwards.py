@@ -86,7 +86,9 @@ def is_in(state: State, forward: SessionForward) -> Callable[[], bool]:
     return lambda: state_of(forward) == state
 
 
-def test_what_was_just_seen_needs_no_proof(parts: Parts, forward: SessionForward) -> None:
+def test_an_endpoint_that_was_just_seen_needs_no_proof(
+    parts: Parts, forward: SessionForward
+) -> None:
     assert forward.wait(0) == (parts.connection, new_endpoint().target)
     assert parts.asked == []
 
@@ -105,7 +107,7 @@ def test_after_a_reconnect_requests_wait_for_the_proof_and_follow_an_address(
     assert forward.wait(0) == (connection, moved.target)
 
 
-def test_what_is_only_remembered_is_proved_before_anything_gets_there(
+def test_a_remembered_endpoint_is_proved_before_bytes_flow(
     parts: Parts, forward: SessionForward
 ) -> None:
     remembered = new_endpoint("172.17.0.7")
@@ -125,7 +127,7 @@ def test_containers_are_observed_on_every_connection(parts: Parts, forward: Sess
     parts.settle(new_endpoint())
 
 
-def test_an_event_of_its_container_is_looked_into_though_a_look_goes_on(
+def test_an_event_of_its_container_starts_a_new_proof_during_a_proof(
     parts: Parts, forward: SessionForward
 ) -> None:
     connection = parts.connection
@@ -144,7 +146,7 @@ def test_an_event_of_its_container_is_looked_into_though_a_look_goes_on(
     parts.settle(new_endpoint("172.17.0.9"))
 
 
-def test_connections_are_cut_when_what_they_lead_to_has_moved_or_gone_and_only_then(
+def test_connections_are_cut_only_when_the_far_end_has_moved_or_gone(
     parts: Parts, forward: SessionForward
 ) -> None:
     [listener] = parts.listeners
@@ -170,7 +172,7 @@ def test_connections_are_cut_when_what_they_lead_to_has_moved_or_gone_and_only_t
         (JupyterDead("the server is gone"), State.JUPYTER_DEAD),
     ],
 )
-def test_what_is_gone_is_said_and_nothing_leads_there(
+def test_a_far_end_that_is_gone_is_reported_and_gets_nothing(
     parts: Parts, forward: SessionForward, error: JlrError, state: State
 ) -> None:
     parts.reconnect()
@@ -184,7 +186,9 @@ def test_what_is_gone_is_said_and_nothing_leads_there(
     assert len(parts.asked) == 1
 
 
-def test_a_new_start_replaces_what_was_gone(parts: Parts, forward: SessionForward) -> None:
+def test_a_new_start_replaces_a_far_end_that_was_gone(
+    parts: Parts, forward: SessionForward
+) -> None:
     parts.reconnect()
     parts.settle(JupyterDead("gone"))
     until(is_in(State.JUPYTER_DEAD, forward), "the verdict")
@@ -230,7 +234,7 @@ def test_a_connection_that_breaks_during_the_proof_keeps_requests_waiting(
     assert request.result() == (second, new_endpoint().target)
 
 
-def test_a_proof_that_could_not_be_made_is_tried_again_when_somebody_asks(
+def test_a_proof_that_failed_is_tried_again_at_the_next_request(
     parts: Parts, forward: SessionForward, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_forward, "UNSURE_SECONDS", 0.0)

@@ -28,14 +28,14 @@ def test_bytes_arrive_as_they_are_and_then_the_end(desk: Desk, size: int) -> Non
     assert text(desk, "sha256sum; echo over", pieces, end=True) == f"{expected}  -\nover\n"
 
 
-def test_the_shell_takes_nothing_of_it_for_its_script(desk: Desk) -> None:
+def test_the_shell_never_runs_stdin_as_its_script(desk: Desk) -> None:
     """dash reads its script by blocks, and what lies behind it would be swallowed."""
     given = [b"echo injected\n", b"exit 3\n"]
     read = 'IFS= read -r first; echo "[$first]"; cat'
     assert text(desk, read, given, end=True) == "[echo injected]\nexit 3\n"
 
 
-def test_stdin_stays_open_behind_it_unless_its_end_is_wanted(desk: Desk) -> None:
+def test_stdin_stays_open_after_the_pieces_unless_its_end_is_wanted(desk: Desk) -> None:
     script = "read -r word; echo $word; read -r more; echo hung up"
     with desk.link().stream(script, [b"one\n"]) as output:
         parts = iter(output)
@@ -50,14 +50,14 @@ def test_a_script_that_reads_nothing_ends_all_the_same(desk: Desk) -> None:
         assert output.status == 4
 
 
-def test_what_a_script_leaves_unread_is_not_run(desk: Desk) -> None:
+def test_stdin_that_a_script_leaves_unread_is_not_run(desk: Desk) -> None:
     pieces = [b"echo injected\n", b"exit 3\n"]
     with desk.link().stream("echo mine", pieces) as output:
         assert "".join(output) == "mine\n"
         assert output.status == 0
 
 
-def test_what_making_a_piece_raises_ends_the_script(desk: Desk) -> None:
+def test_an_error_while_making_a_piece_ends_the_script(desk: Desk) -> None:
     def pieces() -> Iterator[bytes]:
         yield b"begun\n"
         raise JlrError("the file changed")

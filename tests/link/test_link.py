@@ -94,7 +94,7 @@ def test_a_killed_link_comes_back_with_its_sessions_on_their_ports(
     assert desk.process().pid != first.pid
 
 
-def test_what_a_killed_command_did_not_bring_back_the_next_one_does(
+def test_forwards_that_a_killed_command_did_not_restore_are_restored_by_the_next(
     desk: Desk, servers: HostServers
 ) -> None:
     servers.start("one")
@@ -121,7 +121,7 @@ def test_a_start_begins_the_link_once_and_not_where_one_lives(desk: Desk) -> Non
     assert desk.process() == first
 
 
-def test_a_start_of_a_name_that_cannot_be_begins_no_link(desk: Desk) -> None:
+def test_a_start_with_an_invalid_name_begins_no_link(desk: Desk) -> None:
     with pytest.raises(Usage, match="invalid container name"):
         begin(StartRequest(desk.host, "-rf"), desk.context)
     assert desk.processes() == []
@@ -188,7 +188,7 @@ def test_a_link_whose_files_were_tidied_away_is_found_again(
     assert desk.leftovers() == []
 
 
-def test_a_link_whose_place_another_took_leaves_it_the_port(
+def test_a_link_that_was_replaced_leaves_its_port_to_the_new_one(
     desk: Desk, laptop: Laptop, servers: HostServers
 ) -> None:
     servers.start("one")
@@ -201,7 +201,7 @@ def test_a_link_whose_place_another_took_leaves_it_the_port(
     assert desk.process().pid != first
 
 
-def test_connections_leave_the_link_what_it_needs_itself(
+def test_connections_leave_the_link_the_descriptors_that_it_needs(
     desk: Desk, servers: HostServers, sshd: SSHServer
 ) -> None:
     pid = servers.start("one")
@@ -235,7 +235,7 @@ def test_commands_that_come_while_a_link_leaves_are_served_by_the_next(desk: Des
         assert {call.result() for call in calls} <= {"right\n"}
 
 
-def test_callers_that_never_speak_keep_nobody_out_and_no_link_alive(
+def test_mute_callers_block_no_command_and_keep_no_link_alive(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JLR_LINK_IDLE", "1")

@@ -71,7 +71,7 @@ def restart(container: Container) -> None:
 @pytest.mark.parametrize(
     ("happens", "told"), [(replace, "was replaced by another"), (restart, "was restarted")]
 )
-def test_what_is_in_the_containers_place_gets_nothing(
+def test_a_container_that_replaced_the_sessions_gets_nothing(
     happens: Callable[[Container], None],
     told: str,
     desk: Desk,
@@ -84,9 +84,7 @@ def test_what_is_in_the_containers_place_gets_nothing(
     check_turned_away(desk, inside.name, "container-gone", told)
 
 
-def test_a_container_that_is_gone_is_said_to_be(
-    desk: Desk, sshd: SSHServer, inside: Container
-) -> None:
+def test_a_missing_container_is_reported(desk: Desk, sshd: SSHServer, inside: Container) -> None:
     inside.engine.docker("rm", "--force", inside.name)
     sshd.drop_connections()
     check_turned_away(desk, inside.name, "container-gone", "is gone")
@@ -114,12 +112,12 @@ def port_of_the_dead(desk: Desk, servers: HostServers) -> int:
     return port
 
 
-def test_a_dead_server_is_said_to_be(desk: Desk, sshd: SSHServer, port_of_the_dead: int) -> None:
+def test_a_dead_server_is_reported(desk: Desk, sshd: SSHServer, port_of_the_dead: int) -> None:
     sshd.drop_connections()
     check_turned_away(desk, "one", "jupyter-dead", "is gone")
 
 
-def test_somebody_elses_server_on_the_port_is_sent_nothing(
+def test_another_users_server_on_the_port_is_sent_nothing(
     desk: Desk, sshd: SSHServer, port_of_the_dead: int
 ) -> None:
     squatter = Squatter(port_of_the_dead)

@@ -62,7 +62,7 @@ def watched() -> Iterator[Watched]:
     made.dialer.outcomes.put(LinkLost("the test is over"))
 
 
-def test_a_connection_is_made_once_and_then_there_for_everybody(watched: Watched) -> None:
+def test_a_connection_is_made_once_for_all_commands(watched: Watched) -> None:
     connection = watched.connect()
     assert watched.supervisor.connection(FakePerson()) is connection
     assert watched.supervisor.wait(0) is connection
@@ -70,7 +70,7 @@ def test_a_connection_is_made_once_and_then_there_for_everybody(watched: Watched
     assert watched.ups == [connection]
 
 
-def test_of_many_that_call_at_once_one_dials(watched: Watched) -> None:
+def test_one_of_many_simultaneous_callers_dials(watched: Watched) -> None:
     calls = [Call(lambda: watched.supervisor.connection(FakePerson())) for _ in range(20)]
     until(lambda: waiters(watched.supervisor._changed) == 20, "19 callers and the watcher")
     assert watched.state is State.CONNECTING
@@ -80,7 +80,7 @@ def test_of_many_that_call_at_once_one_dials(watched: Watched) -> None:
     assert len(watched.dialer.askers) == 1
 
 
-def test_all_that_waited_get_the_error_of_the_one_attempt(watched: Watched) -> None:
+def test_all_waiting_callers_get_the_error_of_the_attempt(watched: Watched) -> None:
     watched.wanted = False
     calls = [Call(lambda: watched.supervisor.connection(FakePerson())) for _ in range(5)]
     until(lambda: waiters(watched.supervisor._changed) == 5, "4 callers and the watcher")
@@ -93,7 +93,7 @@ def test_all_that_waited_get_the_error_of_the_one_attempt(watched: Watched) -> N
     assert watched.state is State.DOWN
 
 
-def test_whoever_can_ask_tries_again_where_another_could_not(watched: Watched) -> None:
+def test_a_caller_with_a_terminal_tries_again_after_one_without(watched: Watched) -> None:
     watched.wanted = False
     first, second = FakePerson(), FakePerson("password")
     unattended = Call(lambda: watched.supervisor.connection(first))
@@ -121,7 +121,7 @@ def test_a_lost_connection_is_made_again_in_the_background(watched: Watched) -> 
     assert watched.ups[1:] == [again]
 
 
-def test_a_lost_connection_that_nobody_wants_is_not_made_again(watched: Watched) -> None:
+def test_a_lost_connection_without_forwards_is_not_made_again(watched: Watched) -> None:
     connection = watched.connect()
     watched.wanted = False
     connection.close()
@@ -141,7 +141,7 @@ def test_failed_attempts_leave_it_reconnecting_since_the_loss(watched: Watched) 
 
 
 @pytest.mark.parametrize("refusal", [NeedsAuthentication("a code"), Authentication("no key fits")])
-def test_a_background_that_is_turned_away_waits_for_a_person(
+def test_a_reconnect_that_is_refused_waits_for_a_person(
     watched: Watched, refusal: Authentication
 ) -> None:
     watched.connect().close()
@@ -172,7 +172,7 @@ def test_a_host_of_another_key_is_refused_until_the_right_one_is_back(watched: W
     until(lambda: watched.state is State.UP, "the connection")
 
 
-def test_a_command_joins_the_attempt_of_the_background(watched: Watched) -> None:
+def test_a_command_joins_a_reconnect_under_way(watched: Watched) -> None:
     watched.connect().close()
     watched.dialed(2)
     joined = Call(lambda: watched.supervisor.connection(FakePerson()))
@@ -190,7 +190,7 @@ def test_waiting_ends_with_the_reason(watched: Watched) -> None:
         watched.supervisor.wait(0)
 
 
-def test_an_error_that_is_told_often_gathers_nothing(watched: Watched) -> None:
+def test_an_error_that_is_raised_often_keeps_no_tracebacks(watched: Watched) -> None:
     watched.connect().close()
     watched.dialer.outcomes.put(NeedsAuthentication("a code"))
     until(lambda: watched.state is State.NEEDS_AUTH, "the refusal")
@@ -203,7 +203,7 @@ def test_an_error_that_is_told_often_gathers_nothing(watched: Watched) -> None:
     assert error.__context__ is None
 
 
-def test_the_end_closes_the_connection_and_tells_who_waits(watched: Watched) -> None:
+def test_the_end_closes_the_connection_and_wakes_waiting_requests(watched: Watched) -> None:
     connection = watched.connect()
     watched.supervisor.end()
     assert connection.gone.is_set()

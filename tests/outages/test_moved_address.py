@@ -159,7 +159,7 @@ def test_a_container_that_moves_is_followed_and_its_page_connects_anew(
     work.comes_back(BACK)
 
 
-def test_whoever_has_the_old_address_is_sent_nothing(
+def test_the_new_owner_of_the_old_address_is_sent_nothing(
     work: Work, bridge: Bridge, inside: Container
 ) -> None:
     stranger = bridge.give(bridge.disconnect(inside))
@@ -200,7 +200,7 @@ def test_a_restart_at_another_address_is_told_at_once_and_served_after_a_new_sta
     assert stranger.heard() == "hello"
 
 
-def test_a_move_that_nobody_was_told_of_is_found_at_the_first_refusal(
+def test_a_move_without_an_event_is_found_at_the_first_refusal(
     laptop: Laptop,
     bridge: Bridge,
     inside: Container,

@@ -23,7 +23,7 @@ from tests.ports.parts import PORT, end_inside, only, serve_inside, state_of, to
 
 
 @pytest.mark.parametrize("bind", ["127.0.0.1", "0.0.0.0"])
-def test_what_is_started_later_is_reached_wherever_in_the_container_it_listens(
+def test_a_program_that_starts_later_is_reached_wherever_it_listens(
     laptop: Laptop, inside: Container, bind: str
 ) -> None:
     closed = only(laptop, str(PORT))
@@ -35,7 +35,9 @@ def test_what_is_started_later_is_reached_wherever_in_the_container_it_listens(
     assert only(laptop)["state"] == "up"
 
 
-def test_what_moves_within_the_container_is_followed(laptop: Laptop, inside: Container) -> None:
+def test_a_program_that_moves_within_the_container_is_followed(
+    laptop: Laptop, inside: Container
+) -> None:
     serve_inside(inside, "open", "0.0.0.0")
     local = only(laptop, str(PORT))["local_port"]
     assert word_at(local) == "open"
@@ -59,7 +61,7 @@ def test_the_address_is_printed_and_the_port_is_the_same_here_if_it_is_free(
     ]
 
 
-def test_if_it_is_taken_here_the_next_one_is_told_and_kept(
+def test_a_taken_local_port_is_replaced_by_the_next_one_which_is_kept(
     laptop: Laptop, inside: Container
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as squatter:
@@ -189,7 +191,7 @@ def test_without_a_container_only_ones_own_program_is_led_to(
     assert only(laptop, str(port))["state"] == "up"
 
 
-def test_whoever_takes_the_port_after_ones_own_program_is_sent_nothing(
+def test_a_program_that_takes_over_the_port_is_sent_nothing(
     desk: Desk, laptop: Laptop, servers: HostServers
 ) -> None:
     servers.start("one")

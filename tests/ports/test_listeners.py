@@ -37,7 +37,7 @@ def test_a_port_without_a_listener_has_none() -> None:
 
 
 @pytest.mark.parametrize("output", ["", "user\037root\036", "user\0371\036held\037\036"])
-def test_a_container_that_talks_nonsense_is_an_expected_failure(output: str) -> None:
+def test_output_that_makes_no_sense_is_reported(output: str) -> None:
     with pytest.raises(JlrError, match="cannot read what listens there"):
         read(output)
 

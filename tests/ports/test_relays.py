@@ -25,7 +25,7 @@ for port in map(int, sys.argv[1:]):
 """
 
 
-def test_one_way_too_many_is_refused_with_what_to_do_and_goes_once_there_is_room(
+def test_one_relay_too_many_is_refused_with_advice_and_works_once_there_is_room(
     laptop: Laptop, inside: Container, container: ContainerFactory
 ) -> None:
     words = ("python3", "-c", SAYS, *map(str, PORTS))

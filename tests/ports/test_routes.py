@@ -127,7 +127,7 @@ def test_without_a_network_of_its_own_or_the_hosts_a_relay_goes_in(
     assert target(monkeypatch, probed(row(LOOPBACK))) == Target("127.0.0.1", PORT, RELAY)
 
 
-def test_nothing_there_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_without_a_listener_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NothingListens, match="nothing listens on port 6006 of `cont1`"):
         target(monkeypatch, probed(held=None), "172.17.0.5")
 

@@ -269,7 +269,7 @@ def test_a_command_of_any_age_can_end_the_link(parts: Parts) -> None:
     assert not parts.server.goes_on
 
 
-def test_a_stranger_and_a_mute_caller_keep_nobody_out(parts: Parts, link: Link) -> None:
+def test_a_stranger_and_a_mute_caller_block_no_command(parts: Parts, link: Link) -> None:
     with (
         sockets.Client(parts.files.address),
         sockets.Client(parts.files.address) as stranger,

@@ -1,0 +1,235 @@
+"""sshfs hands its socket to the link, and gets an SFTP server or an error in time."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jlremote.errors import JlrError, LinkLost
+from jlremote.link.mounts import mount_streams
+from jlremote.link.mounts import mounts as module
+from jlremote.link.mounts.mounts import Mounts
+from jlremote.mounts.connector import DOOR_VARIABLE, WELCOME
+from jlremote.ssh.contract import Connection
+from tests.link.fakes import FakeConnection, until
+
+
+class FakeStream:
+    """An SFTP stream that serves until it is aborted."""
+
+    def __init__(
+        self, connection: Connection, local: Any, ended: Callable[[str | None], None]
+    ) -> None:
+        self.connection = connection
+        self.heard = time.monotonic()
+        self.local = local
+        self.ended = ended
+
+    def abort(self) -> None:
+        self.end(None)
+
+    def end(self, reason: str | None) -> None:
+        if self.local.fileno() != -1:
+            self.local.close()
+            self.ended(reason)
+
+
+class FakeOpener:
+    """Opens streams, and remembers them."""
+
+    def __init__(self) -> None:
+        self.streams: list[FakeStream] = []
+        self.stopped = False
+
+    def open(
+        self, connection: Connection, local: Any, ended: Callable[[str | None], None]
+    ) -> FakeStream:
+        self.streams.append(FakeStream(connection, local, ended))
+        return self.streams[-1]
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+class Parts:
+    """Mounts whose connection is the test's."""
+
+    def __init__(self, folder: Path) -> None:
+        self.address = folder / "mounts.sftp"
+        self.connection = FakeConnection()
+        self.away: JlrError | None = None
+        self.waits: list[float] = []
+        self.lost_with: list[JlrError] = []
+        self.opener = FakeOpener()
+        self.mounts = Mounts(self, self.opener, self.address)
+
+    def wait(self, timeout: float) -> Connection:
+        self.waits.append(timeout)
+        if self.away is not None:
+            raise self.away
+        return self.connection
+
+    def lost(self, connection: Connection, error: JlrError) -> None:
+        self.lost_with.append(error)
+
+    def told(self) -> list[tuple[str, bool, str | None]]:
+        """Return the name, the connection and the failure of each mount."""
+        return [(one["name"], one["connected"], one["failure"]) for one in self.mounts.to_json()]
+
+    def sshfs(self, name: str) -> socket.socket:
+        """Return the socket of an sshfs that hands its other end over."""
+        mine, theirs = socket.socketpair()
+        with theirs, socket.socket(socket.AF_UNIX) as link:
+            link.connect(str(self.address))
+            assert link.recv(1) == WELCOME
+            socket.send_fds(link, [name.encode()], [theirs.fileno()])
+        mine.settimeout(20)
+        return mine
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Iterator[Parts]:
+    made = Parts(tmp_path)
+    yield made
+    made.mounts.stop()
+
+
+def test_the_sshfs_of_a_mount_gets_an_sftp_server(parts: Parts) -> None:
+    parts.mounts.add("data")
+    assert parts.told() == [("data", False, None)]
+    with parts.sshfs("data") as sshfs:
+        until(lambda: parts.opener.streams, "the stream")
+        parts.opener.streams[0].local.sendall(b"SFTP")
+        assert sshfs.recv(4) == b"SFTP"
+        assert parts.told() == [("data", True, None)]
+        parts.opener.streams[0].end(None)
+        until(lambda: parts.told() == [("data", False, None)], "the end of the stream")
+
+
+def test_the_program_that_sshfs_runs_hands_its_socket_over(parts: Parts) -> None:
+    parts.mounts.add("data")
+    mine, theirs = socket.socketpair()
+    argv = (sys.executable, "-m", "jlremote.mounts.connector", "data", "-x", "host", "sftp")
+    environment = os.environ | {DOOR_VARIABLE: str(parts.address)}
+    with mine, theirs:
+        assert subprocess.run(argv, stdin=theirs.fileno(), env=environment).returncode == 0
+        until(lambda: parts.opener.streams, "the stream")
+
+
+def test_an_sshfs_of_another_name_is_turned_away_at_once(parts: Parts) -> None:
+    parts.mounts.add("data")
+    with parts.sshfs("removed") as sshfs:
+        assert sshfs.recv(1) == b""
+    assert parts.opener.streams == []
+
+
+def test_the_reason_of_a_refusal_is_told_until_it_works_again(parts: Parts) -> None:
+    parts.mounts.add("data")
+    with parts.sshfs("data"):
+        until(lambda: parts.opener.streams, "the stream")
+        parts.opener.streams[0].end("no sftp-server")
+        until(lambda: parts.told() == [("data", False, "no sftp-server")], "the reason")
+    with parts.sshfs("data"):
+        until(lambda: parts.told() == [("data", True, None)], "another stream")
+
+
+def test_while_the_host_is_away_all_requests_share_one_grace(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts.mounts.add("data")
+    parts.away = LinkLost("the connection broke")
+    for _ in range(2):
+        with parts.sshfs("data") as sshfs:
+            assert sshfs.recv(1) == b""
+    assert parts.waits[0] == module.GRACE_SECONDS
+    assert parts.waits[1] < module.GRACE_SECONDS
+    parts.away = None
+    with parts.sshfs("data"):
+        until(lambda: parts.opener.streams, "the stream")
+    with parts.sshfs("data"):
+        until(lambda: len(parts.opener.streams) == 2, "another stream")
+    assert parts.waits[3] == module.GRACE_SECONDS
+
+
+def test_a_removed_mount_loses_its_streams_and_the_last_one_the_socket(parts: Parts) -> None:
+    parts.mounts.add("data")
+    parts.mounts.add("code")
+    with parts.sshfs("data") as sshfs:
+        until(lambda: parts.opener.streams, "the stream")
+        assert parts.mounts.remove("data")
+        assert sshfs.recv(1) == b""
+    assert len(parts.mounts) == 1
+    assert parts.address.exists()
+    assert parts.mounts.remove("code")
+    assert not parts.address.exists()
+    assert not parts.mounts.remove("code")
+
+
+def test_the_socket_of_a_link_that_was_killed_is_replaced(parts: Parts) -> None:
+    parts.address.touch()
+    parts.mounts.add("data")
+    with parts.sshfs("data"):
+        until(lambda: parts.opener.streams, "the stream")
+
+
+def test_a_folder_that_is_gone_is_an_error_with_the_path(tmp_path: Path) -> None:
+    with pytest.raises(JlrError, match="cannot listen at"):
+        Parts(tmp_path / "gone").mounts.add("data")
+
+
+def test_a_visitor_that_hands_nothing_over_blocks_no_sshfs(parts: Parts) -> None:
+    parts.mounts.add("data")
+    with socket.socket(socket.AF_UNIX) as visitor:
+        visitor.connect(str(parts.address))
+        visitor.sendall(b"data")
+        with parts.sshfs("data"):
+            until(lambda: parts.opener.streams, "the stream")
+
+
+def test_streams_of_a_dead_connection_are_aborted(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mount_streams, "TICK_SECONDS", 0.01)
+    parts.mounts.add("data")
+    with parts.sshfs("data") as sshfs:
+        until(lambda: parts.opener.streams, "the stream")
+        parts.connection.close()
+        assert sshfs.recv(1) == b""
+    assert parts.lost_with == []
+
+
+class MuteConnection(FakeConnection):
+    """A connection that answers no probe."""
+
+    def probe(self, timeout: float) -> float:
+        raise LinkLost("the host has stopped answering")
+
+
+def test_a_quiet_connection_that_answers_no_probe_is_lost(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mount_streams, "TICK_SECONDS", 0.01)
+    monkeypatch.setattr(mount_streams, "QUIET_SECONDS", 0.0)
+    parts.connection = MuteConnection()
+    parts.mounts.add("data")
+    with parts.sshfs("data") as sshfs:
+        assert sshfs.recv(1) == b""
+    assert [error.message for error in parts.lost_with] == ["the host has stopped answering"]
+
+
+def test_the_end_of_the_link_ends_every_stream(parts: Parts) -> None:
+    parts.mounts.add("data")
+    with parts.sshfs("data") as sshfs:
+        until(lambda: parts.opener.streams, "the stream")
+        parts.mounts.stop()
+        assert sshfs.recv(1) == b""
+    assert parts.opener.stopped
+    assert not parts.address.exists()

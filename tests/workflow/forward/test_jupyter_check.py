@@ -1,0 +1,133 @@
+"""Jupyter's answer through a forward, and the reason where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from typing import cast
+
+import pytest
+
+from jlremote.errors import Busy, JlrError, LinkLost
+from jlremote.jupyter.api import Access, NoAnswer
+from jlremote.link.client.link import Link
+from jlremote.link.wire.status import ForwardStatus, LinkStatus
+from jlremote.ports.endpoint import Endpoint
+from jlremote.workflow.forward.jupyter_check import (
+    OpenToAll,
+    access_note,
+    refuse_open,
+    wait_for_answer,
+)
+from tests.link.fakes import new_endpoint, new_server
+
+
+class FakeLink:
+    """A link that knows why the last connection through a forward was turned away."""
+
+    name = "dgx"
+
+    def __init__(self, failure: str | None = None, *, lost: bool = False) -> None:
+        self.failure, self.lost = failure, lost
+
+    def status(self) -> LinkStatus:
+        if self.lost:
+            raise LinkLost("the link ended")
+        return LinkStatus("up", 0.0, None, (forward(1, failure=self.failure),), ())
+
+
+def forward(local_port: int, *, token: str = "secret", failure: str | None = None) -> ForwardStatus:
+    endpoint = Endpoint(new_endpoint().place, 8888, replace(new_server(), token=token))
+    return ForwardStatus("cont1", None, local_port, "up", 0.0, None, endpoint, failure)
+
+
+@contextmanager
+def jupyter(status: int) -> Iterator[int]:
+    """Answer every request with a status; give the port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *what: object) -> None:
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+def check(local_port: int, link: FakeLink, token: str = "secret") -> None:
+    wait_for_answer(cast(Link, link), forward(local_port, token=token))
+
+
+@pytest.mark.parametrize(("status", "token"), [(200, "secret"), (200, ""), (403, "")])
+def test_an_answer_proves_the_way_also_if_it_asks_for_a_password(status: int, token: str) -> None:
+    with jupyter(status) as port:
+        check(port, FakeLink(lost=True), token)
+
+
+def test_a_wrong_token_is_no_answer_of_the_sessions_server() -> None:
+    with jupyter(403) as port, pytest.raises(JlrError, match="Jupyter answers 403"):
+        check(port, FakeLink())
+
+
+@pytest.mark.parametrize(
+    ("failure", "error", "message", "hint"),
+    [
+        (None, NoAnswer, "no answer from Jupyter", None),
+        ("connect failed: refused", NoAnswer, r"\(connect failed: refused\)", None),
+        (
+            "administratively prohibited",
+            JlrError,
+            "does not permit connections through its SSH server",
+            "`AllowTcpForwarding local`",
+        ),
+        (
+            "8 terminals, mounts and relays run over this connection already",
+            Busy,
+            "cannot open another relay into a container on `dgx`",
+            "`jlr stop`",
+        ),
+    ],
+)
+def test_the_links_reason_is_told_where_it_knows_one(
+    failure: str | None, error: type[JlrError], message: str, hint: str | None
+) -> None:
+    with pytest.raises(error, match=message) as silent:
+        check(1, FakeLink(failure))
+    assert hint is None or hint in (silent.value.hint or "")
+
+
+def test_without_the_link_the_silence_itself_is_told() -> None:
+    with pytest.raises(NoAnswer, match=r"no answer from Jupyter through 127\.0\.0\.1:1"):
+        check(1, FakeLink(lost=True))
+
+
+def test_an_open_server_is_refused_unless_that_is_allowed() -> None:
+    link = cast(Link, FakeLink())
+    with jupyter(200) as port:
+        opened = forward(port, token="")
+        with pytest.raises(OpenToAll, match="`cont1` is open to all on `dgx`") as refused:
+            refuse_open(link, opened, allowed=False)
+        assert "`jlr start dgx cont1 --allow-unauthenticated`" in (refused.value.hint or "")
+        assert refuse_open(link, opened, allowed=True) is Access.OPEN
+
+
+def test_a_token_or_a_password_keeps_others_out() -> None:
+    link = cast(Link, FakeLink())
+    with jupyter(403) as port:
+        assert refuse_open(link, forward(port), allowed=False) is Access.TOKEN
+        assert refuse_open(link, forward(port, token=""), allowed=False) is Access.PASSWORD
+
+
+def test_only_a_server_without_token_needs_a_note() -> None:
+    assert access_note(Access.TOKEN, "dgx") is None
+    assert "open to all on `dgx`" in (access_note(Access.OPEN, "dgx") or "")
+    assert "password" in (access_note(Access.PASSWORD, "dgx") or "")
