@@ -1,1 +1,1 @@
-"""Options that several commands share: `shared`, `engine`, `creation` and `browser`."""
+"""Options that several commands share: `shared`, and `creation` for new containers."""

@@ -1,14 +1,24 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share, and the choices that they make."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from jlremote.cli.command import Function, option
 from jlremote.cli.completion import candidates
+from jlremote.errors import JlrError
+from jlremote.storage.options import RUNTIMES
+
+if TYPE_CHECKING:
+    from jlremote.workflow.host.context import Context
+    from jlremote.workflow.host.requests import EngineChoice
+
+_ENGINES = [name for name in RUNTIMES if name != "none"]
+_LISTED = ", ".join(f"`{name}`" for name in _ENGINES)
 
 
 class Port(click.ParamType[int]):
@@ -25,38 +35,123 @@ class Port(click.ParamType[int]):
 
 PORT = Port()
 
-
-def host_argument(function: Function) -> Function:
-    """Add HOST."""
-    return click.argument("host", shell_complete=candidates.hosts)(function)
-
-
-def optional_host_argument(function: Function) -> Function:
-    """Add HOST, which may be left out."""
-    return click.argument("host", required=False, shell_complete=candidates.hosts)(function)
-
-
-def session_argument(function: Function) -> Function:
-    """Add SESSION, which may be left out."""
-    return click.argument("session", required=False, shell_complete=candidates.sessions)(function)
+host_argument = click.argument("host", shell_complete=candidates.hosts)
+optional_host_argument = click.argument("host", required=False, shell_complete=candidates.hosts)
+session_argument = click.argument("session", required=False, shell_complete=candidates.sessions)
 
 
 def json_option(text: str) -> Callable[[Function], Function]:
-    """Add `--json`, which the command gets as `as_json`."""
+    """Return `--json`, which the command gets as `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help=text)
 
 
-def image_json_option(function: Function) -> Function:
-    """Add `--json` of a command that tells of one image."""
-    return json_option("Print the image as a JSON object.")(function)
+image_json_option = json_option("Print the image as a JSON object.")
+
+_PYTHON = option(
+    "Jupyter",
+    "--python",
+    metavar="PATH",
+    help="With --runtime none: a Python or a virtual environment.",
+)
+_CONDA = option(
+    "Jupyter", "--conda-env", metavar="NAME", help="With --runtime none: a conda environment."
+)
+_BROWSER = option(
+    "This machine",
+    "--browser",
+    metavar="NAME",
+    help="`firefox`, `chromium`, a program or `none`. [env: JLR_BROWSER, BROWSER]",
+)
+_NO_BROWSER = option(
+    "This machine", "--no-browser", is_flag=True, help="Print the URL and open no browser."
+)
+_RUNTIME = option(
+    "Session",
+    "--runtime",
+    type=click.Choice(RUNTIMES),
+    metavar="RUNTIME",
+    help=f"{_LISTED}, or `none`: no container. Default: auto, the session's own engine, else "
+    "docker or podman; nvidia-docker where docker has no `--gpus`.",
+)
+_ENGINE = click.option(
+    "--runtime",
+    type=click.Choice(_ENGINES),
+    metavar="RUNTIME",
+    help=f"{_LISTED}. Default: auto, the engine of the host's latest session, else docker or "
+    "podman.",
+)
+_SUDO = option(
+    "Session",
+    "--sudo/--no-sudo",
+    default=None,
+    help="Run the engine with `sudo`; its password is asked for once.",
+)
 
 
 def python_options(function: Function) -> Function:
-    """Add the options that say which Python a session without a container uses."""
-    for names, metavar, meant in (
-        ("--conda-env", "NAME", "a conda environment"),
-        ("--python", "PATH", "a Python or a virtual environment"),
-    ):
-        text = f"With --runtime none: {meant}."
-        function = option("Jupyter", names, metavar=metavar, help=text)(function)
-    return function
+    """Add the options that choose the Python of a session without a container."""
+    return _PYTHON(_CONDA(function))
+
+
+def browser_options(function: Function) -> Function:
+    """Add `--browser` and `--no-browser`."""
+    return _BROWSER(_NO_BROWSER(function))
+
+
+def runtime_options(function: Function) -> Function:
+    """Add the options that choose what a session runs in."""
+    return _RUNTIME(_SUDO(function))
+
+
+def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that choose a host's engine; the command gets it as `engine`."""
+
+    @wraps(function)
+    def choosing(
+        *arguments: Any, host: str, runtime: str | None, sudo: bool | None, **options: Any
+    ) -> Any:
+        return function(*arguments, host=host, engine=_chosen(host, runtime, sudo), **options)
+
+    return _ENGINE(_SUDO(choosing))
+
+
+def _chosen(host: str, runtime: str | None, sudo: bool | None) -> EngineChoice:
+    """Return the engine that flags and settings choose for a host."""
+    from jlremote.storage import settings
+    from jlremote.workflow.host.requests import EngineChoice
+
+    chosen = settings.load().chosen(host, {"runtime": runtime, "sudo": sudo})
+    return EngineChoice(str(chosen.get("runtime", "auto")), bool(chosen.get("sudo", False)))
+
+
+def chosen_browser(flag: str | None, no_browser: bool) -> str | None:
+    """Return the browser's name from the flags or the settings."""
+    from jlremote.storage import settings
+
+    if no_browser:
+        return "none"
+    browser = settings.load().chosen(None, {"browser": flag}).get("browser")
+    return None if browser is None else str(browser)
+
+
+def browse(url: str, context: Context, *, browser: str | None, asked: bool) -> None:
+    """Open `url`, which has the token, in a browser.
+
+    Args:
+        url: the address.
+        context: gets a note when no browser opens.
+        browser: its name, `none` for no browser, `None` for the default one.
+        asked: whether `--browser` was given, so that a failure is an error.
+
+    Raises:
+        JlrError: the browser of `--browser` does not open.
+    """
+    if browser == "none":
+        return
+    from jlremote.workflow.session.browser import open_in_browser
+
+    trouble = open_in_browser(url, browser)
+    if trouble and asked:
+        raise JlrError(trouble, hint="the session runs; open the URL above yourself")
+    if trouble:
+        context.progress.note(f"{trouble}; open the URL yourself")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from rich.console import Console, Group
-from rich.live import Live
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -23,14 +23,12 @@ _OTHER_COLUMNS = 73
 _BLOCKS, _PLAIN = "▁▂▃▄▅▆▇█", ".:-=+*#@"
 
 
-def show_live(host: str, snapshots: Iterable[Inventory]) -> None:
-    """Draw each snapshot in the place of the last one, until there are no more."""
-    console = Console(highlight=False)
+def drawings(host: str, snapshots: Iterable[Inventory]) -> Iterator[Group]:
+    """Give the drawing of each snapshot, with the history of those before."""
     history = History()
-    with Live(console=console, auto_refresh=False, redirect_stdout=False) as live:
-        for inventory in snapshots:
-            history.add(inventory)
-            live.update(drawn(host, inventory, history, console.width), refresh=True)
+    for inventory in snapshots:
+        history.add(inventory)
+        yield drawn(host, inventory, history, shutil.get_terminal_size().columns)
 
 
 class History:

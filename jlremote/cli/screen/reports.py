@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from jlremote import times
-from jlremote.cli.screen.tables import Columns, state_style
+from jlremote.cli.screen.tables import Columns, state_style, table
 from jlremote.text import one_line, size_in_words
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from jlremote.images.commands import Image
     from jlremote.jupyter.api import Kernel
     from jlremote.workflow.forward.port_report import PortReport
@@ -40,6 +42,16 @@ def session_lines(report: SessionReport) -> list[str]:
         for name, value in facts.items()
         if value
     ]
+
+
+def drawn(report: SessionReport) -> RenderableType:
+    """Return a session's drawing for `--watch`."""
+    from rich.console import Group
+    from rich.text import Text
+
+    lines = [Text.from_ansi(line) for line in session_lines(report)]
+    ports = [table(PORTS.headings, map(PORTS.row, report.ports))] if report.ports else []
+    return Group(*lines, *ports, Text("(Ctrl-C ends)", style="dim"))
 
 
 def _state(report: SessionReport) -> str:

@@ -12,6 +12,7 @@ from jlremote.cli.screen.terminal import answer, answer_json, coloured, watched
 from jlremote.text import one_line
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.table import Table
 
     from jlremote.workflow.host.context import Context
@@ -109,6 +110,17 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
             cell.no_wrap, cell.overflow = True, "ellipsis"
         drawn.add_row(*cells)
     return drawn
+
+
+def show_live(drawings: Iterable[RenderableType]) -> None:
+    """Draw each drawing in the place of the last one, until there are no more."""
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(highlight=False)
+    with Live(console=console, auto_refresh=False, redirect_stdout=False) as live:
+        for drawing in drawings:
+            live.update(drawing, refresh=True)
 
 
 def state_style(state: str) -> str:

@@ -33,11 +33,11 @@ def not_written(failure: OSError) -> JlrError:
     return JlrError(f"cannot write the output: {reason}")
 
 
-def answer_json(value: Any) -> None:
-    """Print one JSON value on stdout."""
+def answer_json(value: Any, indent: int | None = 2) -> None:
+    """Print one JSON value on stdout; without an indent on one line."""
     import json
 
-    answer(json.dumps(value, indent=2))
+    answer(json.dumps(value, indent=indent))
 
 
 def answer_either(text: str, value: Any, *, as_json: bool) -> None:

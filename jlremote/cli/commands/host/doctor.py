@@ -8,13 +8,16 @@ import click
 
 from jlremote.cli.command import command
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options.engine import runtime_options
-from jlremote.cli.options.shared import json_option, optional_host_argument, python_options
+from jlremote.cli.options.shared import (
+    json_option,
+    optional_host_argument,
+    python_options,
+    runtime_options,
+)
 from jlremote.cli.screen.terminal import answer_json
 
 if TYPE_CHECKING:
-    from jlremote.doctor.findings import Finding, Verdict
-    from jlremote.workflow.doctor.doctor import DoctorRequest
+    from jlremote.doctor.findings import Finding
 
 
 @command(
@@ -52,29 +55,19 @@ def doctor(
     ✓ works, ! works with a problem, ✗ does not work, - was not tried. The exit code is 0, or that
     of the first ✗: 4 authentication, 5 unreachable, 6 not found, 1 anything else.
     """
+    from jlremote.cli.screen.findings import FindingPrinter
     from jlremote.workflow.doctor.doctor import DoctorRequest
+    from jlremote.workflow.doctor.doctor import doctor as examine
 
     request = DoctorRequest(host, image, runtime, sudo, python, conda_env)
     invocation = click_context.ensure_object(Invocation)
-    verdict = (_as_json if as_json else _shown)(invocation, request)
-    click_context.exit(verdict.exit_code)
-
-
-def _shown(invocation: Invocation, request: DoctorRequest) -> Verdict:
-    from jlremote.cli.screen.findings import FindingPrinter
-    from jlremote.workflow.doctor.doctor import doctor as examine
-
     printer = FindingPrinter(quiet=invocation.quiet)
-    verdict = examine(request, invocation.context(lasting=False), printer.show)
-    printer.close(verdict)
-    return verdict
-
-
-def _as_json(invocation: Invocation, request: DoctorRequest) -> Verdict:
-    from jlremote.workflow.doctor.doctor import doctor as examine
-
     findings: list[Finding] = []
-    verdict = examine(request, invocation.context(silent=True), findings.append)
-    checks = [finding.to_json() for finding in findings]
-    answer_json({"host": request.host} | verdict.to_json() | {"checks": checks})
-    return verdict
+    context = invocation.context(silent=as_json, lasting=False)
+    verdict = examine(request, context, findings.append if as_json else printer.show)
+    if as_json:
+        checks = [finding.to_json() for finding in findings]
+        answer_json({"host": host} | verdict.to_json() | {"checks": checks})
+    else:
+        printer.close(verdict)
+    click_context.exit(verdict.exit_code)

@@ -73,16 +73,14 @@ def _watch(host: str, seconds: float, context: Context, *, as_json: bool) -> Non
 
     snapshots = watch(host, seconds, context)
     if as_json:
-        import json
-
         from jlremote.gpus.inventory_json import to_json
 
         for found in snapshots:
-            answer(json.dumps(to_json(found, host)))
+            answer_json(to_json(found, host), indent=None)
     elif watched(sys.stdout):
-        from jlremote.cli.screen.gpu_live import show_live
+        from jlremote.cli.screen import gpu_live, tables
 
-        show_live(host, snapshots)
+        tables.show_live(gpu_live.drawings(host, snapshots))
     else:
         from jlremote.cli.screen.gpu_table import show
 

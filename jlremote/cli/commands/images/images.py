@@ -10,8 +10,12 @@ import click
 from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options.engine import engine_options
-from jlremote.cli.options.shared import host_argument, image_json_option, json_option
+from jlremote.cli.options.shared import (
+    engine_options,
+    host_argument,
+    image_json_option,
+    json_option,
+)
 from jlremote.cli.screen.terminal import answer_either
 
 if TYPE_CHECKING:

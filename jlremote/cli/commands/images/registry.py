@@ -9,8 +9,7 @@ import click
 
 from jlremote.cli.command import command
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options.engine import engine_options
-from jlremote.cli.options.shared import host_argument, image_json_option
+from jlremote.cli.options.shared import engine_options, host_argument, image_json_option
 from jlremote.cli.screen.terminal import answer, answer_either
 from jlremote.errors import Usage
 

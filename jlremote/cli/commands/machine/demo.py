@@ -8,8 +8,7 @@ import click
 
 from jlremote.cli.command import command
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options.browser import browse, browser_options, chosen_browser
-from jlremote.cli.options.shared import PORT, json_option
+from jlremote.cli.options.shared import PORT, browse, browser_options, chosen_browser, json_option
 from jlremote.cli.screen.terminal import answer_either
 
 if TYPE_CHECKING:

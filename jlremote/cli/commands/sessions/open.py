@@ -8,8 +8,7 @@ import click
 
 from jlremote.cli.command import command
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options.browser import browse, browser_options, chosen_browser
-from jlremote.cli.options.shared import session_argument
+from jlremote.cli.options.shared import browse, browser_options, chosen_browser, session_argument
 from jlremote.cli.screen.terminal import answer
 
 # A file extension begins with a letter: `cont-2.1` may be a container, `train.ipynb` is a file.

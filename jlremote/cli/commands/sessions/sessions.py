@@ -101,26 +101,18 @@ def _watch(session: str | None, context: Context, *, as_json: bool) -> None:
 
     changing = watch(session, context)
     if not as_json and watched(sys.stdout):
-        from jlremote.cli.screen.session_live import show_live
+        from jlremote.cli.screen import reports, tables
 
-        show_live(changing)
+        tables.show_live(map(reports.drawn, changing))
         return
     last = None
     for report in changing:
-        now = report.to_json()
-        if now != last:
-            _show_change(report, as_json=as_json)
-        last = now
-
-
-def _show_change(report: SessionReport, *, as_json: bool) -> None:
-    if as_json:
-        import json
-
-        answer(json.dumps(report.to_json()))
-        return
-    _show(report)
-    answer("")
+        if report.to_json() != last and as_json:
+            answer_json(report.to_json(), indent=None)
+        elif report.to_json() != last:
+            _show(report)
+            answer("")
+        last = report.to_json()
 
 
 def _show(report: SessionReport) -> None:

@@ -10,7 +10,6 @@ import click
 from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options.browser import browse, browser_options
 from jlremote.cli.options.creation import (
     after_dashes,
     creation_options,
@@ -18,8 +17,15 @@ from jlremote.cli.options.creation import (
     request_fields,
     settled,
 )
-from jlremote.cli.options.engine import runtime_options
-from jlremote.cli.options.shared import PORT, host_argument, json_option, python_options
+from jlremote.cli.options.shared import (
+    PORT,
+    browse,
+    browser_options,
+    host_argument,
+    json_option,
+    python_options,
+    runtime_options,
+)
 from jlremote.cli.screen.terminal import answer, answer_json
 from jlremote.errors import Usage
 from jlremote.times import seconds_of

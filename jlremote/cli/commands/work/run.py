@@ -10,8 +10,7 @@ from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options.creation import creation_options, refuse_creation, request_fields, settled
-from jlremote.cli.options.engine import runtime_options
-from jlremote.cli.options.shared import host_argument, json_option
+from jlremote.cli.options.shared import host_argument, json_option, runtime_options
 from jlremote.cli.screen.terminal import answer_either
 from jlremote.errors import Usage
 

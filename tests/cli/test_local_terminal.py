@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jlremote.cli.keyboard.escapes import Escapes
+from jlremote.cli.keyboard.local_terminal import Escapes
 
 
 @pytest.mark.parametrize(
