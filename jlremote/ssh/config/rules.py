@@ -161,7 +161,5 @@ def number(value: str, name: str) -> int:
         Usage: it is not a number.
     """
     if not value.isdecimal():
-        raise Usage(
-            f"`{name}` in your ssh config is `{value}`, not a number", hint=f"set `{name} N`"
-        )
+        raise Usage(f"`{name} {value}` in your ssh config is not a number", hint=f"set `{name} N`")
     return int(value)

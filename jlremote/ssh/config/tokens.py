@@ -65,12 +65,7 @@ def local_user() -> str:
 
 
 def expand(text: str, names: TokenValues, allowed: str | None = None) -> str:
-    """Return `text` with its tokens replaced.
-
-    Args:
-        text: a setting.
-        names: the values.
-        allowed: the tokens that this setting may have, `None` for all.
+    """Return `text` with its tokens replaced; `allowed` limits which there may be.
 
     Raises:
         Usage: another token; `ssh` refuses it too.

@@ -1,0 +1,102 @@
+"""The rules that settings make: host keys, credentials, algorithms, and what is not honoured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jlremote.errors import Usage
+from jlremote.ssh.config.rules import (
+    algorithms,
+    host_key_rules,
+    is_set,
+    login_rules,
+    number,
+)
+from jlremote.ssh.config.ssh_settings import SshSettings
+from jlremote.ssh.config.tokens import TokenValues
+from jlremote.ssh.config.unsupported import remarks
+
+NAMES = TokenValues("lab", "lab.example.org", 2222, "me")
+
+
+def settings(**values: str | tuple[str, ...]) -> SshSettings:
+    return SshSettings(
+        {name: (value,) if isinstance(value, str) else value for name, value in values.items()}
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "strict"),
+    [
+        ("yes", "yes"),
+        ("true", "yes"),
+        ("no", "no"),
+        ("off", "no"),
+        ("false", "no"),
+        ("accept-new", "accept-new"),
+        ("ask", "ask"),
+        ("", "ask"),
+    ],
+)
+def test_every_form_of_strict_host_key_checking_is_known(value: str, strict: str) -> None:
+    assert host_key_rules(settings(stricthostkeychecking=value), NAMES).strict == strict
+
+
+def test_files_are_split_where_ssh_dropped_the_quotes() -> None:
+    rules = host_key_rules(
+        settings(
+            userknownhostsfile="/a b/known_hosts /c/%h ~/.ssh/known_hosts2",
+            globalknownhostsfile="none",
+            revokedhostkeys="/etc/revoked",
+        ),
+        NAMES,
+    )
+    home = Path.home() / ".ssh/known_hosts2"
+    assert rules.user_files == (Path("/a b/known_hosts"), Path("/c/lab.example.org"), home)
+    assert rules.global_files == ()
+    assert rules.revoked == Path("/etc/revoked")
+
+
+def test_methods_keep_their_order_without_those_switched_off() -> None:
+    assert login_rules(settings(), NAMES).methods == (
+        "publickey",
+        "keyboard-interactive",
+        "password",
+    )
+    chosen = settings(
+        preferredauthentications="password,gssapi-with-mic,publickey",
+        passwordauthentication="no",
+    )
+    assert login_rules(chosen, NAMES).methods == ("publickey",)
+
+
+def test_identity_files_are_expanded_in_order() -> None:
+    rules = login_rules(settings(identityfile=("/k/%r", "none", "/k/%%x"), batchmode="yes"), NAMES)
+    assert rules.identity_files == (Path("/k/me"), Path("/k/%x"))
+    assert rules.batch
+
+
+def test_algorithms_are_none_unless_they_are_named() -> None:
+    found = algorithms(settings(ciphers="a,b", macs=""))
+    assert found.ciphers == ("a", "b")
+    assert found.macs is None
+    assert found.host_keys is None
+
+
+def test_a_wrong_number_is_a_usage_error_with_its_setting() -> None:
+    assert number("22", "Port") == 22
+    with pytest.raises(Usage, match="`Port x22` in your ssh config is not a number"):
+        number("x22", "Port")
+
+
+@pytest.mark.parametrize(("value", "expected"), [("", False), ("None", False), ("/x", True)])
+def test_none_removes_a_setting(value: str, expected: bool) -> None:
+    assert is_set(value) is expected
+
+
+def test_only_settings_that_change_something_are_reported() -> None:
+    assert remarks("lab", settings(forwardagent="no", rekeylimit="0 0", tunnel="false")) == ()
+    (remark,) = remarks("lab", settings(forwardagent="yes"))
+    assert remark == "lab: `forwardagent yes` is not honoured: the agent is never forwarded"

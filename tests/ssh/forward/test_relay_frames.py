@@ -1,0 +1,269 @@
+"""The relay's frames on the laptop's side, over a channel in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jlremote.host.target import Target
+from jlremote.ssh.forward import relay as relay_module
+from jlremote.ssh.forward.relay import Relay, relay_argv
+from jlremote.ssh.forward.relay_program import (
+    CLOSE,
+    CREDIT,
+    DATA,
+    END,
+    HEAD,
+    OPEN,
+    OPENED,
+    REFUSED,
+    WINDOW,
+)
+
+TARGET = Target("127.0.0.1", 8888, ("docker", "exec", "-i", "cont1", "python3"))
+
+
+class Loop:
+    """Runs actions at once."""
+
+    def call(self, action: Any) -> None:
+        action()
+
+
+class Channel:
+    """Keeps what it is sent; has room for `space` bytes."""
+
+    def __init__(self, _transport: Any, _handler: Any, _loop: Any, on_stderr: Any) -> None:
+        self.on_stderr = on_stderr
+        self.space = 1 << 20
+        self.sent = b""
+        self.requests: list[tuple[bytes, bytes]] = []
+        self.closed = False
+
+    def ask_session(self) -> None:
+        pass
+
+    def request(self, kind: bytes, details: bytes) -> None:
+        self.requests.append((kind, details))
+
+    def room(self) -> int:
+        return self.space - len(self.sent)
+
+    def send(self, data: memoryview) -> None:
+        self.sent += bytes(data)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Bridge:
+    """Notes what it is told; takes `takes` bytes of each piece."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.data = b""
+        self.takes = 1 << 30
+        self.far: Any = None
+
+    def join(self, far: Any) -> None:
+        self.far = far
+
+    def received(self, data: memoryview) -> int:
+        taken = min(len(data), self.takes)
+        self.data += bytes(data[:taken])
+        return taken
+
+    def refused(self, reason: str) -> None:
+        self.events.append(reason)
+
+    def __getattr__(self, event: str) -> Any:
+        return lambda: self.events.append(event)
+
+
+class Desk:
+    """A relay whose program is the test."""
+
+    def __init__(self, target: Target = TARGET) -> None:
+        loop: Any = Loop()
+        self.transport = object()
+        self.relay = Relay(self.transport, target, loop, lambda script: script)
+        self.channel: Any = self.relay._channel
+
+    def start(self) -> Desk:
+        """Let the program say that it is ready."""
+        self.relay.opened()
+        self.channel.sent = b""
+        self.say(self.relay._marker.encode() + b"\n")
+        return self
+
+    def say(self, data: bytes) -> None:
+        self.relay.received(memoryview(data))
+
+    def connect(self) -> Bridge:
+        bridge: Any = Bridge()
+        self.relay.connect(bridge)
+        made: Bridge = bridge
+        return made
+
+    def frames(self) -> list[tuple[int, int, int, bytes]]:
+        """Return the frames that were sent since the last call."""
+        sent, self.channel.sent, found = self.channel.sent, b"", []
+        while sent:
+            kind, number, count = HEAD.unpack_from(sent)
+            end = HEAD.size + (count if kind == DATA else 0)
+            found.append((kind, number, count, sent[HEAD.size : end]))
+            sent = sent[end:]
+        return found
+
+
+@pytest.fixture
+def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
+    monkeypatch.setattr(relay_module, "SessionChannel", Channel)
+    return Desk()
+
+
+def test_the_command_runs_the_program_with_its_target() -> None:
+    argv = relay_argv(TARGET, "marker")
+    assert argv[:6] == (*TARGET.relay, "-c")  # type: ignore[misc]
+    assert "def main(" in argv[6]
+    assert argv[7:] == ("marker", "127.0.0.1", "8888")
+
+
+def test_the_relay_replaces_the_shell_unless_sudo_needs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(relay_module, "SessionChannel", Channel)
+    plain = Desk()
+    plain.relay.opened()
+    assert plain.channel.requests[0][0] == b"exec"
+    assert plain.channel.requests[0][1].endswith(b"exec /bin/sh -s")
+    assert plain.channel.sent.startswith(b"exec docker exec -i cont1 python3 -c ")
+    behind_sudo = Desk(Target("127.0.0.1", 1, ("sudo", "-A", "-k", "docker")))
+    behind_sudo.relay.opened()
+    assert behind_sudo.channel.sent.startswith(b"sudo -A -k docker -c ")
+    assert behind_sudo.channel.sent.endswith(b"\nexit\n")
+
+
+def test_frames_wait_until_the_program_is_ready(desk: Desk) -> None:
+    bridge = desk.connect()
+    desk.relay.opened()
+    desk.channel.sent = b""
+    assert bridge.far.room() == 0
+    desk.say(b"Welcome!\nLast login: ")
+    assert desk.frames() == []
+    desk.say(desk.relay._marker.encode() + b"\n")
+    assert desk.frames() == [(OPEN, 1, 0, b"")]
+
+
+def test_frames_arrive_in_any_pieces(desk: Desk) -> None:
+    bridge = desk.start().connect()
+    stream = HEAD.pack(OPENED, 1, 0) + HEAD.pack(DATA, 1, 5) + b"hello" + HEAD.pack(END, 1, 0)
+    for byte in stream:
+        desk.say(bytes((byte,)))
+    assert bridge.events == ["opened", "ended"]
+    assert bridge.data == b"hello"
+
+
+def test_data_goes_to_its_own_stream(desk: Desk) -> None:
+    one, two = desk.start().connect(), desk.connect()
+    desk.say(HEAD.pack(DATA, 2, 3) + b"two" + HEAD.pack(DATA, 1, 3) + b"one")
+    assert (one.data, two.data) == (b"one", b"two")
+
+
+def test_data_takes_credit_and_stops_without_any(desk: Desk) -> None:
+    bridge = desk.start().connect()
+    desk.channel.space = 4 << 20
+    assert bridge.far.room() == WINDOW
+    bridge.far.send(memoryview(bytes(WINDOW)))
+    assert bridge.far.room() == 0
+    desk.say(HEAD.pack(CREDIT, 1, 100))
+    assert bridge.far.room() == 100
+    assert bridge.events == ["writable"]
+
+
+def test_credit_is_given_after_a_quarter_of_the_window(desk: Desk) -> None:
+    bridge = desk.start().connect()
+    desk.frames()
+    bridge.takes = 0
+    desk.say(HEAD.pack(DATA, 1, 10) + bytes(10))
+    bridge.far.consumed(WINDOW // 4 - 1)
+    assert desk.frames() == []
+    bridge.far.consumed(1)
+    assert desk.frames() == [(CREDIT, 1, WINDOW // 4, b"")]
+
+
+def test_what_the_channel_has_no_room_for_waits_in_order(desk: Desk) -> None:
+    bridge = desk.start().connect()
+    desk.frames()
+    desk.channel.space = 4
+    bridge.far.send(memoryview(b"one"))
+    bridge.far.send_end()
+    assert bridge.far.room() == 0
+    desk.channel.space = 100
+    desk.relay.writable()
+    assert desk.frames() == [(DATA, 1, 3, b"one"), (END, 1, 0, b"")]
+    assert bridge.events == ["writable"]
+
+
+def test_a_refused_stream_names_the_port(desk: Desk) -> None:
+    bridge = desk.start().connect()
+    desk.say(HEAD.pack(REFUSED, 1, 0))
+    assert bridge.events == ["nothing listens on port 8888 there"]
+
+
+def test_late_frames_of_a_closed_stream_are_skipped(desk: Desk) -> None:
+    bridge = desk.start().connect()
+    other = desk.connect()
+    bridge.far.close()
+    bridge.far.close()
+    desk.say(HEAD.pack(DATA, 1, 4) + b"late" + HEAD.pack(END, 1, 0) + HEAD.pack(CLOSE, 2, 0))
+    assert (bridge.data, bridge.events, other.events) == (b"", [], ["closed"])
+    assert [frame[0] for frame in desk.frames()].count(CLOSE) == 1
+
+
+def test_a_relay_that_ends_loses_its_streams_and_serves_no_more(desk: Desk) -> None:
+    bridge = desk.start().connect()
+    assert desk.relay.leads_to(desk.transport, TARGET)
+    assert not desk.relay.leads_to(object(), TARGET)
+    assert not desk.relay.leads_to(desk.transport, Target("127.0.0.1", 1))
+    desk.relay.ended()
+    assert bridge.events == ["lost"]
+    assert not desk.relay.leads_to(desk.transport, TARGET)
+    assert desk.channel.closed
+
+
+@pytest.mark.parametrize(
+    ("stdout", "stderr", "reason"),
+    [
+        (b"", b"no such container\n\n", "no such container"),
+        (b"This account is closed.\n", b"", "This account is closed."),
+        (b"", b"", "it ended at once"),
+    ],
+)
+def test_a_relay_that_never_started_refuses_with_the_last_line(
+    desk: Desk, stdout: bytes, stderr: bytes, reason: str
+) -> None:
+    bridge = desk.connect()
+    desk.relay.opened()
+    desk.say(stdout)
+    desk.channel.on_stderr(stderr)
+    desk.relay.ended()
+    assert bridge.events == [f"the relay did not start: {reason}"]
+
+
+def test_a_connection_that_is_lost_before_the_start_is_tried_again(desk: Desk) -> None:
+    bridge = desk.connect()
+    desk.relay.lost()
+    assert bridge.events == ["lost"]
+
+
+def test_a_retired_relay_ends_with_its_last_stream(desk: Desk) -> None:
+    bridge = desk.start().connect()
+    desk.relay.retire()
+    assert not desk.channel.closed
+    bridge.far.close()
+    assert desk.channel.closed
+    unused = Desk()
+    unused.relay.retire()
+    assert unused.channel.closed
