@@ -104,11 +104,7 @@ def arguments(asked: RequestedHost, ssh_config: Path | None) -> tuple[str, ...]:
 def _run(argv: tuple[str, ...], host: str) -> str:
     try:
         answer = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
+            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         raise Usage(

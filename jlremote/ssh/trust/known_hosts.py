@@ -23,10 +23,7 @@ from jlremote.ssh.wire_format import decode_key, key_type
 Marker = Literal["", "@revoked", "@cert-authority"]
 
 _LOG = logging.getLogger("jlremote.ssh")
-_MARKERS: dict[bytes, Marker] = {
-    b"@revoked": "@revoked",
-    b"@cert-authority": "@cert-authority",
-}
+_MARKERS: dict[bytes, Marker] = {b"@revoked": "@revoked", b"@cert-authority": "@cert-authority"}
 _HASH_MAGIC = "|1|"
 
 
