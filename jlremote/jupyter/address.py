@@ -8,13 +8,7 @@ from jlremote.jupyter.server import LAB, Server
 
 
 def address(server: Server, local_port: int, path: str | None = None) -> str:
-    """Return the URL of a server's page, or of a file in it, with the token.
-
-    Args:
-        server: the server behind the port.
-        local_port: the local end of the forward.
-        path: a file or folder below the server's root.
-    """
+    """Return the URL, with the token, of a server's page or of a path below the server's root."""
     page = server.page
     if path:
         files = "lab/tree" if page == LAB else page  # Notebook redirects a file to its own page

@@ -69,12 +69,8 @@ def survey(
 ) -> Survey:
     """Survey a session in one round trip.
 
-    Args:
-        host: the host.
-        runtime: the runtime.
-        name: the session's name.
-        typed: the typed name, to look for in the containers' labels if no container has `name`.
-        check_gpus: check that a container still has the GPUs it was created with.
+    `typed` is looked for in the containers' labels if no container has the name; with `check_gpus`
+    the result says whether the container still has its GPUs.
     """
     inside = scripts.probe(runtime, name)
     if check_gpus and runtime.has_containers:
@@ -107,10 +103,7 @@ def _called(engine: Engine, typed: str) -> str:
 def gone(name: str, findings: Findings | None, which: str = "") -> JlrError:
     """Return the error for a session without a server: stopped, idle, or gone.
 
-    Args:
-        name: the session's name.
-        findings: the probe's result, `None` if jlr did not launch the server.
-        which: words that describe the server.
+    `findings` is `None` if jlr did not launch the server; `which` are words that describe it.
     """
     again = f"`jlr start HOST {name}` starts it again"
     if findings and findings.ended == "idle":

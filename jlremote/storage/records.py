@@ -60,14 +60,10 @@ class Records(Generic[Record]):
         key: Callable[[Record], tuple[str, ...]],
         **parts: Callable[[Any], object],
     ) -> None:
-        """Describe the records; no file is touched.
+        """Describe records of a dataclass, in a folder, with file names made of their keys.
 
-        Args:
-            folder: the folder's name.
-            kind: the dataclass.
-            key: the words that make a record's file name.
-            parts: for a field with more to it than its type: what makes its value of what JSON
-                has, and `None` of what cannot be one.
+        `parts` convert fields whose values need more than a check of their type: from JSON's value
+        to the field's, or to `None` if that is wrong.
         """
         self._folder = folder
         self._kind = kind
@@ -146,13 +142,8 @@ def matching(known: Sequence[NamedRecord], selector: str) -> list[NamedRecord]:
 def selected(known: Sequence[NamedRecord], selector: str, kind: str) -> NamedRecord | None:
     """Return the record that is called `NAME` or `HOST/NAME`, `None` for none.
 
-    Args:
-        known: the latest first.
-        selector: the name.
-        kind: what they are, in the plural, for the message.
-
     Raises:
-        Usage: records of several hosts are called so.
+        Usage: records of several hosts are called so; `kind` is their plural in the message.
     """
     found = matching(known, selector)
     if len({record.host for record in found}) > 1:

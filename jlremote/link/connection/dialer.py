@@ -18,7 +18,7 @@ from jlremote.ssh.config.destination import Destination, resolve
 from jlremote.ssh.connect import connect
 from jlremote.ssh.contract import Connection
 from jlremote.ssh.login.credentials import forget
-from jlremote.storage.secrets import LateSecrets
+from jlremote.storage.secrets import Secrets
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Dialer:
         self.notes: tuple[str, ...] = ()
         self._files = files
         self._agent_socket = os.environ.get("SSH_AUTH_SOCK")
-        self._secrets = LateSecrets()
+        self._secrets = Secrets()
         self._elevation = Elevation(self._destination, self._secrets)
 
     def hand_over(self, agent_socket: str) -> None:

@@ -80,10 +80,7 @@ def surveyed(
 def engine_on(host: Link, wanted: EngineChoice) -> Engine:
     """Return the engine whose images a command means.
 
-    Args:
-        host: the host.
-        wanted: the engine; `auto` is that of the host's latest session, else of its latest job,
-            else the first that works.
+    `auto` is that of the host's latest session, else of its latest job, else the first that works.
 
     Raises:
         Usage: there is no such engine.
@@ -129,11 +126,8 @@ def usable(
 ) -> Engine:
     """Return the first engine on the host that works, in one round trip.
 
-    Args:
-        host: the host.
-        sudo: whether only engines behind `sudo` count.
-        reason: why the likely one does not work, if that is known.
-        may_ask: whether the last resort is an engine whose `sudo` wants a password.
+    With `sudo` only engines behind `sudo` count; with `may_ask` the last resort is one whose `sudo`
+    wants a password. `reason` is why the likely one does not work, if that is known.
 
     Raises:
         EngineUnusable: none works; says why the likeliest does not.
@@ -148,12 +142,7 @@ def searched(host: Host, *, sudo: bool, may_ask: bool = True) -> Search:
     """Search for the first engine that works, in one round trip.
 
     Engines that need no privileges come first, and docker before podman: where both are, docker was
-    installed on purpose.
-
-    Args:
-        host: the host.
-        sudo: whether only engines behind `sudo` count; then the result says why they do not work.
-        may_ask: see `usable`.
+    installed on purpose. For `sudo` and `may_ask` see `usable`.
     """
     candidates = [engine for engine in _candidates() if engine.behind_sudo or not sudo]
     done = host.run(

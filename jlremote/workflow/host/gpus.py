@@ -33,12 +33,7 @@ def inventory(host: str, context: Context) -> Inventory:
 
 
 def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory]:
-    """Yield the GPUs of a host again and again, until the iterator is closed.
-
-    Args:
-        host: what was typed after `ssh`.
-        seconds: the pause between two looks.
-        context: the laptop's side.
+    """Yield the GPUs of a host every `seconds` seconds, until the iterator is closed.
 
     Raises:
         CannotAsk: nothing on the host knows.

@@ -20,12 +20,7 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
     """Return the link to `host`; its process starts on first use.
 
     A new process restores the host's sessions on their ports: the last one may have been killed, or
-    replaced by a newer version.
-
-    Args:
-        host: what was typed after `ssh`.
-        context: the laptop's side.
-        without: a session not to restore, because the caller forwards it.
+    replaced by a newer version. The session `without` is left to the caller.
     """
     config = None if context.ssh_config is None else context.ssh_config.resolve()
     return Link(

@@ -13,13 +13,7 @@ from jlremote.workflow.selection import naming
 
 
 def candidates(host: Host, runtime: Runtime, typed: str) -> Iterator[tuple[str, Survey]]:
-    """Yield the names that `typed` may stand for, the likeliest first, each with its survey.
-
-    Args:
-        host: the host.
-        runtime: the runtime.
-        typed: the name.
-    """
+    """Yield the names that `typed` may stand for, the likeliest first, each with its survey."""
     names: tuple[str, ...] = (typed,)
     if runtime.has_containers:
         rule = str(settings.load().chosen(host.name, {}).get("name", naming.NAME))

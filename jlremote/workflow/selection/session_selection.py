@@ -28,12 +28,8 @@ from jlremote.workflow.selection.candidates import candidates
 def chosen(selector: str | None, context: Context, *, or_job: bool = False) -> SessionRecord:
     """Return the record of the session called `NAME` or `HOST/NAME`; by default the latest.
 
-    A session of `HOST` without a record is looked for there, and forwarded if it runs.
-
-    Args:
-        selector: the name.
-        context: the laptop's side.
-        or_job: whether the command takes jobs too, and no job has that name.
+    A session of `HOST` without a record is looked for there, and forwarded if it runs. With
+    `or_job` the command takes jobs, too, and no job has the name.
 
     Raises:
         NotFound: there is no such session, neither here nor on the host.

@@ -37,12 +37,8 @@ _PAGE = """<!DOCTYPE html>
 def open_in_browser(url: str, name: str | None = None) -> str | None:
     """Open `url` in the browser `name`, or in the default one (`BROWSER`, the desktop's).
 
-    Args:
-        url: the address, with its token.
-        name: as `webbrowser` knows it, or a program, with or without arguments and `%s`.
-
-    Returns:
-        `None` if a browser was started, else one sentence that says why not.
+    `name` is one that `webbrowser` knows, or a program, with or without arguments and `%s`. Return
+    `None` if a browser was started, else one sentence that says why not.
 
     Raises:
         JlrError: the redirect file cannot be written.

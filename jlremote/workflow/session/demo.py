@@ -50,10 +50,7 @@ class DemoRequest:
 def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport], None]) -> None:
     """Run a session on the demo's own host until it is stopped; then remove all of it.
 
-    Args:
-        request: the options.
-        context: the laptop's side.
-        ready: called with the session once it is up.
+    `ready` is called with the session once it is up.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed; the clean-up is done by then.

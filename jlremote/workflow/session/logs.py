@@ -20,13 +20,8 @@ from jlremote.workflow.selection import session_selection
 def log(selector: str | None, context: Context, *, follow: bool, tail: int) -> Iterator[str]:
     """Yield the log of a session's server as it comes, without control characters.
 
-    A server that jlr did not launch writes to its container's log, so that one is shown.
-
-    Args:
-        selector: `NAME` or `HOST/NAME`, the latest session by default.
-        context: the laptop's side.
-        follow: whether to continue with later lines.
-        tail: how many of the last lines to begin with.
+    A server that jlr did not launch writes to its container's log, so that one is shown. Begin with
+    the last `tail` lines, and `follow` with later ones.
 
     Raises:
         NotFound: there is no such session or job, or it has no log.

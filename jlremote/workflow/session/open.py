@@ -17,12 +17,7 @@ from jlremote.workflow.host.links import link_of
 
 
 def address(selector: str | None, path: str | None, context: Context) -> str:
-    """Return the URL of a session, with the token, once its server has answered.
-
-    Args:
-        selector: `NAME` or `HOST/NAME`, the latest session by default.
-        path: a file or folder below the server's root.
-        context: the laptop's side.
+    """Return the URL of a session, or of a path in it, with the token, once its server answers.
 
     Raises:
         NotFound: there is no such session, or it was stopped.

@@ -15,11 +15,7 @@ from jlremote.workflow.mounts import known_mounts
 def restore(link: Link, ssh_config: Path | None, without: str | None, progress: Progress) -> None:
     """Restore the forwards and mounts of a link that was killed, or replaced by an upgrade.
 
-    Args:
-        link: the new link.
-        ssh_config: its ssh configuration, as an absolute path.
-        without: a session to leave out, because the caller forwards it.
-        progress: receives the sessions that cannot be forwarded.
+    The session `without` is left to the caller; `ssh_config` is an absolute path.
 
     Raises:
         Unreachable: the host cannot be reached.
