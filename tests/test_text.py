@@ -32,7 +32,7 @@ HOSTILE = st.one_of(st.text(), st.lists(_PIECES).map("".join))
 
 
 @given(HOSTILE)
-def test_nothing_that_comes_out_can_drive_a_terminal(text: str) -> None:
+def test_printable_text_cannot_drive_a_terminal(text: str) -> None:
     for character in printable(text):
         assert character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cs")
 
@@ -48,7 +48,7 @@ def test_ordinary_text_in_any_language_stays_as_it_is(text: str) -> None:
 
 
 @given(HOSTILE)
-def test_what_comes_out_can_be_encoded(text: str) -> None:
+def test_printable_text_can_be_encoded(text: str) -> None:
     assert printable(text).encode().decode() == printable(text)
 
 
@@ -69,12 +69,12 @@ def test_what_comes_out_can_be_encoded(text: str) -> None:
         ("\x1b\x1b[0m[2J", "[2J"),
     ],
 )
-def test_sequences_go_whole(hostile: str, harmless: str) -> None:
+def test_escape_sequences_are_removed_whole(hostile: str, harmless: str) -> None:
     assert printable(hostile) == harmless
 
 
 @given(HOSTILE)
-def test_one_line_is_one_line(text: str) -> None:
+def test_one_line_has_no_line_breaks(text: str) -> None:
     assert one_line(text).splitlines() in ([], [one_line(text)])
 
 

@@ -30,7 +30,7 @@ def test_a_span_is_read_and_told(text: str, seconds: int, words: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "2", "h", "0h", "2 h", "1h2d", "-1h", "two", "1.5h", "9999999d"]
 )
-def test_what_is_no_span_is_refused_with_its_place(text: str) -> None:
+def test_a_text_that_is_not_a_span_is_refused_with_its_place(text: str) -> None:
     with pytest.raises(Usage, match="is not a span of time"):
         seconds_of(text, "`idle-stop`")
 

@@ -1,4 +1,4 @@
-"""The URL leads to this machine and to nowhere else, whatever a server calls itself."""
+"""The URL leads to this machine only, whatever a server calls itself."""
 
 from __future__ import annotations
 

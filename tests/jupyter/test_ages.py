@@ -1,4 +1,4 @@
-"""Jupyter of every age keeps the same promises: launched by jlr, or running by somebody's hand."""
+"""Every version of Jupyter works the same, launched by jlr or started by hand."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def tells_kernels(session: Session) -> None:
 
 
 @pytest.mark.parametrize("age", LAUNCHED.values(), ids=LAUNCHED)
-def test_what_is_there_is_launched_with_a_token_of_its_own_and_ended(
+def test_every_version_is_launched_with_its_own_token_and_ended(
     laptop: Laptop, factory: ContainerFactory, age: Age
 ) -> None:
     here = factory("lab/ages", options=age.options)
@@ -162,7 +162,7 @@ def test_what_is_there_is_launched_with_a_token_of_its_own_and_ended(
 
 
 @every_age
-def test_what_somebody_runs_is_found_and_left_running(
+def test_a_server_started_by_hand_is_found_and_left_running(
     laptop: Laptop, running: dict[Age, Container], age: Age
 ) -> None:
     here = running[age]
@@ -193,7 +193,7 @@ def test_a_server_that_is_open_to_all_is_forwarded_only_when_that_is_allowed(
     assert "open to all on `lab`" in laptop.jlr("list").stdout
 
 
-def test_an_old_server_with_a_password_leaves_it_to_the_person(
+def test_an_old_server_with_a_password_asks_for_it_in_the_browser(
     laptop: Laptop, factory: ContainerFactory
 ) -> None:
     age = AGES["JupyterLab 2"]

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from jlremote.jupyter.configuration import files
 
 
-def test_what_the_launch_switches_off_is_on_again_once_the_configuration_is_read() -> None:
+def test_the_configuration_switches_garbage_collection_on_again() -> None:
     settings = SimpleNamespace(ServerApp=SimpleNamespace(), IdentityProvider=SimpleNamespace())
     text = files("/cont1/", 0)["jupyter_server_config.py"]
     gc.disable()

@@ -1,4 +1,4 @@
-"""What the probe prints is read with care: whoever runs in a container may have written it."""
+"""The probe's output is read with care: any program in the container may have written it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_server_is_read_with_all_that_identifies_it() -> None:
     assert "5ec2e7" not in repr(found)
 
 
-def test_our_own_server_comes_first() -> None:
+def test_the_server_that_jlr_launched_comes_first() -> None:
     theirs = server(path="/root/.local/share/jupyter/runtime/jpserver-8.json", pid="8")
     assert [found.ours for found in read_probe(probed(theirs, server())).servers] == [True, False]
 
@@ -78,12 +78,12 @@ def test_our_own_server_comes_first() -> None:
         (listening(), False, "127.0.0.1"),
     ],
 )
-def test_who_reaches_a_server_is_known(table: str, loopback_only: bool, near: str) -> None:
+def test_a_server_on_loopback_is_known_as_such(table: str, loopback_only: bool, near: str) -> None:
     [found] = read_probe(probed(server(), table=table)).servers
     assert (found.loopback_only, found.loopback) == (loopback_only, near)
 
 
-def test_a_server_on_a_unix_socket_is_none_and_known() -> None:
+def test_a_server_on_a_unix_socket_is_reported_apart() -> None:
     of_a_socket = server(FACTS | {"port": 0, "sock": "/tmp/\x1b[2Jone.sock"})
     findings = read_probe(probed(of_a_socket, server("{"), server("[]"), server('{"sock": 1}')))
     assert findings.servers == ()
@@ -131,7 +131,7 @@ def test_the_page_is_that_of_the_program_that_was_started(words: str, kind: str,
     ],
     ids=lambda record: record[-60:],
 )
-def test_a_file_that_is_no_running_servers_is_passed_over(record: str) -> None:
+def test_a_file_without_its_running_server_is_ignored(record: str) -> None:
     other = server(path="/home/u/.local/share/jupyter/runtime/jpserver-9.json", pid="9")
     assert [found.pid for found in read_probe(probed(record, other)).servers] == [9]
 

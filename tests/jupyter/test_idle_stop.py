@@ -1,4 +1,4 @@
-"""`--idle-stop` ends what nobody uses, in the old Jupyter as in the new, and never what works."""
+"""`--idle-stop` ends idle kernels and servers of every version, and never a busy one."""
 
 from __future__ import annotations
 

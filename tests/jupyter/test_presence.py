@@ -1,4 +1,4 @@
-"""What runs in containers is told from outside, by the arguments of their processes."""
+"""Servers in containers are recognized from outside, by their processes' arguments."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def glimpse(
         ("sh -c " + scripts.probe(Containers(DOCKER), "cont1").replace("\n", " "), False),
     ],
 )
-def test_a_jupyter_server_is_told_from_what_only_speaks_of_one(command: str, runs: bool) -> None:
+def test_a_jupyter_server_is_told_from_a_program_that_names_it(command: str, runs: bool) -> None:
     assert runs_jupyter(glimpse("sleep infinity", command)) is runs
 
 
-def test_a_container_that_is_gone_before_its_turn_is_passed_over() -> None:
+def test_a_container_that_has_gone_meanwhile_is_left_out() -> None:
     inspected = {
         "Id": "f00",
         "Name": "/cont1",
@@ -62,7 +62,7 @@ def test_a_container_that_is_gone_before_its_turn_is_passed_over() -> None:
     assert (found.container.name, owner(found), runs_jupyter(found)) == ("cont1", "ada", True)
 
 
-def test_a_session_is_what_jlr_has_made_or_launched() -> None:
+def test_a_session_is_a_container_that_jlr_made_or_launched_jupyter_in() -> None:
     labelled = Container("f00", "c", running=False, started_at="t", labels={SESSION_LABEL: "c"})
     assert is_session(glimpse(container=labelled))
     assert is_session(glimpse("sleep infinity", "sh -c " + LAUNCHED.replace("\n", " ")))
@@ -70,7 +70,7 @@ def test_a_session_is_what_jlr_has_made_or_launched() -> None:
     assert not runs_jupyter(glimpse("sh -c " + LAUNCHED.replace("\n", " ")))
 
 
-def test_an_owner_is_the_user_of_the_processes_or_of_the_home_folder_that_is_seen() -> None:
+def test_the_owner_is_the_user_of_the_processes_or_of_a_mounted_home_folder() -> None:
     at_home = Container("f", "c", True, "t", volumes=(Volume("/home/ada/work", "/work"),))
     labelled = replace(at_home, labels={USER_LABEL: "joan"})
     assert owner(glimpse("sh", user="grace", container=labelled)) == "joan"

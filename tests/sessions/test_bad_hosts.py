@@ -80,7 +80,7 @@ def test_a_name_that_is_no_host_is_told_as_such(
     nothing_is_left(laptop)
 
 
-def test_a_port_where_nobody_listens_is_refused(laptop: Laptop) -> None:
+def test_a_port_where_nothing_listens_is_refused(laptop: Laptop) -> None:
     add(laptop, "closed", free_port())
     failed(start(laptop, "closed", "cont1"), 5, "refused the connection")
     nothing_is_left(laptop)

@@ -1,4 +1,4 @@
-"""A laptop whose disk is full, read-only or holds rubbish: a clear message, and nothing lost."""
+"""A full disk, a read-only disk, damaged records: a clear message, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_session_that_runs_is_reached_though_nothing_can_be_written(
         assert laptop.shut_down() == []
 
 
-def test_files_that_are_no_records_are_named_left_alone_and_break_nothing(
+def test_files_without_a_record_are_named_and_kept(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     session = started(laptop, container())

@@ -1,4 +1,4 @@
-"""Jupyter that somebody runs by hand: on another port by now, with a password, where few look."""
+"""Servers that were started by hand: on another port, with a password, on a socket."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_server_that_was_started_again_on_another_port_is_followed(
     [((), "127.0.0.1"), (IPV6, "::1"), (IPV6, "::")],
     ids=["loopback", "IPv6 loopback", "IPv6 only"],
 )
-def test_a_server_where_only_its_container_reaches_it_is_used_as_it_is(
+def test_a_server_on_its_containers_loopback_is_used_as_it_is(
     laptop: Laptop, container: ContainerFactory, options: tuple[str, ...], ip: str
 ) -> None:
     here = container("lab/jupyter", *SERVER, f"--ip={ip}", options=options)
@@ -115,7 +115,7 @@ def test_a_server_where_only_its_container_reaches_it_is_used_as_it_is(
     assert "left Jupyter running" in laptop.jlr("stop").stdout
 
 
-def test_a_server_with_a_password_leaves_it_to_the_person(
+def test_a_server_with_a_password_asks_for_it_in_the_browser(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()

@@ -81,7 +81,7 @@ def test_neither_container_nor_image_names_what_the_host_has(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_options_that_the_engine_refuses_are_told_in_its_words_and_leave_nothing(
+def test_options_that_the_engine_refuses_are_reported_in_its_words_and_leave_nothing(
     lasting_laptop: Laptop,
     container: ContainerFactory,
     options: tuple[str, ...],
@@ -107,7 +107,7 @@ def test_options_that_the_engine_refuses_are_told_in_its_words_and_leave_nothing
         ("two\nlines", 2, "invalid image name"),
     ],
 )
-def test_an_image_that_cannot_be_had_leaves_nothing(
+def test_an_image_that_cannot_be_pulled_leaves_nothing(
     lasting_laptop: Laptop, container: ContainerFactory, image: str, status: int, words: str
 ) -> None:
     failed(start(lasting_laptop, "lab", container.name(), f"--image={image}"), status, words)

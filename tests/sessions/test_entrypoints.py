@@ -75,7 +75,7 @@ def variables(session: Session, *names: str) -> list[str | None]:
     return list(json.loads(seen))
 
 
-def test_what_an_entrypoint_exports_is_there_in_notebooks_after_a_restart_too(
+def test_variables_of_an_entrypoint_reach_notebooks_also_after_a_restart(
     laptop: Laptop, container: ContainerFactory, image: ImageFactory, engine: Engine
 ) -> None:
     name = container.name()
@@ -163,7 +163,7 @@ def test_beside_a_service_that_the_entrypoint_starts_jupyter_is_launched(
     assert f"/{name}/lab" in answer.stdout
 
 
-def test_a_container_of_no_entrypoint_has_nothing_but_what_waits(
+def test_a_container_without_entrypoint_runs_only_the_waiting_process(
     laptop: Laptop, container: ContainerFactory, engine: Engine
 ) -> None:
     """The image is named by the beginning of its id, and a command that ends is not run."""

@@ -88,7 +88,7 @@ def test_a_start_that_ctrl_c_ends_leaves_the_forward_as_it_was(
     assert laptop.jlr("url").stdout.strip() == session.url
 
 
-def test_a_start_that_refuses_the_server_of_now_keeps_the_port_and_tells_of_the_one_of_before(
+def test_a_start_that_refuses_a_new_server_keeps_the_old_forward(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()
@@ -119,7 +119,7 @@ def test_further_ports_stay_as_they_were(
     assert (port.endpoint.port, port.local_port) == (PORT, local)
 
 
-def test_a_further_port_that_cannot_be_remembered_is_not_held(
+def test_a_further_port_without_a_record_is_not_forwarded(
     desk: Desk, laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()
@@ -130,7 +130,7 @@ def test_a_further_port_that_cannot_be_remembered_is_not_held(
     assert desk.link().status().further(here.name) == ()
 
 
-def test_a_session_of_another_laptop_that_cannot_be_remembered_is_not_held(
+def test_a_session_of_another_laptop_without_a_record_is_not_forwarded(
     desk: Desk, laptop: Laptop, other_laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()
@@ -230,7 +230,7 @@ def test_a_jupyter_that_is_just_being_launched_is_ended_by_ctrl_c(
     )
 
 
-def test_a_launch_that_is_given_up_leaves_that_of_another_laptop_alone(
+def test_an_abandoned_launch_leaves_that_of_another_laptop_alone(
     laptop: Laptop, other_laptop: Laptop, container: ContainerFactory
 ) -> None:
     """Both find no server, and the one that begins later has it first."""
@@ -248,7 +248,7 @@ def test_a_launch_that_is_given_up_leaves_that_of_another_laptop_alone(
     assert session.born() == born
 
 
-def test_a_second_ctrl_c_does_not_keep_a_start_from_taking_back(
+def test_a_second_ctrl_c_does_not_stop_the_rollback(
     laptop: Laptop,
     container: ContainerFactory,
     slow_engine: SlowEngine,

@@ -9,7 +9,7 @@ from tests.lab.laptop import Laptop
 from tests.sessions.parts import failed, start, started
 
 
-def test_a_jupyter_that_ends_at_once_is_told_with_its_last_words(
+def test_a_jupyter_that_ends_at_once_is_reported_with_its_last_lines(
     lasting_laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container("lab/broken")
@@ -24,7 +24,7 @@ def test_a_jupyter_that_ends_at_once_is_told_with_its_last_words(
     assert here.name not in said.stdout, said
 
 
-def test_the_second_failure_is_told_by_its_own_words_and_not_those_of_the_first(
+def test_a_second_failure_is_reported_with_its_own_lines(
     lasting_laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container("lab/broken")

@@ -1,4 +1,4 @@
-"""What people write into scripts around `docker run`, as options and settings."""
+"""Options and settings of new containers, as in scripts around `docker run`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def settle(laptop: Laptop, text: str) -> None:
     (folder / "config.toml").write_text(text, encoding="utf-8")
 
 
-def test_a_container_is_what_the_settings_say_and_its_files_are_ones_own(
+def test_a_container_follows_the_settings_and_its_files_belong_to_the_user(
     laptop: Laptop,
     container: ContainerFactory,
     engine: Engine,
@@ -236,7 +236,7 @@ def test_on_the_hosts_network_jupyter_listens_on_loopback_only(
     assert [row for row in rows if row.endswith(f":{port:04X}")] == [f"0100007F:{port:04X}"]
 
 
-def test_a_rule_for_names_is_for_new_containers(
+def test_a_naming_template_is_for_new_containers(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     settle(laptop, '[defaults]\nname = "{user}_{name}"\n')

@@ -24,7 +24,7 @@ def wheels(account: Account) -> Path:
 
 
 @pytest.mark.parametrize("user", ["root", "12345:12345"])
-def test_a_package_is_there_for_notebooks_after_a_restart_too(
+def test_notebooks_have_a_package_also_after_a_restart(
     laptop: Laptop,
     container: ContainerFactory,
     engine: Engine,
@@ -76,7 +76,7 @@ def test_packages_of_the_settings_are_shown_in_the_plan(
     assert "tiny==1.0" in shown.stdout.split("pip install")[1]
 
 
-def test_what_pip_cannot_install_is_told_in_its_words_and_leaves_nothing(
+def test_a_package_that_pip_refuses_is_reported_in_its_words_and_nothing_stays(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     words = ("--image", "lab/jupyter", "-e", "PIP_NO_INDEX=1", "--install", "no-such-thing")
@@ -85,7 +85,7 @@ def test_what_pip_cannot_install_is_told_in_its_words_and_leaves_nothing(
     assert container.remove_all() == []
 
 
-def test_packages_for_which_there_is_no_room_are_told_as_that(
+def test_packages_without_room_on_the_disk_are_reported_as_such(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     words = ("--image", "lab/plain", "--install", "tiny", "--", "--tmpfs", "/tmp:size=16k")

@@ -108,7 +108,7 @@ def test_a_websocket_client_runs_code_in_a_kernel(session: Session) -> None:
 
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="`tmux` is not installed")
-def test_the_page_works_on_when_the_terminal_that_ran_start_is_closed(
+def test_the_page_works_after_the_terminal_of_start_is_closed(
     laptop: Laptop, container: ContainerFactory, chromium: BrowserContext
 ) -> None:
     here = container()

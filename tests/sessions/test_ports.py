@@ -81,7 +81,7 @@ def test_an_exact_port_that_is_taken_leaves_nothing_of_a_new_session(
     assert container.remove_all() == []
 
 
-def test_the_port_of_another_session_is_told_as_such(
+def test_the_port_of_another_session_is_reported_as_such(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     one, two = container(), container()

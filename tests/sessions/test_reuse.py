@@ -1,4 +1,4 @@
-"""A container that is there already is used as it is, whoever made it and whatever runs in it."""
+"""An existing container is used as it is, with any program in it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_two_starts_at_once_end_up_with_one_server(
     assert servers_in(here) == 1
 
 
-def test_a_server_that_is_the_containers_own_process_is_reused_and_left_running(
+def test_a_server_that_is_the_containers_main_process_is_reused_and_left_running(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = with_a_server(container, "--ip=0.0.0.0")
@@ -118,7 +118,7 @@ def test_a_paused_container_is_told_as_such_and_stays_paused(
     assert here.inspect("{{.State.Paused}}") == "true"
 
 
-def test_the_beginning_of_another_containers_id_is_no_name(
+def test_the_beginning_of_another_containers_id_is_not_a_name(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     somebody_elses = container().inspect("{{.Id}}")

@@ -70,7 +70,7 @@ def test_a_session_is_found_used_and_stopped_from_a_second_laptop(
     assert state(other_laptop, where) == "up"
 
 
-def test_every_command_takes_a_session_that_only_its_host_knows(
+def test_every_command_takes_a_session_of_another_laptop(
     laptop: Laptop, other_laptop: Laptop, container: ContainerFactory
 ) -> None:
     name = container.name()
@@ -94,7 +94,7 @@ def settle(laptop: Laptop, rule: str) -> None:
     (folder / "config.toml").write_text(f'[defaults]\nname = "{rule}"\n', encoding="utf-8")
 
 
-def test_a_short_name_says_the_same_to_a_laptop_without_the_rule(
+def test_a_short_name_means_the_same_on_a_laptop_without_the_template(
     laptop: Laptop, other_laptop: Laptop, container: ContainerFactory, account: Account
 ) -> None:
     settle(laptop, f"{container.prefix}{{user}}_{{name}}")
@@ -113,7 +113,7 @@ def test_a_short_name_says_the_same_to_a_laptop_without_the_rule(
     assert started(other_laptop, "tf").name == full
 
 
-def test_the_rule_finds_what_was_made_without_it(
+def test_the_template_finds_a_container_that_was_made_without_it(
     laptop: Laptop, other_laptop: Laptop, container: ContainerFactory, account: Account
 ) -> None:
     settle(other_laptop, f"{container.prefix}{{user}}_{{name}}")

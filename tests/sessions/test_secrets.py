@@ -93,7 +93,7 @@ def test_the_token_is_in_no_argv_environment_log_or_state_file(
     assert modes.startswith("700 "), modes
 
 
-def test_the_browser_is_given_a_file_of_ours_alone_that_leads_to_the_session(
+def test_the_browser_is_given_a_private_file_that_leads_to_the_session(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()

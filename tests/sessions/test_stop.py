@@ -54,7 +54,7 @@ def test_stopping_twice_is_fine(laptop: Laptop, container: ContainerFactory) -> 
 
 
 @pytest.mark.parametrize("how", ["--remove", "--container"])
-def test_a_container_that_goes_by_itself_meanwhile_is_stopped_and_no_failure(
+def test_a_container_that_removes_itself_meanwhile_counts_as_stopped(
     laptop: Laptop, container: ContainerFactory, how: str
 ) -> None:
     """Its own process is the server, so that `--rm` removes it as soon as that has ended."""
@@ -157,7 +157,7 @@ def test_a_server_that_does_not_answer_is_stopped_only_by_force(
     assert "jupyter-lab" not in here.engine.docker("top", here.name, "-eo", "pid,args")
 
 
-def test_work_of_another_laptop_is_not_stopped_either(
+def test_busy_kernels_of_another_laptop_are_not_stopped(
     laptop: Laptop, other_laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()
@@ -186,7 +186,7 @@ def test_a_containers_own_busy_server_keeps_the_container(
         assert again.ask(f"api/kernels/{kernel.id}")["execution_state"] == "busy"
 
 
-def test_a_server_that_is_its_containers_own_process_takes_the_container_with_it(
+def test_a_container_ends_with_the_server_that_is_its_main_process(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = with_a_server(container, "--ip=0.0.0.0")

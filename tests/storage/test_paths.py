@@ -1,4 +1,4 @@
-"""Files go where platformdirs says, and nobody else can read, plant or swap them."""
+"""Files go where platformdirs says, and other users cannot read, plant or swap them."""
 
 import errno
 import os
@@ -39,7 +39,7 @@ def test_xdg_variables_move_the_folders(
     assert directory() == tmp_path / below
 
 
-def test_a_new_folder_and_those_above_it_are_ours_alone(tmp_path: Path) -> None:
+def test_only_this_user_can_enter_new_folders(tmp_path: Path) -> None:
     made = paths.private_directory(tmp_path / "one" / "two")
     assert mode(made) == mode(made.parent) == 0o700
 
@@ -84,7 +84,7 @@ def test_a_squatted_folder_is_refused(tmp_path: Path) -> None:
 
 
 @needs_root
-def test_somebody_elses_link_to_our_own_folder_is_refused(tmp_path: Path) -> None:
+def test_another_users_link_to_this_users_folder_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
     ours = tmp_path / "ours"
     ours.mkdir(mode=0o700)
@@ -95,7 +95,7 @@ def test_somebody_elses_link_to_our_own_folder_is_refused(tmp_path: Path) -> Non
         paths.private_directory(link)
 
 
-def test_our_own_link_to_our_own_folder_is_fine(tmp_path: Path) -> None:
+def test_this_users_link_to_this_users_folder_is_accepted(tmp_path: Path) -> None:
     ours = tmp_path / "ours"
     ours.mkdir(mode=0o700)
     link = tmp_path / "jlr"
@@ -104,7 +104,7 @@ def test_our_own_link_to_our_own_folder_is_fine(tmp_path: Path) -> None:
 
 
 @needs_root
-def test_a_folder_inside_somebody_elses_folder_is_refused(tmp_path: Path) -> None:
+def test_a_folder_inside_another_users_folder_is_refused(tmp_path: Path) -> None:
     parent = tmp_path / "runtime-0"
     (parent / "jlr").mkdir(parents=True, mode=0o700)
     os.chown(parent, 12345, 12345)
@@ -135,7 +135,7 @@ def test_a_place_that_cannot_be_written_is_one_clear_error() -> None:
     assert "XDG_STATE_HOME" in (refusal.value.hint or "")
 
 
-def test_a_file_is_written_whole_and_is_ours_alone(tmp_path: Path) -> None:
+def test_a_file_is_written_whole_for_this_user_alone(tmp_path: Path) -> None:
     target = tmp_path / "sessions.json"
     target.write_text("old")
     target.chmod(0o644)

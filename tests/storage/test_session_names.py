@@ -1,4 +1,4 @@
-"""What completion finds is what the records say, read in a quicker way."""
+"""Completion finds the same names as the records have, in a quicker way."""
 
 import os
 from pathlib import Path
@@ -31,7 +31,7 @@ def test_the_names_are_those_of_the_records_the_latest_first(laptop: Path) -> No
     assert session_names.session_names() == names
 
 
-def test_what_is_no_record_is_passed_over(laptop: Path) -> None:
+def test_a_file_without_a_record_has_no_name(laptop: Path) -> None:
     save("dgx", "cont1")
     folder = paths.state_directory() / "sessions"
     for name in ("trial", ".draft+x.json.1f", "notes.json", "a+b+c.json"):

@@ -1,4 +1,4 @@
-"""The laptop's records: what is written is read again, and what is not ours is let be."""
+"""Records of sessions are read as they were written, and other files are left alone."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def write(folder: Path, name: str, content: str | bytes) -> Path:
     return path
 
 
-def test_two_starts_at_once_find_out_that_records_can_be_written() -> None:
+def test_two_starts_at_once_can_check_the_folder() -> None:
     with ThreadPoolExecutor(4) as pool:
         attempts = [pool.submit(sessions.check_writable) for _ in range(200)]
     assert [attempt.exception() for attempt in attempts] == [None] * 200
@@ -48,7 +48,7 @@ def test_a_record_is_read_as_it_was_written() -> None:
     assert sessions.find("dgx", "cont1") is None
 
 
-def test_a_records_file_is_ours_alone(folder: Path) -> None:
+def test_only_this_user_can_read_a_record(folder: Path) -> None:
     sessions.save(RECORD)
     [path] = folder.iterdir()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -111,9 +111,7 @@ def changed(**values: Any) -> str:
     ],
     ids=lambda content: repr(content[:24]),
 )
-def test_what_is_no_record_is_passed_over_and_left_alone(
-    folder: Path, content: str | bytes
-) -> None:
+def test_a_file_without_a_record_is_ignored_and_kept(folder: Path, content: str | bytes) -> None:
     sessions.save(RECORD)
     path = write(folder, "foreign.json", content)
     before = path.read_bytes()
@@ -122,7 +120,7 @@ def test_what_is_no_record_is_passed_over_and_left_alone(
     assert path.read_bytes() == before
 
 
-def test_folders_and_dangling_links_are_passed_over(folder: Path) -> None:
+def test_folders_and_dangling_links_are_ignored(folder: Path) -> None:
     sessions.save(RECORD)
     (folder / "folder.json").mkdir()
     (folder / "link.json").symlink_to("/nonexistent")
@@ -146,7 +144,7 @@ def test_the_latest_that_is_forwarded_is_chosen_by_default() -> None:
     assert sessions.choose("me@dgx/stopped").name == "stopped"
 
 
-def test_no_session_and_no_such_session_are_told_apart() -> None:
+def test_no_session_at_all_and_a_missing_one_differ() -> None:
     with pytest.raises(NotFound, match="there are no sessions"):
         sessions.choose(None)
     sessions.save(RECORD)
@@ -161,7 +159,7 @@ def test_a_host_is_told_apart_from_a_session_that_is_missing() -> None:
     assert caught.value.hint == "name one: `me@dgx/cont1`"
 
 
-def test_a_name_on_two_hosts_must_be_said_with_its_host() -> None:
+def test_a_name_on_two_hosts_needs_its_host() -> None:
     sessions.save(RECORD)
     sessions.save(replace(RECORD, host="other"))
     with pytest.raises(Usage, match="several sessions") as caught:
@@ -170,7 +168,7 @@ def test_a_name_on_two_hosts_must_be_said_with_its_host() -> None:
     assert sessions.choose("other/cont1").host == "other"
 
 
-def test_a_folder_that_cannot_be_written_is_found_out_before_anything_is_made(
+def test_a_read_only_folder_is_reported_before_a_start(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sessions.check_writable()

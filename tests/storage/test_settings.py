@@ -40,7 +40,7 @@ gpus = 2
 """
 
 
-def test_without_a_file_nothing_is_settled(write: Write) -> None:
+def test_without_a_file_nothing_is_set(write: Write) -> None:
     assert settings.load({}).chosen("dgx", {"image": None, "volume": ()}) == {}
 
 
@@ -56,7 +56,7 @@ def test_without_a_file_nothing_is_settled(write: Write) -> None:
         ({}, {}, None, "from-defaults"),
     ],
 )
-def test_a_nearer_place_wins(
+def test_a_nearer_source_wins(
     write: Write,
     flags: dict[str, Value | None],
     environment: dict[str, str],
@@ -67,7 +67,7 @@ def test_a_nearer_place_wins(
     assert settings.load(environment).chosen(host, flags)["image"] == image
 
 
-def test_what_one_place_leaves_open_comes_from_the_next(write: Write) -> None:
+def test_an_option_comes_from_the_nearest_source_that_sets_it(write: Write) -> None:
     write(LADDER)
     chosen = settings.load({}).chosen("dgx", {"port": 9999})
     expected = {"image": "from-host", "user": "profile", "workdir": "/defaults"}
@@ -79,7 +79,7 @@ def test_a_host_is_known_with_a_user_name_before_it(write: Write) -> None:
     assert settings.load({}).chosen("me@gpu.lab.org", {})["gpus"] == "2"
 
 
-def test_lists_add_up_and_the_nearer_wins_for_the_same_thing(write: Write) -> None:
+def test_lists_are_merged_and_the_nearer_source_wins_for_the_same_item(write: Write) -> None:
     write(
         """
         [defaults]
@@ -182,7 +182,7 @@ def test_limits_of_a_profile_can_be_replaced_singly(write: Write) -> None:
     assert settings.load({}).chosen("dgx", flags)["ulimit"] == ("memlock=", "stack=67108864")
 
 
-def test_words_for_the_engine_keep_their_order_and_are_never_taken_for_the_same(
+def test_arguments_for_the_engine_keep_their_order_and_repetitions(
     write: Write,
 ) -> None:
     write("[defaults]\nengine-arguments = ['--cap-add', 'A', '--cap-add', 'B']")
@@ -191,7 +191,7 @@ def test_words_for_the_engine_keep_their_order_and_are_never_taken_for_the_same(
     assert settings.load({}).chosen("dgx", flags)["engine-arguments"] == words
 
 
-def test_every_value_knows_where_it_came_from(write: Write) -> None:
+def test_every_value_knows_its_source(write: Write) -> None:
     write(LADDER + "env = ['A=file', 'B=file']\n")
     environment = {"JLR_ENV": "B=variable", "JLR_RM": "yes", "JLR_INIT": "0"}
     found = settings.load(environment).origins("gpu.lab.org", {"profile": "torch"})

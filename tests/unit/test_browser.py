@@ -1,4 +1,4 @@
-"""A browser is opened by a file that only we can read, so that the token is in no argv."""
+"""A browser is given a private file, so that the token is in no process's arguments."""
 
 import os
 import re
@@ -67,7 +67,7 @@ def test_the_browser_gets_a_file_that_leads_to_the_url(recorder: tuple[Path, Rec
     assert followed(address) == URL
 
 
-def test_the_file_is_ours_alone(recorder: tuple[Path, Record]) -> None:
+def test_only_this_user_can_read_the_file(recorder: tuple[Path, Record]) -> None:
     program, argv = recorder
     open_in_browser(URL, str(program))
     file = Path(urlsplit(argv()[0]).path)
@@ -93,7 +93,7 @@ def test_a_browser_may_have_arguments(form: str, recorder: tuple[Path, Record]) 
     assert followed(address) == URL
 
 
-def test_what_the_browser_prints_is_not_ours(
+def test_output_of_the_browser_is_dropped(
     recorder: tuple[Path, Record], capfd: pytest.CaptureFixture[str]
 ) -> None:
     program, argv = recorder
@@ -110,14 +110,14 @@ def test_without_a_display_nothing_is_opened(monkeypatch: pytest.MonkeyPatch, la
 
 
 @pytest.mark.parametrize("name", ["no-such-browser", "no-such-browser --flag %s", "an 'open quote"])
-def test_a_browser_that_is_not_there_is_said_so(name: str) -> None:
+def test_a_missing_browser_is_reported(name: str) -> None:
     complaint = open_in_browser(URL, name) or ""
     assert complaint.startswith(
         ("this machine has no browser `", "the browser `no-such-browser` does not")
     )
 
 
-def test_where_there_is_no_browser_at_all_that_is_said(
+def test_a_machine_without_a_browser_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -133,14 +133,14 @@ def test_a_text_browser_is_not_started(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert "is a text browser" in (open_in_browser(URL, "w3m") or "")
 
 
-def test_a_browser_that_fails_is_said_so(tmp_path: Path) -> None:
+def test_a_browser_that_fails_is_reported(tmp_path: Path) -> None:
     program = tmp_path / "broken"
     program.write_text("#!/bin/sh\nexit 3\n")
     program.chmod(0o755)
     assert open_in_browser(URL, str(program)) == f"the browser `{program}` ended with status 3"
 
 
-def test_a_session_has_one_file_and_stale_ones_go(
+def test_a_session_has_one_file_and_old_ones_are_deleted(
     recorder: tuple[Path, Record], laptop: Path
 ) -> None:
     program, _ = recorder
@@ -156,9 +156,7 @@ def test_a_session_has_one_file_and_stale_ones_go(
     assert names == ["open-2.html", "open-8888.html", "other.html"]
 
 
-def test_a_session_that_ends_takes_its_file_along(
-    recorder: tuple[Path, Record], laptop: Path
-) -> None:
+def test_the_file_is_deleted_with_its_session(recorder: tuple[Path, Record], laptop: Path) -> None:
     program, argv = recorder
     open_in_browser(URL, str(program))
     argv()

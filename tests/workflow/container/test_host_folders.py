@@ -1,4 +1,4 @@
-"""Which folders of the host a new container gets, and as whom it runs then."""
+"""The host's folders in a new container, and the user it runs as."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A house's rule for names, and how a person is understood who types the short one."""
+"""Naming templates, and the names that a typed one may stand for."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def record(name: str, typed: str | None, host: str = "dgx") -> None:
         ("{user}_{name}", "tf", None, ("anna_tf", "tf")),
     ],
 )
-def test_a_rule_makes_the_name_of_a_new_container(
+def test_a_naming_template_makes_the_name_of_a_new_container(
     rule: str, typed: str | None, image: str | None, expected: tuple[str, ...]
 ) -> None:
     assert names(StartRequest("dgx", typed, rule, image=image), FakeHost()) == expected
 
 
 @pytest.mark.parametrize("user", ["CORP\\anna", "corp+anna", "_corp anna"])
-def test_a_user_whom_no_engine_would_take_is_spelled_otherwise(user: str) -> None:
+def test_characters_that_engines_refuse_are_replaced_in_the_users_name(user: str) -> None:
     [name] = names(StartRequest("dgx", "tf", "{user}_{name}", image="x"), FakeHost(user))
     assert name.lower() == "corp-anna_tf"
 
@@ -72,7 +72,7 @@ def test_a_session_is_found_by_either_name_before_the_host_is_asked() -> None:
     assert sessions.choose("elsewhere/tf").name == "anna_other"
 
 
-def test_a_name_in_full_comes_before_a_short_one() -> None:
+def test_a_full_name_comes_before_a_short_one() -> None:
     record("tf", None)
     record("anna_tf", "tf")
     assert sessions.choose("tf").name == "tf"

@@ -1,4 +1,4 @@
-"""The story of `jlr start`, where its parts are exchanged for ones that only answer."""
+"""The steps of `jlr start` fit together; the parts are fakes."""
 
 from __future__ import annotations
 
