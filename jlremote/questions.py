@@ -46,7 +46,6 @@ class Asker(Protocol):
         Raises:
             NeedsAuthentication: the person cannot be asked, or gave no answer.
         """
-        ...
 
 
 @dataclass(frozen=True)

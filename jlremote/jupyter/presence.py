@@ -100,13 +100,8 @@ def owner(glimpse: ListedContainer) -> str | None:
 
 def is_session(glimpse: ListedContainer) -> bool:
     """Check that jlr made a container, or launched the Jupyter that runs in it."""
-    launched = any(_launches(process.command) for process in glimpse.processes)
+    launched = any(scripts.LAUNCH_MARK in process.command for process in glimpse.processes)
     return launched or SESSION_LABEL in glimpse.container.labels
-
-
-def _launches(command: str) -> bool:
-    """Check that a process is the shell that waits for a server's end."""
-    return scripts.LAUNCH_MARK in command
 
 
 def _session(engine: Engine, glimpse: ListedContainer) -> Present | None:

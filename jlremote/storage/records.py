@@ -34,17 +34,14 @@ class Named(Protocol):
     @property
     def host(self) -> str:
         """What was typed after `ssh`."""
-        ...
 
     @property
     def name(self) -> str:
         """The name in full."""
-        ...
 
     @property
     def typed(self) -> str | None:
         """The short name, where a naming template made another name of it."""
-        ...
 
 
 NamedRecord = TypeVar("NamedRecord", bound=Named)

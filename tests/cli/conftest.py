@@ -29,7 +29,7 @@ WORKFLOWS = (
     "session.logs.log",
     "session.stop.stop",
     "session.stop.stop_all",
-    "host.disconnect.disconnect",
+    "host.links.disconnect",
     "session.browser.open_in_browser",
 )
 

@@ -163,9 +163,9 @@ def test_busy_kernels_are_exit_code_7(jlr: Jlr, workflows: Workflows) -> None:
 def test_disconnect_names_the_hosts(
     argv: tuple[str, ...], host: str | None, jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will("host.disconnect.disconnect", ["dgx"])
+    workflows.will("host.links.disconnect", ["dgx"])
     assert jlr("disconnect", *argv).stdout == "disconnected from dgx\n"
-    assert workflows.arguments("host.disconnect.disconnect")[0] == host
+    assert workflows.arguments("host.links.disconnect")[0] == host
 
 
 @pytest.mark.parametrize("argv", [(), ("dgx", "--all")])

@@ -19,23 +19,18 @@ class Progress(Protocol):
 
     def step(self, title: str) -> AbstractContextManager[None]:
         """Begin a step that takes time; the `with` block's end ends it, an exception as failed."""
-        ...
 
     def advance(self, text: str) -> None:
         """Replace the short text that says how far the innermost step has come."""
-        ...
 
     def note(self, text: str) -> None:
         """Report a fact that is not a step."""
-        ...
 
     def detail(self, text: str) -> None:
         """Report a detail (shown with `-v`)."""
-        ...
 
     def command(self, text: str) -> None:
         """Report a command that is run on the host (shown with `-v`)."""
-        ...
 
 
 @dataclass(frozen=True)

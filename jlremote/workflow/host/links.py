@@ -1,4 +1,4 @@
-"""Links to hosts, each with the ssh configuration of its sessions."""
+"""Links to hosts, each with the ssh configuration of its sessions; `disconnect` and `forget`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from jlremote.host.sudo import by_hand
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import LinkStatus
+from jlremote.storage import sessions
 from jlremote.storage.jobs import JobRecord
 from jlremote.storage.mounts import MountRecord
 from jlremote.storage.sessions import SessionRecord
@@ -56,3 +57,20 @@ def link_of(record: SessionRecord | MountRecord | JobRecord, context: Context) -
 def link_on(host: str, context: Context, *, without: str | None = None) -> Link:
     """Return the link to a host, with the ssh configuration of its sessions."""
     return link_to(host, known_way(host, context), without=without)
+
+
+def disconnect(host: str | None, context: Context) -> list[str]:
+    """End the links to one host, or to all hosts of sessions; return the hosts of ended links."""
+    links = [link_of(record, context) for record in sessions.load_all()]
+    if host is not None:
+        links = [link_to(host, context), *(link for link in links if link.name == host)]
+    return sorted({link.name for link in links if link.shut_down()})
+
+
+def forget(host: str, context: Context) -> tuple[str, ...]:
+    """Delete the passwords and passphrases of a host and its jump hosts; do not connect.
+
+    Returns:
+        what was deleted, in words: `password me@dgx:22`.
+    """
+    return link_on(host, context).forget()

@@ -53,8 +53,8 @@ class SessionReport:
     container: str | None
     runtime: str
     state: str
-    url: str | None
-    local_port: int | None
+    url: str | None = None
+    local_port: int | None = None
     since: str | None = None
     detail: str | None = None
     image: str | None = None
@@ -88,7 +88,6 @@ def of_record(
         container=record.container,
         runtime=record.runtime,
         state=str(state),
-        url=None,
         local_port=record.local_port,
         since=since,
         detail=detail,
@@ -127,8 +126,6 @@ def of_present(host: str, present: Present) -> SessionReport:
         container=None if present.runtime == "none" else present.name,
         runtime=present.runtime,
         state=str(State.RUNNING if present.jupyter else State.STOPPED),
-        url=None,
-        local_port=None,
         image=present.image,
         gpus=present.gpus,
     )

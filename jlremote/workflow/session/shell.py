@@ -35,16 +35,13 @@ class Screen(Protocol):
     @property
     def kind(self) -> str | None:
         """The value of `$TERM`, `None` unless both stdin and stdout are a terminal."""
-        ...
 
     @property
     def size(self) -> os.terminal_size:
         """The current columns and rows."""
-        ...
 
     def taken(self) -> AbstractContextManager[None]:
         """Pass every key on unchanged, Ctrl-C too, within a `with` block."""
-        ...
 
     def typed(self) -> Iterator[bytes | os.terminal_size]:
         """Yield what is typed, nothing at the end, and the size whenever it changes.
@@ -52,15 +49,12 @@ class Screen(Protocol):
         Raises:
             TerminalClosed: the person wants out.
         """
-        ...
 
     def show(self, stream: str, data: bytes) -> None:
         """Write output of `stdout` or `stderr` unchanged."""
-        ...
 
     def recover(self) -> None:
         """Reset the terminal after a program that could not clean up."""
-        ...
 
 
 @dataclass(frozen=True)

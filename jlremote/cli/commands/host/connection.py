@@ -28,10 +28,10 @@ def disconnect(invocation: Invocation, host: str | None, every: bool) -> None:
     """
     if every == bool(host):
         raise Usage("name a host or use `--all`", hint="`jlr list` shows the hosts")
-    from jlremote.workflow.host.disconnect import disconnect as end
+    from jlremote.workflow.host import links
 
     context = invocation.context()
-    ended = end(host, context)
+    ended = links.disconnect(host, context)
     for name in ended:
         answer(f"disconnected from {name}")
     if not ended:
@@ -47,10 +47,10 @@ def forget(invocation: Invocation, host: str) -> None:
     Those of its jump hosts are deleted, too. The next login asks again, also whether to remember
     the answer.
     """
-    from jlremote.workflow.host.forget import forget as delete
+    from jlremote.workflow.host import links
 
     context = invocation.context()
-    deleted = delete(host, context)
+    deleted = links.forget(host, context)
     for account in deleted:
         answer(f"forgot the {account}")
     if not deleted:
