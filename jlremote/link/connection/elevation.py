@@ -107,9 +107,9 @@ class Elevation:
         refused = "`sudo` refused that password"
         try:
             yield from credentials.candidates(account, text, tries=TRIES, refused=refused)
-        except NeedsAuthentication as nobody:
-            hint = f"{nobody.hint}; or {without_password(engine)}"
-            raise NeedsAuthentication(nobody.message, hint=hint) from nobody
+        except NeedsAuthentication as unasked:
+            hint = f"{unasked.hint}; or {without_password(engine)}"
+            raise NeedsAuthentication(unasked.message, hint=hint) from unasked
 
 
 def _engines(programs: frozenset[str]) -> list[Engine]:

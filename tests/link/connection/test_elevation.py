@@ -1,0 +1,180 @@
+"""The password of `sudo` is asked for once, tested, and forgotten when it is wrong."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from jlremote.errors import Authentication, NeedsAuthentication
+from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
+from jlremote.host.sudo import SUDO, SUDO_IF_KNOWN
+from jlremote.link.connection.elevation import TRIES, Elevation
+from jlremote.questions import NeverAsks
+from jlremote.runtimes.engine.engine_errors import EngineNotPermitted
+from jlremote.ssh.config.destination import Destination
+from tests.link.fakes import FakePerson
+
+SCRIPT = f"{' '.join(SUDO)} docker ps"
+LOOKS_UP = f"{' '.join(SUDO_IF_KNOWN)} docker ps"
+ADA = "sudo-password ada@dgx"
+NEVER = NeverAsks("run it in a terminal")
+# A password that was refused is refused in the whole process, so each test has its own.
+NUMBERS = itertools.count()
+
+
+class FakeHost:
+    """A host whose `sudo` takes one password, or none, or nobody."""
+
+    name = "dgx"
+
+    def __init__(self, password: str | None, complaint: str = "sudo: a password is required"):
+        self.password = password
+        self.complaint = complaint
+        self.tried: list[str] = []
+
+    def run(
+        self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
+    ) -> dict[str, Completed]:
+        [(name, script)] = steps.items()
+        self.tried.append(script)
+        right = self.password is None or f" {self.password} |" in script
+        return {name: Completed(0, "", "") if right else Completed(1, "", self.complaint)}
+
+
+class FakeKeychain:
+    """A keychain in memory."""
+
+    name, present = "keychain", True
+
+    def __init__(self, **secrets: str) -> None:
+        self.secrets = {name.replace("_", " "): secret for name, secret in secrets.items()}
+
+    def get(self, account: str) -> str | None:
+        return self.secrets.get(account)
+
+    def set(self, account: str, secret: str) -> bool:
+        self.secrets[account] = secret
+        return True
+
+    def delete(self, account: str) -> bool:
+        return self.secrets.pop(account, None) is not None
+
+
+@pytest.fixture
+def password() -> str:
+    return f"correct-horse-{next(NUMBERS)}"
+
+
+@pytest.fixture
+def keychain() -> FakeKeychain:
+    return FakeKeychain()
+
+
+@pytest.fixture
+def elevation(keychain: FakeKeychain) -> Elevation:
+    return Elevation(lambda: Destination("dgx", "dgx", 22, "ada"), keychain)
+
+
+def test_a_script_without_sudo_asks_neither_the_host_nor_the_person(elevation: Elevation) -> None:
+    host = FakeHost("unknown")
+    elevation.prepare(host, "docker ps", NEVER)
+    assert host.tried == []
+    assert elevation.password_for(b"docker ps") is None
+
+
+def test_sudo_that_wants_no_password_is_tried_once(elevation: Elevation) -> None:
+    host = FakeHost(None)
+    for _ in range(2):
+        elevation.prepare(host, SCRIPT, NEVER)
+    assert len(host.tried) == 1
+    assert elevation.password_for(SCRIPT.encode()) is None
+
+
+def test_a_typed_password_is_tested_and_given_to_every_script_with_sudo(
+    elevation: Elevation, password: str
+) -> None:
+    host, person = FakeHost(password), FakePerson(password)
+    for _ in range(2):
+        elevation.prepare(host, SCRIPT, person)
+    assert [question.kind for question in person.questions] == ["password", "remember"]
+    assert "ada@dgx" in person.questions[0].text
+    assert len(host.tried) == 2  # without a password, and with it
+    for script in (SCRIPT, LOOKS_UP):
+        assert elevation.password_for(script.encode()) == password
+    assert elevation.password_for(b"docker ps") is None
+
+
+def test_a_wrong_password_is_not_tried_twice(elevation: Elevation, password: str) -> None:
+    host, person = FakeHost(password), FakePerson(f"not-{password}")
+    with pytest.raises(Authentication, match="`sudo` refused every password") as refused:
+        elevation.prepare(host, SCRIPT, person)
+    assert len(person.questions) == TRIES
+    assert len(host.tried) == 2
+    assert "login password" in (refused.value.hint or "")
+    assert elevation.password_for(SCRIPT.encode()) is None
+
+
+def test_without_a_terminal_the_password_of_the_keychain_is_used(
+    elevation: Elevation, keychain: FakeKeychain, password: str
+) -> None:
+    keychain.set(ADA, password)
+    elevation.prepare(FakeHost(password), SCRIPT, NEVER)
+    assert elevation.password_for(SCRIPT.encode()) == password
+
+
+def test_without_any_password_the_error_says_what_else_would_do(
+    elevation: Elevation, password: str
+) -> None:
+    with pytest.raises(NeedsAuthentication, match="jlr cannot ask: password of ada@dgx") as asked:
+        elevation.prepare(FakeHost(password), SCRIPT, NEVER)
+    assert (asked.value.hint or "").startswith("run it in a terminal; or ")
+
+
+def test_a_user_who_may_not_use_sudo_is_not_asked(elevation: Elevation) -> None:
+    host = FakeHost("none", "ada is not in the sudoers file.")
+    person = FakePerson("anything")
+    elevation.prepare(host, SCRIPT, person)
+    assert person.questions == []
+
+
+def test_a_user_whom_sudo_refuses_after_the_password_is_told_so(
+    elevation: Elevation, password: str
+) -> None:
+    host = FakeHost("none")
+    host_run = host.run
+
+    def run(steps: Steps, *, timeout: float = 0, limit: int = 0) -> dict[str, Completed]:
+        if host.tried:
+            host.complaint = "ada is not allowed to execute '/usr/bin/docker' as root on dgx."
+        return host_run(steps)
+
+    host.run = run  # type: ignore[method-assign]
+    with pytest.raises(EngineNotPermitted):
+        elevation.prepare(host, SCRIPT, FakePerson(password))
+
+
+def test_a_password_that_is_wrong_by_now_is_dropped_everywhere(
+    elevation: Elevation, keychain: FakeKeychain, password: str
+) -> None:
+    keychain.set(ADA, password)
+    elevation.prepare(FakeHost(password), SCRIPT, NEVER)
+    elevation.refused()
+    assert elevation.password_for(SCRIPT.encode()) is None
+    assert keychain.get(ADA) is None
+    person = FakePerson(f"new-{password}")
+    elevation.prepare(FakeHost(f"new-{password}"), SCRIPT, person)
+    assert elevation.password_for(SCRIPT.encode()) == f"new-{password}"
+
+
+def test_a_mere_look_uses_the_keychain_once_and_never_asks(
+    elevation: Elevation, keychain: FakeKeychain, password: str
+) -> None:
+    host, person = FakeHost(password), FakePerson(password)
+    for _ in range(2):
+        elevation.prepare(host, LOOKS_UP, person)
+    assert (person.questions, len(host.tried)) == ([], 1)
+    keychain.set(ADA, password)
+    elevation.refused()
+    elevation.prepare(host, LOOKS_UP, person)
+    assert elevation.password_for(LOOKS_UP.encode()) == password

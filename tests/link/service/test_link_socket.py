@@ -1,0 +1,87 @@
+"""One link at a time holds the lock, and its lost files are made again."""
+
+from __future__ import annotations
+
+import multiprocessing.connection as sockets
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from jlremote.link.service import link_socket
+from jlremote.link.service.link_socket import LinkSocket
+from jlremote.link.service.process import IDLE_SECONDS, IDLE_VARIABLE, idle_seconds
+from jlremote.link.wire.files import LinkFiles, link_files
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinkFiles:
+    tmp_path.chmod(0o700)
+    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    return link_files("dgx", None)
+
+
+def test_only_one_link_gets_the_lock_until_it_is_released(files: LinkFiles) -> None:
+    first, second = LinkSocket(files), LinkSocket(files)
+    assert first.claim(0)
+    assert not second.claim(0)
+    first.close()
+    assert second.claim(0)
+    second.close()
+
+
+def test_a_link_makes_its_own_secret_and_takes_it_away(files: LinkFiles) -> None:
+    socket = LinkSocket(files)
+    assert socket.claim(0)
+    socket.open().close()
+    assert files.key.read_bytes() == socket.secret != LinkSocket(files).secret
+    assert files.key.stat().st_mode & 0o077 == 0
+    socket.close()
+    assert not files.key.exists()
+
+
+def test_the_socket_of_a_link_that_was_killed_is_replaced(files: LinkFiles) -> None:
+    Path(files.address).touch()
+    socket = LinkSocket(files)
+    assert socket.claim(0)
+    with socket.open(), sockets.Client(files.address):
+        assert Path(files.address).is_socket()
+    socket.close()
+
+
+def test_files_that_were_tidied_away_are_made_again(
+    files: LinkFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_socket, "LOOK_SECONDS", 0.01)
+    socket, again = LinkSocket(files), threading.Event()
+    listeners: list[sockets.Listener] = []
+    wanted = True
+
+    def listen(listener: sockets.Listener) -> None:
+        listeners.append(listener)
+        again.set()
+
+    assert socket.claim(0)
+    listeners.append(socket.open())
+    socket.keep_open(listen, lambda: wanted)
+    assert not again.wait(0.05)
+    files.lock.parent.rename(files.lock.parent.with_name("tidied"))
+    assert again.wait(20)
+    assert files.key.read_bytes() == socket.secret
+    assert not LinkSocket(files).claim(0)
+    wanted = False
+    for listener in listeners:
+        with suppress(OSError):  # the first one's file has moved
+            listener.close()
+    socket.close()
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [(None, IDLE_SECONDS), ("60", 60.0), ("0", 1.0), ("-5", 1.0), ("soon", IDLE_SECONDS)],
+)
+def test_an_idle_link_stays_as_long_as_the_variable_says(value: str | None, seconds: float) -> None:
+    environment = {} if value is None else {IDLE_VARIABLE: value}
+    assert idle_seconds(environment) == seconds

@@ -1,0 +1,106 @@
+"""A session is forwarded again after its link has ended, if it is still what it was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from jlremote.errors import Busy, JlrError
+from jlremote.jupyter.discovery import Findings
+from jlremote.jupyter.server import Server
+from jlremote.jupyter.survey import ContainerGone, IdleStopped, JupyterDead, Survey
+from jlremote.link.client.link import Link
+from jlremote.runtimes.contract import Container
+from jlremote.storage.sessions import PortRecord, SessionRecord
+from jlremote.workflow.forward import local_ports, restore
+from jlremote.workflow.forward.jupyter_check import OpenToAll
+from tests.link.fakes import new_endpoint, new_server
+from tests.workflow.forward.test_forwards import FakeLink
+
+PLACE = new_endpoint().place
+HERE = Container(
+    PLACE.container_id, PLACE.name, running=True, started_at=PLACE.started_at, addresses=("a",)
+)
+RECORD = SessionRecord("dgx", "cont1", "docker", 8901, ports=(PortRecord(6006, 7001),))
+
+
+def findings(*servers: Server, ended: str = "") -> Findings:
+    return Findings("/tmp/jlr-0/cont1", "", None, servers, ended)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(local_ports, "_process_on", lambda _: "`vim` (process 7)")
+
+
+def restored(
+    monkeypatch: pytest.MonkeyPatch, link: FakeLink, found: Survey, record: SessionRecord = RECORD
+) -> int:
+    """Restore a session; return its local port."""
+    monkeypatch.setattr(restore, "survey", lambda *_: found)
+    return restore.bring_back(cast(Link, link), record).local_port
+
+
+def test_a_session_and_its_further_ports_are_back_on_their_ports(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    link = FakeLink()
+    assert restored(monkeypatch, link, Survey(HERE, findings(new_server()))) == 8901
+    assert {key: local for key, (local, _) in link.held.items()} == {
+        ("cont1", None): 8901,
+        ("cont1", 6006): 7001,
+    }
+
+
+@pytest.mark.parametrize(
+    ("found", "error"),
+    [(findings(), JupyterDead), (findings(ended="idle"), IdleStopped), (None, JupyterDead)],
+)
+def test_further_ports_come_back_though_jupyter_does_not(
+    found: Findings | None, error: type[JlrError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = FakeLink()
+    with pytest.raises(error):
+        restored(monkeypatch, link, Survey(HERE, found))
+    assert list(link.held) == [("cont1", 6006)]
+
+
+@pytest.mark.parametrize("container", [None, replace(HERE, running=False)])
+def test_nothing_is_forwarded_to_a_container_that_does_not_run(
+    container: Container | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = FakeLink()
+    with pytest.raises(ContainerGone, match="`cont1` is gone or does not run"):
+        restored(monkeypatch, link, Survey(container, None))
+    assert link.held == {}
+
+
+def test_a_local_port_that_was_taken_meanwhile_is_reported_with_its_holder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    link = FakeLink(8901, 7001)
+    with pytest.raises(Busy, match="port 8901 is taken by `vim`") as busy:
+        restored(monkeypatch, link, Survey(HERE, findings(new_server())))
+    assert (busy.value.hint or "").startswith("`jlr start dgx cont1`")
+    assert link.held == {}
+
+
+def test_a_server_that_lets_anyone_in_is_not_forwarded_unless_that_was_allowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened = Survey(HERE, findings(replace(new_server(), token="")))
+
+    def refuse(link: Link, forward: object, *, allowed: bool) -> None:
+        if not allowed:
+            raise OpenToAll("anyone can run code")
+
+    monkeypatch.setattr(restore, "refuse_open", refuse)
+    link = FakeLink()
+    with pytest.raises(OpenToAll):
+        restored(monkeypatch, link, opened)
+    assert ("cont1", None) not in link.held
+    assert restored(monkeypatch, link, opened, replace(RECORD, open_allowed=True)) == 8901

@@ -1,0 +1,133 @@
+"""`jlr forward`: further ports of a session are held, listed and released."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jlremote.errors import NotFound
+from jlremote.jupyter.discovery import Findings
+from jlremote.jupyter.survey import ContainerGone, Survey
+from jlremote.link.wire.status import ForwardStatus, LinkStatus
+from jlremote.runtimes.contract import Container
+from jlremote.storage import sessions
+from jlremote.storage.sessions import PortRecord, SessionRecord
+from jlremote.workflow.host.link_state import Unreached
+from jlremote.workflow.session import further_ports
+from tests.link.fakes import new_endpoint, new_server
+from tests.workflow.forward.test_forwards import FakeLink
+from tests.workflow.parts import context
+
+PLACE = new_endpoint().place
+HERE = Container(
+    PLACE.container_id, PLACE.name, running=True, started_at=PLACE.started_at, addresses=("a",)
+)
+FOUND = Survey(HERE, Findings("/tmp/jlr-0/cont1", "", None, (new_server(),)))
+RECORD = SessionRecord("dgx", "cont1", "docker", 8901, ports=(PortRecord(7860, 7861),))
+
+
+class CheckedLink(FakeLink):
+    """A link that checks what it holds."""
+
+    def check(self, session: str, port: int | None = None) -> ForwardStatus | None:
+        return self.status().forward(session, port)
+
+
+@pytest.fixture(autouse=True)
+def link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CheckedLink:
+    made = CheckedLink()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(further_ports, "link_of", lambda *_: made)
+    monkeypatch.setattr(further_ports, "status_of", lambda link: link.status())
+    monkeypatch.setattr(further_ports, "survey", lambda *_: FOUND)
+    sessions.save(RECORD)
+    return made
+
+
+def ports() -> list[tuple[int, int]]:
+    """Return the recorded ports of the session, and their local ports."""
+    record = sessions.find("dgx", "cont1")
+    assert record is not None
+    return [(port.port, port.local_port) for port in record.ports]
+
+
+def test_a_new_port_is_held_by_its_own_number_and_recorded(link: CheckedLink) -> None:
+    added = further_ports.add("cont1", 6006, context())
+    assert (added.port, added.local_port, added.url) == (6006, 6006, "http://127.0.0.1:6006/")
+    assert ports() == [(6006, 6006), (7860, 7861)]
+    endpoint = link.held["cont1", 6006][1]
+    assert (endpoint.place, endpoint.server) == (PLACE, None)
+    assert endpoint.python == new_server().python  # for a relay
+
+
+def test_a_port_that_was_held_before_keeps_its_local_port(link: CheckedLink) -> None:
+    assert further_ports.add("cont1", 7860, context()).local_port == 7861
+    assert ports() == [(7860, 7861)]
+
+
+def test_a_session_that_was_stopped_gets_no_port(link: CheckedLink) -> None:
+    sessions.save(replace(RECORD, forwarded=False))
+    with pytest.raises(NotFound, match="`dgx/cont1` does not run") as stopped:
+        further_ports.add("cont1", 6006, context())
+    assert "`jlr start dgx cont1`" in (stopped.value.hint or "")
+    assert link.held == {}
+
+
+@pytest.mark.parametrize("container", [None, replace(HERE, running=False)])
+def test_a_container_that_does_not_run_gets_no_port(
+    container: Container | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(further_ports, "survey", lambda *_: Survey(container, None))
+    with pytest.raises(ContainerGone, match="is gone or does not run"):
+        further_ports.add("cont1", 6006, context())
+    assert ports() == [(7860, 7861)]
+
+
+def test_a_record_that_cannot_be_written_releases_the_port(
+    link: CheckedLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(record: SessionRecord) -> None:
+        raise NotFound("the disk is full")
+
+    monkeypatch.setattr(sessions, "save", fail)
+    with pytest.raises(NotFound, match="the disk is full"):
+        further_ports.add("cont1", 6006, context())
+    assert link.held == {}
+
+
+def test_the_list_has_every_recorded_port_with_its_state(link: CheckedLink) -> None:
+    further_ports.add("cont1", 6006, context())
+    listed = further_ports.listed("cont1", context())
+    assert [(report.port, report.state) for report in listed] == [(6006, "up"), (7860, "down")]
+
+
+def test_ports_of_an_unreachable_host_are_listed_in_its_state(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    away = Unreached("reconnecting", None, "no route to dgx")
+    monkeypatch.setattr(further_ports, "status_of", lambda _: away)
+    [report] = further_ports.listed("cont1", context())
+    assert (report.local_port, report.state, report.detail) == (
+        7861,
+        "reconnecting",
+        "no route to dgx",
+    )
+
+
+def test_a_session_without_ports_needs_no_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> LinkStatus:
+        raise AssertionError("the link was asked")
+
+    monkeypatch.setattr(further_ports, "status_of", refuse)
+    sessions.save(replace(RECORD, ports=()))
+    assert further_ports.listed("cont1", context()) == []
+
+
+def test_a_removed_port_is_released_and_forgotten(link: CheckedLink) -> None:
+    further_ports.add("cont1", 7860, context())
+    further_ports.remove("cont1", 7860, context())
+    assert (link.held, ports()) == ({}, [])
+    with pytest.raises(NotFound, match="port 7860 of `dgx/cont1` is not forwarded"):
+        further_ports.remove("cont1", 7860, context())
