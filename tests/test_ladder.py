@@ -9,6 +9,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,9 @@ SPEAKS = {"print", "input", "getpass"}
 STREAMS = {"stdin", "stdout", "stderr"}
 
 
+@cache
 def modules() -> dict[str, ast.Module]:
+    """Return all modules of the package by name."""
     found = {}
     for path in PACKAGE.rglob("*.py"):
         parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
@@ -67,8 +70,10 @@ def modules() -> dict[str, ast.Module]:
     return found
 
 
-MODULES = modules()
-FOLDERS = {module.rpartition(".")[0] for module in MODULES}
+@cache
+def folders() -> set[str]:
+    """Return all folders of the package, as modules are named."""
+    return {module.rpartition(".")[0] for module in modules()}
 
 
 def package(module: str) -> str:
@@ -84,8 +89,8 @@ def package(module: str) -> str:
 
 def room(module: str) -> str:
     """Return the folder of a module; one beside folders is a room of its own."""
-    folder = module if module in FOLDERS else module.rpartition(".")[0]
-    beside_folders = any(other.startswith(f"{folder}.") for other in FOLDERS)
+    folder = module if module in folders() else module.rpartition(".")[0]
+    beside_folders = any(other.startswith(f"{folder}.") for other in folders())
     return module if beside_folders else folder
 
 
@@ -99,31 +104,31 @@ def imports(tree: ast.AST, *, module: str) -> Iterator[str]:
             assert node.module
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
-                yield inner if inner in MODULES else node.module
+                yield inner if inner in modules() else node.module
 
 
 def ours(module: str) -> set[str]:
     """Return the modules of ours that `module` imports."""
-    found = set(imports(MODULES[module], module=module)) & MODULES.keys()
+    found = set(imports(modules()[module], module=module)) & modules().keys()
     return found - {module}
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_a_package_imports_only_what_is_below_it(module: str) -> None:
-    here = package(module)
-    assert here in LADDER, f"{module} is in no package that the ladder knows"
-    allowed = LADDER[here] | LEAVES | {here}
-    too_high = {other for other in ours(module) if package(other) not in allowed}
-    assert not too_high, f"{module} ({here}) may import {sorted(allowed)}, not {too_high}"
+def test_a_package_imports_only_what_is_below_it() -> None:
+    for module in modules():
+        here = package(module)
+        assert here in LADDER, f"{module} is in no package that the ladder knows"
+        allowed = LADDER[here] | LEAVES | {here}
+        too_high = {other for other in ours(module) if package(other) not in allowed}
+        assert not too_high, f"{module} ({here}) may import {sorted(allowed)}, not {too_high}"
 
 
 def test_no_module_is_part_of_a_cycle() -> None:
-    refuse_cycle({module: ours(module) for module in MODULES})
+    refuse_cycle({module: ours(module) for module in modules()})
 
 
 def test_no_folder_is_part_of_a_cycle() -> None:
-    arrows: dict[str, set[str]] = {room(module): set() for module in MODULES}
-    for module in MODULES:
+    arrows: dict[str, set[str]] = {room(module): set() for module in modules()}
+    for module in modules():
         arrows[room(module)] |= {room(other) for other in ours(module)} - {room(module)}
     refuse_cycle(arrows)
 
@@ -139,7 +144,7 @@ def refuse_cycle(left: dict[str, set[str]]) -> None:
 def test_a_library_stays_in_its_room(library: str) -> None:
     users = {
         package(module)
-        for module, tree in MODULES.items()
+        for module, tree in modules().items()
         if library in {name.partition(".")[0] for name in imports(tree, module=module)}
     }
     assert users <= OWNERS[library]
@@ -148,7 +153,7 @@ def test_a_library_stays_in_its_room(library: str) -> None:
 def test_nothing_below_the_command_line_prints_or_asks() -> None:
     speakers = [
         f"{module}:{getattr(node, 'lineno', '?')}"
-        for module, tree in MODULES.items()
+        for module, tree in modules().items()
         if package(module) not in ("cli", "entry")
         for node in ast.walk(tree)
         if speaks(node)
@@ -176,7 +181,7 @@ def test_forbidden_calls_and_imports_are_found() -> None:
     assert speaks(ast.parse("sys.stdin").body[0].value)  # type: ignore[attr-defined]
     assert "jlremote.errors" in ours("jlremote.storage.paths")
     assert "rich" in {
-        name.partition(".")[0] for m in MODULES for name in imports(MODULES[m], module=m)
+        name.partition(".")[0] for m in modules() for name in imports(modules()[m], module=m)
     }
 
 

@@ -7,52 +7,66 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent
 FAILS = {"raises", "fail", "warns", "expect", "expect_exact"}  # pytest's and pexpect's
-TREES = {path: ast.parse(path.read_text("utf-8")) for path in sorted(TESTS.rglob("*.py"))}
 
 
-def calls(function: ast.AST) -> set[str]:
-    """Return the names of all functions and methods that a function calls."""
-    called = {node.func for node in ast.walk(function) if isinstance(node, ast.Call)}
-    return {node.attr for node in called if isinstance(node, ast.Attribute)} | {
-        node.id for node in called if isinstance(node, ast.Name)
-    }
+class Function:
+    """A function of the tests.
+
+    Attributes:
+        name: its name.
+        calls: the names of all functions and methods that it calls.
+        asserts: whether it can fail a test without the help of another function of the tests.
+    """
+
+    def __init__(self, node: ast.FunctionDef) -> None:
+        self.name = node.name
+        parts = list(ast.walk(node))
+        called = [part.func for part in parts if isinstance(part, ast.Call)]
+        self.calls = {func.attr for func in called if isinstance(func, ast.Attribute)}
+        self.calls |= {func.id for func in called if isinstance(func, ast.Name)}
+        own = any(isinstance(part, ast.Assert | ast.Raise) for part in parts)
+        self.asserts = own or bool(self.calls & FAILS)
 
 
-def asserts(function: ast.AST) -> bool:
-    """Return whether a function can fail a test without the help of another one."""
-    has_assert = any(isinstance(node, ast.Assert | ast.Raise) for node in ast.walk(function))
-    return has_assert or bool(calls(function) & FAILS)
-
-
-def helpers_that_assert() -> set[str]:
-    """Return the names of the tests' own functions that assert, or call one that does."""
-    functions = [
-        node
-        for tree in TREES.values()
-        for node in ast.walk(tree)
+def functions() -> list[tuple[str, Function]]:
+    """Return every function of the tests with its place."""
+    return [
+        (f"{path.relative_to(TESTS)}:{node.lineno}", Function(node))
+        for path in sorted(TESTS.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.FunctionDef)
     ]
-    found = {function.name for function in functions if asserts(function)}
-    called = [(function.name, calls(function)) for function in functions]
-    while more := {name for name, names in called if names & found} - found:
+
+
+def asserting(known: list[Function]) -> set[str]:
+    """Return the names of functions that assert, or that call one that does."""
+    found = {function.name for function in known if function.asserts}
+    while more := {function.name for function in known if function.calls & found} - found:
         found |= more
     return found
 
 
 def test_every_test_asserts_something() -> None:
-    helpers = helpers_that_assert()
+    placed = functions()
+    helpers = asserting([function for _, function in placed if function.name[:5] != "test_"])
     idle = [
-        f"{path.relative_to(TESTS)}:{function.lineno}: {function.name}"
-        for path, tree in TREES.items()
-        for function in tree.body
-        if isinstance(function, ast.FunctionDef) and function.name.startswith("test_")
-        if not asserts(function) and not calls(function) & helpers
+        f"{place}: {function.name}"
+        for place, function in placed
+        if function.name.startswith("test_")
+        if not function.asserts and not function.calls & helpers
     ]
     assert idle == []
 
 
+def parsed(text: str) -> Function:
+    node = ast.parse(text).body[0]
+    assert isinstance(node, ast.FunctionDef)
+    return Function(node)
+
+
 def test_a_test_that_only_does_not_raise_is_found() -> None:
-    silent = ast.parse("def test_x(): work()").body[0]
-    assert not asserts(silent)
-    assert calls(silent) == {"work"}
-    assert asserts(ast.parse("def test_x():\n with pytest.raises(E): work()").body[0])
+    silent, helper = parsed("def test_x(): work()"), parsed("def work(): assert 1")
+    assert (silent.asserts, silent.calls) == (False, {"work"})
+    assert parsed("def test_x():\n with pytest.raises(E): work()").asserts
+    assert asserting([silent]) == set()
+    assert asserting([silent, helper]) == {"test_x", "work"}

@@ -35,7 +35,10 @@ def test_a_message_names_the_container_or_the_host(runtime: Runtime) -> None:
 @EVERY
 @given(name=NAME)
 def test_a_plain_name_is_taken(runtime: Runtime, name: str) -> None:
-    runtime.check_name(name)
+    try:
+        runtime.check_name(name)
+    except Usage as refused:
+        pytest.fail(refused.message)
 
 
 @EVERY

@@ -10,7 +10,7 @@ import pytest
 from jlremote.host.contract import Completed
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES
 from jlremote.runtimes.engine.engine_errors import EngineMissing, engine_error
-from tests.test_ladder import MODULES
+from tests.test_ladder import modules
 
 PROGRAMS = ("docker", "podman", "nvidia-docker")
 # The first one holds the table; the demo asks an engine of this machine.
@@ -62,7 +62,7 @@ def beginnings(tree: ast.Module) -> Iterator[str]:
 def test_nobody_else_spells_an_engine_at_the_beginning_of_an_argv() -> None:
     spelt = {
         module
-        for module, tree in MODULES.items()
+        for module, tree in modules().items()
         if any(word in PROGRAMS for word in beginnings(tree))
     }
     assert spelt <= MAY_SPELL_IT

@@ -104,9 +104,10 @@ def test_an_unknown_key_is_refused_without_a_question(
 
 @pytest.mark.parametrize("strict", ["no", "accept-new"])
 def test_an_unknown_key_is_accepted_without_a_question(known: Path, strict: str) -> None:
-    key = new_key()
-    verify(destination(known, strict=strict), wire_blob(key), Person())
-    verify(destination(known, strict="yes"), wire_blob(key), Person())
+    key, person = new_key(), Person()
+    verify(destination(known, strict=strict), wire_blob(key), person)
+    verify(destination(known, strict="yes"), wire_blob(key), person)
+    assert person.asked == []
 
 
 @pytest.mark.parametrize("strict", ["yes", "no", "ask", "accept-new"])
