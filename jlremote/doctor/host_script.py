@@ -10,6 +10,7 @@ from jlremote.errors import JlrError
 from jlremote.gpus import snapshot_script
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, read
+from jlremote.host import installation
 from jlremote.host.contract import Completed, Steps
 from jlremote.host.shell_text import command_line
 from jlremote.images.commands import inspect_image_argv
@@ -110,12 +111,12 @@ def read_facts(
     """Return the facts that the steps printed."""
     kernel, _, rest = told["system"].stdout.strip().partition("\n")
     machine, _, release = rest.partition("\n")
-    named = _os_release(release)
+    named = installation.os_release(release)
     return HostFacts(
         host=host,
         user=one_line(told["user"].stdout) or "?",
         system=one_line(named.get("PRETTY_NAME") or kernel),
-        distribution=(named.get("ID", ""), *named.get("ID_LIKE", "").split()),
+        distribution=installation.distribution_of(named),
         machine=one_line(machine),
         home=_room(told["home"], "the home folder"),
         temporary=_room(told["temporary"], "the temporary folder"),
@@ -131,11 +132,6 @@ def read_facts(
         toolkit=tuple(one_line(line) for line in told["toolkit"].stdout.splitlines()),
         image=_image(image, told.get("image")),
     )
-
-
-def _os_release(text: str) -> dict[str, str]:
-    pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
-    return {name.strip(): value.strip().strip("\"'") for name, _, value in pairs}
 
 
 def _room(told: Completed, otherwise: str) -> DiskSpace:

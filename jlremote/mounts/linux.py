@@ -9,23 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from jlremote.errors import JlrError
+from jlremote.host import installation
 from jlremote.mounts.points import MountPoint, read_mountinfo
 from jlremote.mounts.unmounting import Holder, refusal
 
 _DEVICE = Path("/dev/fuse")
 _OS_RELEASE = Path("/etc/os-release")
 _PROCESSES = Path("/proc")
-# By ID and ID_LIKE of os-release(5).
-_INSTALL = {
-    "debian": "sudo apt install sshfs",
-    "ubuntu": "sudo apt install sshfs",
-    "fedora": "sudo dnf install fuse-sshfs",
-    "rhel": "sudo dnf install epel-release && sudo dnf install fuse-sshfs",
-    "arch": "sudo pacman -S sshfs",
-    "suse": "sudo zypper install sshfs",
-    "opensuse": "sudo zypper install sshfs",
-    "alpine": "sudo apk add sshfs",
-}
 
 
 class Linux:
@@ -37,7 +27,7 @@ class Linux:
         """Find sshfs, and check that the kernel has FUSE."""
         program = shutil.which("sshfs")
         if program is None:
-            raise JlrError("`sshfs` is not installed", hint=f"install it: {_install_line()}")
+            raise JlrError("`sshfs` is not installed", hint=_install_hint())
         if not _DEVICE.exists():
             raise JlrError(
                 f"this machine has no FUSE: `{_DEVICE}` is missing",
@@ -62,22 +52,16 @@ class Linux:
         return holders(path)
 
 
-def _install_line() -> str:
-    for name in _distribution(_OS_RELEASE):
-        if name in _INSTALL:
-            return f"`{_INSTALL[name]}`"
-    return "your distribution calls the package `sshfs` or `fuse-sshfs`"
-
-
-def _distribution(os_release: Path) -> list[str]:
-    """Return this distribution's name, and then those it descends from."""
-    try:
-        lines = os_release.read_text("utf-8").splitlines()
-    except OSError:
-        return []
-    facts = dict(line.split("=", 1) for line in lines if "=" in line)
-    names = f"{facts.get('ID', '')} {facts.get('ID_LIKE', '')}"
-    return names.replace('"', "").split()
+def _install_hint() -> str:
+    text = ""
+    with suppress(OSError):
+        text = _OS_RELEASE.read_text("utf-8")
+    [line] = installation.commands(
+        "sshfs", installation.distribution_of(installation.os_release(text))
+    )
+    if line.startswith("https://"):
+        return f"{line} says how; the package is called `sshfs` or `fuse-sshfs`"
+    return f"`{line}` installs it"
 
 
 def holders(mount: str) -> list[Holder]:

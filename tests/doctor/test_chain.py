@@ -236,7 +236,7 @@ def test_an_engine_that_is_not_installed(
     path = without(tmp_path, "docker")
     add(laptop, another_sshd(f'SetEnv "PATH={path}"'), account, keys)
     report = examined(laptop, "odd", "--image", "lab/jupyter", *DOCKER)
-    report.failed("engine", 1, "not installed", "sudo apt-get install docker.io")
+    report.failed("engine", 1, "not installed", "sudo apt install docker.io")
     assert report.of("kernel")["text"] == "needs `engine`"
 
 

@@ -98,7 +98,7 @@ def test_the_version_of_the_open_driver_is_read_too() -> None:
 @pytest.mark.parametrize(
     ("release", "command"),
     [
-        ("ID=ubuntu\nID_LIKE=debian", "apt-get install docker.io"),
+        ("ID=ubuntu\nID_LIKE=debian", "apt install docker.io"),
         ('ID="rocky"\nID_LIKE="rhel centos fedora"', "dnf install docker-ce"),
         ('ID="opensuse-leap"\nID_LIKE="suse opensuse"', "zypper install docker"),
         ("ID=nixos", "https://docs.docker.com/engine/install/"),

@@ -63,4 +63,4 @@ def test_a_toolkit_that_is_missing_shows_without_a_container(
     ada: Laptop, gpu_host: GpuHost
 ) -> None:
     report = examined(ada, "lab")
-    report.failed("toolkit", 1, "not installed", "apt-get install nvidia-container-toolkit")
+    report.failed("toolkit", 1, "not installed", "apt install nvidia-container-toolkit")

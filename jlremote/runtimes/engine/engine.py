@@ -35,7 +35,6 @@ class Kind:
             its value.
         everyday: the engine whose command does all but create containers, `None` for itself.
         daemon: the service that must run, `None` without one.
-        install: the command that installs it on Debian and Ubuntu.
     """
 
     program: str
@@ -49,7 +48,6 @@ class Kind:
     ends_options: bool = True
     everyday: str | None = None
     daemon: str | None = "docker"
-    install: str = "sudo apt install docker.io"
 
 
 KINDS = (
@@ -63,7 +61,6 @@ KINDS = (
         keeps_layers=True,
         init_tells_all=False,
         daemon=None,
-        install="sudo apt install podman uidmap slirp4netns",
     ),
     # It changes `create` and `run` only. Its second version is a script that splits the arguments
     # of other commands at spaces, so `exec … sh -c 'a b'` would run `a`. Docker before 20.10, which
@@ -74,7 +71,6 @@ KINDS = (
         gpus="variables",
         ends_options=False,
         everyday="docker",
-        install="sudo apt install nvidia-docker2",
     ),
 )
 # The commands for the program itself, if another engine does the rest.

@@ -6,6 +6,7 @@ import re
 
 from jlremote.errors import JlrError
 from jlremote.host.contract import Completed
+from jlremote.host.installation import commands
 from jlremote.host.shell_text import TOOK_TOO_LONG, bounded
 from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.text import printable
@@ -159,9 +160,10 @@ def _absent(engine: Engine, failed: Completed, complaint: str) -> Engine | None:
 
 
 def _missing(engine: Engine) -> EngineMissing:
+    install = commands(engine.kind.program)[0]
     return EngineMissing(
         f"`{engine.kind.program}` is not installed on the host",
-        hint=f"`{engine.kind.install}` there installs it; `--runtime none` works without",
+        hint=f"`{install}` there installs it; `--runtime none` works without",
     )
 
 

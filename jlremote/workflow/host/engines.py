@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from jlremote.errors import JlrError
 from jlremote.host.contract import Host
+from jlremote.host.installation import commands
 from jlremote.host.shell_text import command_line
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.client.link import Link
@@ -191,6 +192,6 @@ def _likeliest(failures: list[EngineUnusable]) -> JlrError:
         return there[0] if there else JlrError("no container engine works on the host")
     return EngineMissing(
         "neither docker nor podman is installed on the host",
-        hint=f"`{DOCKER.kind.install}` installs one there; or start without containers: "
-        "`--runtime none`",
+        hint=f"`{commands(DOCKER.kind.program)[0]}` there installs docker; `--runtime none` works "
+        "without",
     )
