@@ -1,0 +1,220 @@
+"""The choice and the lease of GPUs, on a host that only answers."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from jlremote.errors import Busy, NotFound, Usage
+from jlremote.gpus.snapshot import CannotAsk
+from jlremote.runtimes.bare import Bare
+from jlremote.runtimes.containers import Containers
+from jlremote.runtimes.contract import Container, Runtime
+from jlremote.runtimes.engine.engine import DOCKER, PODMAN
+from jlremote.workflow.container import gpu_allocation
+from jlremote.workflow.container.gpu_allocation import Taken
+from jlremote.workflow.host.requests import StartRequest
+from tests.gpus.parts import BOOT, NOW, answer, process, record, row, uuid
+from tests.workflow.container.parts import CONTAINERS, Answer, Start, refused, start
+
+FREE = answer("\n".join((row(0), row(1))))
+FIRST_BUSY = answer("\n".join((row(0, used=9000), row(1))), processes=process(0))
+ALL_BUSY = answer(row(0, used=9000), processes=process(0))
+NO_DRIVER = record("host", NOW, "1000 1", BOOT, "ada", 100) + record("missing")
+
+
+def lease_of_another(index: int) -> str:
+    target = f"jlr:theirs:{BOOT}:0:0"
+    return record("lease", f"{uuid(index)}+other", f"bert {NOW}", target, "")
+
+
+def asking(
+    gpus: str | None,
+    *snapshots: Answer,
+    share: bool = False,
+    runtime: Runtime = CONTAINERS,
+    again: Answer = FREE,
+    lease: Answer = "",
+) -> Start:
+    """Return a start that asks for GPUs on a host that prints these snapshots."""
+    request = StartRequest("dgx", "cont1", gpus=gpus, share_gpus=share)
+    answers: dict[str, list[Answer]] = {
+        "script": list(snapshots or (FREE,)), "gpus": [again], "lease": [lease],
+    }  # fmt: skip
+    return start(answers, request, runtime)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Keep records in a folder of the test's; return the pauses instead of making them."""
+    pauses: list[float] = []
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    return pauses
+
+
+def test_without_a_request_nothing_is_asked() -> None:
+    begun = asking(None)
+    assert gpu_allocation.take(begun.context) == Taken()
+    assert begun.host.scripts == []
+
+
+def test_a_free_gpu_is_leased_and_labelled() -> None:
+    taken = gpu_allocation.take(asking("auto", FIRST_BUSY).context)
+    assert (taken.engine, taken.shown) == ("device=1", "1")
+    assert taken.labels == {"org.jlremote.user": "ada", "org.jlremote.gpus": uuid(1)}
+    assert taken.environment == {"CUDA_VISIBLE_DEVICES": uuid(1)}
+    assert taken.lease is not None
+    assert taken.lease.uuids == (uuid(1),)
+
+
+def test_podman_names_devices_by_index() -> None:
+    asked = asking(uuid(1), runtime=Containers(PODMAN))
+    assert gpu_allocation.take(asked.context).engine == "device=1"
+    assert gpu_allocation.take(asking(uuid(1)).context).engine == f"device={uuid(1)}"
+
+
+def test_a_shared_gpu_is_neither_leased_nor_labelled() -> None:
+    taken = gpu_allocation.take(asking("device=0", FIRST_BUSY, share=True).context)
+    assert (taken.engine, taken.labels, taken.lease) == ("device=0", {}, None)
+
+
+def test_the_loser_of_a_race_chooses_again(state: list[float]) -> None:
+    theirs = answer("\n".join((row(0), row(1))), lease_of_another(0))
+    begun = asking("auto", FREE, theirs, again=theirs)
+    taken = gpu_allocation.take(begun.context)
+    assert taken.shown == "1"
+    assert len(state) == 1
+
+
+def test_a_race_that_is_lost_every_time_is_an_error(state: list[float]) -> None:
+    theirs = answer(row(0), lease_of_another(0))
+    with pytest.raises(Busy, match="reserved for `bert`'s start of `theirs`"):
+        gpu_allocation.take(asking("auto", theirs, again=theirs).context)
+    assert len(state) == gpu_allocation.TRIES - 1
+    with pytest.raises(Busy, match="lost the race for GPUs on `dgx`"):
+        gpu_allocation.take(asking("auto", answer(row(0)), again=theirs).context)
+
+
+def test_gpus_that_others_use_are_not_waited_for(state: list[float]) -> None:
+    with pytest.raises(Busy, match="a GPU was asked for, and none of 1 on `dgx` is free"):
+        gpu_allocation.take(asking("auto", ALL_BUSY).context)
+    assert state == []
+
+
+def test_a_host_where_no_lease_can_be_made_is_named() -> None:
+    begun = asking("auto", lease=refused("", 73))
+    taken = gpu_allocation.take(begun.context)
+    assert (taken.shown, taken.lease) == ("0", None)
+    assert begun.notes.notes == [
+        "cannot lease GPUs in `/tmp/jlr-gpus` on `dgx`: other users may take the same ones"
+    ]
+
+
+def test_a_released_lease_is_deleted_on_the_host() -> None:
+    begun = asking("auto", FREE, "")
+    taken = gpu_allocation.take(begun.context)
+    gpu_allocation.give_back(begun.context, taken)
+    assert taken.lease is not None
+    assert all(name in begun.host.texts("script")[-1] for name in taken.lease.names)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "engine"), [("2", "2"), ("device=0,1", "device=0,1"), (uuid(1), f"device={uuid(1)}")]
+)
+def test_without_nvidia_smi_the_engine_chooses(gpus: str, engine: str) -> None:
+    begun = asking(gpus, NO_DRIVER)
+    assert gpu_allocation.take(begun.context).engine == engine
+    assert begun.notes.notes[0].startswith(f"GPUs `{gpus}` may be in use: there is no `nvidia-smi`")
+
+
+@pytest.mark.parametrize(("gpus", "runtime"), [("auto", Containers(DOCKER)), ("2", Bare())])
+def test_without_nvidia_smi_there_is_no_choice_by_jlr(gpus: str, runtime: Runtime) -> None:
+    with pytest.raises(CannotAsk, match="there is no `nvidia-smi` on `dgx`"):
+        gpu_allocation.take(asking(gpus, NO_DRIVER, runtime=runtime).context)
+
+
+def test_all_names_those_who_use_them() -> None:
+    begun = asking("all", FIRST_BUSY)
+    assert gpu_allocation.take(begun.context) == Taken(engine="all", shown="all")
+    assert begun.notes.notes[0].startswith("`all` takes GPUs that others use: GPU 0: ")
+    quiet = asking("all", refused("", 1))
+    assert gpu_allocation.take(quiet.context).engine == "all"
+    assert quiet.notes.notes == []
+
+
+def test_none_hides_the_gpus_of_the_image_and_of_the_host() -> None:
+    taken = gpu_allocation.take(asking("none").context)
+    assert (taken.engine, taken.shown) == (None, "none")
+    assert taken.in_container == ("NVIDIA_VISIBLE_DEVICES=void",)
+    assert gpu_allocation.exports(taken) == "export CUDA_VISIBLE_DEVICES=\n"
+
+
+def test_a_value_of_the_engine_s_own_needs_an_engine() -> None:
+    text = '"capabilities=utility"'
+    assert gpu_allocation.take(asking(text).context).engine == "capabilities=utility"
+    with pytest.raises(Usage, match="needs a container engine"):
+        gpu_allocation.take(asking(text, runtime=Bare()).context)
+
+
+def container(gpus: str) -> Container:
+    labels = {"org.jlremote.gpus": gpus}
+    return Container("c0ffee", "cont1", running=False, started_at="", labels=labels)
+
+
+def test_a_container_that_starts_again_leases_its_own_gpus() -> None:
+    taken = gpu_allocation.take_again(asking(None).context, container(uuid(1)))
+    assert taken.lease is not None
+    assert taken.lease.uuids == (uuid(1),)
+
+
+@pytest.mark.parametrize(
+    ("labels", "snapshot"), [("", FREE), (uuid(7), FREE), (uuid(0), NO_DRIVER)],
+    ids=["none of ours", "a GPU that is gone", "no nvidia-smi"],
+)  # fmt: skip
+def test_where_nothing_can_be_leased_the_engine_has_the_last_word(
+    labels: str, snapshot: str
+) -> None:
+    assert gpu_allocation.take_again(asking(None, snapshot).context, container(labels)) == Taken()
+
+
+def test_a_container_whose_gpus_others_use_does_not_start() -> None:
+    with pytest.raises(Busy, match="GPUs of the container `cont1` are in use by others") as busy:
+        gpu_allocation.take_again(asking(None, FIRST_BUSY).context, container(uuid(0)))
+    assert "`jlr stop cont1 --remove`" in (busy.value.hint or "")
+
+
+@pytest.mark.parametrize("gpus", [None, "all", "none", "auto", "device=1", "2"])
+def test_a_plan_takes_what_a_start_takes(gpus: str | None) -> None:
+    planned = gpu_allocation.planned(asking(gpus).context)
+    taken = gpu_allocation.take(asking(gpus).context)
+    assert (planned.engine, planned.shown, planned.labels) == (
+        taken.engine, taken.shown, taken.labels,
+    )  # fmt: skip
+    assert planned.lease is None
+
+
+def test_a_plan_writes_nothing_on_the_host() -> None:
+    begun = asking("auto")
+    gpu_allocation.planned(begun.context)
+    assert [step for step, _ in begun.host.scripts] == ["script"]
+    with pytest.raises(NotFound):
+        gpu_allocation.planned(asking("device=7").context)
+
+
+@pytest.mark.parametrize(
+    ("asked", "have", "said"),
+    [
+        (None, "0", False), ("0,1", "1,0", False), ("auto:2", "0,1", False), ("none", None, False),
+        ("auto", "0,1", True), ("all", "0", True), ("none", "0", True), ("0,1", None, True),
+    ],
+)  # fmt: skip
+def test_other_gpus_than_those_requested_are_noted(
+    asked: str | None, have: str | None, said: bool
+) -> None:
+    begun = asking(asked)
+    gpu_allocation.explain_unchanged(begun.context, have)
+    assert bool(begun.notes.notes) == said
+    if said:
+        assert f"`cont1` already exists with GPUs `{have or 'none'}`" in begun.notes.notes[0]

@@ -1,0 +1,182 @@
+"""The launch of JupyterLab, and what is told where it does not come up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from jlremote.errors import JlrError, NotFound
+from jlremote.host.contract import Completed
+from jlremote.jupyter import scripts
+from jlremote.jupyter.discovery import Findings
+from jlremote.jupyter.survey import Survey
+from jlremote.runtimes.bare import Bare
+from jlremote.runtimes.containers import Containers
+from jlremote.runtimes.contract import Container, Runtime
+from jlremote.runtimes.engine.engine import DOCKER
+from jlremote.runtimes.options.container_options import ContainerOptions
+from jlremote.workflow.container import jupyter_launch
+from jlremote.workflow.host.requests import StartRequest
+from tests.host.shells import run_sh
+from tests.workflow.container.parts import CONTAINERS, Answer, Start, refused, start
+from tests.workflow.session.test_start import SERVER
+
+HERE = Container("c0ffee", "cont1", running=True, started_at="")
+OLD = Survey(HERE, Findings("/tmp/jlr-0/cont1", "/usr/bin/jupyter-lab", None, ()))
+NEW = Survey(None, None)
+
+
+def launching(
+    *answers: Answer, runtime: Runtime = CONTAINERS, request: StartRequest | None = None
+) -> Start:
+    return start({"script": list(answers)}, request, runtime)
+
+
+def exited(status: int | str) -> str:
+    """Return what the probe prints of a server that has ended."""
+    return (
+        f"directory\037/tmp/jlr-0/cont1\036jupyter\037/usr/bin/jupyter-lab\036exit\037{status}\036"
+    )
+
+
+def test_a_server_that_runs_is_reused() -> None:
+    begun = launching()
+    found = replace(OLD, findings=Findings("/d", "/j", None, (SERVER,)))
+    assert jupyter_launch.ensure(begun.context, found) == (SERVER, False)
+    assert begun.host.scripts == []
+
+
+def test_an_option_for_new_servers_is_noted_where_one_runs() -> None:
+    request = StartRequest("dgx", "cont1", idle_stop=3600)
+    begun = launching(request=request)
+    found = replace(OLD, findings=Findings("/d", "/j", None, (SERVER,)))
+    jupyter_launch.ensure(begun.context, found)
+    assert "`--idle-stop` applies to the next one only" in begun.notes.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("runtime", "found", "words", "hint"),
+    [
+        (Bare(), OLD, "on `dgx`", "`python3 -m pip install jupyterlab` there installs it"),
+        (Containers(DOCKER), NEW, "in the image `torch`", "`--install jupyterlab` installs it"),
+        (Containers(DOCKER), OLD, "in the container `cont1`", "`docker exec cont1 python3 -m pip"),
+    ],
+)
+def test_a_missing_jupyterlab_comes_with_the_command_that_installs_it(
+    runtime: Runtime, found: Survey, words: str, hint: str
+) -> None:
+    with pytest.raises(NotFound, match=words) as missing:
+        jupyter_launch.ensure(launching(exited(127), "", runtime=runtime).context, found)
+    assert (missing.value.hint or "").startswith(hint)
+
+
+def test_an_image_that_runs_as_the_login_user_may_need_root() -> None:
+    options = ContainerOptions(volumes=("/data:/data",))
+    request = StartRequest("dgx", "cont1", image="torch", options=options)
+    with pytest.raises(NotFound) as missing:
+        jupyter_launch.ensure(launching(exited(127), "", request=request).context, NEW)
+    assert "`--user root`" in (missing.value.hint or "")
+
+
+def test_a_container_without_any_jupyter_is_not_waited_for() -> None:
+    begun = launching()
+    found = replace(OLD, findings=Findings("/d", "", None, ()))
+    with pytest.raises(NotFound, match="there is no JupyterLab"):
+        jupyter_launch.ensure(begun.context, found)
+    assert begun.host.scripts == []
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        (
+            (exited(1), "Traceback\nKeyError: 'x'\n"),
+            "exit status 1; the last lines of its log:\nTr",
+        ),
+        ((exited(1), ""), "exit status 1, and its log is empty"),
+        ((exited(""), ""), f"did not start within {scripts.WAIT_SECONDS} s"),
+        ((refused("", scripts.NOT_LAUNCHED),), "JupyterLab could not be launched"),
+        (
+            (refused("mkdir: Read-only file system", scripts.NO_FOLDER),),
+            "cannot write files in the co",
+        ),
+        ((refused("odd", 1),), "cannot wait for JupyterLab's start: odd"),
+    ],
+)
+def test_a_server_that_does_not_come_up_says_why(answers: tuple[Answer, ...], words: str) -> None:
+    with pytest.raises(JlrError) as failure:
+        jupyter_launch.ensure(launching(*answers).context, OLD)
+    assert words in failure.value.message
+
+
+@pytest.mark.parametrize(
+    ("complaint", "hint"),
+    [
+        ("mkdir: Read-only file system", "`-- --tmpfs /tmp` gives a new container"),
+        ("cat: No space left on device", "`docker system df` on the host"),
+        ("mkdir: Permission denied", "`df` there shows"),
+    ],
+)
+def test_a_folder_that_cannot_be_written_has_its_own_remedy(complaint: str, hint: str) -> None:
+    begun = launching(refused(complaint, scripts.NO_FOLDER))
+    with pytest.raises(JlrError) as failure:
+        jupyter_launch.ensure(begun.context, OLD)
+    assert (failure.value.hint or "").startswith(hint)
+
+
+def test_a_container_that_ended_meanwhile_is_told_with_its_last_words() -> None:
+    gone = refused("Error response from daemon: container c0 is not running", 1)
+    with pytest.raises(JlrError, match="`cont1` ended at once: bad image"):
+        jupyter_launch.ensure(launching(gone, Completed(0, "", "bad image\n")).context, NEW)
+    with pytest.raises(JlrError, match="`cont1` does not start"):
+        jupyter_launch.ensure(launching(gone).context, OLD)
+
+
+def test_a_server_that_fails_in_an_old_container_is_taken_back() -> None:
+    begun = launching(exited(1), "", "")
+    with pytest.raises(JlrError):
+        jupyter_launch.ensure(begun.context, OLD)
+    begun.context.undo.close()
+    assert "abandoned-" in begun.host.texts("script")[-1]
+
+
+@pytest.mark.parametrize(
+    ("request_", "command"),
+    [
+        (StartRequest("dgx", "work"), "jupyter lab"),
+        (StartRequest("dgx", "work", conda_env="ml"), "conda run -n ml jupyter lab"),
+        (StartRequest("dgx", "work", python="~/my env"), "~/'my env/bin/python' -m jupyterlab"),
+        (StartRequest("dgx", "work", python="/opt/bin/python3.12"), "/opt/bin/python3.12 -m jup"),
+    ],
+)
+def test_the_hint_has_the_command_to_try_by_hand(request_: StartRequest, command: str) -> None:
+    begun = launching(exited(3), "", runtime=Bare(), request=request_)
+    with pytest.raises(JlrError) as failure:
+        jupyter_launch.ensure(begun.context, OLD)
+    assert (failure.value.hint or "").startswith(f"`{command}")
+
+
+@pytest.mark.parametrize("runtime", [Bare(), Containers(DOCKER)], ids=["none", "docker"])
+def test_the_scripts_that_launch_are_well_formed(runtime: Runtime) -> None:
+    request = StartRequest("dgx", "cont1", conda_env="it's", idle_stop=60)
+    context = launching(runtime=runtime, request=request).context
+    for text in (jupyter_launch.first_script(context), jupyter_launch.later_script(context)):
+        assert run_sh("sh", f"exit 0\n{text}").returncode == 0
+        assert run_sh("bash", f"set -n\n{text}").stderr == ""
+
+
+def test_with_packages_to_install_a_new_container_only_waits() -> None:
+    options = ContainerOptions(packages=("jupyterlab",))
+    begun = launching(request=StartRequest("dgx", "cont1", options=options))
+    assert jupyter_launch.first_script(begun.context) == ""
+    assert jupyter_launch.later_script(begun.context) != ""
+
+
+@pytest.mark.parametrize(("network", "address"), [("host", "127.0.0.1"), (None, "0.0.0.0")])
+def test_on_the_host_s_network_a_server_listens_on_loopback(
+    network: str | None, address: str
+) -> None:
+    options = ContainerOptions(network=network)
+    begun = launching(request=StartRequest("dgx", "cont1", options=options))
+    assert f"--ip={address}" in jupyter_launch.first_script(begun.context)

@@ -1,0 +1,170 @@
+"""The provision of a container: reused, started or created, on a host that only answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from jlremote.errors import JlrError, NotFound
+from jlremote.host.contract import Completed
+from jlremote.jupyter.discovery import Findings
+from jlremote.jupyter.survey import Survey
+from jlremote.runtimes.bare import Bare
+from jlremote.runtimes.contract import Container
+from jlremote.runtimes.options.container_options import ContainerOptions
+from jlremote.workflow.container import package_install, provision
+from jlremote.workflow.container.gpu_allocation import Taken
+from jlremote.workflow.host.requests import StartRequest
+from tests.workflow.container.parts import Answer, inspected, refused, start
+
+HERE = Container("c0ffee", "cont1", running=True, started_at="2026-01-01", image="torch")
+ENDED = replace(HERE, running=False)
+FOUND = Findings("/d", "/j", None, ())
+NOTHING = Survey(None, None)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep records in a folder of the test's."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def test_a_container_that_runs_is_reused() -> None:
+    begun, found = start({}), Survey(HERE, FOUND)
+    assert provision.ensure(begun.context, found) == (begun.context, HERE, found)
+    assert begun.host.scripts == []
+    assert begun.notes.notes == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (StartRequest("dgx", "cont1", image="other"), "already exists with the image torch"),
+        (StartRequest("dgx", "cont1", gpus="all"), "already exists with GPUs `none`"),
+        (
+            StartRequest("dgx", "cont1", options=ContainerOptions(shm_size="8g")),
+            "keeps its settings: shm-size is none (you asked for `8g`)",
+        ),
+    ],
+)
+def test_options_for_new_containers_are_noted(request_: StartRequest, words: str) -> None:
+    begun = start({}, request_)
+    provision.ensure(begun.context, Survey(HERE, FOUND))
+    assert words in begun.notes.notes[0]
+
+
+def test_a_container_that_ended_is_started_and_stopped_again_after_a_failure() -> None:
+    begun = start({"start": [inspected(StartedAt="2026-02-02")], "container": [inspected()]})
+    begun.host.answers["container"] = [inspected(StartedAt="2026-02-02")]
+    _, container, _ = provision.ensure(begun.context, Survey(ENDED, None))
+    assert container.started_at == "2026-02-02"
+    begun.context.undo.close()
+    assert begun.host.texts("script") == ["docker stop cont1"]
+
+
+@pytest.mark.parametrize(
+    "now", [inspected(StartedAt="2026-01-01"), inspected(Running=False), inspected(Paused=True)],
+    ids=["was not started", "has ended", "is paused"],
+)  # fmt: skip
+def test_a_container_is_not_stopped_that_this_start_does_not_run(now: str) -> None:
+    begun = start({"start": [inspected(StartedAt="2026-02-02")], "container": [now]})
+    provision.ensure(begun.context, Survey(ENDED, None))
+    begun.context.undo.close()
+    assert begun.host.texts("script") == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "words", "hint"),
+    [
+        (refused("Error: mount failed", 1), "mount failed", "`docker logs cont1`"),
+        (inspected(Running=False), "it ends at once", "`docker logs cont1`"),
+        (refused("cannot start a paused container", 1), "paused", "`docker unpause cont1`"),
+    ],
+)
+def test_a_container_that_does_not_start_says_why(answer: Answer, words: str, hint: str) -> None:
+    begun = start({"start": [answer], "container": [inspected(Running=False)]})
+    with pytest.raises(JlrError, match=words) as failure:
+        provision.ensure(begun.context, Survey(ENDED, None))
+    assert (failure.value.hint or "").startswith(hint)
+
+
+def test_a_new_container_is_created_from_the_image() -> None:
+    begun = start({"create": [inspected("launches")]})
+    context, container, found = provision.ensure(begun.context, NOTHING)
+    assert (context, container.id, found) == (begun.context, "c0ffee", NOTHING)
+    assert begun.notes.steps == ["Create cont1 from torch"]
+
+
+def test_without_an_image_the_error_names_what_the_host_has() -> None:
+    names = "\n".join(f"c{number}" for number in range(10))
+    begun = start({"containers": [names], "images": [""]}, StartRequest("dgx", "cont1"))
+    with pytest.raises(NotFound, match="there is no container `cont1` on `dgx`") as missing:
+        provision.ensure(begun.context, NOTHING)
+    hint = missing.value.hint or ""
+    assert hint.startswith("`--image IMAGE`")
+    assert "its containers: c0, c1, c2, c3, c4, c5, c6, c7 and 2 more; its images: none" in hint
+
+
+def test_a_plan_for_a_container_that_runs_is_empty() -> None:
+    assert provision.plan(start({}).context, Survey(HERE, FOUND), Taken()) == []
+    assert provision.plan(start({}, runtime=Bare()).context, NOTHING, Taken()) == []
+
+
+def test_a_plan_for_one_that_ended_only_starts_it() -> None:
+    found = Survey(ENDED, None)
+    assert provision.plan(start({}).context, found, Taken()) == ["docker start cont1"]
+
+
+@pytest.mark.parametrize("pulls", [False, True])
+def test_a_plan_shows_the_commands_in_their_order(pulls: bool) -> None:
+    there: Answer = refused("Error: No such image: torch", 1) if pulls else ""
+    options = ContainerOptions(packages=("keras",))
+    begun = start(
+        {"script": [there], "docker-options": ["--pull --gpus"], "old-tool": [""]},
+        StartRequest("dgx", "cont1", image="torch", options=options),
+    )
+    plan = provision.plan(begun.context, NOTHING, Taken(engine="device=0"))
+    assert [line.split()[1] for line in plan] == ["pull"] * pulls + ["create", "start", "exec"]
+    assert "--gpus=device=0" in plan[pulls]
+    assert "keras" in plan[-1]
+
+
+def test_installing_shows_the_last_line_and_fails_with_the_last_lines() -> None:
+    said = "Collecting nosuch\nERROR: no matching distribution\x1b[0m\n"
+    begun = start({"stream": [Completed(1, said, "")]})
+    with pytest.raises(JlrError) as failure:
+        package_install.install(begun.context, ("nosuch",), lambda words: f"install {words[0]}")
+    assert failure.value.message == (
+        "cannot install the packages in `cont1`; pip's last lines:\n"
+        "Collecting nosuch\nERROR: no matching distribution"
+    )
+    assert "PIP_INDEX_URL" in (failure.value.hint or "")
+    assert begun.notes.steps == ["Install nosuch"]
+
+
+def test_installing_nothing_asks_nothing() -> None:
+    begun = start({})
+    package_install.install(begun.context, (), lambda _: "")
+    assert begun.host.scripts == []
+
+
+@pytest.mark.parametrize(("status", "again"), [(0, False), (66, True), (1, False)])
+def test_packages_that_are_gone_are_installed_again(status: int, again: bool) -> None:
+    begun = start({"script": [refused("", status)], "stream": ["done\n"]})
+    has = replace(HERE, options=ContainerOptions(packages=("keras",)))
+    assert package_install.restore(begun.context, has) == again
+    assert bool(begun.host.texts("stream")) == again
+
+
+def test_packages_that_cannot_be_had_any_more_are_noted() -> None:
+    begun = start({"script": [refused("", 66)], "stream": [refused("", 1)]})
+    has = replace(HERE, options=ContainerOptions(packages=("keras",)))
+    assert package_install.restore(begun.context, has)
+    assert begun.notes.notes[0].startswith("`cont1` has lost its packages: cannot install")
+
+
+def test_a_container_without_packages_is_not_asked_for_them() -> None:
+    begun = start({})
+    assert not package_install.restore(begun.context, HERE)
+    assert begun.host.scripts == []
