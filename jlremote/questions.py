@@ -26,8 +26,8 @@ class Question:
 
     Attributes:
         kind: what is asked. `host-key` and `remember` want `yes` or `no`, the others a secret.
-            `remember-again` is `remember` for somebody who said no before: it is answered by who
-            said beforehand what he wants, and never put to the person.
+            `remember-again` is `remember` for a person who said no before: an answer that was given
+            beforehand counts, and the person is not asked.
         text: the prompt, already free of control characters; may have several lines.
         echo: whether the answer may be seen while it is typed.
     """

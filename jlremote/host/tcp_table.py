@@ -1,4 +1,4 @@
-"""The kernel's tables of TCP sockets: what listens where, and whose it is (proc(5))."""
+"""The kernel's tables of TCP sockets: what listens where, and for which user (proc(5))."""
 
 from __future__ import annotations
 

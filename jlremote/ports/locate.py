@@ -1,4 +1,4 @@
-"""Find the far end of a forward again, at every reconnect and whenever it is in doubt.
+"""The proof that the far end of a forward is still what it was, and where it is now.
 
 On a host that many share, another user may sit on the port by now, or the container may have been
 replaced by another one of the same name. So only what identifies the place and the server is

@@ -13,8 +13,7 @@ from jlremote.host.framing import announced, new_marker
 from jlremote.host.output import run_steps
 from jlremote.link.client.call import Caller
 from jlremote.link.client.dial import NoLink
-from jlremote.link.client.remote_output import RemoteOutput
-from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
+from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess, TerminalKind
 from jlremote.link.wire.files import link_files
 from jlremote.link.wire.protocol import Message, bytes_of
 from jlremote.link.wire.status import ForwardStatus, LinkStatus, forward_status, link_status

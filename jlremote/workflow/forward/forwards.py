@@ -1,4 +1,4 @@
-"""Hold a forward on the first local port that is free, and put it back if a later step fails."""
+"""Forwards held on the first free local port, and put back if a later step fails."""
 
 from __future__ import annotations
 

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jlremote.errors import JlrError
-from jlremote.link.client.remote_output import RemoteOutput
-from jlremote.link.client.remote_process import RemoteProcess
+from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess
 from jlremote.link.wire.protocol import text_of
 from tests.link.fakes import Call
 
