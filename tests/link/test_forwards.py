@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
 from jlremote.errors import Busy, JlrError, LinkLost
 from jlremote.jupyter.survey import ContainerGone, JupyterDead
+from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.forwards.session_forward import SessionForward
@@ -32,14 +34,14 @@ class Parts:
         self.listeners: list[FakeListener] = []
         self.observed: list[tuple[Connection, str]] = []
         self.forwards = Forwards(
-            self, self.locate, self.listen, lambda *what: self.observed.append(what)
+            cast(Supervisor, self),
+            self.locate,
+            self.listen,
+            lambda *what: self.observed.append(what),
         )
 
     def wait(self, timeout: float) -> Connection:
         return self.connection
-
-    def lost(self, connection: Connection, error: JlrError) -> None:
-        raise AssertionError("only mounts notice a loss by themselves")
 
     def locate(self, connection: Connection, known: Endpoint) -> Endpoint:
         self.asked.append((connection, known))

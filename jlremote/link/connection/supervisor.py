@@ -6,7 +6,6 @@ import gc
 import logging
 import threading
 from collections.abc import Callable
-from typing import Protocol
 
 from jlremote.errors import (
     Authentication,
@@ -26,18 +25,6 @@ log = logging.getLogger(__name__)
 
 # Questions wait for the next command with a terminal.
 IN_BACKGROUND = NeverAsks("any `jlr` command in a terminal will ask you")
-
-
-class ConnectionSource(Protocol):
-    """The part of the supervisor that forwards and mounts use."""
-
-    def wait(self, timeout: float) -> Connection:
-        """Wait for a live connection and return it (see `Supervisor.wait`)."""
-        ...
-
-    def lost(self, connection: Connection, error: JlrError) -> None:
-        """Record that `connection` is dead."""
-        ...
 
 
 class Supervisor:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from jlremote.link.connection.supervisor import ConnectionSource
+from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.session_forward import (
     Listen,
     Locate,
@@ -25,9 +25,9 @@ class Forwards:
     """All forwards of a link."""
 
     def __init__(
-        self, connections: ConnectionSource, locate: Locate, listen: Listen, observe: Observe
+        self, supervisor: Supervisor, locate: Locate, listen: Listen, observe: Observe
     ) -> None:
-        self._connections = connections
+        self._supervisor = supervisor
         self._locate = locate
         self._listen = listen
         self._observe = observe
@@ -63,7 +63,7 @@ class Forwards:
                 present.replace(endpoint, connection, seen=seen)
                 return present
             forward = SessionForward(
-                key, endpoint, connection, self._connections, self._locate, seen=seen
+                key, endpoint, connection, self._supervisor, self._locate, seen=seen
             )
             forward.listen(self._listen, local_port)
             self._forwards[key] = forward

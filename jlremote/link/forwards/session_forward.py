@@ -11,7 +11,7 @@ from typing import Any
 from jlremote.errors import JlrError, Unreachable
 from jlremote.host.target import Target
 from jlremote.jupyter.survey import ContainerGone, IdleStopped, JupyterDead, JupyterStopped
-from jlremote.link.connection.supervisor import ConnectionSource
+from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.link.wire.status import ForwardKey
 from jlremote.ports.endpoint import Endpoint, Place
@@ -54,14 +54,14 @@ class SessionForward:
         key: ForwardKey,
         endpoint: Endpoint,
         connection: Connection,
-        connections: ConnectionSource,
+        supervisor: Supervisor,
         locate: Locate,
         *,
         seen: bool = True,
     ) -> None:
         self.session, self.port = key
         self.name = key[0] if key[1] is None else f"{key[0]}:{key[1]}"
-        self._connections = connections
+        self._supervisor = supervisor
         self._locate = locate
         self._changed = threading.Condition()
         self._endpoint = endpoint
@@ -104,7 +104,7 @@ class SessionForward:
     def wait(self, timeout: float) -> tuple[Connection, Target]:
         """Return the connection and the target that was proved on it (see `Gateway.wait`)."""
         deadline = time.monotonic() + timeout
-        connection = self._connections.wait(timeout)
+        connection = self._supervisor.wait(timeout)
         with self._changed:
             if self._is_to_be_proved(connection):
                 self.prove(connection)

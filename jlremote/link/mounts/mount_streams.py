@@ -11,41 +11,17 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from jlremote.errors import JlrError, LinkLost
 from jlremote.ssh.contract import Connection
+from jlremote.ssh.forward.sftp import Ended, SftpStream, SftpStreams
 
 log = logging.getLogger(__name__)
 
 QUIET_SECONDS = 12.0
 PROBE_SECONDS = 20.0
 TICK_SECONDS = 1.0
-
-Ended = Callable[[str | None], None]
-
-
-class MountStream(Protocol):
-    """An SFTP stream; see `ssh.forward.sftp.SftpStream`."""
-
-    connection: Connection
-    heard: float
-
-    def abort(self) -> None:
-        """Close it at once."""
-        ...
-
-
-class Opener(Protocol):
-    """Opens SFTP streams; see `ssh.forward.sftp.SftpStreams`."""
-
-    def open(self, connection: Connection, local: Any, ended: Ended) -> MountStream:
-        """Join a local socket with a new SFTP server on the host."""
-        ...
-
-    def stop(self) -> None:
-        """End what serves them."""
-        ...
 
 
 class MountStreams:
@@ -54,11 +30,11 @@ class MountStreams:
     `lost` is called with a connection that did not answer.
     """
 
-    def __init__(self, opener: Opener, lost: Callable[[Connection, JlrError], None]) -> None:
+    def __init__(self, opener: SftpStreams, lost: Callable[[Connection, JlrError], None]) -> None:
         self._opener = opener
         self._lost = lost
         self._lock = threading.Lock()
-        self._streams: dict[MountStream, str] = {}
+        self._streams: dict[SftpStream, str] = {}
         self._alive: tuple[Connection | None, float] = (None, 0.0)
         self._watching = False
 
@@ -94,7 +70,7 @@ class MountStreams:
             stream.abort()
         self._opener.stop()
 
-    def _all(self) -> tuple[MountStream, ...]:
+    def _all(self) -> tuple[SftpStream, ...]:
         with self._lock:
             return tuple(self._streams)
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from jlremote.errors import JlrError
-from jlremote.link.connection.supervisor import ConnectionSource
+from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.mounts.mount_socket import MountSocket
-from jlremote.link.mounts.mount_streams import MountStreams, Opener
+from jlremote.link.mounts.mount_streams import MountStreams
+from jlremote.ssh.forward.sftp import SftpStreams
 
 # Programs do not notice a reconnect that takes no longer. It counts from the first request that
 # waits: sshfs connects for one request at a time, and each would wait for those before it.
@@ -21,9 +22,9 @@ GRACE_SECONDS = 8.0
 class Mounts:
     """All mounts of a link, by name; sshfs comes to the socket at `address`."""
 
-    def __init__(self, connections: ConnectionSource, opener: Opener, address: Path) -> None:
-        self._connections = connections
-        self._streams = MountStreams(opener, connections.lost)
+    def __init__(self, supervisor: Supervisor, opener: SftpStreams, address: Path) -> None:
+        self._supervisor = supervisor
+        self._streams = MountStreams(opener, supervisor.lost)
         self._socket = MountSocket(address, self._admit)
         self._lock = threading.Lock()
         self._failures: dict[str, str | None] = {}
@@ -72,7 +73,7 @@ class Mounts:
             local.close()
             return
         try:
-            connection = self._connections.wait(self._patience())
+            connection = self._supervisor.wait(self._patience())
         except JlrError:  # the link's state tells why
             local.close()
             return

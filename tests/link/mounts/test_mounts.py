@@ -9,16 +9,18 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from jlremote.errors import JlrError, LinkLost
+from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.mounts import mount_streams
 from jlremote.link.mounts import mounts as module
 from jlremote.link.mounts.mounts import Mounts
 from jlremote.mounts.connector import DOOR_VARIABLE, WELCOME
 from jlremote.ssh.contract import Connection
+from jlremote.ssh.forward.sftp import SftpStreams
 from tests.link.fakes import FakeConnection, until
 
 
@@ -69,7 +71,8 @@ class Parts:
         self.waits: list[float] = []
         self.lost_with: list[JlrError] = []
         self.opener = FakeOpener()
-        self.mounts = Mounts(self, self.opener, self.address)
+        supervisor, opener = cast(Supervisor, self), cast(SftpStreams, self.opener)
+        self.mounts = Mounts(supervisor, opener, self.address)
 
     def wait(self, timeout: float) -> Connection:
         self.waits.append(timeout)

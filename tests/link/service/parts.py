@@ -115,9 +115,10 @@ class Parts:
         self.dialer = FakeDialer()
         self.mounts = FakeMounts()
         self.located: list[Endpoint] = []
-        self.forwards = Forwards(self.supervisor, self._locate, FakeListener, lambda *_: None)
+        supervisor = cast(Supervisor, self.supervisor)
+        self.forwards = Forwards(supervisor, self._locate, FakeListener, lambda *_: None)
         self.server = LinkServer(
-            cast(Supervisor, self.supervisor),
+            supervisor,
             self.forwards,
             cast(Mounts, self.mounts),
             cast(Dialer, self.dialer),
