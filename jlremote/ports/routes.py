@@ -89,7 +89,7 @@ def _refuse_others(known: Endpoint, runtime: Runtime, on: Listeners) -> None:
     owner = "another container or program" if runtime.has_containers else "another user's program"
     raise PortTaken(
         f"{owner} listens on port {known.port} there, not one of `{known.place.name}`",
-        hint="nothing is sent to it; let yours listen on another port, and forward that one",
+        hint="`jlr forward` another port, and let your program listen there; this one gets nothing",
     )
 
 
@@ -98,7 +98,7 @@ def _python(known: Endpoint, on: Listeners) -> str:
     if python:
         return python
     raise JlrError(
-        f"port {known.port} is open inside `{known.place.name}` only, and no Python is there to "
-        "reach it with",
-        hint="let the program listen on 0.0.0.0: that is the container's own network",
+        f"cannot reach port {known.port} of `{known.place.name}`: it is on the container's "
+        "loopback, and no Python is there for a relay",
+        hint="let the program listen on 0.0.0.0, the container's own network",
     )

@@ -23,9 +23,7 @@ def wait_for_answer(link: Link, forward: ForwardStatus) -> None:
         JlrError: the host's SSH server forbids the forward, or Jupyter refused.
     """
     try:
-        with suppress(
-            AccessRefused
-        ):  # it answers, and the person types its password in the browser
+        with suppress(AccessRefused):  # it answers; its password is typed in the browser
             JupyterApi(forward.local_port, forward.server).status()
     except NoAnswer as silent:
         raise _explained(link, forward, silent) from silent
