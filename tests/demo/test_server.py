@@ -116,7 +116,7 @@ def test_a_death_by_signal_is_reported_as_one(host: Host) -> None:
     assert (died.returncode, b"exit-signal" in died.stderr) == (255, True)
 
 
-def test_what_a_command_leaves_behind_does_not_hold_it_up_and_lives_on(
+def test_a_background_process_neither_delays_the_end_nor_is_killed(
     client: paramiko.Transport, tmp_path: Path
 ) -> None:
     shell = session(client, f"sleep 60 & echo $! >{tmp_path}/pid; echo started")

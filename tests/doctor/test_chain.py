@@ -112,7 +112,7 @@ def test_a_session_that_runs_is_looked_at_and_left_as_it_is(
     assert f"lab/{here.name} up" in report.of("sessions")["text"]
 
 
-def test_without_an_image_and_a_session_it_says_how_to_get_further(laptop: Laptop) -> None:
+def test_without_an_image_and_a_session_the_next_command_is_named(laptop: Laptop) -> None:
     report = examined(laptop, "lab")
     assert report.status == 0
     assert report.printed["verdict"] == "warning"
@@ -147,7 +147,7 @@ def test_a_name_without_an_address(laptop: Laptop) -> None:
     assert report.of("kernel")["text"] == "needs `name`"
 
 
-def test_a_port_where_nobody_listens(laptop: Laptop) -> None:
+def test_a_port_without_a_listener(laptop: Laptop) -> None:
     with laptop.ssh_config.open("a") as config:
         config.write(f"Host closed\n    HostName 127.0.0.1\n    Port {free_port()}\n")
     report = examined(laptop, "closed")
@@ -182,7 +182,7 @@ def test_a_changed_host_key(
     assert report.of("ssh server")["mark"] == "ok"
 
 
-def test_an_unknown_host_key_that_nobody_can_be_asked_about(
+def test_an_unknown_host_key_without_a_terminal_to_ask(
     laptop: Laptop, sshd: SSHServer, account: Account, keys: Keys
 ) -> None:
     laptop.add_host("unknown", sshd, account, key=keys.private, known=False)
@@ -339,7 +339,7 @@ def test_an_image_for_another_architecture(
     assert report.of("container")["text"] == "needs `architecture`"
 
 
-def test_it_shows_each_line_with_its_sign_and_how_to_mend_it(laptop: Laptop) -> None:
+def test_each_check_is_shown_with_its_sign_and_remedy(laptop: Laptop) -> None:
     done = laptop.jlr("doctor", "no-such-host.invalid")
     assert done.status == 5
     assert re.search(r"^this machine$", done.stdout, re.MULTILINE)

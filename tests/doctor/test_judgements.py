@@ -113,7 +113,7 @@ def test_an_engine_that_is_missing_comes_with_the_distributions_commands(
     assert any(command in mend for mend in found.mend)
 
 
-def test_whoever_may_not_use_the_engine_is_told_the_group() -> None:
+def test_a_user_without_permission_is_told_the_group() -> None:
     words = (
         "permission denied while trying to connect to the Docker daemon socket at "
         "unix:///var/run/docker.sock: Get ...: dial unix /var/run/docker.sock: connect: "
@@ -160,7 +160,7 @@ def test_a_host_without_gpus_is_no_fault_and_one_without_a_driver_is() -> None:
     assert "sudo ubuntu-drivers install" in found.mend[0]
 
 
-def test_a_driver_that_was_updated_since_boot_is_told_by_its_own_words() -> None:
+def test_a_driver_updated_since_boot_is_reported_in_its_own_words() -> None:
     broken = replace(
         facts(),
         gpus=CannotAsk("`nvidia-smi` on `dgx` tells of no GPUs: Driver/library version mismatch"),
@@ -181,7 +181,7 @@ def test_an_image_that_is_missing_or_made_for_another_machine() -> None:
     assert finding("image", host.CHECKS, unneeded).mark == "skipped"
 
 
-def test_systemd_that_ends_what_one_runs_at_logout_matters_without_containers() -> None:
+def test_ending_processes_at_logout_matters_only_without_containers() -> None:
     ends = replace(read_facts("dgx", None, None, TOLD | {"logout": said("b true\n")}), gpus=SEEN)
     found = finding("logout", host.CHECKS, ends)
     assert found.mend == ("sudo loginctl enable-linger ada",)
@@ -235,7 +235,7 @@ def test_an_old_docker_is_told_with_what_gives_gpus_there() -> None:
     )
 
 
-def test_engines_that_come_first_and_cannot_be_used_are_told() -> None:
+def test_earlier_engines_that_cannot_be_used_are_reported() -> None:
     stopped = EngineNotRunning("the `docker` daemon does not run", hint="start it")
     missing = EngineMissing("`docker` is not installed on the host")
     version = facts(engine=said("podman version 4.3.1\n"))
@@ -258,7 +258,9 @@ def test_engines_that_come_first_and_cannot_be_used_are_told() -> None:
         (Authentication("not let in"), "login"),
     ],
 )
-def test_an_error_of_the_connection_is_where_it_happened(error: JlrError, check: str) -> None:
+def test_an_error_of_the_connection_belongs_to_the_check_where_it_happened(
+    error: JlrError, check: str
+) -> None:
     found = [*Diagnosis().judged("dgx", connection.CHECKS, ConnectionFacts(error))]
     at = [finding.check for finding in found].index(check)
     assert {finding.mark for finding in found[:at]} <= {"ok"}
@@ -266,13 +268,13 @@ def test_an_error_of_the_connection_is_where_it_happened(error: JlrError, check:
     assert {finding.mark for finding in found[at + 1 :]} <= {"skipped"}
 
 
-def test_a_key_that_a_person_should_decide_about_is_no_matter_of_login() -> None:
+def test_an_undecided_host_key_is_not_reported_as_a_login() -> None:
     unasked = ConnectionFacts(NeedsAuthentication("nobody is there"), asked_for_key=True)
     assert connection.failed_at(unasked) == "host key"
 
 
 @pytest.mark.parametrize(("skew", "mark"), [(0.0, "ok"), (-29.0, "ok"), (40.0, "warning")])
-def test_clocks_that_are_apart_are_told(skew: float, mark: str) -> None:
+def test_clocks_that_differ_are_reported(skew: float, mark: str) -> None:
     found = [*Diagnosis().judged("dgx", connection.CHECKS, ConnectionFacts(skew=skew))]
     assert {f.check: f.mark for f in found}["clock"] == mark
 
@@ -284,7 +286,7 @@ def of_laptop(check: str, **other: object) -> Finding:
     return {finding.check: finding for finding in found}[check]
 
 
-def test_what_a_laptop_lacks_is_worth_knowing_and_keeps_nobody_from_work() -> None:
+def test_programs_that_the_laptop_lacks_are_warnings() -> None:
     lacking: dict[str, dict[str, object]] = {
         "ssh": {"ssh": None},
         "sshfs": {"sshfs": JlrError("`sshfs` is not installed", hint="`apt install sshfs`")},
@@ -304,7 +306,7 @@ def test_folders_and_settings_that_cannot_be_used_are_faults() -> None:
     assert of_laptop("settings", settings=Usage("no such option")).exit_code == 2
 
 
-def test_sessions_are_told_with_the_state_of_their_links() -> None:
+def test_sessions_are_listed_with_the_state_of_their_links() -> None:
     up = KnownSession("dgx/one", forwarded=True, state="up")
     stopped = KnownSession("dgx/two", forwarded=False)
     assert of_laptop("sessions", sessions=(up, stopped)).text == "dgx/one up, 1 stopped"

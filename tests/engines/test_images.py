@@ -171,7 +171,7 @@ def test_an_image_is_built_pushed_and_pulled_again_with_the_key(
         (f"FROM {IMAGE}\nCOPY nothing /\n", "line 2 of `Dockerfile` fails: `COPY nothing /`"),
     ],
 )
-def test_a_wrong_dockerfile_is_told_by_its_line_and_leaves_nothing(
+def test_a_wrong_dockerfile_is_reported_with_its_line_and_leaves_nothing(
     recipe: str, message: str, desk: Desk, image: str, folder: Path
 ) -> None:
     (folder / "Dockerfile").write_text(recipe)

@@ -33,7 +33,7 @@ def containers_of(engine: Engine, label: str) -> str:
     return engine.docker("ps", "--all", "--quiet", "--filter", f"label={label}")
 
 
-def test_an_image_gets_all_its_names_and_what_is_built_is_seen(
+def test_an_image_gets_all_its_names_and_the_output_is_shown(
     laptop: Laptop, engine: Engine, folder: Path, name: str
 ) -> None:
     write(folder, "FROM lab/plain\nARG GREETING\nRUN echo built: $GREETING >/note; cat /note\n")
@@ -71,7 +71,7 @@ def test_json_is_one_object_and_nothing_else(
         ("", "cannot build the image: "),
     ],
 )
-def test_a_wrong_dockerfile_is_told_by_its_line_and_leaves_nothing(
+def test_a_wrong_dockerfile_is_reported_with_its_line_and_leaves_nothing(
     recipe: str, message: str, laptop: Laptop, engine: Engine, folder: Path, name: str
 ) -> None:
     label = f"lab={name.replace('/', '-')}"
@@ -83,7 +83,7 @@ def test_a_wrong_dockerfile_is_told_by_its_line_and_leaves_nothing(
     assert containers_of(engine, label) == ""
 
 
-def test_a_base_that_is_not_there_is_told_as_with_a_pull(
+def test_a_missing_base_image_is_reported_like_a_failed_pull(
     laptop: Laptop, engine: Engine, folder: Path, name: str
 ) -> None:
     write(folder, "FROM registry.invalid/no:1\n")
@@ -95,7 +95,7 @@ def test_a_base_that_is_not_there_is_told_as_with_a_pull(
 
 
 @pytest.mark.parametrize("tag", ["Me/x", "me/x:", "x y", "-x", "a@sha256:" + "0" * 64])
-def test_a_name_that_no_engine_takes_is_refused_before_anything_is_sent(
+def test_an_invalid_name_is_refused_before_anything_is_sent(
     tag: str, laptop: Laptop, folder: Path
 ) -> None:
     write(folder, "FROM lab/plain\n")
@@ -171,7 +171,7 @@ def test_an_image_is_built_from_a_private_one_with_the_key_from_the_keychain(
     wait_until(lambda: keys_on_host(account) == [], "the end of the key")
 
 
-def test_buildkit_builds_too_and_its_reason_is_told(
+def test_buildkit_builds_too_and_its_error_is_reported(
     laptop: Laptop, engine: Engine, folder: Path, name: str, account: Account, keys: Keys
 ) -> None:
     environment = {

@@ -54,11 +54,11 @@ def test_buildkit_shows_the_line() -> None:
     assert after(text).failed_at(DOCKERFILE) == (11, "RUN false")
 
 
-def test_without_a_hint_no_line_is_named() -> None:
+def test_without_a_step_or_mark_no_line_is_named() -> None:
     assert after("Cannot connect to the Docker daemon").failed_at(DOCKERFILE) is None
 
 
-def test_what_nobody_wants_to_see_is_left_out() -> None:
+def test_notes_of_the_builder_itself_are_left_out() -> None:
     log = BuildLog()
     shown = log.take(
         "Sending build context to Docker daemon  2.048kB\n"

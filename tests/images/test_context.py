@@ -96,7 +96,7 @@ def test_a_rule_leaves_out_what_docker_would(rules: str, path: str, left_out: bo
 
 
 @pytest.mark.parametrize("rules", ["a\n!", "ok\n[z-a]"])
-def test_a_line_that_is_no_pattern_is_named(rules: str) -> None:
+def test_an_invalid_pattern_is_reported_with_its_line(rules: str) -> None:
     with pytest.raises(Usage, match=r"line 2 of `\.dockerignore`"):
         read_rules(rules)
 
@@ -153,7 +153,7 @@ def content(engine: Engine, image: str) -> list[str]:
     )
 
 
-def test_a_dockerfile_from_elsewhere_is_sent_and_not_seen(
+def test_a_dockerfile_from_outside_is_sent_but_not_copied(
     laptop: Laptop, engine: Engine, folder: Path, name: str
 ) -> None:
     tree(folder, ["a.py"])
@@ -215,7 +215,7 @@ def test_a_file_that_grows_is_sent_as_long_as_it_was_and_one_that_shrinks_is_an_
         b"".join(context.archive())
 
 
-def test_what_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_or_dockerfile_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="there is no folder"):
         read_context(tmp_path / "nowhere", None)
     with pytest.raises(NotFound, match="there is no Dockerfile") as refused:

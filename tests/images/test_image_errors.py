@@ -72,7 +72,9 @@ DAEMON = "Error response from daemon: "
         ("", JlrError, "it does not say why"),
     ],
 )
-def test_a_refusal_is_told_by_its_cause(said: str, kind: type[JlrError], words: str) -> None:
+def test_each_cause_of_a_refusal_is_its_own_error(
+    said: str, kind: type[JlrError], words: str
+) -> None:
     name = parse("nvcr.io/me/x:1")
     error = transfer_error(
         FailedTransfer(DOCKER, "pull", "nvcr.io/me/x:1", name, "dgx"), said.splitlines(), 1
@@ -94,7 +96,7 @@ def test_a_refusal_is_told_by_its_cause(said: str, kind: type[JlrError], words: 
         (PODMAN, "dial tcp: i/o timeout", "a proxy, set it in `HTTPS_PROXY` there"),
     ],
 )
-def test_a_registry_out_of_reach_is_told_with_what_keeps_it_there(
+def test_an_unreachable_registry_is_reported_with_a_hint(
     engine: Engine, said: str, mend: str
 ) -> None:
     image, words = "lab:5000/me/x:1", [f'Get "https://lab:5000/v2/": {said}']
@@ -104,7 +106,7 @@ def test_a_registry_out_of_reach_is_told_with_what_keeps_it_there(
     assert mend in (login.hint or "") or "proxy" in mend
 
 
-def test_whatever_the_shell_says_a_missing_engine_is_told_by_its_status() -> None:
+def test_a_missing_engine_is_recognized_by_the_exit_status() -> None:
     said = ["sh: line 1: docker: command not found"]
     error = transfer_error(FailedTransfer(DOCKER, "pull", "me/x", parse("me/x"), "dgx"), said, 127)
     assert "`docker` is not installed" in error.message
@@ -118,7 +120,7 @@ def test_whatever_the_shell_says_a_missing_engine_is_told_by_its_status() -> Non
         ("unauthorized: authentication required", Authentication, "refuses it"),
     ],
 )
-def test_a_base_that_cannot_be_had_is_told_as_with_a_pull(
+def test_a_base_image_that_cannot_be_pulled_is_reported_like_a_failed_pull(
     said: str, kind: type[JlrError], words: str
 ) -> None:
     log = BuildLog()
@@ -130,6 +132,6 @@ def test_a_base_that_cannot_be_had_is_told_as_with_a_pull(
     assert words in error.message
 
 
-def test_how_docker_is_used_is_no_reason() -> None:
+def test_usage_text_is_not_taken_for_the_reason() -> None:
     said = ['invalid argument "" for "--build-arg" flag', "", "Usage:  docker build", "", "Run it"]
     assert reason(said) == 'invalid argument "" for "--build-arg" flag'

@@ -29,7 +29,7 @@ def test_a_key_is_asked_for_without_echo_tried_and_kept(
     wait_until(lambda: keys_on_host(account) == [], "the end of the key on the host")
 
 
-def test_a_key_out_of_a_file_of_windows_is_taken(
+def test_a_key_from_a_file_with_windows_line_ends_is_accepted(
     laptop: Laptop, registry: Registry, keychain: None
 ) -> None:
     words = ("login", "lab", registry.name, "--username", USER, "--password-stdin")
@@ -61,7 +61,7 @@ def test_a_known_key_is_used_for_another_host_without_asking(
     assert laptop.jlr("pull", "other", image).status == 0
 
 
-def test_kept_on_the_host_it_is_where_docker_looks_and_not_here(
+def test_with_keep_the_key_is_stored_on_the_host_alone(
     laptop: Laptop, registry: Registry, account: Account
 ) -> None:
     words = ("login", "lab", registry.name, "--username", USER, "--password-stdin", "--keep")
@@ -88,9 +88,7 @@ def test_a_forgotten_key_is_gone(laptop: Laptop, registry: Registry, keychain: N
     assert again.stdout == f"no key of {registry.name} is kept\n"
 
 
-def test_without_a_keychain_nobody_is_asked_for_a_key_in_vain(
-    laptop: Laptop, registry: Registry
-) -> None:
+def test_without_a_keychain_no_key_is_asked_for(laptop: Laptop, registry: Registry) -> None:
     words = ("login", "lab", registry.name, "--username", USER, "--password-stdin")
     done = laptop.jlr(*words, stdin=registry.key)
     assert done.status == 1, done
@@ -98,7 +96,7 @@ def test_without_a_keychain_nobody_is_asked_for_a_key_in_vain(
     assert "`--keep`" in done.stderr
 
 
-def test_only_nvidias_registry_knows_everybody_by_one_name(laptop: Laptop, keychain: None) -> None:
+def test_only_nvidias_registry_has_a_default_user_name(laptop: Laptop, keychain: None) -> None:
     done = laptop.jlr("login", "lab", "registry.lab.org")
     assert done.status == 2, done
     assert "`--username NAME`" in done.stderr
@@ -107,7 +105,7 @@ def test_only_nvidias_registry_knows_everybody_by_one_name(laptop: Laptop, keych
     assert "`lab` cannot reach `nvcr.io`" in done.stderr
 
 
-def test_nobody_to_ask_and_an_empty_key_are_told_apart(
+def test_a_missing_terminal_and_an_empty_key_are_different_errors(
     laptop: Laptop, registry: Registry, keychain: None
 ) -> None:
     words = ("login", "lab", registry.name, "--username", USER)
@@ -117,7 +115,7 @@ def test_nobody_to_ask_and_an_empty_key_are_told_apart(
     assert laptop.jlr("login", "lab", "not/a/registry", "--username", "x").status == 2
 
 
-def test_what_is_no_registry_is_told_as_such(laptop: Laptop) -> None:
+def test_what_is_not_a_registry_is_refused(laptop: Laptop) -> None:
     done = laptop.jlr("login", "lab", "bad registry", "--username", "me")
     assert done.status == 2, done
     assert "`bad registry` is not a registry" in done.stderr

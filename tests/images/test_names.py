@@ -59,14 +59,14 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "why"), WRONG)
-def test_a_name_that_no_engine_takes_is_refused_with_the_wrong_part(text: str, why: str) -> None:
+def test_an_invalid_name_is_refused_with_the_wrong_part(text: str, why: str) -> None:
     with pytest.raises(Usage, match="invalid image name") as refused:
         parse(text)
     assert why in refused.value.message
 
 
 @given(st.text(alphabet="abZ01._-/:@ ", max_size=12))
-def test_a_name_in_full_means_itself(text: str) -> None:
+def test_a_full_name_is_parsed_to_itself(text: str) -> None:
     try:
         name = parse(text)
     except Usage:
@@ -78,7 +78,7 @@ def test_a_name_in_full_means_itself(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["me/x", "me/a..b", "a/b_.c", "x:y", "x/y:1.-", "A/b", "a.b/c", "1/2"]
 )
-def test_docker_is_of_the_same_opinion(text: str, engine: Engine) -> None:
+def test_docker_accepts_and_refuses_the_same_names(text: str, engine: Engine) -> None:
     """`docker create --pull=never` looks at the name first, and then says that there is none."""
     said = engine.try_docker("create", "--pull=never", "--", f"{text}-x").stderr
     try:
@@ -89,13 +89,13 @@ def test_docker_is_of_the_same_opinion(text: str, engine: Engine) -> None:
         assert "No such image" in said
 
 
-def test_an_image_can_be_given_a_name_but_no_digest() -> None:
+def test_a_new_name_has_no_digest() -> None:
     assert parse_new("me/x").tag == "latest"
     with pytest.raises(Usage, match="a new name has no digest"):
         parse_new(f"me/x@{DIGEST}")
 
 
-def test_ways_to_write_one_name_are_the_same_and_an_id_is_compared_with_none() -> None:
+def test_equal_names_are_recognized_and_ids_are_not_compared() -> None:
     assert same("torch", "docker.io/library/torch:latest")
     assert surely_differ("me/torch", "me/torch:2")
     assert not surely_differ("me/torch", "me/torch:latest")

@@ -80,7 +80,7 @@ def test_a_private_image_is_pulled_with_the_key_from_the_keychain(
     assert not (account.home / ".docker" / "config.json").exists()
 
 
-def test_json_says_what_came_and_nothing_else(
+def test_json_describes_the_image_and_nothing_else(
     laptop: Laptop, registry: Registry, keychain: None, engine: Engine
 ) -> None:
     image = registry.push("lab/plain", "me/json:1")
@@ -100,7 +100,7 @@ def test_an_image_without_a_tag_is_the_latest(
     assert has(engine, f"{image}:latest")
 
 
-def test_without_a_key_a_private_image_is_refused_with_the_way_in(
+def test_without_a_key_a_private_image_is_refused_with_the_login_command(
     laptop: Laptop, registry: Registry
 ) -> None:
     done = laptop.jlr("pull", "lab", f"{registry.name}/me/secret")
@@ -131,7 +131,7 @@ def test_what_cannot_be_pulled_is_one_clear_message(
     assert len(errors) == 1
 
 
-def test_a_key_that_has_changed_is_said_to_be_refused(
+def test_a_changed_key_is_reported_as_refused(
     laptop: Laptop, registry: Registry, keychain: None
 ) -> None:
     image = registry.push("lab/plain", "me/changed:1")
@@ -147,7 +147,7 @@ def test_a_key_that_has_changed_is_said_to_be_refused(
     assert f"jlr login lab {registry.name}" in done.stderr
 
 
-def test_a_person_sees_layers_and_bytes_while_it_lasts(
+def test_layers_and_bytes_are_shown_during_a_pull(
     laptop: Laptop, slow_image: Callable[..., str]
 ) -> None:
     image = slow_image("me/live:1", 2_000_000, 12_000_000)
@@ -272,7 +272,7 @@ def test_start_takes_an_image_by_the_beginning_of_its_id_and_without_its_tag(
         assert "`--image` applies" not in again.stderr, again
 
 
-def test_an_id_that_is_more_than_ones_or_nobodys_is_not_pulled(
+def test_an_id_of_several_images_or_of_none_is_not_pulled(
     laptop: Laptop, container: ContainerFactory, engine: Engine
 ) -> None:
     ids = set(engine.docker("images", "-aq", "--no-trunc").split())

@@ -31,7 +31,7 @@ def config(engine: Engine, image: str) -> dict[str, object]:
     return told
 
 
-def test_what_was_installed_is_in_the_image_and_what_is_in_volumes_is_told(
+def test_installed_packages_are_in_the_image_and_volumes_are_reported(
     laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
 ) -> None:
     session = container.name()
@@ -66,7 +66,7 @@ def test_json_has_what_is_not_in_the_image(
     assert told["id"] == engine.docker("image", "inspect", "--format", "{{.Id}}", name)
 
 
-def test_the_image_does_by_itself_what_the_first_one_did(
+def test_the_saved_image_runs_like_the_original(
     laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
 ) -> None:
     """jlr's containers only wait; whoever runs the image must not get one that does."""
@@ -106,7 +106,7 @@ def test_a_session_goes_on_while_and_after_it_is_saved_and_its_token_is_not_in_t
     assert "jlr-" not in engine.docker("exec", session, "ls", "/dev/shm")
 
 
-def test_a_save_that_is_called_off_leaves_the_session_as_it_was_and_no_image(
+def test_an_interrupted_save_leaves_the_session_as_it_was_and_no_image(
     laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
 ) -> None:
     session = container.name()
@@ -139,7 +139,7 @@ def test_a_saved_image_starts_a_session_of_its_own(
     assert again.status == 0, again
 
 
-def test_somebody_elses_stopped_container_keeps_its_own_entrypoint(
+def test_a_container_that_jlr_did_not_create_keeps_its_entrypoint(
     laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
 ) -> None:
     made = container("lab/jupyter", "sleep", "1000", options=("--entrypoint=/usr/bin/env",))
@@ -152,13 +152,13 @@ def test_somebody_elses_stopped_container_keeps_its_own_entrypoint(
 
 
 @pytest.mark.parametrize(("image", "status"), [("Me/x", 2), ("me/x:", 2)])
-def test_a_name_that_no_engine_takes_is_refused(image: str, status: int, laptop: Laptop) -> None:
+def test_an_invalid_image_name_is_refused(image: str, status: int, laptop: Laptop) -> None:
     done = laptop.jlr("save", "any", image)
     assert done.status == status
     assert "invalid image name" in done.stderr
 
 
-def test_a_container_that_is_gone_is_said_to_be(
+def test_a_missing_container_is_reported(
     laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
 ) -> None:
     session = container.name()
@@ -209,7 +209,7 @@ def test_a_saved_image_is_pushed_to_a_private_registry_with_the_key(
     assert laptop.jlr("pull", "lab", image).status == 0
 
 
-def test_what_is_not_there_is_not_pushed(laptop: Laptop, registry: Registry) -> None:
+def test_a_missing_image_is_not_pushed(laptop: Laptop, registry: Registry) -> None:
     done = laptop.jlr("push", "lab", f"{registry.name}/me/nothing:1")
     assert done.status == 6, done
     assert "`jlr images lab`" in done.stderr

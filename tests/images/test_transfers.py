@@ -39,7 +39,7 @@ def test_without_a_terminal_there_are_layers_only() -> None:
     assert after(PLAIN).in_words() == "1 of 2 layers"
 
 
-def test_nothing_is_said_as_long_as_nothing_is_known() -> None:
+def test_progress_is_empty_before_the_first_layer() -> None:
     assert after("1: Pulling from me/big\r\n").in_words() == ""
 
 
@@ -50,7 +50,7 @@ def test_a_push_is_counted_too() -> None:
     assert after(text).in_words() == "1 of 2 layers, 1.5 MB"
 
 
-def test_other_lines_are_the_reason_of_a_failure_and_fit_to_be_shown() -> None:
+def test_other_lines_are_the_reason_of_a_failure_and_safe_to_show() -> None:
     transfer = after("x: Pulling\r\n\x1b[31mError response from daemon: manifest unknown\x1b[0m")
     assert transfer.complaint[-1] == "Error response from daemon: manifest unknown"
 

@@ -28,7 +28,7 @@ def wheels(account: Account) -> Path:
     return write_wheel(account.home / "wheels")
 
 
-def test_who_runs_as_oneself_has_a_home_that_can_be_written(
+def test_a_job_of_the_user_has_a_writable_home(
     owner: Laptop, containers: ContainerFactory, account: Account, engine: Engine
 ) -> None:
     owner.ssh("lab", "mkdir -p proj")
@@ -43,7 +43,7 @@ def test_who_runs_as_oneself_has_a_home_that_can_be_written(
     assert owner.jlr("run", "lab", *given, "--", *WRITES_HOME).stdout == "1234 /tmp\n"
 
 
-def test_in_a_session_too_and_in_its_shell(owner: Laptop, inside: Container) -> None:
+def test_a_session_and_its_shell_have_a_writable_home(owner: Laptop, inside: Container) -> None:
     asked = ("-u", "1234:99")
     job = owner.jlr("run", "lab", "--in", inside.name, "--rm", *asked, "--", *WRITES_HOME)
     uid, home = job.stdout.split()
@@ -54,7 +54,7 @@ def test_in_a_session_too_and_in_its_shell(owner: Laptop, inside: Container) -> 
 
 
 @pytest.mark.parametrize("user", ["root", "1234"])
-def test_an_entrypoint_is_given_the_command_whoever_runs_it(
+def test_an_entrypoint_is_given_the_command_under_any_user(
     owner: Laptop, containers: ContainerFactory, engine: Engine, user: str
 ) -> None:
     image = f"lab/{containers.name()}"
@@ -81,7 +81,7 @@ def shellless(engine: Engine, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("kept", [(), ("--rm",)])
-def test_an_image_without_a_shell_runs_its_program_as_oneself(
+def test_an_image_without_a_shell_runs_its_program_as_the_user(
     owner: Laptop, containers: ContainerFactory, shellless: str, kept: tuple[str, ...]
 ) -> None:
     name = containers.name()
@@ -121,7 +121,7 @@ def test_packages_are_there_when_the_command_begins(
     assert owner.jlr("logs", name).stdout == "42\n", "pip's words are none of the job's"
 
 
-def test_packages_that_cannot_be_had_are_told_and_the_job_never_begins(
+def test_packages_that_cannot_be_installed_are_reported_and_the_job_never_begins(
     owner: Laptop, containers: ContainerFactory, engine: Engine
 ) -> None:
     name = containers.name()
@@ -134,7 +134,7 @@ def test_packages_that_cannot_be_had_are_told_and_the_job_never_begins(
     assert inside.status == 2, inside
 
 
-def test_a_rule_for_names_holds_for_jobs_and_either_name_finds_them(
+def test_a_naming_template_applies_to_jobs_and_either_name_finds_them(
     sshd: SSHServer, account: Account, keys: Keys, containers: ContainerFactory
 ) -> None:
     short = containers.name().removeprefix(containers.prefix)

@@ -18,7 +18,7 @@ def test_a_job_that_was_killed_says_so_by_its_exit_code_alone(jobs: Jobs) -> Non
         assert whole(jobs.laptop, "logs", name).stderr == b""
 
 
-def test_a_command_that_is_not_there_ends_as_in_any_shell(jobs: Jobs) -> None:
+def test_a_missing_command_ends_as_in_any_shell(jobs: Jobs) -> None:
     name = jobs.name()
     assert jobs.run(name, "no-such-command", "a").returncode == 127
     assert b"no-such-command" in whole(jobs.laptop, "logs", name).stderr
@@ -31,7 +31,7 @@ def test_a_line_without_an_end_comes_whole(jobs: Jobs) -> None:
     assert shown.stdout == b"123456789" * 555555 + b"12345"
 
 
-def test_output_that_cannot_be_written_is_told_and_the_job_goes_on(jobs: Jobs) -> None:
+def test_output_that_cannot_be_written_is_reported_and_the_job_goes_on(jobs: Jobs) -> None:
     name = jobs.name()
     words = ("run", "lab", *jobs.where, "--name", name, "--", "sh", "-c", "echo begun; sleep 1")
     with Path("/dev/full").open("wb") as full:
@@ -81,10 +81,10 @@ def test_two_jobs_never_have_one_name_wherever_they_run(
             assert "choose another name" in again.stderr
 
 
-def test_a_session_to_run_in_and_no_container_at_all_exclude_each_other(owner: Laptop) -> None:
+def test_in_a_session_and_without_containers_exclude_each_other(owner: Laptop) -> None:
     asked = owner.jlr("run", "lab", "--runtime", "none", "--in", "nobodys", "--", "true")
     assert asked.status == 2, asked
-    assert "`--in nobodys` is a container" in asked.stderr
+    assert "`--in nobodys` needs a container" in asked.stderr
     user = owner.jlr("run", "lab", "--runtime", "none", "-u", "root", "--", "true")
     assert user.status == 2, user
     assert "USER@HOST" in user.stderr

@@ -89,7 +89,7 @@ def test_what_cannot_begin_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize("command", [("stop", "--remove"), ("logs",)])
-def test_of_a_job_that_is_gone_it_is_not_said_that_it_is_no_session(
+def test_a_deleted_job_is_not_reported_as_a_missing_session(
     owner: Laptop, containers: ContainerFactory, command: tuple[str, ...]
 ) -> None:
     name = containers.name()

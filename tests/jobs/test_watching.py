@@ -37,7 +37,7 @@ def test_after_losses_nothing_is_missing_and_nothing_comes_twice(
     assert "goes on, trying again" in told
 
 
-def test_who_watches_may_go_in_any_way(jobs: Jobs) -> None:
+def test_a_job_goes_on_however_its_watcher_ends(jobs: Jobs) -> None:
     name = jobs.name()
     with jobs.watched(name, LASTING) as watching:
         assert watching.line() == "begun\n"

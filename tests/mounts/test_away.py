@@ -29,7 +29,7 @@ def a_program_that_reads(desk: Desk) -> Iterator[subprocess.Popen[bytes]]:
         program.kill()
 
 
-def test_a_connection_that_breaks_is_made_again_without_a_hand(desk: Desk, sshd: SSHServer) -> None:
+def test_a_broken_connection_is_restored_by_itself(desk: Desk, sshd: SSHServer) -> None:
     desk.mount()
     sshfs = desk.sshfs()
     with a_program_that_reads(desk) as reader:

@@ -74,7 +74,7 @@ def test_large_files_arrive_whole_both_ways(desk: Desk, tmp_path: Path) -> None:
         copy.unlink()
 
 
-def test_files_are_the_persons_own_and_nobody_else_may_look(desk: Desk) -> None:
+def test_files_belong_to_the_user_and_others_may_not_look(desk: Desk) -> None:
     own(desk.account, _write(desk.project / "mine", b"x"))
     program = own(desk.account, _write(desk.project / "program", b"#!/bin/sh\n"))
     program.chmod(0o4755)
@@ -129,7 +129,7 @@ def test_a_folder_that_was_there_stays(desk: Desk) -> None:
     assert desk.local.is_dir()
 
 
-def test_a_folder_with_something_in_it_is_covered_only_when_told_so(desk: Desk) -> None:
+def test_a_folder_that_is_not_empty_is_covered_only_with_nonempty(desk: Desk) -> None:
     desk.local.mkdir()
     _write(desk.local / "mine", b"x")
     refusal = desk.mount(code=2)
@@ -279,7 +279,7 @@ class WithoutSftp(SSHServer):
         return [line for line in super().configuration() if not line.startswith("Subsystem")]
 
 
-def test_a_host_without_sftp_is_told_to_be_one(desk: Desk, keys: Keys) -> None:
+def test_a_host_without_sftp_is_reported(desk: Desk, keys: Keys) -> None:
     server = WithoutSftp(keys.authorized)
     desk.laptop.add_host("bald", server, desk.account, key=keys.private)
     remember_session(desk.laptop, "bald", host="bald")
@@ -293,16 +293,14 @@ def test_a_host_without_sftp_is_told_to_be_one(desk: Desk, keys: Keys) -> None:
     assert desk.states() == []
 
 
-def test_the_way_to_the_link_is_open_to_nobody_else(desk: Desk) -> None:
+def test_only_the_user_can_reach_the_socket_of_the_link(desk: Desk) -> None:
     desk.mount()
     [door] = desk.laptop.folder.rglob("*.sftp")
     assert stat.S_ISSOCK(door.stat().st_mode)
     assert stat.S_IMODE(door.parent.stat().st_mode) == 0o700
 
 
-def test_a_link_that_nobody_needs_leaves_when_its_last_mount_is_gone(
-    desk: Desk, laptop: Laptop
-) -> None:
+def test_an_idle_link_ends_after_its_last_unmount(desk: Desk, laptop: Laptop) -> None:
     laptop.environment["JLR_LINK_IDLE"] = "1"
     desk.mount()
     link = desk.link()

@@ -109,7 +109,7 @@ def test_a_container_without_volumes_leaves_the_folder_of_the_same_name(
     assert desk.has_project("x", b"x")
 
 
-def test_a_tilde_that_the_shell_took_for_its_own_is_explained(desk: Desk) -> None:
+def test_a_tilde_that_the_shell_expanded_is_explained(desk: Desk) -> None:
     home = Path(desk.laptop.environment["HOME"])
     refusal = desk.jlr("mount", str(desk.local), "--remote", str(home / "data"), code=6).stderr
     assert "in quotes" in refusal

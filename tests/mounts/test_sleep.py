@@ -47,7 +47,7 @@ def is_in_order(desk: Desk, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("seconds", [1.0, LONG_SLEEP_SECONDS])
-def test_after_a_sleep_whoever_waited_gets_an_answer(desk: Desk, seconds: float) -> None:
+def test_after_a_sleep_a_waiting_program_gets_an_answer(desk: Desk, seconds: float) -> None:
     (desk.project / "notes").write_bytes(b"before the sleep")
     desk.mount()
     sshfs = desk.sshfs()

@@ -42,11 +42,11 @@ def test_an_sshfs_below_3_7_6_is_warned_about_with_both_holes(tmp_path: Path, ve
 
 
 @pytest.mark.parametrize("version", ["3.7.6", "3.7.10", "3.8", "4.0.1"])
-def test_a_later_one_is_not_warned_about(tmp_path: Path, version: str) -> None:
+def test_a_later_version_is_not_warned_about(tmp_path: Path, version: str) -> None:
     assert sshfs.warning(program(tmp_path, version)) is None
 
 
-def test_one_that_the_distribution_has_repaired_is_told_apart(tmp_path: Path) -> None:
+def test_a_version_repaired_by_its_distribution_is_recognized(tmp_path: Path) -> None:
     said = sshfs.warning(program(tmp_path, "3.7.3", "-o contain_symlinks"))
     assert said is not None
     assert "CVE-2026-47187" in said
@@ -67,7 +67,7 @@ def test_one_that_the_distribution_has_repaired_is_told_apart(tmp_path: Path) ->
         ("", "`sshfs` or `fuse-sshfs`"),
     ],
 )
-def test_each_linux_is_told_its_own_line(
+def test_each_distribution_has_its_install_command(
     nothing_installed: Path, monkeypatch: pytest.MonkeyPatch, os_release: str, line: str
 ) -> None:
     file = nothing_installed / "os-release"
@@ -76,7 +76,7 @@ def test_each_linux_is_told_its_own_line(
     assert line in hint_of(linux.Linux())
 
 
-def test_a_mac_is_told_both_ways(nothing_installed: Path) -> None:
+def test_macos_is_told_both_ways_to_install_sshfs(nothing_installed: Path) -> None:
     hint = hint_of(MacOS())
     assert "brew install --cask macfuse" in hint
     assert "fuse-t-sshfs" in hint

@@ -47,9 +47,7 @@ def test_without_a_command_a_shell_reads_what_is_given(owner: Laptop, session: s
     assert (done.returncode, done.stdout) == (5, b"/var/tmp\n")
 
 
-def test_the_folder_and_the_user_are_those_that_are_asked_for(
-    owner: Laptop, account: Account
-) -> None:
+def test_the_folder_and_the_user_are_the_requested_ones(owner: Laptop, account: Account) -> None:
     asked = ("-w", "/etc", "-u", "1234:99")
     done = owner.jlr("shell", *asked, "--", "sh", "-c", "pwd; id -u; id -g", stdin="")
     assert done.stdout == "/etc\n1234\n99\n"
@@ -60,7 +58,7 @@ def test_the_folder_and_the_user_are_those_that_are_asked_for(
     assert owner.jlr("shell", "lab/bare", "-u", "root", stdin="").status == 2
 
 
-def test_what_is_interrupted_ends_in_the_container_too(owner: Laptop, inside: Container) -> None:
+def test_an_interrupted_command_ends_in_the_container_too(owner: Laptop, inside: Container) -> None:
     command = owner.spawn("shell", "--", "sleep", "614")
     wait_until(lambda: running(inside, "sleep 614"), "the command's start")
     command.terminate()

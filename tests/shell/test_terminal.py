@@ -52,7 +52,7 @@ def drag_until(terminal: Terminal, shown: str) -> None:
     wait_until(dragged, f"`{shown}`")
 
 
-def test_a_kind_of_terminal_that_nobody_knows_there_is_no_obstacle(owner: Laptop) -> None:
+def test_an_unknown_terminal_type_is_no_obstacle(owner: Laptop) -> None:
     with shell(owner, "--", "sh", "-c", "echo [$TERM]", kind="xterm-kitty") as terminal:
         terminal.wait_for("[xterm-256color]", seconds=SECONDS)
 
@@ -101,7 +101,7 @@ def disconnected(terminal: Terminal, owner: Laptop, sshd: SSHServer) -> None:
         (killed, -9, ""),
     ],
 )
-def test_whatever_ends_it_nothing_stays_behind_there_and_the_terminal_is_as_before(
+def test_however_a_shell_ends_nothing_stays_behind_and_the_terminal_is_restored(
     owner: Laptop,
     inside: Container,
     sshd: SSHServer,
