@@ -28,7 +28,7 @@ class FakeLink:
     name: str = "lab"
     known: set[str] = field(default_factory=set)
     failure: str | None = None
-    mount_door: Path = Path("/run/door")
+    mount_socket: Path = Path("/run/door")
 
     def mount(self, name: str) -> None:
         self.known.add(name)

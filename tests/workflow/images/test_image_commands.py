@@ -1,0 +1,294 @@
+"""The stories of pull, push, build, login and save, over a host that answers from a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jlremote.errors import Authentication, JlrError, LinkLost, NotFound, Usage
+from jlremote.host.contract import Completed
+from jlremote.runtimes.contract import CREATOR_LABEL
+from jlremote.runtimes.engine.engine import DOCKER
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.host.requests import ANY_ENGINE
+from jlremote.workflow.images import build, images, login, registry, registry_keys
+from jlremote.workflow.images.build import BuildRequest
+from jlremote.workflow.images.login import LoginRequest
+from jlremote.workflow.images.registry_keys import RegistryKey
+from tests.workflow.parts import FakeHost, Notes, context
+
+IMAGE = json.dumps([{"Id": "sha256:1", "Created": "2025-01-01", "Size": 9, "Config": {}}])
+LAYERS = "a1b2c3d4e5f6: Pulling fs layer\na1b2c3d4e5f6: Pull complete\n"
+Printed = list[str | BaseException]
+
+
+class Output:
+    """The output of one streamed script, and its status."""
+
+    def __init__(self, printed: Printed, status: int) -> None:
+        self._printed, self.status = printed, status
+
+    def __iter__(self) -> Iterator[str]:
+        for text in self._printed:
+            if isinstance(text, BaseException):
+                raise text
+            yield text
+
+
+@dataclass
+class StreamingHost(FakeHost):
+    """A host that also prints what the test gives it, a list for each streamed script.
+
+    Attributes:
+        printed: the outputs, and the status of the last one.
+        streamed: the scripts, with what they were given on stdin.
+    """
+
+    printed: list[Printed] = field(default_factory=list)
+    status: int = 0
+    streamed: list[tuple[str, bytes]] = field(default_factory=list)
+
+    @contextmanager
+    def stream(
+        self, script: str, given: Iterable[bytes] = (), *, end: bool = False
+    ) -> Iterator[Output]:
+        self.streamed.append((script, b"".join(given)))
+        printed = self.printed.pop(0)
+        yield Output(printed, 0 if self.printed else self.status)
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> StreamingHost:
+    host = StreamingHost("lab", {"script": IMAGE})
+    for module in (registry, build):
+        monkeypatch.setattr(module, "connected", lambda *_: (host, DOCKER))
+    for module in (login, images):
+        monkeypatch.setattr(module, "link_on", lambda *_: host)
+        monkeypatch.setattr(module, "engine_on", lambda *_: DOCKER)
+    monkeypatch.setattr(login, "connect", lambda *_: None)
+    monkeypatch.setattr(images, "link_of", lambda *_: host)
+    monkeypatch.setattr(registry_keys, "open_secrets", lambda: None)
+    return host
+
+
+def test_a_pull_returns_the_image_that_came(host: StreamingHost) -> None:
+    host.printed = [[LAYERS]]
+    notes = Notes()
+    image = registry.pull("lab", "me/x", context(notes))
+    assert (image.id, image.size) == ("sha256:1", 9)
+    assert notes.steps == ["Pull me/x"]
+    assert "docker pull -- me/x" in host.streamed[0][0]
+
+
+def test_a_pull_is_joined_again_after_a_loss(host: StreamingHost) -> None:
+    host.printed = [[LAYERS, LinkLost("the connection broke")], [LAYERS]]
+    notes = Notes()
+    registry.pull("lab", "me/x", context(notes))
+    assert len(host.streamed) == 2
+    assert notes.notes == ["the connection broke; the transfer goes on there and is joined again"]
+
+
+def test_a_loss_before_the_first_output_is_an_error(host: StreamingHost) -> None:
+    host.printed = [[LinkLost("the connection broke")], []]
+    with pytest.raises(LinkLost):
+        registry.pull("lab", "me/x", context())
+
+
+def test_a_pull_that_is_refused_names_the_login(host: StreamingHost) -> None:
+    host.printed, host.status = [["unauthorized: authentication required\n"]], 1
+    with pytest.raises(Authentication, match="cannot pull `nvcr") as error:
+        registry.pull("lab", "nvcr.io/me/x", context())
+    assert "`jlr login lab nvcr.io`" in (error.value.hint or "")
+
+
+def test_an_interrupted_pull_says_what_stays(host: StreamingHost) -> None:
+    host.printed = [[LAYERS, KeyboardInterrupt()]]
+    notes = Notes()
+    with pytest.raises(KeyboardInterrupt):
+        registry.pull("lab", "me/x", context(notes))
+    assert notes.notes[0].startswith("`me/x` is not pulled; docker keeps no part of it")
+
+
+def test_a_push_uses_the_key_of_its_registry_for_one_command(
+    host: StreamingHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = RegistryKey("ada", "secret")
+    monkeypatch.setattr(registry_keys, "find", lambda host, names: dict.fromkeys(names, key))
+    host.printed = [[""]]
+    registry.push("lab", "nvcr.io/me/x", context())
+    ((script, given),) = host.streamed
+    assert b"nvcr.io" in given
+    assert "secret" not in script
+    assert 'rm -rf "$DOCKER_CONFIG"' in script
+
+
+def test_an_invalid_name_is_refused_before_the_host_is_reached(host: StreamingHost) -> None:
+    for act in (registry.pull, registry.push):
+        with pytest.raises(Usage, match="invalid image name"):
+            act("lab", "Not A Name", context())
+    assert host.streamed == []
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "Dockerfile").write_text("FROM nvcr.io/me/base AS one\nFROM $X\nRUN true\n")
+    return tmp_path
+
+
+def test_a_build_sends_the_folder_and_returns_the_image(host: StreamingHost, folder: Path) -> None:
+    host.printed = [["Step 1/3 : FROM nvcr.io/me/base\n", "Step 2/3 : RUN true\nno end"]]
+    notes = Notes()
+    report = build.build(BuildRequest("lab", folder, ("me/x",)), context(notes))
+    assert report.to_json() == {"host": "lab", "tags": ["me/x"], "id": "sha256:1", "size": 9}
+    ((script, archive),) = host.streamed
+    assert "docker build --force-rm --tag=me/x --file=Dockerfile -" in script
+    assert len(archive) % 512 == 0
+    assert b"RUN true" in archive
+    assert notes.notes[-1] == "no end"
+
+
+def test_a_failed_build_names_the_line(host: StreamingHost, folder: Path) -> None:
+    host.printed, host.status = [["Step 3/3 : RUN true\n", "no such program\n"]], 1
+    with pytest.raises(JlrError, match="line 3 of `Dockerfile` fails: `RUN true`"):
+        build.build(BuildRequest("lab", folder, ("me/x",)), context())
+
+
+def test_an_interrupted_or_lost_build_says_what_stays(host: StreamingHost, folder: Path) -> None:
+    host.printed = [[KeyboardInterrupt()], [LinkLost("lost")], []]
+    notes = Notes()
+    with pytest.raises(KeyboardInterrupt):
+        build.build(BuildRequest("lab", folder, ("me/x",)), context(notes))
+    assert notes.notes[0].startswith("nothing is built; docker keeps the finished steps")
+    with pytest.raises(LinkLost) as lost:
+        build.build(BuildRequest("lab", folder, ("me/x",)), context())
+    assert (lost.value.hint or "").startswith("build again")
+
+
+def test_a_build_needs_valid_names(host: StreamingHost, folder: Path) -> None:
+    with pytest.raises(Usage, match="needs a name"):
+        build.build(BuildRequest("lab", folder, ()), context())
+    with pytest.raises(Usage, match="a new name has no digest"):
+        build.build(BuildRequest("lab", folder, (f"x@sha256:{'0' * 64}",)), context())
+
+
+def test_the_registries_of_all_base_images_are_asked_for_keys(folder: Path) -> None:
+    recipe = "from --platform=x nvcr.io/a AS b\nFROM debian\n# FROM no.io/x\nFROM Bad/Name\n"
+    assert list(build._registries(recipe)) == ["nvcr.io", "docker.io"]
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_login_tries_the_key_and_keeps_it_where_it_should(
+    host: StreamingHost, keep: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[tuple[str, str]] = []
+    monkeypatch.setattr(registry_keys, "check_keychain", lambda: None)
+
+    def remember(host: str, registry: str, key: RegistryKey) -> str:
+        kept.append((host, key.key))
+        return "a keychain"
+
+    monkeypatch.setattr(registry_keys, "keep", remember)
+    host.printed = [["Login Succeeded\n"]]
+    report = login.log_in(LoginRequest("lab", key="secret", keep=keep), context())
+    assert kept == ([] if keep else [("lab", "secret")])
+    assert ("the engine's settings on lab" in report.kept) is keep
+    ((script, given),) = host.streamed
+    assert given.endswith(b"secret\n")
+    assert "secret" not in script
+    assert "'--username=$oauthtoken' --password-stdin nvcr.io" in script
+
+
+def test_a_refused_key_is_not_kept(host: StreamingHost) -> None:
+    host.printed, host.status = [["Error response from daemon: unauthorized\n"]], 1
+    with pytest.raises(Authentication, match="refuses this key") as error:
+        login.log_in(LoginRequest("lab", key="secret", keep=True), context())
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("key", ["", "two\nlines"])
+def test_a_key_is_exactly_one_line(host: StreamingHost, key: str) -> None:
+    with pytest.raises(Usage, match="empty or longer than a line"):
+        login.log_in(LoginRequest("lab", key=key, keep=True), context())
+    assert host.streamed == []
+
+
+def test_a_kept_key_that_is_refused_is_asked_for_again(
+    host: StreamingHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry_keys, "latest", lambda *_: RegistryKey("ada", "old"))
+    host.printed, host.status = [["denied\n"]], 1
+    notes = Notes()
+    with pytest.raises(JlrError, match="a test was asked: Password or API key"):
+        login.log_in(LoginRequest("lab", user="ada", keep=True), context(notes))
+    assert notes.notes == ["`nvcr.io` refuses the kept key"]
+
+
+def test_images_that_vanish_meanwhile_do_not_hide_the_others(host: StreamingHost) -> None:
+    facts = {"id": "sha256:1", "names": ["me/x:1"], "created": "2025", "size": 1}
+    answer = Completed(1, json.dumps(facts), "Error: No such image: sha256:2")
+    host.answers["script"] = answer
+    assert [image.tag for image in images.images("lab", context())] == ["1"]
+    host.answers["script"] = Completed(1, "", "Cannot connect to the Docker daemon at x")
+    with pytest.raises(JlrError, match="does not run"):
+        images.images("lab", context(), engine=ANY_ENGINE)
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The record of the session that is saved, to be changed by a test."""
+    chosen: dict[str, Any] = {"runtime": "docker"}
+
+    def choose(*_: object) -> SessionRecord:
+        return SessionRecord("lab", "cont1", chosen["runtime"], 8888)
+
+    monkeypatch.setattr("jlremote.workflow.selection.session_selection.chosen", choose)
+    return chosen
+
+
+def inspected(**config: Any) -> str:
+    described = {"Labels": {CREATOR_LABEL: "1"}, "Env": ["A=1"], **config}
+    return json.dumps([{"Config": described, "Mounts": [], "HostConfig": {}}])
+
+
+def test_a_saved_image_is_reported_with_what_is_not_in_it(
+    host: StreamingHost, session: dict[str, Any]
+) -> None:
+    host.answers |= {"container": inspected(), "image": Completed(1, "", "no such image")}
+    report = images.save(None, "me/saved", context())
+    assert report.to_json() == {
+        "host": "lab",
+        "image": "me/saved",
+        "id": "sha256:1",
+        "size": 9,
+        "outside": [],
+        "variables": ["A"],
+    }
+
+
+def test_only_an_existing_container_can_be_saved(
+    host: StreamingHost, session: dict[str, Any]
+) -> None:
+    host.answers |= {"container": Completed(1, "", "No such container: cont1"), "image": ""}
+    with pytest.raises(NotFound, match="there is no container `cont1` on `lab`"):
+        images.save(None, "me/saved", context())
+    session["runtime"] = "none"
+    with pytest.raises(Usage, match="cannot save `lab/cont1`: it has no container"):
+        images.save(None, "me/saved", context())
+
+
+def test_a_full_disk_is_the_reason_of_a_failed_save(
+    host: StreamingHost, session: dict[str, Any]
+) -> None:
+    failed = Completed(1, "", "write /x: no space left on device")
+    host.answers |= {"container": inspected(), "image": IMAGE, "script": failed}
+    with pytest.raises(JlrError, match="no space is left on `lab`"):
+        images.save(None, "me/saved", context())
+    host.answers["script"] = Completed(1, "", "invalid reference format")
+    with pytest.raises(JlrError, match="cannot save `cont1` as `me/saved`: invalid reference"):
+        images.save(None, "me/saved", context())
