@@ -36,7 +36,7 @@ THE_CHAIN = [
 
 
 class OwnImage:
-    """An image by a name that nobody else uses, so that the containers of it are one's own."""
+    """An image under a new name, so that all its containers are those of one test."""
 
     def __init__(self, engine: Engine, base: str) -> None:
         self.name = f"lab-{secrets.token_hex(4)}/doctor"

@@ -36,7 +36,7 @@ def keychain(laptop: Laptop) -> Iterator[None]:
 
 @pytest.fixture
 def name(engine: Engine) -> Iterator[str]:
-    """An image's name that nobody has, with and below which all is removed afterwards."""
+    """An unused image name; images with it or below it are removed afterwards."""
     prefix = f"lab-{secrets.token_hex(4)}/made"
     yield prefix
     forget_images(engine, prefix)

@@ -199,7 +199,7 @@ def unlocked_keychain(laptop: Laptop) -> Iterator[None]:
 
 
 def has_secret_service(laptop: Laptop) -> bool:
-    """Return whether somebody on the laptop's bus keeps secrets."""
+    """Return whether a secret service is on the laptop's bus."""
     call = ("dbus-send", "--session", "--dest=org.freedesktop.DBus", "--print-reply", "/")
     asked = laptop.run(*call, "org.freedesktop.DBus.NameHasOwner", "string:org.freedesktop.secrets")
     return "true" in asked.stdout

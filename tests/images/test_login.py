@@ -55,7 +55,7 @@ def test_a_known_key_is_used_for_another_host_without_asking(
     config = laptop.ssh_config.read_text()
     laptop.ssh_config.write_text(config + config.replace("Host lab\n", "Host other\n"))
     image = registry.push("lab/plain", "me/other:1")
-    assert laptop.jlr("pull", "other", image).status == 4, "the key went where nobody sent it"
+    assert laptop.jlr("pull", "other", image).status == 4, "the key went to a host without a login"
     done = laptop.jlr("--no-input", "login", "other", registry.name, "--username", USER)
     assert done.status == 0, done
     assert laptop.jlr("pull", "other", image).status == 0

@@ -1,4 +1,4 @@
-"""A host whose disk is full says so, and nothing half-made stays on it."""
+"""A full disk on the host is reported, and nothing half-made stays on it."""
 
 from __future__ import annotations
 

@@ -278,10 +278,10 @@ def test_an_id_of_several_images_or_of_none_is_not_pulled(
     ids = set(engine.docker("images", "-aq", "--no-trunc").split())
     ((digit, times),) = Counter(one.removeprefix("sha256:")[0] for one in ids).most_common(1)
     assert times > 1, "the lab has more than sixteen images"
-    nobodys = secrets.token_hex(6)
+    unknown = secrets.token_hex(6)
     for image, told in (
         (digit, f"images' ids on `lab` begin with `{digit}`"),
-        (nobodys, f"there is no image with the id `{nobodys}` on `lab`"),
+        (unknown, f"there is no image with the id `{unknown}` on `lab`"),
     ):
         done = laptop.jlr("start", "lab", container.name(), "--image", image, "--no-browser")
         assert done.status == 6, done

@@ -60,7 +60,7 @@ def test_json_has_what_is_not_in_the_image(
     saved = laptop.jlr("save", f"lab/{session}", name, "--json")
     told = json.loads(saved.stdout)
     assert told["outside"] == ["/data (/var/tmp)"]
-    # With folders of the host it runs as the person; whoever runs the image is somebody else.
+    # With folders of the host it runs as the user; others run the image as themselves.
     assert (told["image"], set(told["variables"])) == (name, {"USER", "LOGNAME"})
     assert config(engine, name)["User"] == "root"
     assert told["id"] == engine.docker("image", "inspect", "--format", "{{.Id}}", name)
@@ -69,7 +69,7 @@ def test_json_has_what_is_not_in_the_image(
 def test_the_saved_image_runs_like_the_original(
     laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
 ) -> None:
-    """jlr's containers only wait; whoever runs the image must not get one that does."""
+    """jlr's containers only wait; a container of the saved image must not."""
     session = container.name()
     start(laptop, session)
     assert laptop.jlr("save", session, name).status == 0

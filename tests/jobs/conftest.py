@@ -1,4 +1,4 @@
-"""A laptop whose jobs run in a container of their own, in a session's, and on the host itself."""
+"""Jobs in a container of their own, in that of a session, and on the host itself."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Jobs:
     """Jobs of a laptop, all in one place.
 
     Attributes:
-        laptop: whose they are.
+        laptop: the laptop that started them.
         where: the options that say so.
         containers: gives names, which are those of containers too.
     """

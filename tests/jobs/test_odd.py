@@ -1,4 +1,4 @@
-"""What people do with jobs that nobody would do on purpose."""
+"""Jobs that are killed, misnamed or watched by closed streams."""
 
 from __future__ import annotations
 

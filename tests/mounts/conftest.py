@@ -43,7 +43,7 @@ def far_desk(
 
 @pytest.fixture
 def quick_desk(laptop: Laptop, account: Account, sshd: SSHServer, keys: Keys) -> Iterator[Desk]:
-    """A laptop whose ssh settings give a silent host, called `quick`, up after four seconds."""
+    """A laptop with ssh settings that give up a silent host, `quick`, after four seconds."""
     quick = ("ServerAliveInterval 1", "ServerAliveCountMax 3")
     laptop.add_host("quick", sshd, account, key=keys.private, options=quick)
     yield from sit_down(laptop, account, "quick")

@@ -27,7 +27,7 @@ LoginCounter = Callable[[], int]
 
 @dataclass
 class Desk:
-    """A laptop whose person has a session, and a folder `project` on the host."""
+    """A laptop with a session, and a folder `project` on the host."""
 
     laptop: Laptop
     account: Account

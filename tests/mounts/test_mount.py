@@ -207,7 +207,7 @@ def test_a_folder_that_is_missing_on_the_host_is_named(desk: Desk) -> None:
 
 
 def test_without_a_folder_that_of_the_same_name_is_mounted(desk: Desk) -> None:
-    """The session's server does not run, so nobody can be asked what its folder is."""
+    """The session's server does not run, so its folder is unknown."""
     local = desk.local.with_name("project")
     own(desk.account, _write(desk.project / "x", b"1"))
     desk.jlr("mount", str(local))

@@ -1,4 +1,4 @@
-"""A mount can be taken away in every state, and whoever keeps it is named."""
+"""A mount can be removed in every state, and the programs that hold it are named."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_mount_whose_sshfs_was_killed_is_mounted_again_by_its_name_alone(desk:
 
 
 def test_a_mount_that_hangs_hangs_none_of_our_commands(desk: Desk) -> None:
-    """An sshfs that is stopped answers nobody: whoever so much as looks at the mount waits."""
+    """A stopped sshfs does not answer: even a look at the mount waits."""
     desk.mount()
     [sshfs] = desk.sshfs()
     sshfs.send_signal(signal.SIGSTOP)
@@ -132,7 +132,7 @@ def test_a_mount_is_taken_away_when_its_link_is_gone(desk: Desk) -> None:
     assert desk.sshfs() == []
 
 
-def test_what_somebody_else_unmounted_is_told_and_forgotten(desk: Desk) -> None:
+def test_a_mount_that_was_unmounted_without_jlr_is_reported_and_forgotten(desk: Desk) -> None:
     desk.mount()
     subprocess.run(("fusermount3", "-u", str(desk.local)), check=True)
     assert desk.states() == ["unmounted"]

@@ -1,4 +1,4 @@
-"""A session whose Jupyter nobody needs: a container, and the laptop's record of it."""
+"""A session that needs no Jupyter: a container, and the laptop's record of it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def inside(engine: Engine) -> Iterator[Container]:
 
 @pytest.fixture(scope="module")
 def owner(sshd: SSHServer, account: Account, keys: Keys, inside: Container) -> Iterator[Laptop]:
-    """A laptop whose latest session is the container's; `lab/bare` is one on the host itself."""
+    """A laptop with two sessions: the container's, the latest, and `lab/bare` on the host."""
     with new_laptop(sshd, account, keys) as fresh:
         remember_session(fresh, "bare", "none")
         remember_session(fresh, inside.name, "docker")
