@@ -82,7 +82,7 @@ def test_a_forgotten_key_is_gone(laptop: Laptop, registry: Registry, keychain: N
     log_in(laptop, registry)
     image = registry.push("lab/plain", "me/forgotten:1")
     forgotten = laptop.jlr("login", "lab", registry.name, "--forget")
-    assert forgotten.stdout == f"forgot the key of {registry.name}\n"
+    assert forgotten.stdout == f"forgot the key of {registry.name} on lab\n"
     assert laptop.jlr("pull", "lab", image).status == 4
     again = laptop.jlr("login", "lab", registry.name, "--forget")
     assert again.stdout == f"no key of {registry.name} is kept\n"

@@ -1,0 +1,123 @@
+"""What the commands about a host print: its GPUs, its checks and its stored passwords."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from jlremote.doctor.findings import Finding, Mark, Verdict
+from jlremote.gpus.inventory import Inventory
+from jlremote.workflow.doctor.doctor import DoctorRequest
+from tests.cli.conftest import Jlr, Workflows
+from tests.gpus.parts import inventory, process, row
+
+FINDINGS = (
+    Finding("name", Mark.OK, "`dgx` is 192.0.2.7", group="dgx"),
+    Finding("engine", Mark.FAILED, "docker does not run", ("systemctl start docker",), 1, "dgx"),
+    Finding("image", Mark.SKIPPED, "docker does not run", group="dgx"),
+    Finding("kernel", Mark.SKIPPED, "docker does not run", group="dgx"),
+)
+VERDICT = Verdict(Mark.FAILED, "dgx does not work: engine", 1)
+
+
+@pytest.fixture(autouse=True)
+def taken_over(workflows: Workflows) -> None:
+    for name in ("host.gpus.inventory", "host.gpus.watch", "host.links.forget"):
+        workflows.take_over(name)
+    workflows.take_over("doctor.doctor.doctor")
+
+
+def examined(_request: DoctorRequest, _context: object, tell: Callable[[Finding], Any]) -> Verdict:
+    for finding in FINDINGS:
+        tell(finding)
+    return VERDICT
+
+
+def test_the_doctor_prints_findings_advice_and_untried_checks(
+    jlr: Jlr, workflows: Workflows
+) -> None:
+    workflows.will("doctor.doctor.doctor", examined)
+    outcome = jlr("doctor", "dgx", "--image", "torch")
+    assert outcome.code == 1
+    assert outcome.stdout.splitlines() == [
+        "dgx",
+        "  ✓ name         `dgx` is 192.0.2.7",
+        "  ✗ engine       docker does not run",
+        "                 → systemctl start docker",
+        "  - not tried    image, kernel: docker does not run",
+        "",
+        "✗ dgx does not work: engine",
+    ]
+    assert workflows.arguments("doctor.doctor.doctor")[0] == DoctorRequest("dgx", "torch")
+
+
+def test_a_quiet_doctor_prints_only_problems(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("doctor.doctor.doctor", examined)
+    lines = jlr("-q", "doctor", "dgx").stdout.splitlines()
+    assert [line.split()[0] for line in lines if line] == ["dgx", "✗", "→", "✗"]
+
+
+def test_the_doctor_as_json_has_every_check(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("doctor.doctor.doctor", examined)
+    outcome = jlr("doctor", "dgx", "--json")
+    told = json.loads(outcome.stdout)
+    assert (outcome.code, outcome.stderr) == (1, "")
+    assert (told["host"], told["exit_code"]) == ("dgx", 1)
+    assert told["checks"] == [finding.to_json() for finding in FINDINGS]
+
+
+def gpus() -> Inventory:
+    return inventory([row(0, used=5009), row(1)], processes=process(0))
+
+
+def test_gpus_are_shown_in_words_and_told_by_name_in_json(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("host.gpus.inventory", gpus())
+    text = jlr("gpus", "dgx").stdout
+    assert "idle, memory held" in text.splitlines()[1]
+    assert text.splitlines()[2].endswith("free")
+    told = json.loads(jlr("gpus", "dgx", "--json").stdout)
+    assert [gpu["state"] for gpu in told["gpus"]] == ["held, idle", "free"]
+
+
+def test_watched_gpus_are_one_object_a_line(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("host.gpus.watch", [gpus(), gpus()])
+    outcome = jlr("gpus", "dgx", "--watch", "5", "--json")
+    assert [len(json.loads(line)["gpus"]) for line in outcome.stdout.splitlines()] == [2, 2]
+    assert workflows.arguments("host.gpus.watch")[:2] == ("dgx", 5.0)
+
+
+def test_watched_gpus_in_a_pipe_are_tables_one_after_the_other(
+    jlr: Jlr, workflows: Workflows
+) -> None:
+    workflows.will("host.gpus.watch", [gpus(), gpus()])
+    outcome = jlr("gpus", "dgx", "--watch")
+    assert outcome.stdout.count("GPU  NAME") == 2
+    assert workflows.arguments("host.gpus.watch")[1] == 0.5
+
+
+@pytest.mark.parametrize("seconds", ["0", "x", "-1"])
+def test_a_pause_that_is_none_is_refused(seconds: str, jlr: Jlr, workflows: Workflows) -> None:
+    assert jlr("gpus", "dgx", "--watch", seconds).code == 2
+    assert not workflows.calls
+
+
+@pytest.mark.parametrize(
+    ("deleted", "stdout", "stderr"),
+    [
+        (
+            ("password of me", "passphrase"),
+            "forgot the password of me\nforgot the passphrase\n",
+            "",
+        ),
+        ((), "", "nothing is remembered for dgx\n"),
+    ],
+)
+def test_forget_names_what_it_deleted(
+    deleted: tuple[str, ...], stdout: str, stderr: str, jlr: Jlr, workflows: Workflows
+) -> None:
+    workflows.will("host.links.forget", deleted)
+    outcome = jlr("forget", "dgx")
+    assert (outcome.stdout, outcome.stderr) == (stdout, stderr)

@@ -1,0 +1,150 @@
+"""What the commands about images and registries pass on, and what they print."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from jlremote.images.commands import Image
+from jlremote.workflow.host.requests import EngineChoice
+from jlremote.workflow.images.build import BuildReport, BuildRequest
+from jlremote.workflow.images.images import SaveReport
+from jlremote.workflow.images.login import LoginReport, LoginRequest
+from tests.cli.conftest import Jlr, Workflows
+
+ID = "sha256:" + "0123456789ab" + "0" * 52
+TORCH = Image(ID, "me/torch", "24.05", "2026-01-02T03:04:05Z", 20_400_000_000)
+NAMELESS = Image(ID, None, None, "2026-01-02T03:04:05Z", 421_000_000)
+
+
+@pytest.fixture(autouse=True)
+def taken_over(workflows: Workflows) -> None:
+    for name in (
+        *("images.images", "images.save", "build.build", "registry.pull", "registry.push"),
+        *("login.log_in", "login.log_out"),
+    ):
+        workflows.take_over(f"images.{name}")
+
+
+def test_images_are_listed_with_short_ids_and_sizes(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("images.images.images", [TORCH, NAMELESS])
+    outcome = jlr("images", "dgx")
+    heading, torch, nameless = outcome.stdout.splitlines()
+    assert heading.split() == ["REPOSITORY", "TAG", "ID", "AGE", "SIZE"]
+    assert torch.split()[:3] == ["me/torch", "24.05", "0123456789ab"]
+    assert torch.endswith("20 GB")
+    assert nameless.split()[:2] == ["<none>", "<none>"]
+
+
+def test_images_as_json_are_whole(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("images.images.images", [TORCH])
+    assert json.loads(jlr("images", "dgx", "--json").stdout) == [TORCH.to_json()]
+
+
+def test_a_host_without_images_names_the_command_that_pulls_one(
+    jlr: Jlr, workflows: Workflows
+) -> None:
+    workflows.will("images.images.images", [])
+    outcome = jlr("images", "dgx")
+    assert (outcome.code, outcome.stdout) == (0, "")
+    assert outcome.stderr == "no images on dgx; `jlr pull dgx IMAGE` pulls one\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "engine"),
+    [
+        ((), EngineChoice("auto", sudo=False)),
+        (("--runtime", "podman"), EngineChoice("podman", sudo=False)),
+        (("--sudo",), EngineChoice("auto", sudo=True)),
+    ],
+)
+def test_the_engine_of_the_flags_is_passed_on(
+    argv: tuple[str, ...], engine: EngineChoice, jlr: Jlr, workflows: Workflows
+) -> None:
+    workflows.will("images.registry.push", None)
+    assert jlr("push", "dgx", "me/torch", *argv).code == 0
+    assert workflows.arguments("images.registry.push")[3] == engine
+
+
+def test_a_runtime_without_containers_has_no_images(jlr: Jlr, workflows: Workflows) -> None:
+    assert jlr("pull", "dgx", "me/torch", "--runtime", "none").code == 2
+    assert not workflows.calls
+
+
+def test_the_engine_of_the_settings_is_used_without_a_flag(
+    jlr: Jlr, workflows: Workflows, laptop: Path
+) -> None:
+    (laptop / "config" / "jlr").mkdir(parents=True)
+    settings = laptop / "config" / "jlr" / "config.toml"
+    settings.write_text("[hosts.dgx]\nruntime = 'podman'\n")
+    workflows.will("images.registry.push", None)
+    assert jlr("push", "dgx", "me/torch").code == 0
+    assert workflows.arguments("images.registry.push")[3].runtime == "podman"
+
+
+def test_a_pulled_image_is_told_in_a_line_or_as_json(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("images.registry.pull", TORCH)
+    assert jlr("pull", "dgx", "me/torch:24.05").stdout == "me/torch:24.05: 0123456789ab, 20 GB\n"
+    told = json.loads(jlr("pull", "dgx", "torch", "--json").stdout)
+    assert told == {"image": "torch", "id": ID, "created": TORCH.created, "size": TORCH.size}
+
+
+def test_build_passes_on_its_folder_tags_and_arguments(
+    jlr: Jlr, workflows: Workflows, tmp_path: Path
+) -> None:
+    workflows.will("images.build.build", BuildReport("dgx", ("a", "b:2"), ID, 1_200_000))
+    outcome = jlr(
+        *("build", "dgx", str(tmp_path), "-t", "a", "-t", "b:2"),
+        *("-f", "gpu.Dockerfile", "--build-arg", "BASE=x"),
+    )
+    assert outcome.stdout == "a, b:2: 0123456789ab, 1.2 MB\n"
+    assert workflows.arguments("images.build.build")[0] == BuildRequest(
+        "dgx", tmp_path, ("a", "b:2"), Path("gpu.Dockerfile"), ("BASE=x",), EngineChoice()
+    )
+
+
+def test_save_tells_what_is_not_in_the_image_and_which_variables_are(
+    jlr: Jlr, workflows: Workflows
+) -> None:
+    report = SaveReport("dgx", "me/torch", ID, 5_000, ("/data (volume)",), ("HF_TOKEN", "X"))
+    workflows.will("images.images.save", report)
+    outcome = jlr("save", "cont1", "me/torch")
+    assert outcome.stdout == "me/torch: 0123456789ab, 5 kB\n"
+    assert outcome.stderr.splitlines() == [
+        "not in the image: /data (volume)",
+        "the image contains these variables with their values: HF_TOKEN, X",
+    ]
+    assert json.loads(jlr("save", "cont1", "me/torch", "--json").stdout) == report.to_json()
+
+
+def test_login_reads_the_key_from_stdin_without_its_newline(
+    jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("s3cret\n"))
+    workflows.will("images.login.log_in", LoginReport("dgx", "nvcr.io", "me", "the keychain"))
+    outcome = jlr("login", "dgx", "--username", "me", "--password-stdin")
+    assert outcome.stdout == "nvcr.io accepts the key of me; it is kept in the keychain\n"
+    request = LoginRequest("dgx", "nvcr.io", "me", "s3cret", False, EngineChoice())
+    assert workflows.arguments("images.login.log_in")[0] == request
+
+
+@pytest.mark.parametrize(
+    ("known", "told"),
+    [(True, "forgot the key of nvcr.io on dgx\n"), (False, "no key of nvcr.io is kept\n")],
+)
+def test_a_forgotten_key_is_told(known: bool, told: str, jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("images.login.log_out", known)
+    outcome = jlr("login", "dgx", "--forget")
+    assert (outcome.code, outcome.stdout) == (0, told)
+
+
+@pytest.mark.parametrize("other", ["--keep", "--password-stdin"])
+def test_a_key_cannot_be_forgotten_and_given_at_once(
+    other: str, jlr: Jlr, workflows: Workflows
+) -> None:
+    assert jlr("login", "dgx", "--forget", other).code == 2
+    assert not workflows.calls

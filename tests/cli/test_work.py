@@ -1,0 +1,169 @@
+"""What the commands about jobs, mounts and shells pass on, and what they print."""
+
+from __future__ import annotations
+
+import json
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from jlremote.jobs.job import Job
+from jlremote.workflow.mounts.known_mounts import MountReport
+from jlremote.workflow.mounts.mount import MountRequest
+from jlremote.workflow.session.shell import ShellRequest
+from tests.cli.conftest import Jlr, Workflows
+
+TRAIN = Job("train-3f2a", "running", "python train.py", since=time.time() - 7300, gpus="0,1")
+ENDED = Job("sweep", "ended", "./sweep.sh", exit_code=3, container="sweep")
+MOUNT = MountReport("/home/me/proj", "dgx", "/raid/me", "cont1", False, "up")
+FOUND = SimpleNamespace(job=TRAIN, selector="dgx/train-3f2a")
+
+
+@pytest.fixture(autouse=True)
+def taken_over(workflows: Workflows) -> None:
+    for name in (
+        *("jobs.jobs.listed", "jobs.jobs.clean", "jobs.jobs.find", "jobs.jobs.remove"),
+        *("jobs.jobs.meant", "jobs.jobs.stop", "jobs.run.run", "jobs.follow.follow"),
+        *("mounts.mount.mount", "mounts.known_mounts.reports"),
+        *("mounts.unmount.unmount", "mounts.unmount.unmount_all", "session.shell.shell"),
+    ):
+        workflows.take_over(name)
+
+
+def test_jobs_are_listed_with_their_exit_codes(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("jobs.jobs.listed", [("dgx", TRAIN), ("lab", ENDED)])
+    heading, train, sweep = jlr("runs").stdout.splitlines()
+    assert heading.split() == ["JOB", "HOST", "STATE", "SINCE", "GPUS", "CONTAINER", "COMMAND"]
+    assert train.split()[:5] == ["train-3f2a", "dgx", "running", "2h", "0,1"]
+    assert sweep.split() == ["sweep", "lab", "exit", "3", "sweep", "./sweep.sh"]
+
+
+def test_jobs_as_json_have_their_host(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("jobs.jobs.listed", [("dgx", TRAIN)])
+    assert json.loads(jlr("runs", "--json").stdout) == [{"host": "dgx"} | TRAIN.to_json()]
+
+
+def test_cleaning_tells_the_deleted_jobs_before_the_list(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("jobs.jobs.clean", ["dgx/old"])
+    workflows.will("jobs.jobs.listed", [])
+    outcome = jlr("runs", "dgx", "--clean")
+    assert (outcome.code, outcome.stdout) == (0, "")
+    assert outcome.stderr.splitlines()[0] == "deleted dgx/old"
+    assert "no jobs" in outcome.stderr
+
+
+@pytest.mark.parametrize("command", [("attach", "train"), ("run", "dgx", "--", "true")])
+def test_the_exit_code_of_a_job_is_that_of_the_command(
+    command: tuple[str, ...], jlr: Jlr, workflows: Workflows
+) -> None:
+    workflows.will("jobs.jobs.find", FOUND)
+    workflows.will("jobs.run.run", FOUND)
+    workflows.will("jobs.follow.follow", 42)
+    assert jlr(*command).code == 42
+
+
+def test_a_detached_job_is_named_and_not_followed(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("jobs.run.run", FOUND)
+    assert jlr("run", "dgx", "-d", "--", "true").stdout == "train-3f2a\n"
+    told = jlr("run", "dgx", "-d", "--json", "--", "true").stdout
+    assert json.loads(told) == TRAIN.to_json()
+    assert not [name for name, _, _ in workflows.calls if name == "jobs.follow.follow"]
+
+
+@pytest.mark.parametrize(("argv", "removed"), [(("--rm",), 1), ((), 0)])
+def test_a_job_is_removed_after_its_end_only_with_rm(
+    argv: tuple[str, ...], removed: int, jlr: Jlr, workflows: Workflows
+) -> None:
+    for name, answer in (("run.run", FOUND), ("follow.follow", 0), ("jobs.remove", None)):
+        workflows.will(f"jobs.{name}", answer)
+    assert jlr("run", "dgx", *argv, "--", "true").code == 0
+    request = workflows.arguments("jobs.run.run")[0]
+    assert request.options.remove is None, "the engine must keep it until its exit code is read"
+    assert [name for name, _, _ in workflows.calls].count("jobs.jobs.remove") == removed
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("dgx",), "the command is missing"),
+        (("dgx", "--json", "--", "true"), "`--json` needs `--detach`"),
+        (("dgx", "--in", "cont1", "--volume", "/a:/b", "--", "true"), "`--in` creates none"),
+    ],
+)
+def test_a_job_that_cannot_be_is_refused(
+    argv: tuple[str, ...], message: str, jlr: Jlr, workflows: Workflows
+) -> None:
+    outcome = jlr("run", *argv)
+    assert outcome.code == 2
+    assert message in outcome.stderr
+    assert not workflows.calls
+
+
+def test_a_job_is_stopped_by_its_name_and_has_no_container_to_stop(
+    jlr: Jlr, workflows: Workflows
+) -> None:
+    workflows.will("jobs.jobs.meant", FOUND)
+    workflows.will("jobs.jobs.stop", ["stopped", "deleted"])
+    assert jlr("stop", "train", "--remove").stdout == "dgx/train-3f2a: stopped, deleted\n"
+    assert workflows.calls[-1][2] == {"force": False, "delete": True}
+    refused = jlr("stop", "train", "--container")
+    assert refused.code == 2
+    assert "`train` is a job" in refused.stderr
+
+
+def test_a_mount_is_told_with_both_its_ends(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("mounts.mount.mount", MOUNT)
+    told = jlr("mount", "~/proj", "cont1", "--remote", "/raid/me", "--on-host", "--read-only")
+    assert told.stdout == "/home/me/proj shows dgx:/raid/me\n"
+    request = MountRequest("~/proj", "cont1", "/raid/me", True, True, False)
+    assert workflows.arguments("mounts.mount.mount")[0] == request
+    assert json.loads(jlr("mount", "~/proj", "--json").stdout) == MOUNT.to_json()
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [(("--read-only",), "LOCAL is missing"), (("x", "--on-host"), "needs `--remote DIR`")],
+)
+def test_a_mount_that_cannot_be_is_refused(
+    argv: tuple[str, ...], message: str, jlr: Jlr, workflows: Workflows
+) -> None:
+    outcome = jlr("mount", *argv)
+    assert outcome.code == 2
+    assert message in outcome.stderr
+    assert not workflows.calls
+
+
+def test_without_a_folder_the_mounts_are_listed(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("mounts.known_mounts.reports", [MOUNT])
+    heading, line = jlr("mount").stdout.splitlines()
+    assert heading.split("  ")[0] == "MOUNTED AT"
+    assert line.split() == ["/home/me/proj", "dgx:/raid/me", "cont1", "up"]
+    workflows.will("mounts.known_mounts.reports", [])
+    assert jlr("mount").stderr.startswith("nothing is mounted; `jlr mount LOCAL`")
+
+
+@pytest.mark.parametrize(("argv", "code"), [((), 2), (("x", "--all"), 2), (("x",), 0)])
+def test_unmount_wants_a_folder_or_all(
+    argv: tuple[str, ...], code: int, jlr: Jlr, workflows: Workflows
+) -> None:
+    workflows.will("mounts.unmount.unmount", "/home/me/x")
+    outcome = jlr("unmount", *argv)
+    assert outcome.code == code
+    assert outcome.stdout == ("unmounted /home/me/x\n" if code == 0 else "")
+
+
+def test_unmounting_all_tells_each_and_that_there_are_none(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("mounts.unmount.unmount_all", ["/a", "/b"])
+    assert jlr("unmount", "--all", "--force").stdout == "unmounted /a\nunmounted /b\n"
+    assert workflows.calls[-1][2] == {"force": True}
+    workflows.will("mounts.unmount.unmount_all", [])
+    assert jlr("unmount", "--all").stderr == "nothing is mounted\n"
+
+
+def test_a_shell_gets_its_command_and_returns_its_exit_code(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("session.shell.shell", 7)
+    assert jlr("shell", "cont1", "-u", "root", "-w", "/x", "--", "ls", "-l", "--").code == 7
+    request, terminal, _ = workflows.arguments("session.shell.shell")
+    assert request == ShellRequest("cont1", ("ls", "-l", "--"), "root", "/x", None)
+    assert terminal.kind is None, "the stdout of this test is no terminal"
