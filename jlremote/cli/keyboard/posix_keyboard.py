@@ -44,7 +44,8 @@ class PosixKeyboard:
             tty.setraw(self._descriptor, termios.TCSADRAIN)
             yield
         finally:
-            termios.tcsetattr(self._descriptor, termios.TCSADRAIN, before)
+            with contextlib.suppress(termios.error):  # the terminal's window was closed
+                termios.tcsetattr(self._descriptor, termios.TCSADRAIN, before)
             signal.signal(signal.SIGWINCH, handler)
 
     def events(self) -> Iterator[bytes | os.terminal_size]:
