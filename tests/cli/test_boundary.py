@@ -1,4 +1,4 @@
-"""Every failure is one clear message on stderr and one exit code; nothing secret is kept."""
+"""Every failure is one clear message on stderr and one exit code; no secret is logged."""
 
 import os
 import re
@@ -37,7 +37,7 @@ PLAIN = [e for e in all_errors(errors.JlrError) if e.__init__ is errors.JlrError
 
 
 @pytest.mark.parametrize("error", PLAIN)
-def test_each_error_has_the_exit_code_of_its_branch(
+def test_each_error_class_has_its_exit_code(
     error: type[errors.JlrError], jlr: Jlr, workflows: Workflows
 ) -> None:
     workflows.will("session.open.address", error("it failed", hint="mend it"))
@@ -74,7 +74,7 @@ def test_the_log_has_neither_arguments_nor_variables(
     assert "s3same" not in log.read_text()
 
 
-def test_a_bug_that_cannot_be_logged_is_still_told(
+def test_a_bug_is_reported_even_if_its_log_cannot_be_written(
     jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/proc")
@@ -97,7 +97,7 @@ def test_a_bug_that_cannot_be_logged_is_still_told(
         ("the tokens of the parser", "the tokens of the parser"),
     ],
 )
-def test_what_looks_like_a_secret_is_blotted_out(text: str, harmless: str) -> None:
+def test_values_that_look_like_secrets_are_redacted(text: str, harmless: str) -> None:
     assert redacted(text) == harmless
 
 
@@ -123,7 +123,7 @@ def test_what_looks_like_a_secret_is_blotted_out(text: str, harmless: str) -> No
         (("logs", "--tail", "x"), "`x` is not a valid integer", "`jlr logs --help`"),
     ],
 )
-def test_usage_errors_read_like_all_others(
+def test_usage_errors_have_the_form_of_all_errors(
     argv: tuple[str, ...], message: str, hint: str, jlr: Jlr
 ) -> None:
     outcome = jlr(*argv)
@@ -135,13 +135,15 @@ def test_usage_errors_read_like_all_others(
     assert hint in told
 
 
-def test_without_a_command_the_help_is_shown_and_it_is_usage(process: Jlr) -> None:
+def test_a_call_without_a_command_prints_the_help_and_exits_with_2(process: Jlr) -> None:
     outcome = process()
     assert (outcome.code, outcome.stdout) == (2, "")
     assert "Examples:" in outcome.stderr
 
 
-def test_an_interrupt_before_anything_is_loaded_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_during_the_first_imports_exits_with_130(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Pressed:
         """Stands in the way of one module, as Ctrl-C while it loads."""
 
@@ -155,12 +157,12 @@ def test_an_interrupt_before_anything_is_loaded_is_130(monkeypatch: pytest.Monke
     assert main() == 130
 
 
-def test_an_interrupt_is_130(jlr: Jlr, workflows: Workflows) -> None:
+def test_an_interrupt_exits_with_130(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("session.start.start", KeyboardInterrupt())
     assert jlr("start", "dgx").code == 130
 
 
-def test_a_reader_that_leaves_early_is_no_failure_to_talk_about(process: Jlr) -> None:
+def test_a_broken_pipe_prints_no_error(process: Jlr) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
@@ -171,7 +173,7 @@ def test_a_reader_that_leaves_early_is_no_failure_to_talk_about(process: Jlr) ->
     assert done.stderr == ""
 
 
-def test_a_full_disk_under_stdout_is_one_clear_error() -> None:
+def test_a_full_disk_behind_stdout_is_one_clear_error() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [*JLR, "completion", "bash"], stdout=full, stderr=subprocess.PIPE, text=True
@@ -181,7 +183,7 @@ def test_a_full_disk_under_stdout_is_one_clear_error() -> None:
 
 
 @pytest.mark.parametrize("variable", ["XDG_STATE_HOME", "XDG_RUNTIME_DIR"])
-def test_a_place_for_files_that_cannot_be_written_is_one_clear_error(
+def test_an_unwritable_state_folder_is_one_clear_error(
     variable: str, process: Jlr, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, "/proc/self/fdinfo")
@@ -191,13 +193,13 @@ def test_a_place_for_files_that_cannot_be_written_is_one_clear_error(
     assert "Traceback" not in outcome.stderr
 
 
-def test_no_colour_reaches_what_is_no_terminal(jlr: Jlr, workflows: Workflows) -> None:
+def test_a_pipe_gets_no_colours(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("show.listing.report", REPORT)
     outcome = jlr("-v", "status")
     assert "\x1b" not in outcome.stdout + outcome.stderr
 
 
-def test_a_killed_command_leaves_as_the_signal_says() -> None:
+def test_a_command_killed_by_a_signal_unwinds_and_exits_with_its_number() -> None:
     script = (
         "import sys, time\nfrom jlremote.cli import boundary\n"
         "from jlremote.workflow.session import open\n"
@@ -214,7 +216,7 @@ def test_a_killed_command_leaves_as_the_signal_says() -> None:
         assert process.wait(10) == 128 + signal.SIGTERM
 
 
-def test_nohup_keeps_its_word() -> None:
+def test_a_command_under_nohup_ignores_sighup() -> None:
     script = (
         "import signal, sys; from jlremote.cli import boundary\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN); sys.argv = ['jlr', '--version']\n"

@@ -1,4 +1,4 @@
-"""What `open`, `url`, `list`, `status`, `logs`, `stop` and `disconnect` ask and print."""
+"""What `open`, `url`, `list`, `status`, `logs`, `stop` and `disconnect` pass on and print."""
 
 import json
 from dataclasses import replace
@@ -59,7 +59,7 @@ def test_url_prints_the_url_and_nothing_else(jlr: Jlr, workflows: Workflows) -> 
     assert (outcome.code, outcome.stdout, outcome.stderr) == (0, URL + "\n", "")
 
 
-def test_list_is_a_line_each(jlr: Jlr, workflows: Workflows) -> None:
+def test_list_prints_one_session_per_line(jlr: Jlr, workflows: Workflows) -> None:
     gone = replace(REPORT, name="old", state="container-gone", kernels=None, gpus=None)
     workflows.will("show.listing.reports", [REPORT, gone])
     outcome = jlr("list", "dgx")
@@ -73,9 +73,7 @@ def test_list_is_a_line_each(jlr: Jlr, workflows: Workflows) -> None:
     assert workflows.arguments("show.listing.reports")[1] == "dgx"
 
 
-def test_the_token_is_not_in_the_list_that_people_show_each_other(
-    jlr: Jlr, workflows: Workflows
-) -> None:
+def test_the_list_contains_no_token(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("show.listing.reports", [REPORT])
     assert "5ec2e7" not in jlr("list").stdout
 
@@ -87,14 +85,16 @@ def test_list_as_json_is_an_array(jlr: Jlr, workflows: Workflows) -> None:
     assert json.loads(jlr("list", "--json").stdout) == []
 
 
-def test_an_empty_list_says_what_makes_a_session(jlr: Jlr, workflows: Workflows) -> None:
+def test_an_empty_list_names_the_command_that_starts_a_session(
+    jlr: Jlr, workflows: Workflows
+) -> None:
     workflows.will("show.listing.reports", [])
     outcome = jlr("list")
     assert (outcome.code, outcome.stdout) == (0, "")
     assert "`jlr start HOST CONTAINER` starts one" in outcome.stderr
 
 
-def test_status_says_everything(jlr: Jlr, workflows: Workflows) -> None:
+def test_status_prints_every_fact_of_a_session(jlr: Jlr, workflows: Workflows) -> None:
     report = replace(REPORT, state="jupyter-dead", detail="it was killed\x1b[2J for want of memory")
     workflows.will("show.listing.report", report)
     text = jlr("status", "cont1").stdout
@@ -132,7 +132,7 @@ def test_ctrl_c_ends_a_followed_log_as_interrupted(jlr: Jlr, workflows: Workflow
         (("--remove", "--force"), StopRequest(remove=True, force=True)),
     ],
 )
-def test_stop_says_what_it_did(
+def test_stop_prints_what_it_did(
     flags: tuple[str, ...], request_: StopRequest, jlr: Jlr, workflows: Workflows
 ) -> None:
     workflows.will(
@@ -149,12 +149,12 @@ def test_stop_all_stops_all(jlr: Jlr, workflows: Workflows) -> None:
     assert jlr("stop", "--all").stdout == "dgx/a: x\nlab/b: nothing to stop\n"
 
 
-def test_stop_all_and_a_session_is_a_contradiction(jlr: Jlr, workflows: Workflows) -> None:
+def test_stop_refuses_all_together_with_a_session(jlr: Jlr, workflows: Workflows) -> None:
     assert jlr("stop", "--all", "cont1").code == 2
     assert not workflows.calls
 
 
-def test_busy_kernels_are_exit_code_7(jlr: Jlr, workflows: Workflows) -> None:
+def test_busy_kernels_exit_with_7(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("session.stop.stop", Busy("`train.ipynb` is busy", hint="`--force`"))
     assert jlr("stop").code == 7
 
@@ -169,7 +169,7 @@ def test_disconnect_names_the_hosts(
 
 
 @pytest.mark.parametrize("argv", [(), ("dgx", "--all")])
-def test_disconnect_wants_a_host_or_all(
+def test_disconnect_needs_a_host_or_all(
     argv: tuple[str, ...], jlr: Jlr, workflows: Workflows
 ) -> None:
     assert jlr("disconnect", *argv).code == 2
@@ -177,7 +177,9 @@ def test_disconnect_wants_a_host_or_all(
 
 
 @pytest.mark.parametrize("words", [("run", "dgx", "--image", "torch", "ls"), ("shell", "c1", "ls")])
-def test_a_command_without_its_dashes_is_told_of_them(jlr: Jlr, words: tuple[str, ...]) -> None:
+def test_a_command_without_two_dashes_is_refused_with_a_hint(
+    jlr: Jlr, words: tuple[str, ...]
+) -> None:
     outcome = jlr(*words)
     assert outcome.code == 2
     assert f"`jlr {words[0]} … -- COMMAND`" in outcome.stderr

@@ -1,4 +1,4 @@
-"""Completion in the real shells, as they are typed at, and the scripts that the project ships."""
+"""Completion in the real shells, and the candidates of a line."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ def complete(monkeypatch: pytest.MonkeyPatch, ssh_config: Path) -> Complete:
         ("jlr completion ", ["bash", "zsh", "fish"]),
     ],
 )
-def test_candidates(line: str, candidates: list[str], complete: Complete) -> None:
+def test_a_line_completes_to_its_candidates(
+    line: str, candidates: list[str], complete: Complete
+) -> None:
     assert complete(line) == candidates
 
 
@@ -104,7 +106,7 @@ def test_profiles_come_from_the_settings(complete: Complete, laptop: Path) -> No
     assert complete("jlr start dgx --profile t") == []
 
 
-def test_state_that_cannot_be_read_completes_to_nothing(
+def test_unreadable_state_has_no_candidates(
     complete: Complete, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/proc")
@@ -160,7 +162,7 @@ TYPED = {
 }
 
 
-def test_a_shell_completes_what_is_typed(shell: Terminal) -> None:
+def test_a_shell_completes_the_typed_line(shell: Terminal) -> None:
     """The first line makes the shell load the script; the others find it there."""
     for typed, line in TYPED.items():
         shell.forget()

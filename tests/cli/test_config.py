@@ -1,4 +1,4 @@
-"""`jlr config`: what holds, and where it came from."""
+"""`jlr config`: the settings and their sources."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ def config(laptop: Path) -> Path:
     return path
 
 
-def test_each_value_stands_with_its_place(
-    jlr: Jlr, config: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_value_has_its_source(jlr: Jlr, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JLR_VOLUME", "/scratch:/scratch")
     outcome = jlr("config", "me@dgx")
     assert outcome.code == 0
@@ -44,7 +42,7 @@ def test_each_value_stands_with_its_place(
         assert row in rows
 
 
-def test_json_is_an_array_of_what_is_settled(jlr: Jlr, config: Path) -> None:
+def test_json_is_an_array_of_the_settled_options(jlr: Jlr, config: Path) -> None:
     found = json.loads(jlr("config", "--json", "--profile", "nvidia").stdout)
     assert {"option": "profile", "value": "nvidia", "from": "flag"} in found
     assert {"option": "init", "value": True, "from": "built in"} in found
@@ -66,7 +64,7 @@ def test_the_file_can_be_found_and_edited(
     assert path.read_text().startswith("# Settings of jlr")
 
 
-def test_an_editor_that_is_not_there_is_told(jlr: Jlr, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_editor_is_one_clear_error(jlr: Jlr, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISUAL", "/no/such/editor")
     outcome = jlr("config", "--edit")
     assert outcome.code == 2

@@ -24,19 +24,21 @@ def demo_that(ends: BaseException, *, when_ready: bool) -> Callable[..., None]:
     return demo
 
 
-def test_a_demo_prints_the_url_and_ends_well_with_ctrl_c(jlr: Jlr, workflows: Workflows) -> None:
+def test_a_demo_prints_the_url_and_exits_with_0_after_ctrl_c(
+    jlr: Jlr, workflows: Workflows
+) -> None:
     workflows.will("session.demo.demo", demo_that(KeyboardInterrupt(), when_ready=True))
     outcome = jlr("demo", "--no-browser")
     assert (outcome.code, outcome.stdout) == (0, URL + "\n")
     assert "Ctrl-C ends the demo" in outcome.stderr
 
 
-def test_a_demo_that_was_not_ready_yet_is_interrupted(jlr: Jlr, workflows: Workflows) -> None:
+def test_ctrl_c_before_the_demo_is_ready_exits_with_130(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("session.demo.demo", demo_that(KeyboardInterrupt(), when_ready=False))
     assert jlr("demo", "--no-browser").code == 130
 
 
-def test_a_demo_passes_its_options_on(jlr: Jlr, workflows: Workflows) -> None:
+def test_a_demo_passes_on_its_options(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("session.demo.demo", lambda request, context, ready: ready(REPORT))
     workflows.will("session.browser.open_in_browser", None)
     argv = ("demo", "--image", "torch", "--port", "9000", "--runtime", "docker", "--json")

@@ -1,4 +1,4 @@
-"""What `jlr forward` makes of its words, and what it prints."""
+"""How `jlr forward` reads its arguments, and what it prints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def taken_over(workflows: Workflows) -> None:
         (("6006", "7860"), "6006", 7860),
     ],
 )
-def test_a_number_alone_is_a_port_and_before_a_port_stands_a_session(
+def test_a_number_alone_is_a_port_and_the_word_before_a_port_is_a_session(
     argv: tuple[str, ...], session: str | None, port: int, jlr: Jlr, workflows: Workflows
 ) -> None:
     workflows.will("session.further_ports.add", TENSORBOARD)
@@ -38,21 +38,21 @@ def test_a_number_alone_is_a_port_and_before_a_port_stands_a_session(
 
 
 @pytest.mark.parametrize("argv", [("0",), ("65536",), ("cont1", "x"), ("1", "--remove", "2")])
-def test_what_is_no_port_is_a_mistake_of_usage(
+def test_an_invalid_port_is_a_usage_error(
     argv: tuple[str, ...], jlr: Jlr, workflows: Workflows
 ) -> None:
     assert jlr("forward", *argv).code == 2
     assert not workflows.calls
 
 
-def test_a_port_that_is_closed_is_forwarded_and_told(jlr: Jlr, workflows: Workflows) -> None:
+def test_a_closed_port_is_forwarded_with_a_note(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("session.further_ports.add", CLOSED)
     outcome = jlr("forward", "7860")
     assert outcome.stdout == "http://127.0.0.1:7860/\n"
     assert "nothing listens on port 7860 of `cont1`" in outcome.stderr
 
 
-def test_without_a_port_they_are_listed(jlr: Jlr, workflows: Workflows) -> None:
+def test_forward_without_a_port_lists_the_forwarded_ports(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("session.further_ports.listed", [TENSORBOARD, CLOSED])
     heading, first, second = jlr("forward", "cont1").stdout.splitlines()
     assert heading.split() == ["PORT", "HERE", "STATE", "SINCE", "WHY"]
@@ -61,7 +61,7 @@ def test_without_a_port_they_are_listed(jlr: Jlr, workflows: Workflows) -> None:
     assert workflows.arguments("session.further_ports.listed")[0] == "cont1"
 
 
-def test_as_json_it_is_always_an_array(jlr: Jlr, workflows: Workflows) -> None:
+def test_forward_with_json_always_prints_an_array(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("session.further_ports.listed", [CLOSED])
     workflows.will("session.further_ports.add", TENSORBOARD)
     [listed] = json.loads(jlr("forward", "--json").stdout)
@@ -73,7 +73,7 @@ def test_as_json_it_is_always_an_array(jlr: Jlr, workflows: Workflows) -> None:
     assert json.loads(jlr("forward", "6006", "--json").stdout) == [TENSORBOARD.to_json()]
 
 
-def test_one_is_removed_and_the_rest_is_listed(jlr: Jlr, workflows: Workflows) -> None:
+def test_forward_remove_lists_the_other_ports(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("session.further_ports.remove", None)
     workflows.will("session.further_ports.listed", [CLOSED])
     outcome = jlr("forward", "cont1", "--remove", "6006")

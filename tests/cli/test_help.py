@@ -1,4 +1,4 @@
-"""The help of each command has examples, and the examples are what the program takes."""
+"""The help of each command is grouped, fits the terminal, and has valid examples."""
 
 import re
 import shlex
@@ -44,7 +44,7 @@ def test_the_help_of_a_command_has_examples_and_fits_the_terminal(name: str, jlr
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_line_in_the_groups_help_tells_what_the_command_is(name: str) -> None:
+def test_the_line_in_the_main_help_begins_like_the_help_of_the_command(name: str) -> None:
     assert command(name).name == name
     assert (command(name).help or "").split()[0] == COMMANDS[name][1].split()[0]
 
@@ -66,7 +66,7 @@ def test_the_examples_are_valid(call: list[str]) -> None:
     assert not context.args, "left over"
 
 
-def test_the_groups_help_has_every_command_and_every_exit_code(jlr: Jlr) -> None:
+def test_the_main_help_has_every_command_and_every_exit_code(jlr: Jlr) -> None:
     text = jlr("--help").stdout
     for name, (_, line) in COMMANDS.items():
         assert f"  {name} " in text
@@ -107,5 +107,5 @@ def test_a_command_with_few_options_has_one_group(jlr: Jlr) -> None:
     assert "This machine:" not in text
 
 
-def test_version(jlr: Jlr) -> None:
+def test_the_version_is_that_of_the_package(jlr: Jlr) -> None:
     assert jlr("--version").stdout == f"jlr {jlremote.__version__}\n"

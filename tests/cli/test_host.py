@@ -99,7 +99,7 @@ def test_watched_gpus_in_a_pipe_are_tables_one_after_the_other(
 
 
 @pytest.mark.parametrize("seconds", ["0", "x", "-1"])
-def test_a_pause_that_is_none_is_refused(seconds: str, jlr: Jlr, workflows: Workflows) -> None:
+def test_an_invalid_pause_is_refused(seconds: str, jlr: Jlr, workflows: Workflows) -> None:
     assert jlr("gpus", "dgx", "--watch", seconds).code == 2
     assert not workflows.calls
 

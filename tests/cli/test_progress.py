@@ -1,4 +1,4 @@
-"""Steps are lines with times; a spinner turns where a person watches, once it gets slow."""
+"""Steps are lines with times; a terminal shows a spinner while a step is slow."""
 
 import os
 import pty
@@ -56,7 +56,7 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "\n")
 
 
-def test_a_person_sees_a_spinner_and_then_a_line_with_the_time() -> None:
+def test_a_terminal_shows_a_spinner_and_then_a_line_with_the_time() -> None:
     shown = plain(on_a_terminal(columns=40))
     assert re.search(r"^✓ Connect to dgx  0\.\ds$", shown, re.MULTILINE)
     assert re.search(r"^✗ Pull (a-very-long-image-name){4}  1\.\ds$", shown, re.MULTILINE)
@@ -66,18 +66,18 @@ def test_a_person_sees_a_spinner_and_then_a_line_with_the_time() -> None:
     assert all(re.search(r"…  \d\.\ds$", frame) for frame in frames)
 
 
-def test_the_spinner_stays_away_while_a_question_is_on_the_screen() -> None:
+def test_the_spinner_is_hidden_while_a_question_is_on_the_screen() -> None:
     shown = on_a_terminal()
     during = shown.partition("QUESTION\n")[2].partition("ANSWERED")[0]
     assert during == ""
 
 
-def test_the_cursor_is_back_at_the_end() -> None:
+def test_the_cursor_is_restored_at_the_end() -> None:
     shown = on_a_terminal()
     assert shown.rfind("\x1b[?25h") > shown.rfind("\x1b[?25l") > 0
 
 
-def test_without_colour_there_is_none_and_the_steps_are_the_same() -> None:
+def test_no_color_changes_only_the_colours_of_the_steps() -> None:
     shown = on_a_terminal(environment={"NO_COLOR": "1"})
     assert "✓ Connect to dgx" in shown
     assert not re.search(r"\x1b\[(3|4|9)", shown)
@@ -92,7 +92,7 @@ def test_a_terminal_that_cannot_draw_gets_plain_lines(environment: dict[str, str
     assert shown.endswith("False\n"), "rich was imported for nothing"
 
 
-def test_what_is_no_terminal_gets_plain_lines(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_gets_plain_lines(capfd: pytest.CaptureFixture[str]) -> None:
     steps = Steps(verbose=True)
     with steps.step("Connect to\n dgx"):
         steps.note("a note\x1b[31m")
@@ -101,12 +101,12 @@ def test_what_is_no_terminal_gets_plain_lines(capfd: pytest.CaptureFixture[str])
     assert (out, err) == ("", "a note\n+ docker ps\nConnect to dgx: done (0.0s)\n")
 
 
-def test_commands_are_shown_only_when_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
+def test_commands_are_shown_only_with_verbose(capfd: pytest.CaptureFixture[str]) -> None:
     Steps().command("docker ps")
     assert capfd.readouterr().err == ""
 
 
-def test_silence_is_silent_but_for_the_commands_that_were_asked_for() -> None:
+def test_silent_steps_show_only_the_commands_of_verbose() -> None:
     assert on_a_terminal("silent").partition("QUESTION")[0] == ""
     assert "docker run 'x y'" in on_a_terminal("silent", "verbose")
 
@@ -135,5 +135,5 @@ def test_a_quick_command_never_imports_rich() -> None:
         (185, "3m 05s"),
     ],
 )
-def test_times_are_short(seconds: float, words: str) -> None:
+def test_durations_are_written_in_their_largest_units(seconds: float, words: str) -> None:
     assert duration(seconds) == words

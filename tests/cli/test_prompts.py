@@ -1,4 +1,4 @@
-"""Questions are asked on the terminal itself, whatever stdin and stdout are."""
+"""Questions are asked on the terminal itself, not on stdin and stdout."""
 
 import contextlib
 import subprocess
@@ -54,7 +54,7 @@ def test_a_password_is_asked_for_and_not_shown(terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize("terminal", [("code", "Verification code:", "echo")], indirect=True)
-def test_what_may_be_seen_is_shown(terminal: Terminal) -> None:
+def test_a_code_that_may_be_seen_is_echoed(terminal: Terminal) -> None:
     terminal.wait_for("Verification code: ")
     terminal.type("123456\n")
     assert terminal.result()[0] == '"123456"\n'
@@ -65,7 +65,7 @@ def test_what_may_be_seen_is_shown(terminal: Terminal) -> None:
 @pytest.mark.parametrize(
     ("typed", "answer"), [("yes", "yes"), ("NO", "no"), ("SHA256:abc/+d", "yes")]
 )
-def test_a_host_key_wants_a_whole_word_or_the_fingerprint(
+def test_a_host_key_question_takes_only_a_whole_word_or_the_fingerprint(
     typed: str, answer: str, terminal: Terminal
 ) -> None:
     terminal.wait_for("(yes/no/[fingerprint])? ")
@@ -79,21 +79,23 @@ def test_a_host_key_wants_a_whole_word_or_the_fingerprint(
 
 @pytest.mark.parametrize("terminal", [("remember", "Keep it in the keyring?")], indirect=True)
 @pytest.mark.parametrize(("typed", "answer"), [("y", "yes"), ("Yes", "yes"), ("", "no")])
-def test_remembering_is_off_unless_one_says_so(typed: str, answer: str, terminal: Terminal) -> None:
+def test_a_password_is_remembered_only_after_yes(
+    typed: str, answer: str, terminal: Terminal
+) -> None:
     terminal.wait_for("(y/N) ")
     terminal.type(typed + "\n")
     assert terminal.result()[0] == f'"{answer}"\n'
 
 
 @pytest.mark.parametrize("terminal", [("password", "Password:")], indirect=True)
-def test_ctrl_d_turns_away(terminal: Terminal) -> None:
+def test_ctrl_d_leaves_a_question_unanswered(terminal: Terminal) -> None:
     terminal.wait_for("Password: ")
     terminal.type("\x04")
     assert terminal.result()[0] == "the question was not answered\n"
 
 
 @pytest.mark.parametrize("terminal", [("password", "Password:")], indirect=True)
-def test_ctrl_c_leaves_the_terminal_as_it_was(terminal: Terminal) -> None:
+def test_ctrl_c_during_a_question_restores_the_echo(terminal: Terminal) -> None:
     terminal.wait_for("Password: ")
     assert not terminal.echoes()
     terminal.type("\x03")
@@ -102,7 +104,7 @@ def test_ctrl_c_leaves_the_terminal_as_it_was(terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize("terminal", [("password", "\x1b[2Jdgx\x07's password:")], indirect=True)
-def test_a_host_cannot_drive_the_terminal_with_its_prompt(terminal: Terminal) -> None:
+def test_control_characters_of_a_prompt_do_not_reach_the_terminal(terminal: Terminal) -> None:
     terminal.wait_for("dgx's password: ")
     terminal.type("x\n")
     terminal.result()
@@ -110,7 +112,7 @@ def test_a_host_cannot_drive_the_terminal_with_its_prompt(terminal: Terminal) ->
     assert "\x07" not in terminal.screen
 
 
-def test_without_a_terminal_nobody_is_asked() -> None:
+def test_a_question_without_a_terminal_is_an_error() -> None:
     done = subprocess.run(
         [sys.executable, "-c", ASK, "password", "me@dgx's password:"],
         stdin=subprocess.DEVNULL,
@@ -130,7 +132,7 @@ def test_with_no_input_every_question_is_refused_with_advice(kind: QuestionKind)
     assert "`--no-input`" in (refusal.value.hint or "")
 
 
-def test_whoever_said_beforehand_what_to_remember_is_not_asked() -> None:
+def test_the_remember_option_answers_the_question() -> None:
     kinds: tuple[QuestionKind, ...] = ("remember", "remember-again")
     for kind in kinds:
         question = Question(kind, "keep it?")
@@ -139,12 +141,12 @@ def test_whoever_said_beforehand_what_to_remember_is_not_asked() -> None:
             Person(contextlib.nullcontext, remember=False).ask(question)
 
 
-def test_whoever_said_no_is_not_asked_again() -> None:
+def test_a_refused_question_is_not_asked_again() -> None:
     with pytest.raises(NeedsAuthentication):
         Person(contextlib.nullcontext).ask(Question("remember-again", "keep it?"))
 
 
-def test_an_unknown_host_is_refused_with_its_fingerprint_where_nobody_can_be_asked() -> None:
+def test_an_unknown_host_is_refused_with_its_fingerprint_if_jlr_cannot_ask() -> None:
     with pytest.raises(NeedsAuthentication) as refusal:
         no_input().ask(Question("host-key", f"{HOST_KEY}\nconnect, and remember this key"))
     assert "SHA256:abc/+d" in refusal.value.message

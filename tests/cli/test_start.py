@@ -1,4 +1,4 @@
-"""`jlr start`: flags and settings become one request; stdout carries the answer alone."""
+"""`jlr start`: flags and settings become one request; stdout has only the answer."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_the_url_is_the_only_line_on_stdout(jlr: Jlr, workflows: Workflows) -> N
     assert workflows.arguments("session.browser.open_in_browser") == (URL, None)
 
 
-def test_every_option_reaches_the_request(jlr: Jlr, workflows: Workflows) -> None:
+def test_every_option_is_in_the_request(jlr: Jlr, workflows: Workflows) -> None:
     argv = "start me@dgx cont1 --image torch -v /a:/b --volume /c:/d:ro -e A=1 --env B -w /work"
     rest = "-u 1000:1000 --shm-size 1g --gpus all --port 9999 --runtime docker --no-browser"
     more = "--ulimit memlock=-1 --ipc host --network bridge --no-init --rm --log-opt max-file=3"
@@ -68,20 +68,20 @@ def test_every_option_reaches_the_request(jlr: Jlr, workflows: Workflows) -> Non
         ("--conda-env", StartRequest(host="dgx", runtime="none", conda_env="lab")),
     ],
 )
-def test_an_environment_can_be_named(
+def test_a_conda_environment_is_in_the_request(
     option: str, request_: StartRequest, jlr: Jlr, workflows: Workflows
 ) -> None:
     jlr("start", "dgx", "--runtime", "none", option, "lab")
     assert workflows.arguments("session.start.start")[0] == request_
 
 
-def test_two_environments_are_one_too_many(jlr: Jlr) -> None:
+def test_a_python_and_a_conda_environment_exclude_each_other(jlr: Jlr) -> None:
     outcome = jlr("start", "dgx", "--python", "p", "--conda-env", "c")
     assert outcome.code == 2
     assert "`--python` and `--conda-env` exclude each other" in outcome.stderr
 
 
-def test_what_no_flag_says_comes_from_the_settings(
+def test_an_option_without_a_flag_comes_from_the_settings(
     jlr: Jlr, workflows: Workflows, laptop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settle(
@@ -109,7 +109,7 @@ def test_what_no_flag_says_comes_from_the_settings(
     assert workflows.arguments("session.browser.open_in_browser") == (URL, "firefox")
 
 
-def test_a_mistake_in_the_settings_is_usage(jlr: Jlr, laptop: Path) -> None:
+def test_an_error_in_the_settings_is_a_usage_error(jlr: Jlr, laptop: Path) -> None:
     settle(laptop, "[defaults]\nimgae = 'x'\n")
     outcome = jlr("start", "dgx")
     assert outcome.code == 2
@@ -142,7 +142,7 @@ def test_errors_with_json_still_go_to_stderr(jlr: Jlr, workflows: Workflows) -> 
     "arguments",
     [("--no-browser",), ("--browser", "none"), ("--no-browser", "--browser", "firefox")],
 )
-def test_no_browser_is_opened_when_none_is_wanted(
+def test_no_browser_opens_with_no_browser_or_none(
     arguments: tuple[str, ...], jlr: Jlr, workflows: Workflows
 ) -> None:
     outcome = jlr("start", "dgx", "cont1", *arguments)
@@ -150,27 +150,21 @@ def test_no_browser_is_opened_when_none_is_wanted(
     assert not [name for name, *_ in workflows.calls if name.startswith("browser")]
 
 
-def test_without_a_browser_the_person_is_told_to_open_the_url(
-    jlr: Jlr, workflows: Workflows
-) -> None:
+def test_a_note_asks_to_open_the_url_if_no_browser_opens(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("session.browser.open_in_browser", "there is no display here")
     outcome = jlr("start", "dgx", "cont1")
     assert (outcome.code, outcome.stdout) == (0, URL + "\n")
     assert "there is no display here; open the URL yourself" in outcome.stderr
 
 
-def test_a_browser_that_was_asked_for_and_is_not_there_is_a_failure(
-    jlr: Jlr, workflows: Workflows
-) -> None:
+def test_a_missing_browser_of_a_flag_is_an_error(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("session.browser.open_in_browser", "there is no browser `opera` here")
     outcome = jlr("start", "dgx", "cont1", "--browser", "opera")
     assert (outcome.code, outcome.stdout) == (1, URL + "\n")
     assert "error: there is no browser `opera` here" in outcome.stderr
 
 
-def test_a_notebook_is_opened_in_the_session_that_was_started(
-    jlr: Jlr, workflows: Workflows
-) -> None:
+def test_the_url_of_a_started_session_opens_its_notebook(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("session.open.address", "http://there")
     outcome = jlr("start", "dgx", "cont1", "--notebook", "work/train.ipynb")
     assert outcome.stdout == "http://there\n"
@@ -179,14 +173,14 @@ def test_a_notebook_is_opened_in_the_session_that_was_started(
 
 
 @pytest.mark.parametrize("option", ["--volume", "--env", "--ulimit", "--install"])
-def test_an_option_of_many_that_is_empty_is_a_mistake(jlr: Jlr, option: str) -> None:
+def test_an_empty_value_of_a_repeatable_option_is_a_usage_error(jlr: Jlr, option: str) -> None:
     outcome = jlr("start", "dgx", "cont1", option, "")
     assert outcome.code == 2
     assert f"`{option}` has no value" in outcome.stderr
 
 
 @pytest.mark.parametrize("option", ["--image", "--workspace", "--user", "--shm-size"])
-def test_an_empty_value_takes_away_what_settings_say(
+def test_an_empty_value_drops_the_setting(
     jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch, option: str
 ) -> None:
     monkeypatch.setenv(variable(option.removeprefix("--")), "x")
@@ -205,14 +199,14 @@ def test_dry_run_shows_the_plan_and_starts_nothing(jlr: Jlr, workflows: Workflow
     assert json.loads(as_json) == {"commands": ["docker create 'a b'", "docker start cont1"]}
 
 
-def test_v_is_the_engines_letter_and_says_so(jlr: Jlr) -> None:
+def test_v_means_volume_and_the_error_names_verbose(jlr: Jlr) -> None:
     outcome = jlr("start", "dgx", "cont1", "-v", "--no-browser")
     assert outcome.code == 2
     assert "`jlr -v start …` gives more output" in outcome.stderr
 
 
 @pytest.mark.parametrize("container", [(), ("cont1",)])
-def test_what_follows_two_dashes_is_for_the_engine(
+def test_words_after_two_dashes_are_arguments_of_the_engine(
     container: tuple[str, ...], jlr: Jlr, workflows: Workflows
 ) -> None:
     words = ("--cap-add", "SYS_PTRACE", "--help")
@@ -234,7 +228,7 @@ def test_what_follows_two_dashes_is_for_the_engine(
         (("--", "--entrypoint=sh"), "`--entrypoint` cannot be given after `--`"),
     ],
 )
-def test_what_the_engine_would_take_for_something_else_is_usage(
+def test_an_ambiguous_argument_of_the_engine_is_a_usage_error(
     words: tuple[str, ...], complaint: str, jlr: Jlr, workflows: Workflows
 ) -> None:
     outcome = jlr("start", "dgx", "cont1", *words)
@@ -253,7 +247,7 @@ def test_a_workspace_may_have_a_folder(
     assert workflows.arguments("session.start.start")[0].workspace == workspace
 
 
-def test_a_containers_options_are_refused_where_there_is_none(
+def test_container_options_are_refused_without_a_container(
     jlr: Jlr, workflows: Workflows, laptop: Path
 ) -> None:
     settle(laptop, "[defaults]\nimage = 'torch'\n")
@@ -269,7 +263,7 @@ def test_a_containers_options_are_refused_where_there_is_none(
         assert "`--runtime none` creates none" in outcome.stderr
 
 
-def test_a_job_that_has_no_container_of_its_own_takes_no_options_of_one(
+def test_a_job_without_its_own_container_refuses_container_options(
     jlr: Jlr, workflows: Workflows
 ) -> None:
     for where in (("--runtime", "none"), ("--in", "cont1")):
@@ -281,7 +275,9 @@ def test_a_job_that_has_no_container_of_its_own_takes_no_options_of_one(
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "http"])
-def test_a_port_that_cannot_be_is_usage(port: str, jlr: Jlr, workflows: Workflows) -> None:
+def test_an_invalid_port_of_start_is_a_usage_error(
+    port: str, jlr: Jlr, workflows: Workflows
+) -> None:
     assert jlr("start", "dgx", "--port", port).code == 2
     assert not workflows.calls
 
@@ -317,7 +313,7 @@ def test_the_ssh_config_may_come_from_the_environment(
     assert workflows.arguments("session.start.start")[1].ssh_config == laptop / "other"
 
 
-def test_an_ssh_config_that_is_not_there_is_usage(jlr: Jlr) -> None:
+def test_a_missing_ssh_config_is_a_usage_error(jlr: Jlr) -> None:
     outcome = jlr("--ssh-config", "/no/such/file", "start", "dgx")
     assert outcome.code == 2
     assert "/no/such/file" in outcome.stderr

@@ -1,4 +1,4 @@
-"""Tables are aligned, fit the terminal, and cannot be driven by what a host calls its images."""
+"""Tables are aligned, fit the terminal, and pass on no control characters."""
 
 import datetime
 import os
@@ -31,7 +31,9 @@ def kernel(state: str, **age: float) -> Kernel:
         ((kernel("idle", hours=5), kernel("idle", hours=2, minutes=30)), "idle 2h"),
     ],
 )
-def test_kernels_in_short(kernels: tuple[Kernel, ...] | None, words: str) -> None:
+def test_kernels_are_summarized_in_two_words(
+    kernels: tuple[Kernel, ...] | None, words: str
+) -> None:
     assert reports.kernels_in_short(kernels) == words
 
 
@@ -66,10 +68,12 @@ def test_a_terminal_gets_colours_and_no_line_is_too_wide() -> None:
     assert "cont1" in lines[1]
 
 
-def test_a_wide_terminal_shows_everything_as_it_is() -> None:
+def test_a_wide_terminal_shows_every_cell_whole() -> None:
     assert "nvcr.io/nvidia/pytorch:24.05-py3 [bold]" in shown(120)
 
 
-def test_a_pipe_gets_everything_without_colours(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_gets_every_cell_whole_and_without_colours(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     tables.show_table(("A", "STATE"), [("long\x1b[2J name\n", "up"), ("x", "down")])
     assert capfd.readouterr().out == "A          STATE\nlong name  up\nx          down\n"

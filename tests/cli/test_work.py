@@ -91,7 +91,7 @@ def test_a_job_is_removed_after_its_end_only_with_rm(
         (("dgx", "--in", "cont1", "--volume", "/a:/b", "--", "true"), "`--in` creates none"),
     ],
 )
-def test_a_job_that_cannot_be_is_refused(
+def test_an_invalid_job_is_refused(
     argv: tuple[str, ...], message: str, jlr: Jlr, workflows: Workflows
 ) -> None:
     outcome = jlr("run", *argv)
@@ -112,7 +112,7 @@ def test_a_job_is_stopped_by_its_name_and_has_no_container_to_stop(
     assert "`train` is a job" in refused.stderr
 
 
-def test_a_mount_is_told_with_both_its_ends(jlr: Jlr, workflows: Workflows) -> None:
+def test_a_mount_is_printed_with_both_ends(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("mounts.mount.mount", MOUNT)
     told = jlr("mount", "~/proj", "cont1", "--remote", "/raid/me", "--on-host", "--read-only")
     assert told.stdout == "/home/me/proj shows dgx:/raid/me\n"
@@ -125,7 +125,7 @@ def test_a_mount_is_told_with_both_its_ends(jlr: Jlr, workflows: Workflows) -> N
     ("argv", "message"),
     [(("--read-only",), "LOCAL is missing"), (("x", "--on-host"), "needs `--remote DIR`")],
 )
-def test_a_mount_that_cannot_be_is_refused(
+def test_an_invalid_mount_is_refused(
     argv: tuple[str, ...], message: str, jlr: Jlr, workflows: Workflows
 ) -> None:
     outcome = jlr("mount", *argv)
@@ -144,7 +144,7 @@ def test_without_a_folder_the_mounts_are_listed(jlr: Jlr, workflows: Workflows) 
 
 
 @pytest.mark.parametrize(("argv", "code"), [((), 2), (("x", "--all"), 2), (("x",), 0)])
-def test_unmount_wants_a_folder_or_all(
+def test_unmount_needs_a_folder_or_all(
     argv: tuple[str, ...], code: int, jlr: Jlr, workflows: Workflows
 ) -> None:
     workflows.will("mounts.unmount.unmount", "/home/me/x")
