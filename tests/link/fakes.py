@@ -81,7 +81,7 @@ class FakePerson:
     def ask(self, question: Question) -> str:
         self.questions.append(question)
         if self._answer is None:
-            raise NeedsAuthentication("nobody is there")
+            raise NeedsAuthentication("no person is there")
         return self._answer
 
 
@@ -119,7 +119,7 @@ class Call(Generic[T]):
     def _run(self) -> None:
         try:
             self._result = self._function()
-        except BaseException as error:  # noqa: BLE001  # handed to whoever asks for the result
+        except BaseException as error:  # noqa: BLE001  # handed to the caller of `result`
             self._error = error
 
     @property

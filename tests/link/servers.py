@@ -104,7 +104,7 @@ def start_inside(container: Container, port: int, bind: str = "0.0.0.0") -> None
 
 
 class Squatter:
-    """Somebody else's server on a port of the host; it only counts who comes."""
+    """Another user's server on a port of the host; it only counts its visits."""
 
     def __init__(self, port: int) -> None:
         self.visits = 0

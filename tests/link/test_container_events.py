@@ -1,4 +1,4 @@
-"""Events of containers are read for as long as there are any to read."""
+"""The events of an engine are read for as long as it sends any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The connection breaks in every way that it can; ports stay, and requests get through."""
+"""The connection breaks in every possible way; ports stay, and requests get through."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_a_reconnect_that_needs_a_password_waits_for_a_command_that_can_ask(
     until(lambda: desk.state() == "needs-auth", "the state", timeout=5)
     with pytest.raises(NeedsAuthentication):
         Desk(desk.laptop, "asking").run("true")
-    # Requests are turned away at once, and make nobody try again.
+    # Requests are turned away at once, and cause no attempt.
     for _ in range(3):
         with pytest.raises(Exception, match="no answer"):
             desk.server_pid(forward)

@@ -144,7 +144,7 @@ def test_an_event_of_its_container_starts_a_new_proof_during_a_proof(
     parts.settle(new_endpoint("172.17.0.9"))
     assert forward.wait(20)[1].address == "172.17.0.9"
     parts.forwards.changed(connection, "docker", None)
-    until(lambda: len(parts.asked) == 3, "the look after what nobody has seen")
+    until(lambda: len(parts.asked) == 3, "the proof after a missed event")
     parts.settle(new_endpoint("172.17.0.9"))
 
 

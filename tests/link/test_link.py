@@ -173,7 +173,7 @@ def test_a_link_that_may_not_ask_says_so_and_leaves_at_once(
 def test_a_link_whose_files_were_tidied_away_is_found_again(
     desk: Desk, servers: HostServers
 ) -> None:
-    """As `/run/user` is at the last logout; the port was held by a link that nobody could reach."""
+    """As `/run/user` is at the last logout; the port was held by an unreachable link."""
     pid = servers.start("one")
     desk.start("one")
     forward, link = desk.forward("one"), desk.process().pid

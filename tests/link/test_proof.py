@@ -1,4 +1,4 @@
-"""After a reconnect nothing is sent to what is not the session's own server."""
+"""After a reconnect only the session's own server is sent anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever ends the watching, nothing that was watched stays behind on the host."""
+"""However a followed command ends, nothing of it stays behind on the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One connection, made by whoever needs it first, and made again when it is lost."""
+"""One connection, made at the first need, and made again when it is lost."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ def test_all_waiting_callers_get_the_error_of_the_attempt(watched: Watched) -> N
     watched.wanted = False
     calls = [Call(lambda: watched.supervisor.connection(FakePerson())) for _ in range(5)]
     until(lambda: waiters(watched.supervisor._changed) == 5, "4 callers and the watcher")
-    watched.dialer.outcomes.put(ConnectionRefused("nobody listens", hint="look"))
+    watched.dialer.outcomes.put(ConnectionRefused("no listener there", hint="look"))
     for call in calls:
-        with pytest.raises(ConnectionRefused, match="nobody listens") as caught:
+        with pytest.raises(ConnectionRefused, match="no listener there") as caught:
             call.result()
         assert caught.value.hint == "look"
     assert len(watched.dialer.askers) == 1
@@ -147,7 +147,7 @@ def test_a_reconnect_that_is_refused_waits_for_a_person(
     watched.connect().close()
     watched.dialer.outcomes.put(refusal)
     until(lambda: watched.state is State.NEEDS_AUTH, "the refusal")
-    # Whoever waits is told at once, and nothing is tried until somebody can be asked.
+    # Waiting requests fail at once, and nothing is tried until a person can be asked.
     with pytest.raises(type(refusal), match=refusal.message):
         watched.supervisor.wait(20)
     assert len(watched.dialer.askers) == 2
@@ -184,9 +184,9 @@ def test_a_command_joins_a_reconnect_under_way(watched: Watched) -> None:
 
 def test_waiting_ends_with_the_reason(watched: Watched) -> None:
     watched.connect().close()
-    watched.dialer.outcomes.put(ConnectionRefused("nobody listens"))
+    watched.dialer.outcomes.put(ConnectionRefused("no listener there"))
     watched.dialed(3)
-    with pytest.raises(ConnectionRefused, match="nobody listens"):
+    with pytest.raises(ConnectionRefused, match="no listener there"):
         watched.supervisor.wait(0)
 
 

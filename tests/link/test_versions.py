@@ -1,4 +1,4 @@
-"""A link and a command of different versions: the newer one wins, and nobody is left puzzled."""
+"""A link and a command of different versions: the newer one wins, and the older is told so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The host's dockerd restarts: with live restore nobody notices, without it the state says so.
+"""The host's dockerd restarts: with live restore pages go on, without it the state tells.
 
 Live restore is dockerd's own setting: its containers go on while it is away.
 """

@@ -1,7 +1,7 @@
-"""A container gets another address, and somebody else's the one that it had.
+"""A container gets another address, and another user's container the one that it had.
 
 The forward goes to the container and not to the address: it follows, on the same local port, and
-whoever has the old address now is sent nothing.
+the new owner of the old address is sent nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.sessions.parts import started
 
 PORT = 8888
 TRIES = 8
-# What the host needs to find out that nobody has an address, and then one look.
+# What the host needs to find out that an address is free, and then one look.
 UNANSWERED = 5.0
 BACK = 2.0
 # Listens where Jupyter would, and writes down every byte.
@@ -91,7 +91,7 @@ class Bridge:
         return address
 
     def give(self, address: str) -> Stranger:
-        """Start somebody else's container at an address, with a server on Jupyter's port."""
+        """Start another user's container at an address, with a server on Jupyter's port."""
         where = ("--network", self.name, f"--ip={address}")
         return Stranger(
             self._factory("lab/plain", "python3", "-c", LISTENER, options=where), address
@@ -99,7 +99,7 @@ class Bridge:
 
 
 class Stranger:
-    """Somebody else's container."""
+    """Another user's container."""
 
     def __init__(self, container: Container, address: str) -> None:
         self._container = container
@@ -153,7 +153,7 @@ def test_a_container_that_moves_is_followed_and_its_page_connects_anew(
     work: Work, bridge: Bridge, inside: Container
 ) -> None:
     had = bridge.disconnect(inside)
-    with pytest.raises((WebSocketException, OSError)):  # and does not hang where nobody is
+    with pytest.raises((WebSocketException, OSError)):  # and does not hang without a far end
         work.kernel.run("kept")
     assert bridge.connect(inside) != had
     work.comes_back(BACK)

@@ -1,4 +1,4 @@
-"""Whatever breaks on the way, the page is back in time and the kernel has noticed nothing."""
+"""After any outage the page is back in time, and the kernel has noticed nothing."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_link_that_slept_through_the_end_of_its_connection(
 
 
 def test_a_link_that_is_killed(work: Work, laptop: Laptop) -> None:
-    """Nobody starts it but the next command, which brings the session back on its port."""
+    """The next command starts it, and that restores the session on its port."""
     link_of(laptop).kill()
     assert laptop.jlr("url").stdout.strip() == work.session.url
     work.comes_back(BACK)

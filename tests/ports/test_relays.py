@@ -1,4 +1,4 @@
-"""Each way to a container's own loopback takes a session of the SSH server, and it has only ten."""
+"""Each relay into a container takes one of the ten sessions of an SSH connection."""
 
 from __future__ import annotations
 

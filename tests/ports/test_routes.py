@@ -95,7 +95,7 @@ def target(
 def test_a_containers_own_network_is_reached_from_the_host_or_by_a_relay(
     address: str, expected: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Whoever listens there is the container's, whether its descriptors can be read or not.
+    # Every listener there is the container's, whether its descriptors can be read or not.
     assert target(monkeypatch, probed(row(address), held=None), "172.17.0.5") == expected
 
 
@@ -110,9 +110,9 @@ def test_on_the_hosts_network_a_socket_must_be_the_containers(
 def test_without_an_engine_a_socket_must_be_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = probed(row(ANYWHERE_6), held=None)
     assert target(monkeypatch, mine, "127.0.0.1", engine=False) == Target("127.0.0.1", PORT)
-    for somebody in (row(LOOPBACK, user=0), row(ANYWHERE, user=1001)):
+    for others in (row(LOOPBACK, user=0), row(ANYWHERE, user=1001)):
         with pytest.raises(PortTaken):
-            target(monkeypatch, probed(somebody), "127.0.0.1", engine=False)
+            target(monkeypatch, probed(others), "127.0.0.1", engine=False)
 
 
 def test_the_socket_that_would_be_met_first_decides(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ NUMBERS = itertools.count()
 
 
 class FakeHost:
-    """A host whose `sudo` takes one password, or none, or nobody."""
+    """A host with a `sudo` that takes one password, or wants none."""
 
     name = "dgx"
 

@@ -1,4 +1,4 @@
-"""What was proved is looked at again once there is a reason, and no more often than that."""
+"""A far end is proved again once there is a reason, and no more often than that."""
 
 from __future__ import annotations
 

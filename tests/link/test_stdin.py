@@ -1,4 +1,4 @@
-"""What a command gives a script to read arrives byte for byte, and never piles up."""
+"""A command's stdin arrives at its script byte for byte, and never piles up."""
 
 from __future__ import annotations
 
