@@ -18,14 +18,7 @@ _NOT_OF_THE_HOST = ("JLR_", "SSH_", "JUPYTER_", "JPY_")
 
 @dataclass(frozen=True)
 class Account:
-    """What a login to the demo's host gets.
-
-    Attributes:
-        user: the user name.
-        shell: path of the login shell.
-        folder: where commands start.
-        environment: what they start with.
-    """
+    """What a login to the demo's host gets: user, login shell, current folder and environment."""
 
     user: str
     shell: str

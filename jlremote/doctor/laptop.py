@@ -13,13 +13,9 @@ LITTLE_SPACE = 100 * 1000**2
 
 @dataclass(frozen=True)
 class KnownSession:
-    """A session in the laptop's records, with the state of its link.
+    """A session in the laptop's records, and its state in its link: `None` if no link runs.
 
-    Attributes:
-        name: `host/name`.
-        forwarded: whether its port is to be forwarded.
-        state: its state in the link, `None` if no link runs.
-        detail: the reason for a state that is not `up`.
+    `forwarded` tells whether its port is to be forwarded, `detail` why its state is not `up`.
     """
 
     name: str

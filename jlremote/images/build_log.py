@@ -26,11 +26,7 @@ _DEPRECATED = re.compile(
 
 @dataclass
 class BuildLog:
-    """The output of a build so far, and its current step.
-
-    Attributes:
-        lines: the last lines, without an end.
-    """
+    """The output of a build so far, with its last lines and its current step."""
 
     lines: list[str] = field(default_factory=list)
     _step: int = 0

@@ -60,15 +60,7 @@ def reason(lines: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class FailedTransfer:
-    """A pull or push of an image that failed.
-
-    Attributes:
-        engine: the engine.
-        verb: `pull` or `push`.
-        image: the image as it was typed.
-        name: its parts; `None` if it is an id.
-        host: the host as it was typed.
-    """
+    """A failed pull or push (`verb`) of an image; `name` is `None` if it is an id."""
 
     engine: Engine
     verb: str

@@ -49,11 +49,7 @@ class _Layer:
 
 @dataclass
 class Transfer:
-    """The progress of a pull or push.
-
-    Attributes:
-        complaint: the lines that are not about a layer, the latest last: the reason of a failure.
-    """
+    """The progress of a pull or push; `complaint` has the last lines that are about no layer."""
 
     complaint: list[str] = field(default_factory=list)
     _layers: dict[str, _Layer] = field(default_factory=dict)

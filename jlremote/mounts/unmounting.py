@@ -12,13 +12,7 @@ _SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Holder:
-    """A program that uses a mount.
-
-    Attributes:
-        pid: its process.
-        name: the program's name.
-        how: `works in`, `has a file open in` or `runs from`.
-    """
+    """A program that `works in`, `has a file open in` or `runs from` a mount (`how`)."""
 
     pid: int
     name: str

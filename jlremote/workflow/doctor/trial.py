@@ -37,12 +37,7 @@ def running(link: Link, runtime: Runtime, record: SessionRecord) -> RunningSessi
 class Trial:
     """The session or new container on which the end of the chain is tried.
 
-    Attributes:
-        link: the link to the host.
-        facts: the facts about the host.
-        runtime: the runtime of the session.
-        running: a session that runs there, `None` for none.
-        request: the request for a new session; its image may be `None`.
+    `running` is a session that runs there; `request` is that for a new one, maybe without image.
     """
 
     link: Link

@@ -20,13 +20,7 @@ IGNORE_FILE = ".dockerignore"
 
 @dataclass(frozen=True)
 class Entry:
-    """A file, folder or symbolic link of the context.
-
-    Attributes:
-        name: its path in the context, with `/`.
-        path: its path on the laptop.
-        status: its `lstat` when the folder was read.
-    """
+    """A file, folder or symbolic link: its name in the context, its path, and its `lstat`."""
 
     name: str
     path: Path

@@ -97,11 +97,7 @@ def _attempted(
 
 
 def _do_without_shell(start: StartContext, image: str) -> None:
-    """Note what a job lacks whose image has no shell.
-
-    Raises:
-        JlrError: it needs one to install packages.
-    """
+    """Note what a job lacks whose image has no shell; refuse to install packages in it."""
     if start.request.options.packages:
         raise JlrError(
             f"`{image}` has no `sh`, and `--install` needs one",

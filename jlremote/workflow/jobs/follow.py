@@ -59,11 +59,7 @@ class _Watch:
         self._asked = 0
 
     def to_the_end(self) -> int:
-        """Show all output; return the exit code.
-
-        Raises:
-            JlrError: it is not known how the job ended.
-        """
+        """Show all output; return the exit code, or raise that it is not known."""
         name, backend = self._found.job.name, self._found.backend
         while True:
             self._print(backend.follow)

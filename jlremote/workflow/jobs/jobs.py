@@ -33,13 +33,7 @@ class EngineRefused(JlrError):
 
 @dataclass(frozen=True)
 class JobHandle:
-    """A job, with the link and backend that reach it.
-
-    Attributes:
-        host: the link to its host.
-        backend: what runs it there.
-        job: the job.
-    """
+    """A job, with the link to its host and the backend that runs it there."""
 
     host: Link
     backend: JobBackend

@@ -47,11 +47,7 @@ def begin(start: StartContext, request: RunRequest) -> None:
 
 
 def _container(start: StartContext, request: RunRequest) -> str:
-    """Return the name of the session's container.
-
-    Raises:
-        NotFound: it is missing, or does not run.
-    """
+    """Return the name of the session's container, which must run (`NotFound`)."""
     typed = (request.inside or "").rpartition("/")[2]
     if (known := session(request)) is not None:
         looks = iter([(known.name, survey(start.host, start.runtime, known.name))])

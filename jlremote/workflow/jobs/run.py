@@ -56,11 +56,7 @@ def run(request: RunRequest, context: Context) -> JobHandle:
 
 
 def _runtime(request: RunRequest) -> Runtime:
-    """Return the runtime, as far as it is known on the laptop.
-
-    Raises:
-        Usage: it is not given where to run, or the session is on another host.
-    """
+    """Return the runtime as far as the laptop knows it; refuse a request that names no place."""
     if request.inside is not None:
         host, _, name = request.inside.rpartition("/")
         if host not in ("", request.host):
@@ -101,11 +97,7 @@ def _start_context(
     context: Context,
     undo: ExitStack,
 ) -> StartContext:
-    """Return what the steps share; a new container is named by the naming template.
-
-    Raises:
-        Busy: there is a session or job of that name.
-    """
+    """Return what the steps share; refuse a taken name. A new container is named by template."""
     wanted = StartRequest(
         request.host,
         typed,

@@ -81,11 +81,7 @@ def mount(request: MountRequest, context: Context) -> MountReport:
 
 
 def _stays(request: MountRequest, local: str, known: MountRecord | None, system: System) -> bool:
-    """Return whether the requested folder is already mounted at `local`.
-
-    Raises:
-        Usage: another folder is mounted there.
-    """
+    """Return whether the requested folder is already mounted at `local`; refuse another one."""
     if not any(point.path == local for point in system.mounted()):
         return False
     if known is None:

@@ -30,12 +30,7 @@ pwd -P
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder on the host.
-
-    Attributes:
-        path: absolute and without symbolic links.
-        writable: whether the user may create files in it.
-    """
+    """A folder on the host: its path without symbolic links, and whether the user may write."""
 
     path: str
     writable: bool
@@ -132,11 +127,7 @@ def _below_home(path: str) -> str:
 
 
 def _look(link: Link, path: str, container: Container | None = None) -> Folder:
-    """Look for a folder on the host and resolve its symbolic links.
-
-    Raises:
-        NotFound: it is missing, not a folder, or may not be read.
-    """
+    """Resolve a folder on the host; raise `NotFound` if it is none or may not be read."""
     quoted = f'"$HOME"/{shlex.quote(path[2:])}' if path[:1] == "~" else shlex.quote(path)
     done = run_script(link, f"folder={quoted}\n{_LOOK}")
     if done.status in (_MISSING, _CLOSED):
