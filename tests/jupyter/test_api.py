@@ -1,0 +1,130 @@
+"""Jupyter's REST API, against a server that answers as it is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from jlremote.errors import JlrError
+from jlremote.jupyter.api import Access, AccessRefused, JupyterApi, Kernel, NoAnswer
+from tests.link.fakes import new_server
+
+
+class Answers(HTTPServer):
+    """Answers by method and path; what it has no answer for is 404.
+
+    Attributes:
+        answers: status and content.
+        asked: method, path and token of each request.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.answers: dict[str, tuple[int, Any]] = {}
+        self.asked: list[tuple[str, str, str | None]] = []
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Looks the answer up."""
+
+    server: Answers
+
+    def do_GET(self) -> None:
+        """Answer any method; the body of a request is not looked at."""
+        self.server.asked.append((self.command, self.path, self.headers["Authorization"]))
+        status, content = self.server.answers.get(f"{self.command} {self.path}", (404, None))
+        body = b"" if content is None else json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_DELETE = do_GET  # noqa: N815
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def jupyter() -> Iterator[Answers]:
+    with Answers() as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+
+
+def api(jupyter: Answers, *, token: str = "secret") -> JupyterApi:
+    return JupyterApi(jupyter.server_port, replace(new_server(), token=token), timeout=5)
+
+
+STATUS = "GET /cont1/api/status"
+
+
+def test_the_token_goes_into_a_header_and_not_into_the_path(jupyter: Answers) -> None:
+    jupyter.answers[STATUS] = (200, {"kernels": 1})
+    assert api(jupyter).status() == {"kernels": 1}
+    assert jupyter.asked == [("GET", "/cont1/api/status", "token secret")]
+
+
+@pytest.mark.parametrize(
+    ("token", "status", "access"),
+    [
+        ("secret", 403, Access.TOKEN),
+        ("", 200, Access.OPEN),
+        ("", 302, Access.PASSWORD),
+        ("", 401, Access.PASSWORD),
+        ("", 403, Access.PASSWORD),
+    ],
+)
+def test_the_access_is_known_by_the_answer(
+    jupyter: Answers, token: str, status: int, access: Access
+) -> None:
+    jupyter.answers[STATUS] = (status, {})
+    assert api(jupyter, token=token).access() is access
+
+
+def test_a_refused_password_is_not_the_same_as_a_refused_token(jupyter: Answers) -> None:
+    jupyter.answers[STATUS] = (403, {})
+    with pytest.raises(AccessRefused):
+        api(jupyter, token="").status()
+    with pytest.raises(JlrError, match="Jupyter answers 403 Forbidden to `api/status`"):
+        api(jupyter).status()
+
+
+def test_kernels_have_the_paths_of_their_notebooks(jupyter: Answers) -> None:
+    running = [
+        {"id": "1", "name": "python3", "execution_state": "busy", "last_activity": "then"},
+        {"id": "2", "name": "julia", "execution_state": "idle", "last_activity": "later"},
+    ]
+    notebooks = [{"kernel": {"id": "1"}, "path": "work/a.ipynb"}]
+    jupyter.answers["GET /cont1/api/kernels?no_track_activity=1"] = (200, running)
+    jupyter.answers["GET /cont1/api/sessions?no_track_activity=1"] = (200, notebooks)
+    assert api(jupyter).kernels() == (
+        Kernel("work/a.ipynb", "busy", "then"),
+        Kernel("julia", "idle", "later"),
+    )
+
+
+def test_a_kernel_is_started_and_ended(jupyter: Answers) -> None:
+    jupyter.answers["POST /cont1/api/kernels"] = (201, {"id": "42"})
+    jupyter.answers["DELETE /cont1/api/kernels/42"] = (204, None)
+    assert api(jupyter).start_kernel() == "42"
+    api(jupyter).end_kernel("42")
+    assert [asked[:2] for asked in jupyter.asked] == [
+        ("POST", "/cont1/api/kernels"),
+        ("DELETE", "/cont1/api/kernels/42"),
+    ]
+
+
+def test_a_port_without_a_server_gives_no_answer(jupyter: Answers) -> None:
+    port = jupyter.server_port
+    jupyter.server_close()
+    with pytest.raises(NoAnswer, match=f"no answer from Jupyter through 127.0.0.1:{port}"):
+        JupyterApi(port, new_server(), timeout=1).status()

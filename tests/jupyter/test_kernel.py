@@ -1,0 +1,81 @@
+"""A kernel's WebSocket, with messages as a kernel sends them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from websocket import WebSocketConnectionClosedException
+
+from jlremote.jupyter.api import JupyterApi
+from jlremote.jupyter.kernel import KernelLine, NoResult, NoWebSocket, kernel_line
+from tests.link.fakes import new_server
+
+
+class FakeSocket:
+    """Gives prepared messages; those without a parent belong to the last request."""
+
+    def __init__(self, *messages: dict[str, Any]) -> None:
+        self.messages = list(messages)
+        self.sent: list[dict[str, Any]] = []
+
+    def send(self, text: str) -> None:
+        self.sent.append(json.loads(text))
+
+    def settimeout(self, seconds: float) -> None:
+        assert seconds > 0
+
+    def recv(self) -> str:
+        if not self.messages:
+            raise WebSocketConnectionClosedException("closed")
+        parent = {"msg_id": self.sent[-1]["header"]["msg_id"]}
+        return json.dumps({"parent_header": parent} | self.messages.pop(0))
+
+
+def message(kind: str, **content: Any) -> dict[str, Any]:
+    return {"msg_type": kind, "content": content}
+
+
+RESULT = message("execute_result", data={"text/plain": "42"})
+OTHER = RESULT | {"parent_header": {"msg_id": "another"}}
+BUSY = message("status", execution_state="busy")
+IDLE = message("status", execution_state="idle")
+
+
+def test_the_result_of_the_request_is_returned() -> None:
+    socket = FakeSocket(BUSY, OTHER, RESULT)
+    assert KernelLine(socket).result("6 * 7") == "42"
+    [request] = socket.sent
+    assert request["content"]["code"] == "6 * 7"
+    assert (request["channel"], request["header"]["msg_type"]) == ("shell", "execute_request")
+
+
+@pytest.mark.parametrize(
+    ("messages", "reason"),
+    [
+        ((BUSY, IDLE), "the kernel gave no result"),
+        ((message("error", ename="NameError", evalue="x"),), "the kernel failed: NameError: x"),
+        ((BUSY,), "the kernel did not answer `x`: closed"),
+        (({"msg_type": "status"},), "the kernel did not answer `x`: 'content'"),
+    ],
+)
+def test_a_missing_result_is_explained(messages: tuple[dict[str, Any], ...], reason: str) -> None:
+    with pytest.raises(NoResult) as caught:
+        KernelLine(FakeSocket(*messages)).result("x")
+    assert caught.value.message == reason
+
+
+def test_a_kernel_that_takes_too_long_is_given_up() -> None:
+    with pytest.raises(NoResult, match="did not answer `x` within 0 s"):
+        KernelLine(FakeSocket(BUSY)).result("x", timeout=0)
+
+
+def test_a_refused_connection_is_one_clear_error() -> None:
+    api = JupyterApi(9, new_server(), timeout=1)  # nothing listens on the discard port
+    with (
+        pytest.raises(NoWebSocket, match="no WebSocket through") as caught,
+        kernel_line(api, "42"),
+    ):
+        pass
+    assert caught.value.hint == "`jlr logs` may say why"

@@ -1,0 +1,108 @@
+"""The survey of a session, from what its host's engine and its container print."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from jlremote.errors import JlrError
+from jlremote.host.contract import Completed
+from jlremote.jupyter.discovery import Findings
+from jlremote.jupyter.survey import IdleStopped, JupyterDead, JupyterStopped, gone, survey
+from jlremote.runtimes.containers import Containers
+from jlremote.runtimes.engine.engine import DOCKER
+from tests.jupyter.test_discovery import DIRECTORY, probed, server
+from tests.workflow.parts import FakeHost
+
+RUNTIME = Containers(DOCKER)
+MISSING = Completed(1, "[]\n", "Error: No such container: cont1\n")
+FAULT = "gpu fault\037Failed to initialize NVML: Unknown Error\036"
+
+
+def inspected(*, running: bool = True) -> str:
+    container: dict[str, Any] = {
+        "Id": "c0ffee",
+        "Name": "/cont1",
+        "State": {"Running": running, "StartedAt": "2026-01-01T00:00:00Z"},
+        "Config": {"Image": "torch"},
+        "HostConfig": {},
+        "NetworkSettings": {"Networks": {"bridge": {"IPAddress": "172.17.0.2"}}},
+    }
+    return json.dumps([container])
+
+
+def test_a_container_and_its_server_are_found_in_one_round_trip() -> None:
+    host = FakeHost("dgx", {"container": inspected(), "inside": probed(server())})
+    found = survey(host, RUNTIME, "cont1")
+    assert found.container is not None
+    assert found.container.id == "c0ffee"
+    assert found.server is not None
+    assert found.server.port == 8888
+    assert found.gpu_fault is None
+    assert list(host.asked) == ["container", "inside"]
+
+
+def test_a_container_without_a_server_has_none() -> None:
+    found = survey(
+        FakeHost("dgx", {"container": inspected(), "inside": probed()}), RUNTIME, "cont1"
+    )
+    assert found.findings is not None
+    assert (found.server, found.servers) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("container", "inside"),
+    [
+        (inspected(running=False), probed(server())),
+        (inspected(), Completed(126, "", "cannot exec in a paused container")),
+    ],
+)
+def test_a_container_in_which_nothing_runs_has_no_findings(
+    container: str, inside: Completed | str
+) -> None:
+    found = survey(FakeHost("dgx", {"container": container, "inside": inside}), RUNTIME, "cont1")
+    assert found.container is not None
+    assert (found.findings, found.server) == (None, None)
+
+
+def test_a_missing_container_is_looked_for_by_its_typed_name() -> None:
+    answers: dict[str, Completed | str]
+    answers = {"container": MISSING, "inside": Completed(1, "", ""), "called": "anna_tf\nlab_tf\n"}
+    host = FakeHost("dgx", answers)
+    found = survey(host, RUNTIME, "cont1", typed="tf")
+    assert (found.container, found.called) == (None, ("anna_tf", "lab_tf"))
+    assert "org.jlremote.typed=tf" in host.asked["called"]
+
+
+def test_lost_gpus_are_reported_if_they_are_checked() -> None:
+    host = FakeHost("dgx", {"container": inspected(), "inside": probed(server()) + FAULT})
+    found = survey(host, RUNTIME, "cont1", check_gpus=True)
+    assert found.gpu_fault is not None
+    assert "has lost its GPUs" in found.gpu_fault.why
+    assert "docker restart cont1" in found.gpu_fault.mend
+    assert "nvidia-smi" in host.asked["inside"]
+
+
+def findings(*, ended: str = "", exit_status: int | None = None) -> Findings:
+    return Findings(DIRECTORY, "jupyter-lab", exit_status, (), ended)
+
+
+@pytest.mark.parametrize(
+    ("found", "kind"),
+    [
+        (findings(ended="idle", exit_status=0), IdleStopped),
+        (findings(ended="stopped", exit_status=137), JupyterStopped),
+        (findings(exit_status=0), JupyterStopped),
+        (findings(exit_status=1), JupyterDead),
+        (findings(), JupyterDead),
+        (None, JupyterDead),
+    ],
+)
+def test_a_missing_server_is_explained_by_its_folder(
+    found: Findings | None, kind: type[JlrError]
+) -> None:
+    error = gone("cont1", found)
+    assert type(error) is kind
+    assert (error.hint or "").startswith("`jlr start HOST cont1` starts it again")

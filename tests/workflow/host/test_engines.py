@@ -1,0 +1,80 @@
+"""The choice of a container engine, from what the trials on the host print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jlremote.errors import JlrError
+from jlremote.host.contract import Completed
+from jlremote.runtimes.engine.engine import DOCKER, ENGINES
+from jlremote.runtimes.engine.engine_errors import EngineMissing, EngineNotRunning, EngineUnusable
+from jlremote.storage import jobs, sessions
+from jlremote.storage.jobs import JobRecord
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.host.engines import searched, usable, used_on
+from tests.workflow.parts import FakeHost
+
+WORKS = Completed(0, "", "")
+MISSING = Completed(127, "", "sh: docker: not found\n")
+STOPPED = Completed(1, "", "Cannot connect to the Docker daemon. Is it running?\n")
+LOCKED = Completed(1, "", "sudo: a password is required\n")
+SKIPPED = Completed(1, "", "")
+
+
+def host(docker: Completed, podman: Completed, *behind_sudo: Completed) -> FakeHost:
+    trials = (docker, podman, *behind_sudo, SKIPPED, SKIPPED)
+    names = ("docker", "podman", "sudo-docker", "sudo-podman")
+    return FakeHost("dgx", dict(zip(names, trials, strict=False)))
+
+
+def test_docker_comes_before_podman() -> None:
+    assert usable(host(WORKS, WORKS), sudo=False) is DOCKER
+
+
+def test_the_next_engine_is_used_where_docker_does_not_run() -> None:
+    search = searched(host(STOPPED, WORKS), sudo=False)
+    assert search.found is ENGINES["podman"]
+    assert [type(why) for why in search.unusable.values()] == [EngineNotRunning]
+    assert search.likeliest is ENGINES["podman"]
+
+
+def test_an_engine_whose_sudo_wants_a_password_is_the_last_resort() -> None:
+    locked = host(MISSING, MISSING, LOCKED)
+    assert usable(locked, sudo=False) is ENGINES["sudo docker"]
+    with pytest.raises(EngineUnusable):
+        usable(locked, sudo=False, may_ask=False)
+
+
+def test_with_sudo_only_engines_behind_sudo_are_tried() -> None:
+    there = host(WORKS, WORKS, MISSING, WORKS)
+    assert usable(there, sudo=True) is ENGINES["sudo podman"]
+    assert list(there.asked) == ["sudo-docker", "sudo-podman"]
+
+
+def test_a_host_without_an_engine_is_told_how_to_install_one() -> None:
+    with pytest.raises(EngineMissing, match="neither docker nor podman") as caught:
+        usable(host(MISSING, MISSING), sudo=False)
+    assert "sudo apt install docker.io` there installs docker" in (caught.value.hint or "")
+
+
+def test_the_likeliest_failure_is_that_of_an_installed_engine() -> None:
+    with pytest.raises(EngineNotRunning):
+        usable(host(MISSING, STOPPED), sudo=False)
+    known = EngineNotRunning("the daemon does not run")
+    with pytest.raises(JlrError) as caught:
+        usable(host(MISSING, MISSING), sudo=False, reason=known)
+    assert caught.value is known
+
+
+def test_the_engines_of_a_host_are_those_of_its_sessions_and_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    sessions.save(SessionRecord("dgx", "old", "podman", 8888, last_used=1.0))
+    sessions.save(SessionRecord("dgx", "bare", "none", 8889, last_used=3.0))
+    sessions.save(SessionRecord("dgx", "new", "sudo docker", 8890, last_used=2.0))
+    sessions.save(SessionRecord("lab", "other", "docker", 8891))
+    jobs.save(JobRecord("dgx", "job", "docker", None))
+    assert [engine.name for engine in used_on("dgx")] == ["sudo docker", "podman", "docker"]

@@ -1,0 +1,64 @@
+"""Links are reached with the ssh configuration of the sessions on their host."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jlremote.link.client.link import Link
+from jlremote.storage import sessions
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.host import links
+from jlremote.workflow.host.ssh_config import known_way
+from tests.workflow.parts import context
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+
+
+def record(host: str, name: str, config: Path | None = None) -> None:
+    path = None if config is None else str(config)
+    sessions.save(SessionRecord(host, name, "docker", 8888, ssh_config=path))
+
+
+def test_a_host_keeps_the_ssh_configuration_of_its_sessions(tmp_path: Path) -> None:
+    config = tmp_path / "ssh_config"
+    config.touch()
+    record("dgx", "cont1", config)
+    record("lab", "cont1")
+    assert known_way("dgx", context()).ssh_config == config
+    assert known_way("lab", context()).ssh_config is None
+
+
+def test_a_configuration_that_is_gone_is_not_used(tmp_path: Path) -> None:
+    record("dgx", "cont1", tmp_path / "gone")
+    assert known_way("dgx", context()).ssh_config is None
+
+
+def test_an_explicit_configuration_wins(tmp_path: Path) -> None:
+    record("dgx", "cont1", tmp_path / "old")
+    explicit = replace(context(), ssh_config=tmp_path / "new")
+    assert known_way("dgx", explicit).ssh_config == tmp_path / "new"
+
+
+@pytest.mark.parametrize(
+    ("host", "ended"), [(None, ["dgx", "lab"]), ("dgx", ["dgx"]), ("other", ["other"])]
+)
+def test_disconnect_ends_the_links_to_a_host_or_to_all_hosts_of_sessions(
+    monkeypatch: pytest.MonkeyPatch, host: str | None, ended: list[str]
+) -> None:
+    for where, name in (("dgx", "cont1"), ("dgx", "cont2"), ("lab", "cont1")):
+        record(where, name)
+    monkeypatch.setattr(Link, "shut_down", lambda _: True)
+    assert links.disconnect(host, context()) == ended
+
+
+def test_disconnect_names_no_host_without_a_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    record("dgx", "cont1")
+    monkeypatch.setattr(Link, "shut_down", lambda _: False)
+    assert links.disconnect(None, context()) == []

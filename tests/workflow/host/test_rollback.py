@@ -1,0 +1,75 @@
+"""A command undoes its own steps when a later one fails, and a second Ctrl-C does not stop that."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from jlremote.errors import Busy, JlrError
+from jlremote.workflow.host.interrupts import undisturbed
+from jlremote.workflow.host.rollback import undone_on_failure
+
+
+def fail(error: BaseException, *steps: Callable[[], object]) -> None:
+    """Take some steps, each of them to be undone, and fail then."""
+    with undone_on_failure() as undo:
+        for step in steps:
+            undo.callback(step)
+        raise error
+
+
+def test_steps_are_undone_in_reverse_order() -> None:
+    undone: list[str] = []
+    with pytest.raises(Busy):
+        fail(Busy("later"), partial(undone.append, "first"), partial(undone.append, "second"))
+    assert undone == ["second", "first"]
+
+
+def test_a_success_undoes_nothing() -> None:
+    undone: list[str] = []
+    with undone_on_failure() as undo:
+        undo.callback(undone.append, "first")
+    assert undone == []
+
+
+def test_a_failure_to_undo_does_not_hide_the_first_one() -> None:
+    def lose_host() -> None:
+        raise JlrError("the host has gone")
+
+    undone: list[str] = []
+    with pytest.raises(Busy, match="later"):
+        fail(Busy("later"), partial(undone.append, "first"), lose_host)
+    assert undone == ["first"]
+
+
+def test_a_second_ctrl_c_does_not_stop_the_rollback() -> None:
+    undone: list[str] = []
+    second = partial(os.kill, os.getpid(), signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        fail(KeyboardInterrupt(), partial(undone.append, "first"), second)
+    assert undone == ["first"]
+
+
+def test_ctrl_c_works_again_after_the_clean_up() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with undisturbed():
+        assert signal.getsignal(signal.SIGINT) is not before
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_thread_leaves_the_signal_alone() -> None:
+    handlers = []
+
+    def look() -> None:
+        with undisturbed():
+            handlers.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert handlers == [signal.getsignal(signal.SIGINT)]

@@ -1,0 +1,77 @@
+"""`jlr open` waits for a forward that is up, and says how to start a session that is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from jlremote.errors import JlrError, NotFound
+from jlremote.link.client.link import Link
+from jlremote.link.wire.status import ForwardStatus, LinkStatus
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.forward import restore
+from jlremote.workflow.session.open import again, live_forward
+from tests.link.fakes import new_endpoint
+
+RECORD = SessionRecord("dgx", "cont1", "docker", 8901, image="torch")
+UP = ForwardStatus("cont1", None, 8901, "up", 0.0, None, new_endpoint(), None)
+DEAD = replace(UP, state="jupyter-dead", detail="Jupyter is gone")
+
+
+class FakeLink:
+    """A link with one forward, and another one once that was checked."""
+
+    def __init__(self, held: ForwardStatus | None, checked: ForwardStatus | None = None) -> None:
+        self.held = held
+        self.checked = checked
+
+    def status(self, *, connect: bool = False) -> LinkStatus:
+        return LinkStatus("up", 0.0, None, (self.held,) if self.held else (), ())
+
+    def check(self, session: str) -> ForwardStatus | None:
+        return self.checked
+
+
+def live(link: FakeLink, record: SessionRecord = RECORD) -> ForwardStatus:
+    return live_forward(cast(Link, link), record)
+
+
+def test_a_forward_that_is_up_is_used_without_a_check() -> None:
+    assert live(FakeLink(UP)) is UP
+
+
+def test_a_server_that_was_started_again_is_found_by_a_check() -> None:
+    assert live(FakeLink(DEAD, UP)) is UP
+
+
+def test_a_forward_that_the_link_has_lost_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restore, "bring_back", lambda *_: UP)
+    assert live(FakeLink(None)) is UP
+
+
+def test_a_dead_server_is_reported_with_its_state() -> None:
+    with pytest.raises(JlrError, match="`dgx/cont1` is jupyter-dead: Jupyter is gone") as caught:
+        live(FakeLink(DEAD, DEAD))
+    assert caught.value.hint == "`jlr start dgx cont1` starts it again"
+
+
+def test_a_stopped_session_is_not_restored() -> None:
+    with pytest.raises(NotFound, match="`dgx/cont1` does not run"):
+        live(FakeLink(None), replace(RECORD, forwarded=False))
+
+
+@pytest.mark.parametrize(
+    ("record", "gone", "command"),
+    [
+        (RECORD, False, "jlr start dgx cont1"),
+        (RECORD, True, "jlr start dgx cont1 --image torch"),
+        (replace(RECORD, image=None), True, "jlr start dgx cont1"),
+        (replace(RECORD, runtime="none", image=None), False, "jlr start dgx cont1 --runtime none"),
+    ],
+)
+def test_the_hint_starts_a_session_as_it_was(
+    record: SessionRecord, gone: bool, command: str
+) -> None:
+    assert again(record, gone=gone) == f"`{command}` starts it again"

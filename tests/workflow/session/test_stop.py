@@ -1,0 +1,136 @@
+"""`jlr stop` chooses what to end, and refuses to end busy kernels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jlremote.errors import Busy, JlrError
+from jlremote.jupyter.api import JupyterApi, Kernel
+from jlremote.jupyter.discovery import Findings
+from jlremote.jupyter.server import Server
+from jlremote.jupyter.survey import Survey
+from jlremote.link.wire.status import ForwardStatus
+from jlremote.storage import sessions
+from jlremote.storage.sessions import PortRecord, SessionRecord
+from jlremote.workflow.host.requests import StopRequest
+from jlremote.workflow.session import stop
+from tests.link.fakes import new_endpoint, new_server
+from tests.workflow.parts import context
+
+RECORD = SessionRecord("dgx", "cont1", "docker", 8901, ports=(PortRecord(6006, 7001),))
+OURS = new_server(1)
+THEIRS = replace(new_server(2), ours=False)
+FORWARDED = replace(new_server(3), ours=False)
+FORWARD = ForwardStatus(
+    "cont1", None, 8901, "up", 0.0, None, replace(new_endpoint(), server=FORWARDED), None
+)
+
+
+def found(*servers: Server) -> Survey:
+    return Survey(None, Findings("/tmp/jlr-0/cont1", "jupyter-lab", None, servers))
+
+
+@pytest.mark.parametrize(
+    ("servers", "forward", "request_", "ended"),
+    [
+        ((OURS, FORWARDED), FORWARD, StopRequest(), FORWARDED),
+        ((OURS, THEIRS), None, StopRequest(), OURS),
+        ((THEIRS,), None, StopRequest(), None),
+        ((THEIRS,), None, StopRequest(container=True), THEIRS),
+        ((THEIRS,), None, StopRequest(remove=True), THEIRS),
+        ((), FORWARD, StopRequest(force=True), None),
+    ],
+)
+def test_the_forwarded_server_is_ended_or_else_the_one_that_jlr_launched(
+    servers: tuple[Server, ...],
+    forward: ForwardStatus | None,
+    request_: StopRequest,
+    ended: Server | None,
+) -> None:
+    assert stop._server(found(*servers), forward, request_) == ended
+
+
+def refuse(
+    monkeypatch: pytest.MonkeyPatch, kernels: tuple[Kernel, ...] | JlrError, request: StopRequest
+) -> None:
+    def answer(_: JupyterApi) -> tuple[Kernel, ...]:
+        if isinstance(kernels, JlrError):
+            raise kernels
+        return kernels
+
+    monkeypatch.setattr(JupyterApi, "kernels", answer)
+    stop._refuse_if_busy(RECORD, JupyterApi(8901, OURS), request)
+
+
+BUSY = (Kernel("a.ipynb", "busy", ""), Kernel("b.ipynb", "idle", ""))
+
+
+def test_busy_kernels_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Busy, match="has busy kernels") as caught:
+        refuse(monkeypatch, BUSY, StopRequest())
+    assert caught.value.message == "`dgx/cont1` has busy kernels: `a.ipynb`"
+    assert caught.value.hint == "`jlr stop dgx/cont1 --force` stops it anyway"
+
+
+def test_a_server_that_does_not_answer_counts_as_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Busy, match="cannot ask `dgx/cont1` for busy kernels: no answer"):
+        refuse(monkeypatch, JlrError("no answer"), StopRequest(container=True))
+
+
+@pytest.mark.parametrize(
+    ("kernels", "request_"), [(BUSY[1:], StopRequest()), (BUSY, StopRequest(force=True))]
+)
+def test_idle_kernels_and_force_are_not_refused(
+    monkeypatch: pytest.MonkeyPatch, kernels: tuple[Kernel, ...], request_: StopRequest
+) -> None:
+    refuse(monkeypatch, kernels, request_)
+    assert stop._ends(OURS, request_)
+
+
+def test_a_server_that_was_started_by_hand_is_only_ended_on_request() -> None:
+    assert not stop._ends(THEIRS, StopRequest())
+    for request in (StopRequest(force=True), StopRequest(container=True), StopRequest(remove=True)):
+        assert stop._ends(THEIRS, request)
+
+
+@pytest.fixture
+def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SessionRecord:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    sessions.save(RECORD)
+    return RECORD
+
+
+def test_a_stopped_session_keeps_its_port_and_loses_its_further_ports(
+    saved: SessionRecord,
+) -> None:
+    stop._note(saved, StopRequest())
+    kept = sessions.find("dgx", "cont1")
+    assert kept is not None
+    assert (kept.local_port, kept.forwarded, kept.ports) == (8901, False, ())
+
+
+def test_the_record_goes_with_its_container(saved: SessionRecord) -> None:
+    stop._note(saved, StopRequest(remove=True))
+    assert sessions.find("dgx", "cont1") is None
+
+
+def test_stop_all_ends_the_others_before_it_reports_a_failure(
+    saved: SessionRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions.save(replace(saved, name="cont2"))
+    sessions.save(replace(saved, name="cont3", forwarded=False))
+    tried: list[str] = []
+
+    def fail_first(record: SessionRecord, *_: object) -> stop.StopReport:
+        tried.append(record.name)
+        if len(tried) == 1:
+            raise Busy(f"`{record.name}` is busy")
+        return stop.StopReport(record.name, record.host, ("stopped JupyterLab",))
+
+    monkeypatch.setattr(stop, "_stop", fail_first)
+    with pytest.raises(Busy, match=r"`cont\d` is busy"):
+        stop.stop_all(StopRequest(), context())
+    assert sorted(tried) == ["cont1", "cont2"]

@@ -1,0 +1,119 @@
+"""`jlr list` asks all hosts at once, and asks the user nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jlremote.errors import JlrError, Unreachable
+from jlremote.jupyter.presence import Presence, Present
+from jlremote.storage import sessions
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.mounts import known_mounts
+from jlremote.workflow.session.report import SessionReport, of_record
+from jlremote.workflow.show import containers, listing, session_reports
+from tests.workflow.parts import Notes, context
+
+
+@pytest.fixture(autouse=True)
+def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Give the state that each host's sessions are in."""
+    states: dict[str, str] = {}
+
+    def of(records: Sequence[SessionRecord], *_: Any) -> list[SessionReport]:
+        return [of_record(record, states.get(record.host, "up")) for record in records]
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(session_reports, "of", of)
+    monkeypatch.setattr(known_mounts, "reports", lambda *_, **__: [])
+    return states
+
+
+def record(host: str, name: str, used: float, *, forwarded: bool = True) -> None:
+    sessions.save(SessionRecord(host, name, "docker", 8888, last_used=used, forwarded=forwarded))
+
+
+def test_sessions_of_all_hosts_are_listed_the_latest_first() -> None:
+    record("dgx", "old", 1.0)
+    record("lab", "middle", 2.0)
+    record("dgx", "new", 3.0)
+    record("dgx", "stopped", 4.0, forwarded=False)
+    assert [report.name for report in listing.reports(context())] == ["new", "middle", "old"]
+
+
+def test_a_host_that_waits_for_the_user_is_noted_once(hosts: dict[str, str]) -> None:
+    hosts["dgx"] = "needs-auth"
+    record("dgx", "old", 1.0)
+    record("dgx", "new", 2.0)
+    record("lab", "cont1", 3.0)
+    notes = Notes()
+    listing.reports(context(notes))
+    assert notes.notes == ["`dgx` waits for you: run `jlr status new` in a terminal"]
+
+
+def test_a_file_without_a_record_is_noted(tmp_path: Path) -> None:
+    record("dgx", "cont1", 1.0)
+    other = tmp_path / "jlr" / "sessions" / "other.json"
+    other.write_text("{")
+    notes = Notes()
+    assert len(listing.reports(context(notes))) == 1
+    assert notes.notes == [f"ignoring `{other}`: it is not the record of a session"]
+
+
+def presence(monkeypatch: pytest.MonkeyPatch, found: Presence | JlrError) -> None:
+    def answer(host: str, _: Context) -> Presence:
+        if isinstance(found, JlrError):
+            raise found
+        return found
+
+    monkeypatch.setattr(containers, "presence", answer)
+
+
+def test_sessions_of_other_laptops_follow_those_of_this_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    record("dgx", "mine", 1.0)
+    record("lab", "elsewhere", 2.0)
+    there = (Present("mine", "docker", jupyter=True), Present("other", "docker", jupyter=True))
+    presence(monkeypatch, Presence((), there))
+    found = listing.reports(context(), "dgx")
+    assert [(report.name, report.state) for report in found] == [
+        ("mine", "up"),
+        ("other", "running"),
+    ]
+
+
+def test_a_host_that_cannot_be_asked_still_lists_the_sessions_of_this_laptop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    presence(monkeypatch, Unreachable("connection refused"))
+    with pytest.raises(Unreachable):
+        listing.reports(context(), "dgx")
+    record("dgx", "mine", 1.0)
+    notes = Notes()
+    assert [report.name for report in listing.reports(context(notes), "dgx")] == ["mine"]
+    assert notes.notes == ["cannot ask `dgx` for other sessions: connection refused"]
+
+
+def test_an_engine_that_fails_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    presence(monkeypatch, Presence((), (), JlrError("the daemon does not run")))
+    notes = Notes()
+    assert listing.reports(context(notes), "dgx") == []
+    assert notes.notes == ["cannot list its containers: the daemon does not run"]
+
+
+def test_mounts_are_shown_with_their_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Mount:
+        host, session = "dgx", "cont1"
+
+    mount: Any = Mount()
+    monkeypatch.setattr(known_mounts, "reports", lambda *_, **__: [mount])
+    one = of_record(SessionRecord("dgx", "cont1", "docker", 8888), "up")
+    other = replace(one, name="cont2")
+    found = listing.with_mounts([one, other], context())
+    assert [report.mounts for report in found] == [(mount,), ()]

@@ -1,0 +1,162 @@
+"""Reports of this laptop's sessions, as their link and their servers answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from jlremote.errors import ConnectionRefused, JlrError
+from jlremote.jupyter.api import AccessRefused, JupyterApi, Kernel, NoAnswer
+from jlremote.jupyter.survey import ContainerGone, IdleStopped, JupyterDead, JupyterStopped
+from jlremote.link.wire.status import ForwardStatus, LinkStatus
+from jlremote.storage.sessions import PortRecord, SessionRecord
+from jlremote.workflow.host.link_state import connected
+from jlremote.workflow.session.report import SessionReport
+from jlremote.workflow.show import session_reports
+from tests.link.fakes import new_endpoint
+from tests.workflow.parts import context
+
+RECORD = SessionRecord("dgx", "cont1", "docker", 8901)
+UP = ForwardStatus("cont1", None, 8901, "up", 0.0, None, new_endpoint(), None)
+KERNEL = Kernel("a.ipynb", "busy", "2026-01-01T00:00:00Z")
+
+
+class FakeLink:
+    """A link with some forwards, which may find another state when it checks one."""
+
+    def __init__(self, *held: ForwardStatus, checked: ForwardStatus | JlrError | None) -> None:
+        self.held = held
+        self.checked = checked
+
+    def status(self, *, connect: bool = False, patience: float | None = None) -> LinkStatus:
+        return LinkStatus("up", 0.0, None, self.held, ())
+
+    def check(self, session: str) -> ForwardStatus | None:
+        if isinstance(self.checked, JlrError):
+            raise self.checked
+        return self.checked
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """Let Jupyter answer one question after the other: with kernels, or with an error."""
+    prepared: list[Any] = []
+
+    def kernels(_: JupyterApi) -> tuple[Kernel, ...]:
+        answer = prepared.pop(0)
+        if isinstance(answer, JlrError):
+            raise answer
+        return (answer,)
+
+    monkeypatch.setattr(JupyterApi, "kernels", kernels)
+    yield prepared
+    assert not prepared
+
+
+def reported(
+    monkeypatch: pytest.MonkeyPatch, link: FakeLink, record: SessionRecord = RECORD
+) -> SessionReport:
+    monkeypatch.setattr(session_reports, "link_of", lambda *_: link)
+    [report] = session_reports.of([record], context(), connected)
+    return report
+
+
+def test_a_session_that_is_up_has_its_kernels(
+    monkeypatch: pytest.MonkeyPatch, answers: list[Any]
+) -> None:
+    answers.append(KERNEL)
+    report = reported(monkeypatch, FakeLink(UP, checked=None))
+    assert (report.state, report.access, report.kernels) == ("up", "token", (KERNEL,))
+
+
+def test_a_server_that_wants_a_password_has_unknown_kernels(
+    monkeypatch: pytest.MonkeyPatch, answers: list[Any]
+) -> None:
+    answers.append(AccessRefused("Jupyter wants its password"))
+    report = reported(monkeypatch, FakeLink(UP, checked=None))
+    assert (report.state, report.access, report.kernels) == ("up", "password", None)
+
+
+def test_a_silent_server_that_is_still_there_is_down(
+    monkeypatch: pytest.MonkeyPatch, answers: list[Any]
+) -> None:
+    answers.append(NoAnswer("no answer"))
+    report = reported(monkeypatch, FakeLink(UP, checked=UP))
+    assert (report.state, report.detail) == ("down", "no answer")
+
+
+def test_a_server_that_was_started_again_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch, answers: list[Any]
+) -> None:
+    answers += [NoAnswer("no answer"), KERNEL]
+    moved = replace(UP, endpoint=new_endpoint(pid=43))
+    report = reported(monkeypatch, FakeLink(UP, checked=moved))
+    assert (report.state, report.kernels) == ("up", (KERNEL,))
+
+
+@pytest.mark.parametrize(
+    ("failure", "state"),
+    [
+        (ContainerGone("gone"), "container-gone"),
+        (JupyterDead("gone"), "jupyter-dead"),
+        (JupyterStopped("stopped"), "stopped"),
+        (IdleStopped("idle"), "idle-stopped"),
+        (JlrError("something else"), "down"),
+    ],
+)
+def test_a_failed_check_gives_the_state(
+    monkeypatch: pytest.MonkeyPatch, answers: list[Any], failure: JlrError, state: str
+) -> None:
+    answers.append(NoAnswer("no answer"))
+    report = reported(monkeypatch, FakeLink(UP, checked=failure))
+    assert (report.state, report.detail, report.url) == (state, failure.message, None)
+
+
+def test_a_forward_that_is_not_up_is_checked_once_more(
+    monkeypatch: pytest.MonkeyPatch, answers: list[Any]
+) -> None:
+    answers.append(KERNEL)
+    dead = replace(UP, state="jupyter-dead")
+    assert reported(monkeypatch, FakeLink(dead, checked=UP)).state == "up"
+    assert reported(monkeypatch, FakeLink(dead, checked=None)).state == "jupyter-dead"
+
+
+def test_a_forward_that_cannot_be_restored_gives_the_state(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: Any) -> None:
+        raise ContainerGone("the container `cont1` is gone")
+
+    monkeypatch.setattr(session_reports, "bring_back", fail)
+    report = reported(monkeypatch, FakeLink(checked=None))
+    assert (report.state, report.detail) == ("container-gone", "the container `cont1` is gone")
+
+
+def test_further_ports_are_reported_as_the_link_knows_them(
+    monkeypatch: pytest.MonkeyPatch, answers: list[Any]
+) -> None:
+    answers.append(KERNEL)
+    record = replace(RECORD, ports=(PortRecord(6006, 7001), PortRecord(6007, 7002)))
+    held = replace(UP, port=6006, local_port=7001, state="closed")
+    report = reported(monkeypatch, FakeLink(UP, held, checked=None), record)
+    assert [(port.port, port.state) for port in report.ports] == [(6006, "closed"), (6007, "down")]
+
+
+def test_a_host_that_is_not_reached_gives_its_state_to_all_sessions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_: Any) -> LinkStatus:
+        raise ConnectionRefused("connection refused")
+
+    link = FakeLink(checked=None)
+    link.status = lambda **_: LinkStatus("reconnecting", 0.0, None, (), ())  # type: ignore[method-assign]
+    monkeypatch.setattr(session_reports, "link_of", lambda *_: link)
+    reports = session_reports.of([RECORD, replace(RECORD, name="cont2")], context(), refuse)
+    assert [(report.name, report.state) for report in reports] == [
+        ("cont1", "reconnecting"),
+        ("cont2", "reconnecting"),
+    ]
+    assert {report.detail for report in reports} == {"connection refused"}
