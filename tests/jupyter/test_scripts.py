@@ -1,0 +1,214 @@
+"""The scripts about a session's server, run by `sh` on this machine, without Jupyter."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jlremote.host.records import GROUP
+from jlremote.jupyter import launch, scripts
+from jlremote.jupyter.discovery import Findings, read_probe
+from jlremote.runtimes.bare import Bare
+
+BARE = Bare()
+NAME = "cont1"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the session's folder, in a state folder of the test's own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    folder = tmp_path / "jlr" / "servers" / os.uname().nodename / NAME
+    (folder / "runtime").mkdir(parents=True)
+    return folder
+
+
+def sh(script: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["sh"], input=script, capture_output=True, text=True, timeout=60)
+
+
+def found() -> Findings:
+    return read_probe(sh(scripts.probe(BARE, NAME)).stdout)
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening
+
+
+def write_server(folder: Path, listener: socket.socket, pid: int) -> None:
+    """Write the runtime file of a server that this process plays."""
+    facts = {"port": listener.getsockname()[1], "base_url": f"/{NAME}/", "token": "secret"}
+    (folder / "runtime" / f"jpserver-{pid}.json").write_text(json.dumps(facts))
+
+
+def test_a_server_that_holds_its_port_is_found(folder: Path, listener: socket.socket) -> None:
+    write_server(folder, listener, os.getpid())
+    [server] = found().servers
+    assert (server.pid, server.token, server.ours) == (os.getpid(), "secret", True)
+    assert server.python == str(Path(sys.executable).resolve())
+    assert server.loopback_only
+
+
+def test_a_file_of_a_process_that_has_ended_is_ignored(
+    folder: Path, listener: socket.socket
+) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    write_server(folder, listener, ended.pid)
+    assert found().servers == ()
+
+
+def test_the_end_of_the_last_server_is_read(folder: Path) -> None:
+    assert (found().exit_status, found().ended) == (None, "")
+    (folder / "exit").write_text("0\n")
+    (folder / "ended").write_text("idle\n")
+    assert (found().exit_status, found().ended) == (0, "idle")
+
+
+def test_every_session_of_the_host_is_probed(folder: Path, listener: socket.socket) -> None:
+    write_server(folder, listener, os.getpid())
+    (folder.parent / "cont2" / "runtime").mkdir(parents=True)
+    *groups, rest = sh(scripts.own_servers()).stdout.split(GROUP)
+    assert rest == ""
+    names = [Path(read_probe(group).directory).name for group in groups]
+    assert names == ["cont1", "cont2"]
+    assert [len(read_probe(group).servers) for group in groups] == [1, 0]
+
+
+def start_time(pid: int) -> str:
+    stat = Path(f"/proc/{pid}/stat").read_text()
+    return stat.rpartition(")")[2].split()[19]
+
+
+def test_a_server_that_does_not_end_is_asked_to(folder: Path) -> None:
+    server = subprocess.Popen(["sleep", "60"])
+    try:
+        done = sh(scripts.end(BARE, NAME, server.pid, start_time(server.pid), patience=0))
+    finally:
+        server.kill()
+    assert done.returncode == 0
+    assert done.stdout == "asked\n"
+    assert server.wait() == -signal.SIGTERM
+    assert (folder / "ended").read_text() == "stopped\n"
+    assert not (folder / "runtime").exists()
+
+
+def test_another_process_with_the_pid_is_left_alone(folder: Path) -> None:
+    other = subprocess.Popen(["sleep", "60"])
+    try:
+        earlier = str(int(start_time(other.pid)) - 1)
+        done = sh(scripts.end(BARE, NAME, other.pid, earlier, patience=0))
+        assert (done.returncode, done.stdout) == (0, "")
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_a_launch_is_abandoned_before_its_server_starts(folder: Path) -> None:
+    (folder / "launch").write_text("mine\n")
+    sh(scripts.abandon(BARE, NAME, "mine"))
+    assert (folder / "abandoned-mine").exists()
+    assert not (folder / "runtime").exists()
+
+
+def test_an_abandoned_launch_leaves_another_one_alone(folder: Path) -> None:
+    (folder / "launch").write_text("theirs\n")
+    sh(scripts.abandon(BARE, NAME, "mine"))
+    assert (folder / "runtime").exists()
+
+
+def test_the_folder_is_removed_once_its_server_has_ended(folder: Path) -> None:
+    (folder / "pid").write_text("1\n")
+    (folder / "exit").write_text("0\n")
+    sh(scripts.clear(BARE, NAME))
+    assert not folder.exists()
+
+
+def test_the_log_ends_with_its_last_lines(folder: Path) -> None:
+    show = scripts.show_log(BARE, NAME, lines=2)
+    assert sh(show).returncode == 6
+    (folder / "jupyter.log").write_text("first\nsecond\nthird\n")
+    assert sh(show).stdout == "second\nthird\n"
+
+
+def test_waiting_ends_at_once_when_the_launch_has_ended(folder: Path) -> None:
+    (folder / "launch").write_text("mine\n")
+    (folder / "exit").write_text("1\n")
+    done = sh(scripts.wait_and_probe(BARE, NAME, "mine"))
+    assert done.returncode == 0
+    assert read_probe(done.stdout).exit_status == 1
+
+
+def test_waiting_ends_when_the_server_listens(folder: Path, listener: socket.socket) -> None:
+    (folder / "launch").write_text("mine\n")
+    write_server(folder, listener, os.getpid())
+    done = sh(scripts.wait_and_probe(BARE, NAME, "mine"))
+    assert [server.pid for server in read_probe(done.stdout).servers] == [os.getpid()]
+
+
+def test_a_folder_that_cannot_be_made_is_reported_by_its_status(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    done = sh(scripts.wait_and_probe(BARE, NAME, "mine"))
+    assert done.returncode == scripts.NO_FOLDER
+    assert "mkdir" in done.stderr
+
+
+def fake_jupyter(tmp_path: Path, script: str) -> str:
+    """Return shell text that runs a program in Jupyter's place."""
+    program = tmp_path / "jupyter-lab"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o700)
+    return f"set -- {program}\n"
+
+
+def test_a_launch_writes_the_configuration_and_the_exit_status(
+    folder: Path, tmp_path: Path
+) -> None:
+    (folder / "exit").write_text("1\n")
+    jupyter = fake_jupyter(tmp_path, 'echo "$@"; echo "$JUPYTER_CONFIG_PATH"; exit 3')
+    text = launch.launch(BARE, NAME, "mine", jupyter=jupyter, idle_stop=3600)
+    assert sh(text).returncode == 0
+    assert (folder / "exit").read_text() == "3\n"
+    assert (folder / "launch").read_text() == "mine\n"
+    assert (folder / "idle-stop").read_text() == "3600\n"
+    options, path = (folder / "jupyter.log").read_text().splitlines()
+    assert options.startswith("--no-browser --ip=127.0.0.1 --port=8988")
+    assert path.split(":")[0] == str(folder / "config")
+    assert {file.name for file in (folder / "config").iterdir()} == {
+        "jupyter_server_config.py",
+        "jupyter_notebook_config.py",
+    }
+
+
+def test_jupyters_own_idle_stop_is_noted(folder: Path, tmp_path: Path) -> None:
+    jupyter = fake_jupyter(tmp_path, "echo 'No kernels for 60 s; shutting down'")
+    sh(launch.launch(BARE, NAME, "mine", jupyter=jupyter))
+    assert (folder / "ended").read_text() == "idle\n"
+    assert not (folder / "idle-stop").exists()
+
+
+def test_an_abandoned_launch_starts_no_server(folder: Path, tmp_path: Path) -> None:
+    (folder / "abandoned-mine").touch()
+    jupyter = fake_jupyter(tmp_path, "echo started")
+    sh(launch.launch(BARE, NAME, "mine", jupyter=jupyter))
+    assert (folder / "jupyter.log").read_text() == ""
+
+
+def test_a_new_containers_command_launches_once(folder: Path) -> None:
+    script = launch.launch_once(BARE, NAME, "mine", "echo launched\n")
+    assert sh(script).stdout == "launched\n"
+    assert sh(script).stdout == ""
