@@ -79,25 +79,14 @@ def _session_or_path(
     """Decide whether one argument is a SESSION or a PATH: a known session wins."""
     if session is None or path is not None:
         return session, path
-    names, hosts = _known()
-    begin, slash, _ = session.partition("/")
-    if session in names or (slash and (begin in hosts or _is_host(begin, invocation))):
-        return session, None
-    if slash or _FILE.search(session):
-        return None, session
-    return session, None
-
-
-def _is_host(word: str, invocation: Invocation) -> bool:
-    """Return whether a word names a host without recorded sessions."""
     from jlremote.cli.completion.ssh_config import host_names
-
-    return "@" in word or word in host_names(invocation.ssh_config)
-
-
-def _known() -> tuple[set[str], set[str]]:
-    """Return the names of the recorded sessions and of their hosts."""
     from jlremote.storage.sessions import load_all
 
     records = load_all()
-    return {record.name for record in records}, {record.host for record in records}
+    hosts = {record.host for record in records}
+    begin, slash, _ = session.partition("/")
+    if any(session == record.name for record in records):
+        return session, None
+    if slash and ("@" in begin or begin in hosts or begin in host_names(invocation.ssh_config)):
+        return session, None
+    return (None, session) if slash or _FILE.search(session) else (session, None)

@@ -26,7 +26,7 @@ from jlremote.cli.options.shared import (
     python_options,
     runtime_options,
 )
-from jlremote.cli.screen.terminal import answer, answer_json
+from jlremote.cli.screen.terminal import answer_either
 from jlremote.errors import Usage
 from jlremote.times import seconds_of
 
@@ -131,12 +131,8 @@ def start(
         _show_plan(request, context, as_json=as_json)
         return
     report = _start(request, notebook, context)
-    if as_json:
-        answer_json(report.to_json())
-    else:
-        answer(report.url or "")
-        for port in report.ports:
-            answer(port.url)
+    urls = "\n".join([report.url or "", *(port.url for port in report.ports)])
+    answer_either(urls, report.to_json(), as_json=as_json)
     _explain(report, context)
     browser = "none" if no_browser else chosen.get("browser")
     browse(report.url or "", context, browser=browser, asked=options["browser"] is not None)
@@ -190,7 +186,4 @@ def _show_plan(request: StartRequest, context: Context, *, as_json: bool) -> Non
     from jlremote.workflow.session.start import plan
 
     lines = plan(request, context)
-    if as_json:
-        answer_json({"commands": list(lines)})
-    else:
-        answer("\n".join(lines))
+    answer_either("\n".join(lines), {"commands": list(lines)}, as_json=as_json)
