@@ -48,7 +48,7 @@ def test_an_image_gets_all_its_names_and_the_output_is_shown(
     assert run_in(engine, f"{name}:1", "cat", "/note") == "built: hello $(id)"
     assert re.search(r"Step 3/3 : RUN .*\n.*\nbuilt: hello \$\(id\)\n", built.stderr)
     assert "DEPRECATED" not in built.stderr
-    assert re.search(r"Send project \(\d+B\) to lab: done", built.stderr)
+    assert re.search(r"Send project \(\d+ B\) to lab: done", built.stderr)
 
 
 def test_json_is_one_object_and_nothing_else(

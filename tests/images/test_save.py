@@ -45,7 +45,7 @@ def test_installed_packages_are_in_the_image_and_volumes_are_reported(
     assert "not in the image: " in saved.stderr
     assert "/data (/var/tmp)" in saved.stderr
     assert f"/kept (volume {session}-volume)" in saved.stderr
-    assert re.search(r"the variables .*\bHF\b", saved.stderr), saved
+    assert re.search(r"these variables .*\bHF\b", saved.stderr), saved
     assert "s3cret" not in saved.stderr
     assert engine.docker("run", "--rm", f"{name}:1", "cat", "/opt/new") == "installed"
     engine.docker("rm", "--force", session)
