@@ -1,4 +1,4 @@
-"""Every error that jlr expects, sorted by what a person does about it.
+"""Every error that jlr expects, sorted by what the user does about it.
 
 An error that is defined in another package is drawn with that package's name. ::
 
@@ -100,7 +100,7 @@ class HostKey(Authentication):
 
 
 class HostKeyUnknown(HostKey):
-    """No known_hosts file has the host's key, and the person did not accept it."""
+    """No known_hosts file has the host's key, and the user did not accept it."""
 
 
 class HostKeyChanged(HostKey):

@@ -1,4 +1,4 @@
-"""Questions that only a person can answer, and the askers that put them."""
+"""Questions to the user, and the askers that put them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _NEEDS: dict[QuestionKind, str] = {
 
 @dataclass(frozen=True)
 class Question:
-    """One thing that only a person can answer.
+    """A question to the user.
 
     Attributes:
         kind: what is asked. `host-key` and `remember` want `yes` or `no`, the others a secret.
-            `remember-again` is `remember` for a person who said no before: an answer that was given
-            beforehand counts, and the person is not asked.
+            `remember-again` is `remember` after an earlier no: an answer that was given beforehand
+            counts, and the user is not asked.
         text: the prompt, already free of control characters; may have several lines.
         echo: whether the answer may be seen while it is typed.
     """
@@ -38,13 +38,13 @@ class Question:
 
 
 class Asker(Protocol):
-    """The way to put a question to the person."""
+    """The way to put a question to the user."""
 
     def ask(self, question: Question) -> str:
         """Return the answer.
 
         Raises:
-            NeedsAuthentication: the person cannot be asked, or gave no answer.
+            NeedsAuthentication: the user cannot be asked, or gave no answer.
         """
 
 
@@ -53,7 +53,7 @@ class NeverAsks:
     """The `Asker` of background work, lists and `--no-input`, which refuses every question.
 
     Attributes:
-        hint: what the person can do instead.
+        hint: what the user can do instead.
     """
 
     hint: str
@@ -68,9 +68,9 @@ class NeverAsks:
 
 
 def unanswered(question: Question, hint: str) -> NeedsAuthentication:
-    """Return the error for a question that could not be put to the person."""
+    """Return the error for a question that could not be put to the user."""
     *facts, prompt = printable(question.text).strip().splitlines() or [""]
-    # What a person decides about a host key stands above the question itself.
+    # The facts about a host key stand above the question itself.
     asked = " ".join(facts) if question.kind == "host-key" and facts else prompt
     needs = _NEEDS[question.kind]
     return NeedsAuthentication(

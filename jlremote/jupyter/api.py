@@ -28,7 +28,7 @@ class AccessRefused(JlrError):
 
 
 class Access(StrEnum):
-    """What a server asks for before it runs code."""
+    """The credential that a server asks for before it runs code."""
 
     TOKEN = "token"  # noqa: S105  # the word for it
     PASSWORD = "password"  # noqa: S105  # likewise

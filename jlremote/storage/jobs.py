@@ -11,7 +11,7 @@ from jlremote.storage.records import Records, selected
 
 @dataclass(frozen=True)
 class JobRecord:
-    """What the laptop remembers of a job.
+    """The laptop's record of a job.
 
     Attributes:
         host: what was typed after `ssh`.

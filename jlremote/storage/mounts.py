@@ -12,7 +12,7 @@ from jlremote.storage.records import Records
 
 @dataclass(frozen=True)
 class MountRecord:
-    """What the laptop remembers of a mount.
+    """The laptop's record of a mount.
 
     Attributes:
         local: absolute path of the folder here.

@@ -29,7 +29,7 @@ class PortRecord:
 
 @dataclass(frozen=True)
 class SessionRecord:
-    """What the laptop remembers of a session.
+    """The laptop's record of a session.
 
     Attributes:
         host: what was typed after `ssh`.

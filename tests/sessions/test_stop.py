@@ -50,7 +50,7 @@ def test_stopping_twice_is_fine(laptop: Laptop, container: ContainerFactory) -> 
     assert laptop.jlr("stop").status == 0
     again = laptop.jlr("stop")
     assert again.status == 0, again
-    assert "stopped before" in again.stdout
+    assert "stopped already" in again.stdout
 
 
 @pytest.mark.parametrize("how", ["--remove", "--container"])

@@ -47,7 +47,7 @@ class Screen(Protocol):
         """Yield what is typed, nothing at the end, and the size whenever it changes.
 
         Raises:
-            TerminalClosed: the person wants out.
+            TerminalClosed: the user typed `~.` or closed the terminal.
         """
 
     def show(self, stream: str, data: bytes) -> None:
@@ -111,7 +111,7 @@ def _converse(host: Link, script: str, terminal: TerminalKind | None, screen: Sc
     """Connect a script to the screen; return its exit status.
 
     Raises:
-        TerminalClosed: the person wants out.
+        TerminalClosed: the user typed `~.` or closed the terminal.
         LinkLost: the connection broke.
     """
     with host.process(script, terminal) as process:
@@ -131,7 +131,7 @@ def _converse(host: Link, script: str, terminal: TerminalKind | None, screen: Sc
 
 
 class _Typing(threading.Thread):
-    """Passes on what is typed, until the process ends."""
+    """The thread that passes keys on, until the process ends."""
 
     def __init__(self, process: RemoteProcess, screen: Screen) -> None:
         super().__init__(daemon=True)
