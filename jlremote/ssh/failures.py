@@ -134,7 +134,7 @@ def _of_the_protocol(error: BaseException, destination: Destination, said: str) 
     if said:
         return LinkLost(f"`{place}` ended the connection: {said}")
     if isinstance(error, EOFError):
-        return LinkLost(f"`{place}` closed the connection", hint="its log tells the reason")
+        return LinkLost(f"`{place}` closed the connection", hint="look for the reason in its log")
     return Unreachable(
         f"the SSH connection to `{place}` failed: {one_line(str(error))}",
         hint=f"`ssh -v {destination.host}` shows more",
@@ -153,7 +153,7 @@ def explain_channel(error: paramiko.ChannelException, place: str, through: str) 
     if error.code == paramiko.common.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED:
         return Unreachable(
             f"`{through}` does not permit connections to `{place}`: {words}",
-            hint="its administrator decides with `AllowTcpForwarding` and `PermitOpen`",
+            hint="ask its administrator: `AllowTcpForwarding` and `PermitOpen` permit them",
         )
     if "refused" in words.lower():
         return ConnectionRefused(f"`{place}` refused the connection from `{through}`")

@@ -149,7 +149,7 @@ def _jump(
     if parts is None:
         raise Usage(
             f"`{last}` in the `ProxyJump` of `{names.host}` is not a host",
-            hint="a jump host is `[user@]host[:port]`",
+            hint="write a jump host as `[user@]host[:port]`",
         )
     asked = RequestedHost(parts["host"].strip("[]"), parts["user"], parts["port"], before or None)
     return _resolve(asked, ssh_config, hops + 1)

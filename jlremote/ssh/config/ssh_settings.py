@@ -67,9 +67,15 @@ def check_host(host: str) -> None:
     if not host:
         raise Usage("no host was given", hint=hint)
     if host.startswith("-") or host.rpartition("@")[2].startswith("-"):
-        raise Usage(f"`{host!a}` is not a host: it begins with `-`", hint=hint)
+        raise Usage(f"`{_shown(host)}` is not a host: it begins with `-`", hint=hint)
     if any(unicodedata.category(letter)[0] in "CZ" for letter in host):
-        raise Usage(f"{host!a} is not a host: it holds blanks or control characters", hint=hint)
+        raise Usage(
+            f"`{_shown(host)}` is not a host: it holds blanks or control characters", hint=hint
+        )
+
+
+def _shown(host: str) -> str:
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in host)
 
 
 def read_settings(asked: RequestedHost, ssh_config: Path | None) -> SshSettings:
@@ -109,7 +115,7 @@ def _run(argv: tuple[str, ...], host: str) -> str:
     except subprocess.TimeoutExpired:
         raise Usage(
             f"`ssh -G {host}` gave no answer within {_SECONDS} s",
-            hint="a `Match exec` command of your ssh config may hang",
+            hint="check the `Match exec` commands of your ssh config: one may hang",
         ) from None
     if answer.returncode != 0:
         complaint = _last_complaint(answer.stderr)

@@ -81,5 +81,5 @@ def _asks_password(prompt: str) -> bool:
 def _gave_up(destination: Destination) -> Authentication:
     return Authentication(
         f"cannot log in as `{destination.account}`: the server refused these answers before",
-        hint=f"`ssh {destination.host}` tells whether they are right",
+        hint=f"try `ssh {destination.host}` with the same answers",
     )

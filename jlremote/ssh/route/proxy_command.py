@@ -70,7 +70,7 @@ class ProxyProcess:
         if not descriptors:
             raise Unreachable(
                 "the proxy command handed over no connection",
-                hint="`ProxyUseFdpass` wants a command that passes a descriptor, as `nc -F` does",
+                hint="remove `ProxyUseFdpass`, or pass a descriptor as `nc -F` does",
             )
         return socket.socket(fileno=descriptors[0])
 

@@ -186,7 +186,7 @@ class ShellSession:
         if self._transport.is_active() and not self._channel.event_ready:
             raise LinkLost(
                 "the server refused to run a command",
-                hint="the account may be limited to forwarding or file transfers",
+                hint="ask its administrator: the account may only forward or transfer files",
             )
         raise LinkLost("the connection broke while a command ran")
 

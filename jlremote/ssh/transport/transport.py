@@ -140,7 +140,7 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         if not self._is_answered(answered, 0 if self.ended.is_set() else seconds):
             raise LinkLost(
                 f"the server did not answer within {seconds:g} s",
-                hint="the network or the server is down, or the laptop slept",
+                hint="try again: the network or the server was down, or the laptop slept",
             )
         if not self.is_active():
             raise LinkLost("the connection broke")

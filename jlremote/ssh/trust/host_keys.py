@@ -182,8 +182,8 @@ def _accept_new(destination: Destination, known: KnownHost, blob: bytes, asker: 
 def _unknown(destination: Destination, blob: bytes, reason: str) -> HostKeyUnknown:
     return HostKeyUnknown(
         f"the key of `{destination.place}` is not known ({_shown(blob)}), and {reason}",
-        hint="compare the fingerprint with the administrator's; `ssh"
-        f" {destination.host}` asks whether to accept it",
+        hint=f"`ssh {destination.host}` asks whether to accept it; compare the fingerprint with the"
+        " administrator's first",
     )
 
 
