@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections import deque
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from paramiko import Message, common
-from paramiko.transport import ChannelMap
 
 from jlremote.ssh.channels.channel_registry import BUFFER_LIMIT, ChannelRegistry
 from jlremote.ssh.channels.session_channel import SessionChannel
@@ -17,86 +14,9 @@ from jlremote.ssh.channels.session_slots import KEPT, SessionSlots
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel, direct_tcpip
 from jlremote.ssh.transport.tuning import FIRST_WINDOW, window_for
 from jlremote.ssh.wire_format import string
+from tests.ssh.channels.parts import Handler, Transport
 
 PACKET = 1000
-
-
-class Handler:
-    """Notes the events of a channel; takes `takes` bytes of each piece of data."""
-
-    def __init__(self) -> None:
-        self.events: list[str] = []
-        self.data = b""
-        self.takes = 1 << 30
-
-    def opened(self) -> None:
-        self.events.append("opened")
-
-    def refused(self, reason: str) -> None:
-        self.events.append(f"refused: {reason}")
-
-    def received(self, data: memoryview) -> int:
-        taken = min(len(data), self.takes)
-        self.data += bytes(data[:taken])
-        return taken
-
-    def ended(self) -> None:
-        self.events.append("ended")
-
-    def writable(self) -> None:
-        self.events.append("writable")
-
-    def closed(self) -> None:
-        self.events.append("closed")
-
-    def lost(self) -> None:
-        self.events.append("lost")
-
-
-class Transport:
-    """A transport that notes the messages of channels, and runs a loop's actions on demand."""
-
-    def __init__(self) -> None:
-        self.packetizer = self.reader = self
-        self.talked_at = 0.0
-        self.sinks: dict[int, Callable[[memoryview], None]] = {}
-        self.sent: list[bytes] = []
-        self.slow: list[bytes] = []
-        self.is_exchanging = False
-        self.error: Exception | None = None
-        self.active = True
-        self._channels = ChannelMap()
-        self.channels_seen: dict[int, bool] = {}
-        self.actions: deque[Callable[[], None]] = deque()
-
-    def is_active(self) -> bool:
-        return self.active
-
-    def close(self) -> None:
-        self.active = False
-
-    def send_data(self, number: int, data: memoryview) -> bool:
-        return self.send_payloads([(b"DATA", number.to_bytes(4, "big"), bytes(data))])
-
-    def send_payloads(self, payloads: Sequence[tuple[bytes, ...]]) -> bool:
-        if self.error is not None:
-            raise self.error
-        if not self.is_exchanging:
-            self.sent += [b"".join(parts) for parts in payloads]
-        return not self.is_exchanging
-
-    def _send_user_message(self, message: Any) -> None:
-        self.slow.append(message.asbytes())
-
-    def call(self, action: Callable[[], None]) -> None:
-        self.actions.append(action)
-
-    def call_later(self, _seconds: float, action: Callable[[], None]) -> None:
-        self.actions.append(action)
-
-    def run(self) -> None:
-        while self.actions:
-            self.actions.popleft()()
 
 
 @pytest.fixture

@@ -1,0 +1,175 @@
+"""Accepted connections on their way to a far end, with a gateway that does what the test says."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from jlremote.errors import ConnectionTimedOut, JlrError, NeedsAuthentication
+from jlremote.host.target import Target
+from jlremote.ssh.channels.event_loop import EventLoop
+from jlremote.ssh.contract import Connection
+from jlremote.ssh.forward.connection_router import ConnectionRouter, WaitLimits
+from tests.ssh.channels.parts import Transport
+
+PAGE = b"GET / HTTP/1.1\r\nAccept: text/html\r\nSec-Fetch-Dest: document\r\n\r\n"
+
+
+class Gateway:
+    """Has a connection, or an error."""
+
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
+        self.error: JlrError | None = None
+        self.rechecks = 0
+
+    def wait(self, timeout: float) -> tuple[Connection, Target]:
+        if self.error is not None:
+            if isinstance(self.error, ConnectionTimedOut):
+                time.sleep(min(timeout, 0.6))
+            raise self.error
+        made: Any = self
+        return made, Target("10.0.0.2", 8888)
+
+    def recheck(self) -> None:
+        self.rechecks += 1
+
+
+class Desk:
+    """A router with one accepted connection, whose other end is `client`."""
+
+    def __init__(self, limits: WaitLimits) -> None:
+        self.loop = EventLoop()
+        self.transport = Transport()
+        self.gateway = Gateway(self.transport)
+        gateway: Any = self.gateway
+        self.router = ConnectionRouter(gateway, self.loop, limits)
+        self.clients: list[socket.socket] = []
+
+    def connect(self, said: bytes = b"") -> socket.socket:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            client = socket.create_connection(listener.getsockname())
+            accepted, _ = listener.accept()
+        client.settimeout(5)
+        client.sendall(said)
+        accepted.setblocking(False)
+        self.clients.append(client)
+        self.router.accept(accepted)
+        return client
+
+    def turn_until(self, happened: Callable[[], Any]) -> None:
+        limit = time.monotonic() + 5
+        while not happened():
+            assert time.monotonic() < limit
+            self.loop.call_later(0.005, lambda: None)
+            self.loop._turn()
+
+    def channel(self) -> Any:
+        """Return the only channel."""
+        (channel,) = self.transport._channels.values()
+        return channel
+
+    def turn(self) -> None:
+        for _ in range(3):
+            self.loop.call(lambda: None)
+            self.loop._turn()
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    made = Desk(WaitLimits(connection=0.4, page_load=0.1))
+    yield made
+    made.router.close()
+    for client in made.clients:
+        client.close()
+    made.loop.close()
+
+
+def is_closed(client: socket.socket) -> bool:
+    client.setblocking(False)
+    try:
+        return client.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True
+
+
+def test_a_connection_is_opened_to_the_target_at_once(desk: Desk) -> None:
+    client = desk.connect(b"hello")
+    (opening,) = desk.transport.sent
+    assert b"10.0.0.2" in opening
+    desk.channel()._set_remote_channel(3, 1000, 1000)
+    desk.turn()
+    assert desk.transport.sent[-1].endswith(b"hello")
+    desk.channel()._take(memoryview(b"answer"))
+    assert client.recv(100) == b"answer"
+
+
+def test_a_refusal_has_the_target_checked_again(desk: Desk) -> None:
+    client = desk.connect(b"hello")
+    desk.channel().refuse("Connection refused")
+    desk.turn()
+    assert desk.gateway.rechecks == 1
+    assert desk.router.failure == "Connection refused"
+    assert is_closed(client)
+
+
+def test_a_refused_browser_gets_a_page_with_the_reason(desk: Desk) -> None:
+    client = desk.connect(PAGE)
+    desk.channel().refuse("Connection refused")
+    desk.turn()
+    answer = client.recv(100000)
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert b"nothing answers there: Connection refused" in answer
+
+
+def test_a_final_error_ends_the_wait_at_once(desk: Desk) -> None:
+    desk.gateway.error = NeedsAuthentication("`lab` wants a password")
+    client = desk.connect(b"POST / HTTP/1.1\r\n\r\n")
+    began = time.monotonic()
+    desk.turn_until(lambda: is_closed(client))
+    assert time.monotonic() - began < 0.4
+    assert desk.router.failure == "`lab` wants a password"
+    assert desk.transport.sent == []
+
+
+def test_a_waiting_browser_gets_its_page_before_others_are_closed(desk: Desk) -> None:
+    desk.gateway.error = ConnectionTimedOut("`lab` is away")
+    browser, script = desk.connect(PAGE), desk.connect(b"POST / HTTP/1.1\r\n\r\n")
+    desk.turn_until(lambda: len(desk.router._bridges) == 1)
+    assert b"`lab` is away" in browser.recv(100000)
+    assert not is_closed(script)
+    desk.turn_until(lambda: is_closed(script))
+
+
+def test_a_connection_that_waits_is_served_when_the_host_is_back(desk: Desk) -> None:
+    desk.transport.active = False
+    desk.connect(b"hello")
+    assert desk.transport.sent == []
+    desk.transport.active = True
+    desk.turn_until(lambda: desk.transport.sent)
+    assert b"10.0.0.2" in desk.transport.sent[0]
+
+
+def test_a_connection_whose_host_was_lost_before_the_answer_is_opened_again(desk: Desk) -> None:
+    desk.connect(b"hello")
+    first = desk.channel()
+    first._unlink()
+    desk.turn()
+    assert len(desk.transport.sent) == 2
+    assert desk.channel() is not first
+
+
+def test_only_connections_with_a_far_end_are_cut(desk: Desk) -> None:
+    served = desk.connect(b"one")
+    desk.channel()._set_remote_channel(3, 1000, 1000)
+    desk.turn()
+    waiting = desk.connect(b"two")
+    desk.router.cut()
+    assert is_closed(served)
+    assert not is_closed(waiting)
