@@ -69,7 +69,7 @@ def test_three_wrong_passwords_end_the_login_with_the_tried_methods(
             terminal.answers(prompt, f"wrong {number}")
         assert terminal.ends() == 4
     assert f"tried {method} (3 attempts)" in terminal.text
-    assert f"is `{account.name}` the right user there?" in terminal.text
+    assert f"whether `{account.name}` is the user there" in terminal.text
     is_over(laptop)
 
 

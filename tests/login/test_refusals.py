@@ -53,7 +53,7 @@ def test_no_address_a_closed_port_silence_and_another_protocol_are_different_err
 ) -> None:
     refused(laptop, "no-such-host.invalid", 5, "has no address", "`HostName`")
     add(laptop, "closed", free_port())
-    refused(laptop, "closed", 5, "refused the connection", "is the port right?")
+    refused(laptop, "closed", 5, "refused the connection", "listens on that port")
     with answering(b"") as port:
         add(laptop, "silent", port, "ConnectTimeout 1")
         refused(laptop, "silent", 5, "did not answer in time", "VPN")
@@ -62,7 +62,7 @@ def test_no_address_a_closed_port_silence_and_another_protocol_are_different_err
         refused(laptop, "web", 5, "SSH server", "`HTTP/1.1 400 Bad Request`")
     with answering(b"Exceeded MaxStartups\r\n") as port:
         add(laptop, "full", port)
-        refused(laptop, "full", 5, "no more connections for now", "wait some minutes")
+        refused(laptop, "full", 5, "no more connections at present", "in some minutes")
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_no_address_a_closed_port_silence_and_another_protocol_are_different_err
 def test_a_server_without_safe_algorithms_is_reported_with_its_list(
     laptop: Laptop, host: Host, option: str, words: str
 ) -> None:
-    refused(laptop, host(option), 5, words, "its administrator should update the SSH server")
+    refused(laptop, host(option), 5, words, "have the SSH server updated")
 
 
 def test_a_refused_key_a_missing_file_and_no_key_are_different_errors(
@@ -87,7 +87,7 @@ def test_a_refused_key_a_missing_file_and_no_key_are_different_errors(
     refused(laptop, "locked", 4, "tried publickey (1 key)", f"offered: {key}", "`ssh -v locked`")
     gone = laptop.folder / "gone"
     laptop.add_host("keyless", sshd, account, key=gone)
-    refused(laptop, "keyless", 4, "tried nothing that it takes", f"`{gone}` is not there")
+    refused(laptop, "keyless", 4, "tried no method", f"`{gone}` does not exist")
     laptop.add_host("forbidden", sshd, account)
     refused(laptop, "forbidden", 4, "your ssh config allows only", "`PubkeyAuthentication`")
 
@@ -116,7 +116,7 @@ def test_batch_mode_is_named_in_the_hint(
     laptop: Laptop, plain: SSHServer, account: Account
 ) -> None:
     laptop.add_host("batch", plain, account, options=["BatchMode yes"])
-    refused(laptop, "batch", 4, "`BatchMode yes` in your ssh config forbids to ask")
+    refused(laptop, "batch", 4, "remove `BatchMode yes` from your ssh config")
 
 
 def test_a_host_without_forwarding_is_reported_and_frees_the_port(
@@ -143,7 +143,7 @@ def test_a_jump_host_that_refuses_the_login_is_named(
 ) -> None:
     laptop.add_host("bastion", sshd, account, key=laptop.make_key())
     laptop.add_host("inner", sshd, account, key=keys.private, options=["ProxyJump bastion"])
-    refused(laptop, "inner", 4, "jump host: ", "cannot log in", "`ssh bastion`")
+    refused(laptop, "inner", 4, "jump host: ", "cannot log in", "`ssh -v bastion`")
 
 
 def test_a_proxy_command_that_fails_is_quoted(
