@@ -40,7 +40,7 @@ def test_who_does_as_he_is_told_is_asked_for_the_key_next(
     pull = ("pull", "lab", f"{registry.name}/me/x:1", *FLAGS[runtime])
     refused = engines_laptop.jlr(*pull)
     assert refused.status == 6, refused
-    told = re.search(r"authority's own there as `(\S+)`", refused.stderr)
+    told = re.search(r"certificate into `(\S+)`", refused.stderr)
     assert told, refused
     path = Path(told[1].replace("~", str(engines_host.account.home)))
     try:

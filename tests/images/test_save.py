@@ -186,7 +186,7 @@ def test_a_session_without_a_container_cannot_be_saved(
     sessions.save(SessionRecord("lab", "bare", "none", 8888))
     done = laptop.jlr("save", "bare", name)
     assert done.status == 2, done
-    assert "without a container" in done.stderr
+    assert "it has no container" in done.stderr
 
 
 def test_a_saved_image_is_pushed_to_a_private_registry_with_the_key(
