@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from jlremote.errors import JlrError
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk
-from jlremote.runtimes.docker.old_docker import Other
+from jlremote.runtimes.docker.old_docker import OtherWay
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import EngineUnusable
 
@@ -85,7 +85,7 @@ class HostFacts:
     engine: Engine | None = None
     engine_version: str | None = None
     engine_error: JlrError | None = None
-    gpus_by: Other | None = None
+    gpus_by: OtherWay | None = None
     others: tuple[EngineUnusable, ...] = ()
     storage: DiskSpace | None = None
     hardware: int = 0

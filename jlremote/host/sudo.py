@@ -89,7 +89,7 @@ def given(script: str, password: str) -> str:
 
 
 def asking(script: str, marker: str) -> str:
-    """Return a script for a terminal in which `sudo` is given what is typed when `marker` comes.
+    """Return a script for a terminal that gives `sudo` the line typed when `marker` comes.
 
     It may be seen by others, as it is on a command line.
     """

@@ -51,7 +51,7 @@ def with_keys(engine: Engine, command: Callable[[Engine], str]) -> str:
         return f"{_WITH_KEYS.replace('FOLDER', _FOLDER)}{command(engine)}"
     folder = f"/tmp/jlr-{secrets.token_hex(16)}"  # noqa: S108  # `mkdir` fails if it is there
     make = f"mkdir -m 700 {folder} && DOCKER_CONFIG={folder}"
-    told = engine.told(DOCKER_CONFIG=folder, REGISTRY_AUTH_FILE=f"{folder}/config.json")
+    told = engine.with_variables(DOCKER_CONFIG=folder, REGISTRY_AUTH_FILE=f"{folder}/config.json")
     return f"{_WITH_KEYS.replace('FOLDER', make)}{command(told)}"
 
 

@@ -38,7 +38,7 @@ class EnginesHost:
     server: SSHServer
 
     def remove(self, runtime: str, name: str) -> None:
-        """Remove a container, whatever is left of it."""
+        """Remove a container."""
         if "docker" in runtime:
             self.engine.try_docker("rm", "--force", "--volumes", name)
         else:

@@ -1,4 +1,4 @@
-"""A session that was started by one engine, whichever."""
+"""A session of any engine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def told(laptop: Laptop, *words: str) -> Any:
 
 
 class Session:
-    """A session that was started by one engine."""
+    """A session that one engine started."""
 
     def __init__(self, laptop: Laptop, host: EnginesHost, runtime: str) -> None:
         self.laptop, self.host, self.runtime = laptop, host, runtime

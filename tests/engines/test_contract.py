@@ -40,7 +40,7 @@ def test_it_is_found_again_without_naming_the_engine(session: Session) -> None:
     assert (status["state"], status["runtime"]) == ("up", session.runtime)
 
 
-def test_what_it_has_in_other_words_is_no_other_setting(session: Session) -> None:
+def test_a_setting_in_other_words_is_no_difference(session: Session) -> None:
     same = ("--image", f"{IMAGE}:latest", "--user", "0:0", "--log-opt", "max-size=50m")
     again = session.laptop.jlr("start", "lab", session.name, *same, "--no-browser")
     assert again.status == 0, again
@@ -65,7 +65,7 @@ def test_its_images_are_listed(session: Session) -> None:
     assert any((image["repository"] or "").endswith(IMAGE) for image in found)
 
 
-def test_it_can_be_saved_and_started_from_what_was_saved(session: Session) -> None:
+def test_a_saved_container_starts_from_its_image(session: Session) -> None:
     image = f"lab/{session.name}:1"
     saved = told(session.laptop, "save", session.name, image, "--json")
     assert saved["size"] > 0

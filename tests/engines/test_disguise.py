@@ -1,4 +1,4 @@
-"""A `docker` that is podman, as the package podman-docker brings it: it is used by its own name."""
+"""A `docker` that is podman (package podman-docker): it is used by its own name."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_named_docker_it_is_refused_with_its_real_name(disguised: Laptop, name: 
         assert "`--runtime podman`" in done.stderr
 
 
-def test_the_doctor_says_what_it_is(disguised: Laptop) -> None:
+def test_the_doctor_names_podman(disguised: Laptop) -> None:
     found = examined(disguised, "lab").of("engine")
     assert found["mark"] == "ok"
     assert found["text"].startswith("podman version ")

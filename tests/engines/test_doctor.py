@@ -1,4 +1,4 @@
-"""`jlr doctor` looks at the engine that `jlr start` would take, and says what keeps the others."""
+"""`jlr doctor` checks the engine that `jlr start` would take, and says why not the others."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_an_engine_that_is_named_is_proved_to_the_kernels_answer(
 
 @pytest.fixture
 def wants_terminal(engines_host: EnginesHost) -> Iterator[None]:
-    """Have `sudo` refuse the account where it has no terminal, as old Red Hats have it."""
+    """Make `sudo` refuse the account without a terminal, as old Red Hats do."""
     rule = Path(f"/etc/sudoers.d/{engines_host.account.name}-terminal")
     rule.write_text(f"Defaults:{engines_host.account.name} requiretty\n", encoding="utf-8")
     rule.chmod(0o440)

@@ -1,4 +1,4 @@
-"""Without `--runtime` the first engine is taken that works, and what keeps the others is told."""
+"""Without `--runtime` the first engine that works is taken; doctor says why not the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--gpus` of podman, by what describes devices to it; the devices are stood in for."""
+"""`--gpus` with podman, by CDI files; the devices are stand-ins."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _described(engines_host: EnginesHost, say: Say) -> Iterator[None]:
 
 @pytest.fixture
 def gpus(engines_host: EnginesHost) -> Iterator[Gpus]:
-    """Two GPUs of the host that nobody uses."""
+    """Two free GPUs of the host."""
     made = Gpus(engines_host.account.home / "bin")
     made.install()
     yield made
@@ -78,7 +78,7 @@ def test_a_gpu_that_nothing_describes_is_one_clear_error(
 
 
 @pytest.mark.parametrize("runtime", ["podman", "sudo podman"])
-def test_who_holds_a_gpu_is_named_though_the_engine_may_be_behind_sudo(
+def test_a_gpus_container_is_named_behind_sudo_too(
     runtime: str, engines_laptop: Laptop, engines_host: EnginesHost, gpus: Gpus, name: str
 ) -> None:
     flags = (*FLAGS[runtime], "--gpus", "device=0", "--no-browser")

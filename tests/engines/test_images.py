@@ -1,4 +1,4 @@
-"""Images by podman, with root and without: a private registry, builds, and what breaks off."""
+"""Images with podman, with and without root: a private registry, builds, interruptions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECONDS = 120
 
 @dataclass(frozen=True)
 class Desk:
-    """A person who uses one kind of podman on a host.
+    """A user of one kind of podman on a host.
 
     Attributes:
         laptop: theirs, with a keychain.
@@ -46,7 +46,7 @@ class Desk:
     podman: Podman
 
     def jlr(self, verb: str, *words: str, stdin: str | None = None) -> Result:
-        """Run one of the commands that speak of a host's images."""
+        """Run one of the commands for a host's images."""
         argv = (verb, "lab", *words, *FLAGS[self.runtime])
         return self.laptop.jlr(*argv, timeout=SECONDS, stdin=stdin)
 
@@ -68,7 +68,7 @@ class Desk:
         return found
 
     def processes(self) -> list[str]:
-        """Return what of podman runs for the person with the registry's images."""
+        """Return the user's podman processes that handle the registry's images."""
         found = []
         for process in psutil.process_iter():
             with suppress(psutil.Error):
@@ -94,7 +94,7 @@ def desk(
 
 @pytest.fixture
 def image(desk: Desk) -> Iterator[str]:
-    """A name below the registry's that no image has; it is removed afterwards."""
+    """A new image name of the registry; the image is removed afterwards."""
     name = f"{desk.registry.name}/lab-{secrets.token_hex(4)}/made:1"
     yield name
     desk.podman.attempt("rmi", "--force", name)
@@ -111,7 +111,7 @@ def json_files(folder: Path, *, deep: bool) -> Iterator[Path]:
 
 @pytest.fixture
 def folder(engines_laptop: Laptop) -> Path:
-    """A folder of the laptop's person, to build from."""
+    """A folder of the laptop's user to build from."""
     made = engines_laptop.folder / "home" / f"project-{secrets.token_hex(4)}"
     made.mkdir()
     return made
@@ -192,7 +192,7 @@ def test_a_wrong_dockerfile_is_reported_with_its_line_and_leaves_nothing(
         ("127.0.0.1:1/me/x:1", 6, "connection refused"),
     ],
 )
-def test_what_cannot_be_pulled_is_one_clear_message(
+def test_an_impossible_pull_is_one_clear_message(
     name: str, status: int, message: str, desk: Desk, image: str
 ) -> None:
     assert desk.log_in(desk.registry.name, desk.registry.key).status == 0
@@ -203,7 +203,7 @@ def test_what_cannot_be_pulled_is_one_clear_message(
     assert len(errors) == 1
 
 
-def test_what_was_installed_is_saved_and_pushed(desk: Desk, image: str) -> None:
+def test_installed_packages_are_saved_and_pushed(desk: Desk, image: str) -> None:
     session = f"lab-{secrets.token_hex(4)}"
     words = ("start", "lab", session, "--image", IMAGE, "--no-browser", *FLAGS[desk.runtime])
     try:
@@ -225,7 +225,7 @@ def test_what_was_installed_is_saved_and_pushed(desk: Desk, image: str) -> None:
 
 @pytest.fixture
 def long(desk: Desk, image: str, tmp_path: Path) -> Iterator[tuple[SlowLine, str]]:
-    """An image of two layers, of which one takes ten seconds to come, and the way that it comes."""
+    """An image of two layers, one of which takes ten seconds to pull, and its registry."""
     recipe = "FROM scratch\n"
     for number, size in enumerate((10_000_000, 40_000_000)):
         (tmp_path / f"layer{number}").write_bytes(os.urandom(size))
@@ -241,7 +241,7 @@ def long(desk: Desk, image: str, tmp_path: Path) -> Iterator[tuple[SlowLine, str
     desk.podman.attempt("rmi", "--force", f"127.0.0.1:{line.port}/{name}")
 
 
-def test_ctrl_c_ends_a_pull_on_the_host_too_and_says_what_stays(
+def test_ctrl_c_ends_a_pull_on_the_host_and_names_what_stays(
     desk: Desk, long: tuple[SlowLine, str]
 ) -> None:
     line, image = long

@@ -1,4 +1,4 @@
-"""A host from before docker's `--gpus`: NVIDIA's old tool is taken where GPUs are wanted."""
+"""A host from before docker's `--gpus`: NVIDIA's old tool creates containers with GPUs."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def old(request: pytest.FixtureRequest, engines_host: EnginesHost, keys: Keys) -
 
 @pytest.fixture(scope="module")
 def session(old: OldHost) -> Iterator[str]:
-    """A session with two GPUs of four, for which nothing was said of an engine."""
+    """A session with two GPUs of four, without `--runtime`."""
     name = f"lab-old-{old.engines.account.name}"
     try:
         begun = old.start(name, "--gpus", "0,1", "--env", "COLOUR=dark blue")
@@ -124,7 +124,7 @@ def test_the_tool_is_told_the_gpus_and_called_for_nothing_else(old: OldHost, ses
     )
 
 
-def test_nobody_else_gets_the_gpus_while_docker_refuses(old: OldHost, name: str) -> None:
+def test_gpus_stay_leased_while_docker_refuses(old: OldHost, name: str) -> None:
     try:
         begun = old.start(name, "--gpus", "auto")
         assert begun.status == 0, begun
@@ -136,7 +136,7 @@ def test_nobody_else_gets_the_gpus_while_docker_refuses(old: OldHost, name: str)
         old.engines.remove("docker", name)
 
 
-def test_the_container_tells_whose_it_is(old: OldHost, session: str) -> None:
+def test_the_container_has_its_owners_label(old: OldHost, session: str) -> None:
     label = '{{index .Config.Labels "org.jlremote.user"}}'
     assert old.inspect(session, label) == old.engines.account.name
 
@@ -171,7 +171,7 @@ def test_it_stops_and_starts_as_the_same_container(old: OldHost, session: str) -
     assert (again["runtime"], old.inspect(session, "{{.Id}}")) == ("nvidia-docker", before)
 
 
-def test_the_doctor_says_what_gives_gpus(old: OldHost, session: str) -> None:
+def test_the_doctor_names_the_tool_that_gives_gpus(old: OldHost, session: str) -> None:
     of_session = examined(old.laptop, "lab")
     assert "may use nvidia-docker" in of_session.of("permission")["text"]
     assert of_session.of("kernel")["text"] == "6*7 is 42"
@@ -188,7 +188,7 @@ def test_the_doctor_says_what_gives_gpus(old: OldHost, session: str) -> None:
     assert report.of("kernel")["text"] == "6*7 is 42"
 
 
-def test_what_asks_for_no_gpus_is_dockers_own(old: OldHost, session: str, name: str) -> None:
+def test_without_gpus_docker_itself_creates(old: OldHost, session: str, name: str) -> None:
     """Under NVIDIA's runtime its images would have all of them."""
     try:
         begun = old.start(name, "--json")

@@ -1,4 +1,4 @@
-"""A registry whose certificate the host does not trust, and the mend that is told."""
+"""A registry with a certificate that the host does not trust, and the remedy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.lab.programs import run
 
 @pytest.fixture
 def registry(engine: Engine, tmp_path: Path) -> Iterator[Registry]:
-    """A registry with TLS, and not on the loopback, where docker wants none."""
+    """A registry with TLS outside loopback, where docker requires it."""
     if reasons := missing_programs():
         pytest.skip("; ".join(reasons))
     gateway = "{{(index .IPAM.Config 0).Gateway}}"
@@ -34,7 +34,7 @@ def registry(engine: Engine, tmp_path: Path) -> Iterator[Registry]:
 
 
 @pytest.mark.parametrize("runtime", ["docker", "podman", "sudo podman"])
-def test_who_does_as_he_is_told_is_asked_for_the_key_next(
+def test_following_the_hint_leads_to_the_question_for_the_key(
     engines_laptop: Laptop, engines_host: EnginesHost, registry: Registry, runtime: str
 ) -> None:
     pull = ("pull", "lab", f"{registry.name}/me/x:1", *FLAGS[runtime])

@@ -27,7 +27,7 @@ def job(engines_host: EnginesHost, name: str) -> Iterator[str]:
 
 
 def run(laptop: Laptop, name: str, *words: str) -> None:
-    """Run a job, and look at all that is told of it."""
+    """Run a job and check everything that is reported of it."""
     argv = ("run", "lab", "--name", name, *words, "--", "sh", "-c", SCRIPT)
     done = laptop.jlr(*argv, timeout=120)
     assert (done.status, done.stdout) == (7, "out\n"), done

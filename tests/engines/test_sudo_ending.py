@@ -1,4 +1,4 @@
-"""What a person ends or leaves behind `sudo` ends on the host too, whose processes are root's."""
+"""Commands behind `sudo` end on the host when their user ends them or hangs up."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def jobs(owner: Laptop, host: EnginesHost) -> Iterator[Jobs]:
 
 
 def left(host: EnginesHost, word: str) -> list[str]:
-    """Return what on the host has a word among its arguments: clients of the engine, shells."""
+    """Return the host's processes with a word among their arguments."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
@@ -124,7 +124,7 @@ def test_ctrl_c_asks_a_job_to_stop(jobs: Jobs, host: EnginesHost) -> None:
     wait_until(lambda: not left(host, name), "the end of what showed it")
 
 
-def test_who_watches_a_job_may_go_and_it_is_stopped_by_its_name(
+def test_a_job_goes_on_without_its_watcher_and_is_stopped_by_name(
     jobs: Jobs, host: EnginesHost
 ) -> None:
     name = jobs.name()
@@ -171,7 +171,7 @@ def test_a_command_without_a_terminal(owner: Laptop, host: EnginesHost) -> None:
 
 
 # The last one: a link that has nothing to keep leaves with its connection, and with the password.
-def test_a_followed_log_whose_connection_breaks(jobs: Jobs, host: EnginesHost) -> None:
+def test_a_followed_log_ends_with_its_connection(jobs: Jobs, host: EnginesHost) -> None:
     name = jobs.name()
     jobs.begin(name, LASTING)
     with at_terminal(jobs.laptop, "logs", "--follow", f"lab/{name}") as log:

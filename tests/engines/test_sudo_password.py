@@ -1,4 +1,4 @@
-"""`sudo` that wants a password: asked for once, known to the link alone, and good for all."""
+"""`sudo` with a password: asked for once, and known to the link alone."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def session(owner: Laptop, host: EnginesHost) -> Iterator[str]:
 
 @pytest.fixture
 def newcomer(host: EnginesHost, keys: Keys) -> Iterator[Laptop]:
-    """A laptop whose link knows nothing yet."""
+    """A laptop whose link does not know the password yet."""
     with new_laptop(host.server, host.account, keys) as laptop:
         yield laptop
 
 
 def images(laptop: Laptop) -> Result:
-    """Do something that needs `sudo`, where nobody can be asked."""
+    """Run a command that needs `sudo`, without a terminal to ask at."""
     return without_terminal(laptop, "images", "lab", *BY_SUDO, "--json")
 
 
@@ -200,7 +200,7 @@ def test_it_is_found_nowhere_while_a_command_runs(
 
 
 def leaked(text: str) -> bool:
-    """Return whether a text holds the password, or a good part of it."""
+    """Return whether a text contains the password or a good part of it."""
     return "pass'w" in text or 'HOME" %s' in text or r"\0160\0141\0163\0163" in text
 
 
@@ -217,7 +217,7 @@ def test_a_wrong_password_is_asked_for_again(newcomer: Laptop) -> None:
     assert images(newcomer).status == 0
 
 
-def test_after_three_wrong_ones_it_is_said_what_may_be_done(newcomer: Laptop) -> None:
+def test_three_wrong_passwords_end_with_a_remedy(newcomer: Laptop) -> None:
     with at_terminal(newcomer, "images", "lab", *BY_SUDO) as terminal:
         for wrong in ("wrong", "still wrong", "and again"):
             terminal.answers(ASKED, wrong)
@@ -226,7 +226,7 @@ def test_after_three_wrong_ones_it_is_said_what_may_be_done(newcomer: Laptop) ->
     assert "NOPASSWD: /usr/bin/docker" in terminal.text
 
 
-def test_where_nobody_may_be_asked_nobody_is(newcomer: Laptop) -> None:
+def test_without_a_terminal_no_password_is_asked_for(newcomer: Laptop) -> None:
     for words in (("images", "lab", *BY_SUDO), ("--no-input", "images", "lab", *BY_SUDO)):
         done = without_terminal(newcomer, *words)
         assert done.status == 4, done
@@ -234,7 +234,7 @@ def test_where_nobody_may_be_asked_nobody_is(newcomer: Laptop) -> None:
         assert "NOPASSWD: /usr/bin/docker" in done.stderr
 
 
-def test_who_may_not_use_sudo_is_told_so(newcomer: Laptop, host: EnginesHost) -> None:
+def test_a_user_without_sudo_gets_an_error(newcomer: Laptop, host: EnginesHost) -> None:
     podman.may_sudo(host.account, None)
     try:
         with at_terminal(newcomer, "images", "lab", *BY_SUDO) as terminal:
@@ -276,7 +276,7 @@ def test_it_can_be_kept_in_the_keychain_and_forgotten(newcomer: Laptop, host: En
 def test_where_nothing_else_works_it_is_found_and_asked_for(
     host: EnginesHost, engine: Engine, keys: Keys
 ) -> None:
-    """Only of whom `sudo` may know: members of its group. And whatever language it speaks."""
+    """It is only tried for members of its group, and in any language."""
     run("usermod", "--gid", "nogroup", "--append", "--groups", "sudo", host.account.name)
     path = host.account.home / "programs"
     path.mkdir()
@@ -298,7 +298,7 @@ def test_where_nothing_else_works_it_is_found_and_asked_for(
         run("usermod", "--gid", GROUP, host.account.name)
 
 
-def test_containers_on_gpus_are_named_where_it_is_known_and_nobody_is_asked(
+def test_containers_on_gpus_are_named_without_a_question(
     host: EnginesHost, engine: Engine, keys: Keys
 ) -> None:
     run("usermod", "--gid", "nogroup", host.account.name)
@@ -331,14 +331,14 @@ def test_containers_on_gpus_are_named_where_it_is_known_and_nobody_is_asked(
 
 
 def on_gpus(laptop: Laptop) -> list[str | None]:
-    """Return the containers of what computes on the first GPU."""
+    """Return the containers of the processes on the first GPU."""
     looked = without_terminal(laptop, "gpus", "lab", "--json")
     assert (looked.status, looked.stderr) == (0, ""), looked
     return containers_in(looked.stdout)
 
 
 def watched_gpus(laptop: Laptop) -> list[str | None]:
-    """Return the same, as it is told again and again."""
+    """Return the same from the live view."""
     with laptop.spawn("gpus", "lab", "--watch", "--json") as watching:
         assert watching.stdout is not None
         line = watching.stdout.readline()
@@ -351,7 +351,7 @@ def containers_in(told: str) -> list[str | None]:
 
 
 def asked(laptop: Laptop, password: str) -> Terminal:
-    """List the images in a terminal, where the password is asked for and nothing else."""
+    """List the images in a terminal that asks for the password only."""
     with at_terminal(laptop, "--no-remember", "images", "lab", *BY_SUDO) as terminal:
         terminal.answers(ASKED, password)
         assert terminal.ends() == 0, terminal.text

@@ -1,4 +1,4 @@
-"""What stands in front of docker: `sudo`, and NVIDIA's old tool."""
+"""docker behind `sudo` and behind NVIDIA's old tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A host whose GPUs are stood in for, and people who share it."""
+"""A host with stand-ins for GPUs, and the users who share it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def gpu_server(engine: Engine, keys: Keys) -> Iterator[tuple[SSHServer, Path]]:
 
 @pytest.fixture
 def gpu_host(gpu_server: tuple[SSHServer, Path]) -> Iterator[GpuHost]:
-    """A host with two GPUs that nobody uses."""
+    """A host with two free GPUs."""
     server, programs = gpu_server
     gpus = Gpus(programs)
     gpus.install()
@@ -54,7 +54,7 @@ def gpu_host(gpu_server: tuple[SSHServer, Path]) -> Iterator[GpuHost]:
 
 @pytest.fixture
 def ada(gpu_host: GpuHost, account: Account, keys: Keys) -> Iterator[Laptop]:
-    """A person's laptop; the host is `lab`."""
+    """A user's laptop; the host is `lab`."""
     with new_laptop(gpu_host.server, account, keys) as laptop:
         yield laptop
 
@@ -68,7 +68,7 @@ def other_account(engine: Engine) -> Iterator[Account]:
 
 @pytest.fixture
 def bert(gpu_host: GpuHost, other_account: Account, keys: Keys) -> Iterator[Laptop]:
-    """Another person's laptop."""
+    """Another user's laptop."""
     with new_laptop(gpu_host.server, other_account, keys) as laptop:
         yield laptop
 
@@ -77,7 +77,7 @@ def bert(gpu_host: GpuHost, other_account: Account, keys: Keys) -> Iterator[Lapt
 def without_engine(
     gpu_host: GpuHost, other_account: Account, keys: Keys, engine: Engine
 ) -> Iterator[Laptop]:
-    """The laptop of a person for whom the host's engine is not there."""
+    """The laptop of a user who may not use the host's engine."""
     environment = f'SetEnv "PATH={gpu_host.programs}:{SYSTEM_PATH}" "DOCKER_HOST=unix:///none"'
     with (
         running_sshd(engine, keys, environment) as server,

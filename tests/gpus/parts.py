@@ -1,4 +1,4 @@
-"""What a host prints about its GPUs, put together from recorded and hand-made pieces."""
+"""Output of the snapshot script, from recorded and hand-made pieces."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def answer(
     containers: str = "",
     user: str = "ada",
 ) -> str:
-    """Return what the snapshot's script prints."""
+    """Return an output of the snapshot script."""
     return "".join(
         (
             record("host", NOW, "1000.50 90.1", BOOT, user, 100),

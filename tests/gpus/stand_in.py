@@ -1,4 +1,4 @@
-"""A stand-in for the hardware: an `nvidia-smi` that tells what a test has written down."""
+"""A stand-in for the hardware: an `nvidia-smi` that prints a state written by the test."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Gpus:
     state: dict[str, Any] = field(default_factory=dict)
 
     def install(self, count: int = 2) -> None:
-        """Give the host so many GPUs that nobody uses."""
+        """Give the host a number of free GPUs."""
         self.uuids = [f"GPU-{uuid4()}" for _ in range(count)]
         gpus = [{"index": index, "uuid": uuid} | IDLE for index, uuid in enumerate(self.uuids)]
         self.state = {
@@ -79,13 +79,13 @@ class Gpus:
         program.chmod(0o755)
 
     def write(self) -> None:
-        """Let the host see the state; whole, because it may be asked at this very moment."""
+        """Replace the state in one step, as the host may read it at this moment."""
         new = self.folder / "gpus.json.new"
         new.write_text(json.dumps(self.state))
         new.replace(self.folder / "gpus.json")
 
     def change(self, index: int, **values: Any) -> None:
-        """Change what a GPU tells of itself; `_` stands for the dot in a field's name."""
+        """Change fields of a GPU; `_` stands for the dot in a field's name."""
         row = self.state["gpus"][index]
         for name, value in values.items():
             [known] = [known for known in row if known.replace(".", "_") == name]
@@ -99,5 +99,5 @@ class Gpus:
         self.change(index, memory_used=memory + 9, utilization_gpu=busy)
 
     def remove(self) -> None:
-        """Take `nvidia-smi` away."""
+        """Remove `nvidia-smi`."""
         (self.folder / "nvidia-smi").unlink(missing_ok=True)

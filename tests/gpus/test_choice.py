@@ -1,4 +1,4 @@
-"""`--gpus`: what is asked for, and which GPUs that makes."""
+"""The value of `--gpus`, and the GPUs that it chooses."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_every_way_to_write_it(text: str, kind: str, count: int, names: tuple[st
 @pytest.mark.parametrize(
     "text", ["", "0,", ",", "auto:", "auto:x", "-1", "gpu0", "ALL", "0;1", "0 1"]
 )
-def test_what_means_nothing_is_usage(text: str) -> None:
+def test_a_value_without_a_meaning_is_usage(text: str) -> None:
     with pytest.raises(Usage, match="is not a GPU selection"):
         parse_request(text)
 
@@ -64,7 +64,7 @@ def test_those_with_most_room_come_first() -> None:
     assert taken("auto:3", found) == ("3", "1", "2")
 
 
-def test_a_gpu_whose_memory_nobody_knows_is_taken_last() -> None:
+def test_a_gpu_with_unknown_memory_is_taken_last() -> None:
     assert taken("auto", inventory([row(0, used="[N/A]", total="[N/A]"), row(1)])) == ("1",)
 
 
@@ -77,20 +77,20 @@ def test_twelve_of_sixteen() -> None:
     assert taken("auto:13", found, share=True)[-1] == "0"
 
 
-def test_who_is_in_the_way_is_named() -> None:
+def test_the_users_of_a_busy_gpu_are_named() -> None:
     found = inventory([row(0, used=5009, busy=99)], processes=process(0))
     with pytest.raises(Busy, match=r"GPU 0: an unknown user \(python3, 4.9 GiB\)"):
         taken("device=0", found)
     assert taken("device=0", found, share=True) == ("0",)
 
 
-def test_memory_without_a_process_is_somebodys() -> None:
+def test_memory_without_a_process_counts_as_use() -> None:
     with pytest.raises(Busy, match="88 GiB held by an invisible process"):
         taken("device=0", inventory([row(0, used=90000, total=100000)]))
 
 
 @pytest.mark.parametrize("name", ["2", "0:0", uuid(7), "GPU-0", "MIG-1"])
-def test_what_is_not_there_is_told_with_what_is(name: str) -> None:
+def test_a_missing_gpu_is_an_error_that_lists_the_others(name: str) -> None:
     with pytest.raises(NotFound, match=f"there is no GPU `{name}` on `dgx`") as failure:
         taken(f"device={name}")
     assert "shows its GPUs: 0, 1" in (failure.value.hint or "")
@@ -137,7 +137,9 @@ def test_mig_devices_are_chosen_like_gpus() -> None:
         ("0,3", "0", False),
     ],
 )
-def test_what_is_there_may_be_what_is_asked_for(text: str, have: str | None, same: bool) -> None:
+def test_an_existing_container_may_meet_the_request(
+    text: str, have: str | None, same: bool
+) -> None:
     assert is_met(text, have) is same
 
 
@@ -172,6 +174,6 @@ def test_every_engine_is_asked_in_its_own_way(engine: str, gpus: str, flags: lis
     assert list(gpu_flags(ENGINES[engine], gpus)) == flags
 
 
-def test_what_only_docker_can_be_asked_is_refused_for_others() -> None:
+def test_a_value_of_dockers_own_is_refused_by_other_engines() -> None:
     with pytest.raises(Usage, match="does not take docker's"):
         gpu_flags(ENGINES["podman"], "device=0,capabilities=utility")

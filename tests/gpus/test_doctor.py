@@ -17,7 +17,7 @@ INSIDE = "#!/bin/sh\necho 'GPU 0: NVIDIA H200 (UUID: GPU-1)'\necho 'GPU 1: NVIDI
 
 @pytest.fixture
 def with_gpus(container: ContainerFactory) -> Iterator[str]:
-    """An image in whose containers `nvidia-smi` tells of two GPUs."""
+    """An image with an `nvidia-smi` that lists two GPUs."""
     made = container("lab/plain")
     write = f"cat >/usr/bin/nvidia-smi <<'END'\n{INSIDE}END\nchmod 755 /usr/bin/nvidia-smi"
     made.execute("sh", "-c", write)

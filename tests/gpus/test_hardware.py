@@ -1,4 +1,4 @@
-"""Real GPUs, where this machine has some: no ssh, no engine, only the script and its reading."""
+"""Real GPUs, if this machine has some: the script and its reader, without ssh or engine."""
 
 from __future__ import annotations
 

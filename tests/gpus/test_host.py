@@ -25,7 +25,7 @@ def asked(laptop: Laptop, *words: str) -> Any:
     return json.loads(answer.stdout)
 
 
-def test_who_is_on_which_gpu_is_told_with_user_container_and_time(
+def test_each_gpu_lists_its_users_with_container_and_time(
     ada: Laptop,
     gpu_host: GpuHost,
     other_account: Account,

@@ -1,4 +1,4 @@
-"""Jobs take GPUs as sessions do, and keep them from others for as long as they run."""
+"""Jobs take GPUs as sessions do, and reserve them as long as they run."""
 
 from __future__ import annotations
 

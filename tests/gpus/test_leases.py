@@ -1,4 +1,4 @@
-"""Leases: nobody takes what another one holds, and nothing that others plant does harm."""
+"""Leases: no GPU is leased twice, and planted links do no harm."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = "\n".join((row(0), row(1)))
 
 @pytest.fixture
 def shared(tmp_path: Path) -> Path:
-    """What `/tmp` is to a script."""
+    """The folder that stands for `/tmp` in a script."""
     tmp_path.chmod(0o1777)
     return tmp_path
 
@@ -52,7 +52,7 @@ def here(session: str, *uuids: str, word: str = "w") -> Lease:
     return Lease(session, uuids, word, boot)
 
 
-def test_what_is_leased_is_in_use_until_it_is_given_back(shared: Path) -> None:
+def test_a_leased_gpu_is_in_use_until_its_release(shared: Path) -> None:
     lease = here("cont1", UUID)
     assert run(leases.make(lease, ()), shared).returncode == 0
     first, second = found(shared).devices
@@ -191,7 +191,7 @@ def test_a_file_in_place_of_the_folder_is_no_folder(shared: Path) -> None:
     assert (shared / "jlr-gpus").read_text() == "precious"
 
 
-def test_the_folder_is_made_for_everybody_and_nobody_deletes_anothers(shared: Path) -> None:
+def test_all_users_share_the_folder_and_delete_only_their_own_leases(shared: Path) -> None:
     run(leases.make(MINE, ()), shared)
     assert (shared / "jlr-gpus").stat().st_mode & 0o7777 == 0o1777
 

@@ -1,4 +1,4 @@
-"""Runtime `none` on the demo's host: CUDA sees what was taken, for as long as the server lives."""
+"""GPUs of the runtime `none` on the demo's host: reserved as long as the server lives."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def gpus(tmp_path_factory: pytest.TempPathFactory) -> Gpus:
 
 @pytest.fixture(scope="module")
 def demo(gpus: Gpus) -> Iterator[Laptop]:
-    """A laptop whose own machine is the host `demo`, with two GPUs that nobody uses."""
+    """A laptop whose own machine is the host `demo`, with two free GPUs."""
     laptop = Laptop()
     laptop.environment["PATH"] = f"{gpus.folder}:{laptop.environment['PATH']}"
     del laptop.environment["JLR_SSH_CONFIG"]
@@ -81,7 +81,7 @@ def test_none_is_none(demo: Laptop) -> None:
         assert kernel.run(SEEN) == "''"
 
 
-def test_what_only_an_engine_understands_is_refused(demo: Laptop) -> None:
+def test_a_value_of_the_engines_own_is_refused_without_one(demo: Laptop) -> None:
     failed(start(demo, "refused", "--gpus", "driver=nvidia,count=2"), 2, "there is none")
 
 

@@ -1,4 +1,4 @@
-"""What nvidia-smi says is read as it is, and what it does not know stays unknown."""
+"""The reader of snapshots: values as nvidia-smi prints them, missing ones unknown."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_process_that_has_just_ended_or_hides_is_told_without_its_user() -> No
 @pytest.mark.parametrize(
     "unknown", ["[N/A]", "N/A", "[Not Supported]", "[Unknown Error]", "ERR!", ""]
 )
-def test_what_the_driver_does_not_know_is_none(unknown: str) -> None:
+def test_a_value_that_the_driver_lacks_is_none(unknown: str) -> None:
     [gpu] = inventory([row(0, used=unknown, total=unknown, busy=unknown)]).gpus
     assert (gpu.whole.memory_used, gpu.whole.memory_total, gpu.busy) == (None, None, None)
     assert (gpu.state == "error") == (unknown in ("[Unknown Error]", "ERR!"))
@@ -113,7 +113,7 @@ def test_an_older_answer_has_fewer_fields(fields: str) -> None:
     ("used", "draws", "in_use"),
     [(4, "Disabled", False), (300, "Disabled", True), (900, "Enabled", False)],
 )
-def test_memory_that_nobody_is_seen_to_hold_is_held(used: int, draws: str, in_use: bool) -> None:
+def test_memory_without_a_visible_process_is_held(used: int, draws: str, in_use: bool) -> None:
     text = row(0, used=used).replace("Disabled, Disabled", f"{draws}, Disabled")
     assert inventory([text]).gpus[0].whole.in_use is in_use
 
@@ -161,7 +161,7 @@ def mig() -> tuple[Gpu, ...]:
     return read(answer(rows, slices, processes=processes), "dgx").gpus
 
 
-def test_mig_devices_are_what_is_given_away_of_a_gpu_that_is_cut() -> None:
+def test_a_divided_gpu_gives_its_mig_devices() -> None:
     cut, whole = mig()
     assert [device.place for device in cut.devices] == ["0:0", "0:1", "0:2"]
     assert [device.in_use for device in cut.devices] == [True, False, False]
@@ -230,7 +230,7 @@ def test_no_answer_breaks_the_reading(rows: list[tuple[str, ...]], noise: str) -
 
 
 @given(used=st.integers(0, 10**6), busy=st.integers(0, 100), pid=st.integers(1, 2**22))
-def test_what_was_written_is_what_is_read(used: int, busy: int, pid: int) -> None:
+def test_the_recorded_output_is_read_completely(used: int, busy: int, pid: int) -> None:
     text = f"{uuid(0)}, {pid}, {used}, /opt/a b/python, 3"
     [gpu] = inventory([row(0, used=used, busy=busy)], processes=text).gpus
     assert (gpu.whole.memory_used, gpu.busy) == (used, busy)
@@ -238,7 +238,7 @@ def test_what_was_written_is_what_is_read(used: int, busy: int, pid: int) -> Non
     assert (computing.pid, computing.memory, computing.name) == (pid, used, "python, 3")
 
 
-def test_the_script_runs_in_any_sh_and_says_what_is_missing() -> None:
+def test_the_script_runs_in_any_sh_and_reports_a_missing_nvidia_smi() -> None:
     said = subprocess.run(
         ["/bin/sh"],
         input=snapshot_script.snapshot(),

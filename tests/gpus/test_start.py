@@ -1,4 +1,4 @@
-"""`jlr start --gpus`: nobody gets a GPU that somebody uses, and two never get the same one."""
+"""`jlr start --gpus`: no session gets a GPU in use, and two never get the same one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def leases_of(host: GpuHost) -> list[str]:
     return [name for name in names if name.partition("+")[0] in host.gpus.uuids]
 
 
-def test_auto_takes_the_gpu_that_nobody_uses_and_keeps_it(
+def test_auto_takes_a_free_gpu_and_reserves_it(
     ada: Laptop,
     bert: Laptop,
     gpu_host: GpuHost,
@@ -55,7 +55,7 @@ def test_auto_takes_the_gpu_that_nobody_uses_and_keeps_it(
     assert [name for name in container.remove_all() if name != session.name] == []
 
 
-def test_who_may_not_ask_the_engine_sees_what_its_containers_keep(
+def test_a_user_without_the_engine_sees_its_containers_reservations(
     ada: Laptop,
     gpu_host: GpuHost,
     without_engine: Laptop,
@@ -106,7 +106,7 @@ def test_a_named_gpu_that_is_in_use_is_refused_with_its_user(
     assert container.remove_all() == [train.name]
 
 
-def test_a_gpu_in_use_is_shared_with_who_wants_to(
+def test_a_gpu_in_use_is_shared_on_request(
     ada: Laptop,
     gpu_host: GpuHost,
     other_account: Account,
@@ -121,7 +121,7 @@ def test_a_gpu_in_use_is_shared_with_who_wants_to(
     assert "org.jlremote.gpus" not in plan.stdout, "a shared GPU is not reserved"
 
 
-def test_all_takes_all_and_tells_who_is_there(
+def test_all_takes_all_and_names_their_users(
     ada: Laptop,
     gpu_host: GpuHost,
     other_account: Account,
@@ -159,7 +159,7 @@ def test_none_is_none_also_in_images_that_ask_for_all(
         ("", 2, ("`` is not a GPU selection",)),
     ],
 )
-def test_what_cannot_be_had_is_told_and_leaves_nothing(
+def test_an_impossible_request_is_an_error_and_leaves_nothing(
     ada: Laptop,
     container: ContainerFactory,
     gpus: str,
@@ -170,7 +170,7 @@ def test_what_cannot_be_had_is_told_and_leaves_nothing(
     assert container.remove_all() == []
 
 
-def test_auto_needs_somebody_who_can_tell_and_a_number_does_not(
+def test_auto_needs_nvidia_smi_and_a_number_does_not(
     ada: Laptop, gpu_host: GpuHost, container: ContainerFactory
 ) -> None:
     gpu_host.gpus.remove()
@@ -180,7 +180,7 @@ def test_auto_needs_somebody_who_can_tell_and_a_number_does_not(
 
 
 def at_once(*starts: tuple[Laptop, str]) -> list[dict[str, Any]]:
-    """Start sessions at the same moment, each on a GPU of its own, and return what was said."""
+    """Start sessions at the same moment, each on a GPU of its own; return their output."""
     words = (*NEW, "--gpus", "auto", "--no-browser", "--json")
     running = [laptop.spawn("start", "lab", name, *words) for laptop, name in starts]
     return [ended(process) for process in running]
@@ -203,7 +203,7 @@ def test_two_people_at_once_never_get_the_same(
     assert len(leases_of(gpu_host)) == 2
 
 
-def test_of_two_people_who_want_the_last_one_exactly_one_gets_it(
+def test_of_two_starts_for_the_last_gpu_exactly_one_gets_it(
     ada: Laptop,
     bert: Laptop,
     gpu_host: GpuHost,
@@ -244,7 +244,7 @@ def test_a_stopped_container_does_not_start_on_gpus_that_are_others_by_now(
     assert started(ada, mine.name, "--share-gpus").report["gpus"] == "1"
 
 
-def test_what_is_there_keeps_its_gpus_and_says_so(
+def test_an_existing_container_keeps_its_gpus_with_a_note(
     ada: Laptop, gpu_host: GpuHost, container: ContainerFactory
 ) -> None:
     session = started(ada, container.name(), *NEW, "--gpus", "auto")

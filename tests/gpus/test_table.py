@@ -1,4 +1,4 @@
-"""The table and the live picture: seen at a glance, in words, and harmless."""
+"""The table of GPUs and its live view."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def drawn(found: Inventory, *, width: int = 100, moments: int = 1) -> str:
     return capture.get()
 
 
-def test_what_the_driver_does_not_know_is_a_question_mark(
+def test_a_value_that_the_driver_lacks_is_a_question_mark(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     found = inventory([row(0, used="[N/A]", total="[N/A]", busy="[N/A]")])
@@ -58,7 +58,7 @@ def test_held_and_idle_is_said_in_words(capsys: pytest.CaptureFixture[str]) -> N
     assert "python3" in text
 
 
-def test_memory_of_nobody_who_can_be_seen_has_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_memory_without_a_visible_process_has_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert "cannot be seen" in shown(inventory([row(0, used=5009)]), capsys)
 
 
@@ -84,7 +84,7 @@ def claimed(*claims: Claim) -> Inventory:
         ("start", "is being started"),
     ],
 )
-def test_what_is_kept_for_somebody_has_a_line(
+def test_a_reservation_has_a_line(
     kind: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     claim = Claim(kind, "cont1", "ada", None)  # type: ignore[arg-type]
@@ -118,6 +118,6 @@ def test_a_bar_is_as_high_as_the_gpu_is_busy() -> None:
     assert styles == ["yellow", "green"]
 
 
-def test_sixteen_gpus_and_nobody() -> None:
+def test_sixteen_idle_gpus() -> None:
     text = drawn(inventory([row(index) for index in range(16)]))
     assert "no users" in text

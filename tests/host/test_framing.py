@@ -1,4 +1,4 @@
-"""What a step prints comes back byte by byte, whatever else happens in the shell."""
+"""Framing: a step's output comes back byte by byte, in any shell."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class Streaming:
 
 
 @ANY_SHELL
-def test_what_would_run_for_ever_ends_with_stdin(shell: str, tmp_path: Path) -> None:
+def test_an_endless_command_ends_with_stdin(shell: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("first\n")
     streaming = Streaming(shell, until_hang_up(f"tail -n 5 -F {log}"))
@@ -174,7 +174,7 @@ def test_what_would_run_for_ever_ends_with_stdin(shell: str, tmp_path: Path) -> 
 
 
 @ANY_SHELL
-def test_what_ends_by_itself_does_not_wait_for_stdin(shell: str) -> None:
+def test_a_command_that_ends_does_not_wait_for_stdin(shell: str) -> None:
     streaming = Streaming(shell, until_hang_up("sh -c 'echo done; exit 3'"))
     assert streaming.process.wait(20) == 3
     assert streaming.end()[0].endswith(b"done\n")

@@ -1,4 +1,4 @@
-"""Output is bounded, and begins where the script does."""
+"""The output of scripts: bounded, and without the noise before the marker."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def test_waiting_ends_as_soon_as_the_condition_is_false(shell: str) -> None:
     ("too_long", "said", "status"),
     [("break", "after", 0), ("{ echo late; exit 7; }", "late", 7), ("exit 3", "", 3)],
 )
-def test_waiting_that_takes_too_long_does_what_it_was_told(
+def test_waiting_too_long_runs_the_given_command(
     shell: str, too_long: str, said: str, status: int
 ) -> None:
     text = wait_while("true", 0.03, every=0.01, too_long=too_long)

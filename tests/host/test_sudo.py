@@ -22,7 +22,7 @@ wait
 """
 
 
-def test_what_sudo_passes_no_signals_on_to_ends_nevertheless(tmp_path: Path) -> None:
+def test_a_command_ends_though_sudo_passes_on_no_signals(tmp_path: Path) -> None:
     sudo = tmp_path / "sudo"
     sudo.write_text(OLD_SUDO)
     sudo.chmod(0o755)
@@ -46,7 +46,7 @@ def test_without_sudo_a_command_stays_as_it_is() -> None:
     assert endable(("docker", "pull", "a b")) == "docker pull 'a b'"
 
 
-def test_a_script_needs_a_password_only_for_what_sudo_runs() -> None:
+def test_a_script_needs_a_password_only_for_programs_behind_sudo() -> None:
     assert programs("sudo -A -k docker ps; timeout 5 sudo -A -k A=b podman ps") == {
         "docker",
         "podman",

@@ -120,7 +120,7 @@ def test_without_a_key_a_private_image_is_refused_with_the_login_command(
         ("--privileged", 2, "no such option"),
     ],
 )
-def test_what_cannot_be_pulled_is_one_clear_message(
+def test_an_impossible_pull_is_one_clear_message(
     image: str, status: int, message: str, laptop: Laptop, registry: Registry, keychain: None
 ) -> None:
     log_in(laptop, registry)
@@ -158,7 +158,7 @@ def test_layers_and_bytes_are_shown_during_a_pull(
         terminal.expect(pexpect.EOF)
 
 
-def test_ctrl_c_ends_a_pull_on_the_host_too_and_says_what_stays(
+def test_ctrl_c_ends_a_pull_on_the_host_and_names_what_stays(
     laptop: Laptop, slow_image: Callable[..., str], account: Account, engine: Engine
 ) -> None:
     image = slow_image("me/long:1", 60_000_000)

@@ -159,10 +159,10 @@ def test_ports_that_others_hold_are_passed_over(
         holder.close()
 
 
-def test_a_server_of_somebody_else_is_not_taken_for_ours(
+def test_a_server_of_another_user_is_not_taken_for_ours(
     laptop: Laptop, account: Account, environment: Path
 ) -> None:
-    """A process that got our old server's id, beside somebody who listens on its old port."""
+    """Another process has the old server's id, and another one its old port."""
     listener = socket.create_server(("127.0.0.1", 0))
     facts = {"port": listener.getsockname()[1], "base_url": "/work/", "token": "stale", "pid": 1}
     runtime = STATE / "work" / "runtime"
@@ -218,7 +218,7 @@ def probe(account: Account, before: str = ":") -> str:
     return done.stdout
 
 
-def test_a_python_that_ends_at_once_is_told_with_what_to_type_to_see_why(
+def test_a_python_that_ends_at_once_comes_with_the_command_to_try(
     laptop: Laptop, account: Account
 ) -> None:
     python = account.home / "my env/bin/python"

@@ -1,4 +1,4 @@
-"""What a person asks of a new container becomes the engine's flags, one for one."""
+"""The flags of a new container's options."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ def test_packages_are_noted_on_the_container() -> None:
         (ContainerOptions(ipc=""), "--ipc"),
     ],
 )
-def test_what_is_taken_away_is_not_there(options: ContainerOptions, gone: str) -> None:
+def test_an_option_that_was_taken_away_is_not_there(options: ContainerOptions, gone: str) -> None:
     assert not [word for word in flags(options) if gone in word]
 
 
-def test_a_limit_is_what_was_said_last() -> None:
+def test_the_last_value_of_a_limit_counts() -> None:
     options = ContainerOptions(log_options=("max-size=1m",))
     assert [word for word in flags(options) if "max-size" in word] == ["--log-opt=max-size=1m"]
 

@@ -1,4 +1,4 @@
-"""Docker's answers are read, and its refusals told apart by what a person does about them."""
+"""Docker's answers and refusals, told apart by their remedies."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_no_such_container_is_no_error() -> None:
         ("something else", 1, "`docker` failed: something else"),
     ],
 )
-def test_what_keeps_every_command_from_working(line: str, status: int, words: str) -> None:
+def test_an_unusable_engine_is_told_apart(line: str, status: int, words: str) -> None:
     assert words in engine_error(DOCKER, said(line, status=status)).message
 
 
@@ -107,7 +107,7 @@ def test_what_keeps_every_command_from_working(line: str, status: int, words: st
         (("Error: unknown flag: --gpus", "See 'podman create --help'"), Usage, "--gpus"),
     ],
 )
-def test_what_keeps_a_container_from_being_created(
+def test_each_refusal_to_create_has_its_error(
     lines: tuple[str, ...], kind: type[JlrError], words: str
 ) -> None:
     error = creation_error(DOCKER, SPEC, said(*lines))

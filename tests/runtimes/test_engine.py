@@ -1,4 +1,4 @@
-"""An engine's command is a value, and whoever builds an argv begins with it."""
+"""The engines: values that begin every argv of theirs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_old_tool_only_creates_and_docker_does_the_rest() -> None:
         assert engine() == (*words, "docker")
         assert engine.shown("rm", "x") == f"{sudo}docker rm x"
         assert engine.everyday == ENGINES[f"{sudo}docker"]
-    told = ENGINES["nvidia-docker"].told(NV_GPU="0")
+    told = ENGINES["nvidia-docker"].with_variables(NV_GPU="0")
     assert told("create") == ("env", "NV_GPU=0", "nvidia-docker", "create")
     assert all(e.everyday == e for name, e in ENGINES.items() if "nvidia" not in name)
 
@@ -59,7 +59,7 @@ def beginnings(tree: ast.Module) -> Iterator[str]:
                 yield first.value
 
 
-def test_nobody_else_spells_an_engine_at_the_beginning_of_an_argv() -> None:
+def test_only_engines_begin_their_argvs() -> None:
     spelt = {
         module
         for module, tree in modules().items()

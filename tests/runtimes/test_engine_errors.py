@@ -1,4 +1,4 @@
-"""Missing, not permitted, not running: three messages of each engine, each with its mend."""
+"""Missing, not permitted, not running: the errors of each engine, with their remedies."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ from jlremote.runtimes.engine.engine_errors import (
         ),
     ],
 )
-def test_what_keeps_an_engine_from_working_is_told_with_its_mend(
+def test_an_unusable_engine_comes_with_its_remedy(
     engine: str, said: str, status: int, kind: type[EngineUnusable], mend: str
 ) -> None:
     error = engine_error(ENGINES[engine], Completed(status, "", f"{said}\n"))
@@ -79,13 +79,13 @@ def test_what_keeps_an_engine_from_working_is_told_with_its_mend(
     assert mend in (error.hint or "")
 
 
-def test_who_may_not_use_docker_is_told_of_sudo_unless_that_was_tried() -> None:
+def test_a_user_without_docker_is_told_of_sudo_unless_it_was_tried() -> None:
     refused = Completed(1, "", "permission denied while trying to connect to the docker API\n")
     assert "--sudo" in (engine_error(ENGINES["docker"], refused).hint or "")
     assert "--sudo" not in (engine_error(ENGINES["sudo docker"], refused).hint or "")
 
 
-def test_a_container_that_nobody_knows_by_its_id_is_not_called_by_it() -> None:
+def test_a_containers_id_is_not_shown_for_its_name() -> None:
     said = f'Error: unable to start container "{"5f" * 32}": unable to find user me'
     failed = Completed(125, "", said)
     assert reason(failed) == "unable to find user me"

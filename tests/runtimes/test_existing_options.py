@@ -1,4 +1,4 @@
-"""What a container has is compared with what is asked for, whatever words it is said in."""
+"""The comparison of a container's options with the requested ones, in any notation."""
 
 from __future__ import annotations
 
@@ -111,13 +111,13 @@ def test_a_difference_has_both_values(asked: ContainerOptions, difference: Diffe
 
 
 @pytest.mark.parametrize("asked", ["root", "0", "0:0", "root:root", "root:0"])
-def test_whoever_is_nobody_in_particular_is_root(asked: str) -> None:
+def test_an_empty_user_is_root(asked: str) -> None:
     there = read(DOCKER | {"Config": DOCKER["Config"] | {"User": ""}})
     assert differences(ContainerOptions(user=asked), there) == []
     assert differences(ContainerOptions(user="1000"), there) == [Difference("user", "1000", "root")]
 
 
-def test_what_podman_was_told_of_its_log_is_in_its_own_note() -> None:
+def test_podmans_log_options_are_read_from_its_note() -> None:
     assert set(read(PODMAN).log_options) == {"max-size=50m", "tag=x"}
 
 

@@ -1,11 +1,11 @@
-"""What else creates a container is told by docker's own words, and by the options that it lists."""
+"""Other ways to create a container, by docker's refusals and the options that it lists."""
 
 from __future__ import annotations
 
 import pytest
 
 from jlremote.host.contract import Completed
-from jlremote.runtimes.docker.old_docker import Other, foreseen, instead, steps
+from jlremote.runtimes.docker.old_docker import OtherWay, foreseen, instead, steps
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES, PODMAN, Engine
 
 GONE = Completed(1, "", "")
@@ -32,7 +32,7 @@ def refused(words: str) -> Completed:
 )
 def test_where_it_gives_no_gpus_the_old_tool_may(engine: Engine, said: str, why: str) -> None:
     tool = ENGINES[engine.name.replace("docker", "nvidia-docker")]
-    assert instead(engine, refused(said)) == Other(tool, f"`{engine.name}` on the host {why}")
+    assert instead(engine, refused(said)) == OtherWay(tool, f"`{engine.name}` on the host {why}")
 
 
 def test_where_it_may_pull_the_image_is_looked_for_before() -> None:
@@ -76,8 +76,8 @@ def test_its_options_tell_beforehand(
     assert (engine.name, engine.kind.pulls_never) == (name, pulls_never)
 
 
-def test_nothing_is_foreseen_of_what_was_not_asked_or_did_not_answer() -> None:
+def test_an_engine_that_did_not_answer_is_used_as_it_is() -> None:
     assert steps(PODMAN) == {}
-    assert foreseen(PODMAN, {}, gpus=True) == Other(PODMAN)
+    assert foreseen(PODMAN, {}, gpus=True) == OtherWay(PODMAN)
     silent = dict.fromkeys(steps(DOCKER), GONE)
-    assert foreseen(DOCKER, silent, gpus=True) == Other(DOCKER)
+    assert foreseen(DOCKER, silent, gpus=True) == OtherWay(DOCKER)

@@ -1,4 +1,4 @@
-"""Which option a host does not allow is told, with the way to leave it out."""
+"""The errors of refused options, and how to leave each out."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_value_that_no_engine_takes_is_the_persons_mistake(complaint: str, tol
     assert error.message == f"invalid `--{told}`: {complaint}"
 
 
-def test_an_option_that_nobody_gave_is_not_blamed() -> None:
+def test_an_option_that_was_not_given_is_not_blamed() -> None:
     mount = ContainerOptions(engine_arguments=("--mount", "type=bind,src=/nope,dst=/y"))
     complaint = 'invalid mount config for type "bind": bind source path does not exist: /nope'
     assert refusal(mount, complaint, complaint) is None
@@ -105,7 +105,7 @@ def test_an_option_that_nobody_gave_is_not_blamed() -> None:
         (ContainerOptions(ipc="container:db"), "No such container: db"),
     ],
 )
-def test_what_a_container_is_to_share_is_not_there(
+def test_a_missing_container_to_share_with_is_named(
     options: ContainerOptions, complaint: str
 ) -> None:
     error = refusal(options, complaint, complaint)
@@ -113,6 +113,6 @@ def test_what_a_container_is_to_share_is_not_there(
     assert f"{options.network or options.ipc}`: {complaint}" in error.message
 
 
-def test_what_is_no_options_fault() -> None:
+def test_other_errors_blame_no_option() -> None:
     assert refusal(ContainerOptions(), RUNC, "not permitted") is None
     assert refusal(ContainerOptions(ulimits=("memlock=-1",)), "no space left", "full") is None

@@ -29,7 +29,7 @@ _OPTIONS, _TOOL = "docker-options", "old-tool"
 
 
 @dataclass(frozen=True)
-class Other:
+class OtherWay:
     """Another way to create the same container.
 
     Attributes:
@@ -41,15 +41,17 @@ class Other:
     why: str | None = None
 
 
-def instead(engine: Engine, refused: Completed) -> Other | None:
+def instead(engine: Engine, refused: Completed) -> OtherWay | None:
     """Return another way to create a container, `None` if docker's age is not the cause."""
     if engine.kind.program != DOCKER.kind.program:
         return None
     complaint = refused.stderr.lower()
     if NO_PULL_OPTION in complaint:
-        return Other(_without_pull(engine))
+        return OtherWay(_without_pull(engine))
     why = next((why for words, why in _NO_GPUS.items() if words in complaint), None)
-    return None if why is None else Other(_old_tool(engine), f"`{engine.name}` on the host {why}")
+    return (
+        None if why is None else OtherWay(_old_tool(engine), f"`{engine.name}` on the host {why}")
+    )
 
 
 def steps(engine: Engine) -> Steps:
@@ -62,7 +64,7 @@ def steps(engine: Engine) -> Steps:
     }
 
 
-def foreseen(engine: Engine, told: Mapping[str, Completed], *, gpus: bool) -> Other:
+def foreseen(engine: Engine, told: Mapping[str, Completed], *, gpus: bool) -> OtherWay:
     """Return how a container will be created, by the output of `steps`.
 
     Args:
@@ -72,10 +74,10 @@ def foreseen(engine: Engine, told: Mapping[str, Completed], *, gpus: bool) -> Ot
     """
     options = told.get(_OPTIONS)
     if options is None or options.status != 0:
-        return Other(engine)
+        return OtherWay(engine)
     if gpus and "--gpus" not in options.stdout and told[_TOOL].status == 0:
-        return Other(_old_tool(engine), f"`{engine.name}` on the host knows no `--gpus`")
-    return Other(engine if "--pull" in options.stdout else _without_pull(engine))
+        return OtherWay(_old_tool(engine), f"`{engine.name}` on the host knows no `--gpus`")
+    return OtherWay(engine if "--pull" in options.stdout else _without_pull(engine))
 
 
 def _without_pull(engine: Engine) -> Engine:

@@ -16,6 +16,6 @@ differences: how GPUs are requested, whether short names mean Docker Hub, and so
 
 **Why does `nvidia-docker` only create containers?** Its second version is a script that joins the
 words of other commands and splits them at spaces; the first takes an image after `--` for an
-option's value. So it stands in front of docker, whose command does the rest (`Kind.everyday`). Its
-sessions are reachable as long as docker is there.
+option's value. So it stands in front of docker, whose command does the rest
+(`EngineKind.everyday`). Its sessions are reachable as long as docker is there.
 """

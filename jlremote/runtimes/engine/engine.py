@@ -17,7 +17,7 @@ Argv = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Kind:
+class EngineKind:
     """The properties of one kind of engine.
 
     Attributes:
@@ -51,8 +51,8 @@ class Kind:
 
 
 KINDS = (
-    Kind("docker"),
-    Kind(
+    EngineKind("docker"),
+    EngineKind(
         "podman",
         gpus="devices",
         shows_bytes=False,
@@ -65,7 +65,7 @@ KINDS = (
     # It changes `create` and `run` only. Its second version is a script that splits the arguments
     # of other commands at spaces, so `exec … sh -c 'a b'` would run `a`. Docker before 20.10, which
     # it may call, has no `create --pull`.
-    Kind(
+    EngineKind(
         "nvidia-docker",
         pulls_never=False,
         gpus="variables",
@@ -86,7 +86,7 @@ class Engine:
         command: the words that each of its argvs begins with.
     """
 
-    kind: Kind
+    kind: EngineKind
     command: Argv
 
     @property
@@ -130,7 +130,7 @@ class Engine:
         rest = self.command[len(SUDO) :]
         return replace(self, command=(*sudo, *rest)) if self.behind_sudo else self
 
-    def told(self, **variables: str) -> Engine:
+    def with_variables(self, **variables: str) -> Engine:
         """Return the engine with environment variables, which `sudo` would drop otherwise."""
         words = tuple(f"{name}={value}" for name, value in variables.items())
         prefix = (*SUDO, *words) if self.behind_sudo else ("env", *words)

@@ -38,7 +38,7 @@ def with_gpus(engine: Engine, value: str | None) -> Engine:
     """Return the engine to call `create` on: the first nvidia-docker reads a variable."""
     if value is None or engine.kind.gpus != "variables" or value == "all":
         return engine
-    return engine.told(NV_GPU=",".join(_names(engine, value)))
+    return engine.with_variables(NV_GPU=",".join(_names(engine, value)))
 
 
 def gpus_of(inspected: Mapping[str, Any]) -> str | None:

@@ -20,7 +20,7 @@ from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.runtimes.scripts import waiting
 from jlremote.text import one_line
 from jlremote.workflow.container import old_docker
-from jlremote.workflow.container.gpu_allocation import Taken
+from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.host_folders import prepared
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.selection import naming
@@ -48,7 +48,7 @@ def prepare(start: StartContext) -> StartContext:
 
 
 def create(
-    start: StartContext, spec: ContainerSpec, gpus: Taken
+    start: StartContext, spec: ContainerSpec, gpus: AllocatedGpus
 ) -> tuple[StartContext, Container, bool] | None:
     """Create and start a container in one round trip; return `None` if its image is missing.
 
@@ -92,7 +92,7 @@ def create(
     raise docker_errors.creation_error(start.engine, spec, done)
 
 
-def _attempt(start: StartContext, spec: ContainerSpec, gpus: Taken, mark: str) -> Completed:
+def _attempt(start: StartContext, spec: ContainerSpec, gpus: AllocatedGpus, mark: str) -> Completed:
     labels = {**gpus.labels, **naming.label(start.request.container, start.name), START_LABEL: mark}
     create = docker.create_argv(start.engine, spec, labels)
     script = _script(start, spec, with_owner(create))

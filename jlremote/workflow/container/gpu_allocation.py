@@ -33,7 +33,7 @@ PAUSE_SECONDS = (0.1, 0.7)
 
 
 @dataclass(frozen=True)
-class Taken:
+class AllocatedGpus:
     """The GPUs of a session.
 
     Attributes:
@@ -59,7 +59,7 @@ class Taken:
         return {"lease": leases.keep_for(self.lease, docker.state_argv(engine, container, "Pid"))}
 
 
-def take(start: StartContext) -> Taken:
+def take(start: StartContext) -> AllocatedGpus:
     """Choose the requested GPUs and lease them.
 
     Raises:
@@ -69,7 +69,7 @@ def take(start: StartContext) -> Taken:
     """
     request = start.request
     if request.gpus is None:
-        return Taken()
+        return AllocatedGpus()
     asked = parse_request(request.gpus)
     if asked.kind not in ("free", "named"):
         return _as_asked(start, asked)
@@ -82,7 +82,7 @@ def take(start: StartContext) -> Taken:
         return _unseen(asked)
 
 
-def take_again(start: StartContext, container: Container) -> Taken:
+def take_again(start: StartContext, container: Container) -> AllocatedGpus:
     """Lease the GPUs that jlr chose for a container when it created it, for its next start.
 
     Raises:
@@ -90,11 +90,11 @@ def take_again(start: StartContext, container: Container) -> Taken:
     """
     uuids = tuple(filter(None, container.labels.get(GPUS_LABEL, "").split(",")))
     if not uuids:
-        return Taken()
+        return AllocatedGpus()
     try:
         return _take(start, GpuRequest("named", ",".join(uuids), names=uuids))
     except (CannotAsk, NotFound):  # the engine has the last word
-        return Taken()
+        return AllocatedGpus()
     except Busy as busy:
         raise Busy(
             f"the GPUs of the container `{container.name}` are in use by others: {busy.message}",
@@ -104,10 +104,10 @@ def take_again(start: StartContext, container: Container) -> Taken:
         ) from busy
 
 
-def planned(start: StartContext) -> Taken:
+def planned(start: StartContext) -> AllocatedGpus:
     """Return the allocation that `take` would make; for `--dry-run`."""
     if start.request.gpus is None:
-        return Taken()
+        return AllocatedGpus()
     asked, share = parse_request(start.request.gpus), start.request.share_gpus
     if asked.kind not in ("free", "named"):
         return _plain(asked, start.runtime)
@@ -131,13 +131,13 @@ def explain_unchanged(start: StartContext, have: str | None, uuids: str | None =
         )
 
 
-def keep(start: StartContext, taken: Taken, server: Server) -> None:
+def keep(start: StartContext, taken: AllocatedGpus, server: Server) -> None:
     """Let the lease of a server without a container last as long as the server."""
     if taken.lease is not None:
         run_script(start.host, leases.keep(taken.lease, server.pid, server.process_start))
 
 
-def exports(taken: Taken) -> str:
+def exports(taken: AllocatedGpus) -> str:
     """Return the shell text that sets the variables of a server without a container."""
     return "".join(
         f"export {command_line((f'{name}={value}',))}\n"
@@ -145,7 +145,7 @@ def exports(taken: Taken) -> str:
     )
 
 
-def _as_asked(start: StartContext, asked: GpuRequest) -> Taken:
+def _as_asked(start: StartContext, asked: GpuRequest) -> AllocatedGpus:
     if asked.kind == "all":
         with suppress(JlrError):
             found = ask(start.host)
@@ -155,11 +155,11 @@ def _as_asked(start: StartContext, asked: GpuRequest) -> Taken:
     return _plain(asked, start.runtime)
 
 
-def _plain(asked: GpuRequest, runtime: Runtime) -> Taken:
+def _plain(asked: GpuRequest, runtime: Runtime) -> AllocatedGpus:
     """Return the allocation of a request that needs no choice."""
     if asked.kind == "none":
         # NVIDIA's images request all GPUs, and get them if NVIDIA's runtime is the default.
-        return Taken(
+        return AllocatedGpus(
             shown="none",
             environment={"CUDA_VISIBLE_DEVICES": ""},
             in_container=("NVIDIA_VISIBLE_DEVICES=void",),
@@ -169,17 +169,17 @@ def _plain(asked: GpuRequest, runtime: Runtime) -> Taken:
             f"`--gpus {asked.text}` needs a container engine",
             hint="`--gpus` takes `auto`, `2`, `0,3` or UUIDs without containers, too",
         )
-    return Taken(engine=asked.text, shown=asked.text)
+    return AllocatedGpus(engine=asked.text, shown=asked.text)
 
 
-def _unseen(asked: GpuRequest) -> Taken:
+def _unseen(asked: GpuRequest) -> AllocatedGpus:
     """Return the allocation on a host that cannot be asked: the engine chooses."""
     if asked.kind == "free":
-        return Taken(engine=str(asked.count), shown=str(asked.count))
+        return AllocatedGpus(engine=str(asked.count), shown=str(asked.count))
     names = ",".join(asked.names)
     # CUDA counts the fastest first by default, nvidia-smi by bus.
     devices = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": names}
-    return Taken(engine=f"device={names}", shown=names, environment=devices)
+    return AllocatedGpus(engine=f"device={names}", shown=names, environment=devices)
 
 
 def _of(
@@ -189,13 +189,13 @@ def _of(
     *,
     lease: Lease | None = None,
     shared: bool = False,
-) -> Taken:
+) -> AllocatedGpus:
     names, uuids = ",".join(chosen.names), ",".join(chosen.uuids)
     # CDI files name devices by index, and only of late by UUID, too.
     by_index = runtime.engine is not None and runtime.engine.kind.gpus == "devices"
     devices = ",".join(chosen.places) if by_index else names
     kept = {} if shared else {USER_LABEL: found.user, GPUS_LABEL: uuids}
-    return Taken(
+    return AllocatedGpus(
         engine=f"device={devices}",
         shown=names,
         environment={"CUDA_VISIBLE_DEVICES": uuids},
@@ -204,7 +204,7 @@ def _of(
     )
 
 
-def _take(start: StartContext, asked: GpuRequest) -> Taken:
+def _take(start: StartContext, asked: GpuRequest) -> AllocatedGpus:
     """Choose and lease GPUs, again if another start leased the same at the same moment."""
     share = start.request.share_gpus
     for left in reversed(range(TRIES)):
@@ -228,7 +228,7 @@ def _others_start(found: Inventory) -> bool:
     return any(claim.kind == "start" for device in found.devices for claim in device.claims)
 
 
-def _leased(start: StartContext, chosen: Chosen, found: Inventory) -> Taken | None:
+def _leased(start: StartContext, chosen: Chosen, found: Inventory) -> AllocatedGpus | None:
     """Lease the chosen GPUs; return `None` if another start was faster."""
     lease = Lease(start.name, chosen.uuids, secrets.token_hex(4), found.boot)
     start.undo.callback(_release, start, lease)
@@ -248,7 +248,7 @@ def _leased(start: StartContext, chosen: Chosen, found: Inventory) -> Taken | No
     return _of(chosen, found, start.runtime, lease=lease)
 
 
-def give_back(start: StartContext, taken: Taken) -> None:
+def give_back(start: StartContext, taken: AllocatedGpus) -> None:
     """Release the lease during a long step; the GPUs are chosen again after it."""
     if taken.lease is not None:
         _release(start, taken.lease)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from jlremote.host.contract import Completed
 from jlremote.runtimes.docker import old_docker
-from jlremote.runtimes.docker.old_docker import Other
+from jlremote.runtimes.docker.old_docker import OtherWay
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import EngineUnusable, engine_error
 from jlremote.runtimes.table import AUTO
@@ -47,6 +47,6 @@ def foreseen(start: StartContext) -> Engine:
     return other.engine
 
 
-def _tell(other: Other, context: Context) -> None:
+def _tell(other: OtherWay, context: Context) -> None:
     if other.why is not None:
         context.progress.note(f"{other.engine.name} is used, as {other.why}")

@@ -27,7 +27,7 @@ from jlremote.workflow.container import (
     old_docker,
     package_install,
 )
-from jlremote.workflow.container.gpu_allocation import Taken
+from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.host_folders import prepared, with_workspace
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.images import registry
@@ -48,7 +48,8 @@ def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container,
     """
     container = found.container
     if container is None:
-        start, container, launches = _create(start)
+        made, container, launches = _create(start)
+        start = start.with_engine(made.engine)  # with the request as it was typed
         package_install.install(start, start.request.options.packages, packages.install)
         return start, container, found if launches else _own_program(start)
     _explain_kept(start, container)
@@ -101,7 +102,7 @@ def _in_words(found: Difference) -> str:
     return f"{found.option} is {has} (you asked for `{found.asked}`)"
 
 
-def plan(start: StartContext, found: Survey, gpus: Taken) -> list[str]:
+def plan(start: StartContext, found: Survey, gpus: AllocatedGpus) -> list[str]:
     """Return the commands that `ensure` would run on the host; for `--dry-run`."""
     if not start.runtime.has_containers or (found.container and found.container.running):
         return []
@@ -129,7 +130,7 @@ def _bring(host: Host, engine: Engine, image: str) -> list[str]:
     return [command_line(commands.pull_argv(engine, image))]
 
 
-def _spec(start: StartContext, image: str, gpus: Taken) -> ContainerSpec:
+def _spec(start: StartContext, image: str, gpus: AllocatedGpus) -> ContainerSpec:
     options = start.request.options
     return ContainerSpec(
         name=start.name,

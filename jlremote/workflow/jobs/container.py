@@ -20,7 +20,7 @@ from jlremote.runtimes.docker import docker_errors
 from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.runtimes.scripts import homes, packages
 from jlremote.workflow.container import creation, gpu_allocation, old_docker, package_install
-from jlremote.workflow.container.gpu_allocation import Taken
+from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.images import registry
 from jlremote.workflow.jobs.process import ANOTHER_NAME
@@ -85,7 +85,11 @@ def _begun(start: StartContext, image: str, command: Argv) -> StartContext | Non
 
 
 def _attempted(
-    start: StartContext, spec: ContainerSpec, argv: Argv, labels: Mapping[str, str], gpus: Taken
+    start: StartContext,
+    spec: ContainerSpec,
+    argv: Argv,
+    labels: Mapping[str, str],
+    gpus: AllocatedGpus,
 ) -> tuple[Engine, Completed]:
     """Try to begin it; return the engine that was used, and the result."""
     return old_docker.attempted(
@@ -110,7 +114,7 @@ def _do_without_shell(start: StartContext, image: str) -> None:
 
 
 def _steps(
-    engine: Engine, spec: ContainerSpec, argv: Argv, labels: Mapping[str, str], gpus: Taken
+    engine: Engine, spec: ContainerSpec, argv: Argv, labels: Mapping[str, str], gpus: AllocatedGpus
 ) -> Steps:
     """Return the steps that create and start it, and make it hold its GPUs."""
     job = creation.with_owner(docker.job_argv(engine, spec, argv, labels))

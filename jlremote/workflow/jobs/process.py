@@ -20,7 +20,7 @@ from jlremote.runtimes.scripts import homes, packages
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.container import gpu_allocation
-from jlremote.workflow.container.gpu_allocation import Taken
+from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.requests import RunRequest, StartRequest
 from jlremote.workflow.selection import naming
@@ -65,7 +65,7 @@ def _container(start: StartContext, request: RunRequest) -> str:
     )
 
 
-def _plan(start: StartContext, request: RunRequest, place: str, gpus: Taken) -> ProcessPlan:
+def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedGpus) -> ProcessPlan:
     options, runtime, mark = request.options, start.runtime, secrets.token_hex(8)
     for item in options.environment:
         if "=" not in item:

@@ -18,7 +18,7 @@ from jlremote.runtimes.contract import Container, Runtime
 from jlremote.storage import sessions
 from jlremote.storage.records import matching
 from jlremote.workflow.container import gpu_allocation, jupyter_launch, provision
-from jlremote.workflow.container.gpu_allocation import Taken
+from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.forward.forwards import hold
 from jlremote.workflow.forward.jupyter_check import refuse_open, wait_for_answer
@@ -76,7 +76,7 @@ def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
     start = StartContext(
         host, runtime, name, request, context, ExitStack(), launch_id=jupyter_launch.BY_HAND
     )
-    gpus = gpu_allocation.planned(start) if new else Taken()
+    gpus = gpu_allocation.planned(start) if new else AllocatedGpus()
     commands = provision.plan(start, found, gpus)
     if not found.server and (found.container is not None or request.options.packages):
         environment = "" if runtime.has_containers else gpu_allocation.exports(gpus)
@@ -121,22 +121,22 @@ def _explain_lost_gpus(start: StartContext, found: Survey) -> None:
 
 def _settled(
     start: StartContext, container: Container, found: Survey
-) -> tuple[StartContext, Taken]:
+) -> tuple[StartContext, AllocatedGpus]:
     """Return the start as its container has it, and the GPUs of a server without one."""
     gpus = _gpus_without_container(start, found)
     environment, loopback = gpu_allocation.exports(gpus), container.on_host_network
     return replace(start, environment=environment, loopback=loopback), gpus
 
 
-def _gpus_without_container(start: StartContext, found: Survey) -> Taken:
+def _gpus_without_container(start: StartContext, found: Survey) -> AllocatedGpus:
     """Return the GPUs of a server that is about to run without a container."""
     if start.runtime.has_containers:
-        return Taken()
+        return AllocatedGpus()
     if not found.server:
         return gpu_allocation.take(start)
     gpus = start.known.gpus if start.known else None
     gpu_allocation.explain_unchanged(start, gpus)
-    return Taken(shown=gpus)
+    return AllocatedGpus(shown=gpus)
 
 
 def _answered(start: StartContext, forward: ForwardStatus) -> Access:

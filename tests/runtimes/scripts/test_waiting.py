@@ -42,7 +42,7 @@ def test_the_main_process_leaves_its_id_and_waits(tmp_path: Path) -> None:
         assert run_sh("sh", here(waiting.until_ready(":"), note)).returncode == 0
 
 
-def test_what_is_run_meanwhile_may_end_the_waiting(tmp_path: Path) -> None:
+def test_a_command_run_meanwhile_may_end_the_waiting(tmp_path: Path) -> None:
     script = here(waiting.until_ready("exit 9"), tmp_path / "note")
     assert run_sh("sh", script).returncode == 9
 

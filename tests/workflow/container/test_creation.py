@@ -10,7 +10,7 @@ from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES
 from jlremote.runtimes.scripts import waiting
 from jlremote.workflow.container import creation
-from jlremote.workflow.container.gpu_allocation import Taken
+from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.host.requests import StartRequest
 from tests.workflow.container.parts import Answer, Start, inspected, refused, start
 
@@ -24,7 +24,7 @@ def creating(*answers: Answer, request: StartRequest | None = None) -> Start:
 
 def test_a_container_is_created_in_one_round_trip() -> None:
     begun = creating(RUNS)
-    made = creation.create(begun.context, SPEC, Taken())
+    made = creation.create(begun.context, SPEC, AllocatedGpus())
     assert made is not None
     context, container, launches = made
     assert (context.engine, container.id, launches) == (DOCKER, "c0ffee", True)
@@ -33,14 +33,14 @@ def test_a_container_is_created_in_one_round_trip() -> None:
 
 
 def test_an_entrypoint_that_runs_a_program_of_its_own_is_told_apart() -> None:
-    made = creation.create(creating(inspected("else")).context, SPEC, Taken())
+    made = creation.create(creating(inspected("else")).context, SPEC, AllocatedGpus())
     assert made is not None
     assert not made[2]
 
 
 def test_a_missing_image_is_no_error_but_nothing() -> None:
     begun = creating(refused("Error: No such image: torch"))
-    assert creation.create(begun.context, SPEC, Taken()) is None
+    assert creation.create(begun.context, SPEC, AllocatedGpus()) is None
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_missing_image_is_no_error_but_nothing() -> None:
 )
 def test_an_entrypoint_that_ends_the_container_is_left_out(answer: Answer, why: str) -> None:
     begun = creating(answer, RUNS)
-    assert creation.create(begun.context, SPEC, Taken()) is not None
+    assert creation.create(begun.context, SPEC, AllocatedGpus()) is not None
     [note] = begun.notes.notes
     assert note.startswith("left out the entrypoint of `torch`: ")
     assert why in note
@@ -64,14 +64,14 @@ def test_an_entrypoint_that_ends_the_container_is_left_out(answer: Answer, why: 
 
 def test_podman_without_an_init_creates_it_without() -> None:
     begun = creating(refused("Error: container-init binary not found on the host"), RUNS)
-    assert creation.create(begun.context, SPEC, Taken()) is not None
+    assert creation.create(begun.context, SPEC, AllocatedGpus()) is not None
     assert "`catatonit`" in begun.notes.notes[0]
     assert ["--init" in text for text in begun.host.texts("create")] == [True, False]
 
 
 def test_docker_before_20_10_is_not_told_not_to_pull() -> None:
     begun = creating(refused("unknown flag: --pull"), RUNS)
-    assert creation.create(begun.context, SPEC, Taken()) is not None
+    assert creation.create(begun.context, SPEC, AllocatedGpus()) is not None
     first, second = begun.host.texts("create")
     assert "--pull=never" in first
     assert "--pull=never" not in second
@@ -87,7 +87,7 @@ def test_docker_without_gpus_is_replaced_only_if_it_was_not_named(
         refused("unknown flag: --gpus"), RUNS, request=StartRequest("dgx", "cont1", runtime=runtime)
     )
     if goes_on:
-        made = creation.create(begun.context, SPEC, Taken(engine="all"))
+        made = creation.create(begun.context, SPEC, AllocatedGpus(engine="all"))
         assert made is not None
         assert made[0].engine == ENGINES["nvidia-docker"]
         assert begun.notes.notes == [
@@ -95,7 +95,7 @@ def test_docker_without_gpus_is_replaced_only_if_it_was_not_named(
         ]
     else:
         with pytest.raises(JlrError, match=r"older than 19\.03"):
-            creation.create(begun.context, SPEC, Taken(engine="all"))
+            creation.create(begun.context, SPEC, AllocatedGpus(engine="all"))
 
 
 @pytest.mark.parametrize(
@@ -110,18 +110,18 @@ def test_a_refusal_is_an_error_that_says_why(
     answer: Answer, kind: type[JlrError], words: str
 ) -> None:
     with pytest.raises(kind, match=words):
-        creation.create(creating(answer).context, SPEC, Taken())
+        creation.create(creating(answer).context, SPEC, AllocatedGpus())
 
 
 def test_a_container_that_ends_without_its_entrypoint_too_is_an_error() -> None:
     begun = creating(refused("bad", 117), refused("sh: not found", 117))
     with pytest.raises(JlrError, match="`cont1` ended at once: sh: not found"):
-        creation.create(begun.context, SPEC, Taken())
+        creation.create(begun.context, SPEC, AllocatedGpus())
 
 
 def test_a_failed_start_removes_only_the_container_of_its_own_mark() -> None:
     begun = creating(RUNS)
-    creation.create(begun.context, SPEC, Taken())
+    creation.create(begun.context, SPEC, AllocatedGpus())
     begun.context.undo.close()
     [removal] = begun.host.texts("script")
     [created] = begun.host.texts("create")
@@ -132,7 +132,7 @@ def test_a_failed_start_removes_only_the_container_of_its_own_mark() -> None:
 
 def test_a_container_that_cannot_be_removed_is_named() -> None:
     begun = start({"create": [RUNS], "script": [refused("gone", 1)]})
-    creation.create(begun.context, SPEC, Taken())
+    creation.create(begun.context, SPEC, AllocatedGpus())
     begun.context.undo.close()
     assert begun.notes.notes == ["left behind on `dgx`: the container `cont1`"]
 
@@ -140,7 +140,7 @@ def test_a_container_that_cannot_be_removed_is_named() -> None:
 def test_leased_gpus_are_tied_to_the_container_in_the_same_round_trip() -> None:
     begun = start({"create": [RUNS], "lease": [""]})
     lease = Lease("cont1", ("GPU-1",), "w", "boot")
-    creation.create(begun.context, SPEC, Taken(engine="device=0", lease=lease))
+    creation.create(begun.context, SPEC, AllocatedGpus(engine="device=0", lease=lease))
     assert [step for step, _ in begun.host.scripts] == ["create", "lease"]
     assert "{{.State.Pid}}" in begun.host.texts("lease")[0]
 

@@ -13,7 +13,7 @@ from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.engine.engine import DOCKER, PODMAN
 from jlremote.workflow.container import gpu_allocation
-from jlremote.workflow.container.gpu_allocation import Taken
+from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.host.requests import StartRequest
 from tests.gpus.parts import BOOT, NOW, answer, process, record, row, uuid
 from tests.workflow.container.parts import CONTAINERS, Answer, Start, refused, start
@@ -56,7 +56,7 @@ def state(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_without_a_request_nothing_is_asked() -> None:
     begun = asking(None)
-    assert gpu_allocation.take(begun.context) == Taken()
+    assert gpu_allocation.take(begun.context) == AllocatedGpus()
     assert begun.host.scripts == []
 
 
@@ -137,7 +137,7 @@ def test_without_nvidia_smi_there_is_no_choice_by_jlr(gpus: str, runtime: Runtim
 
 def test_all_names_those_who_use_them() -> None:
     begun = asking("all", FIRST_BUSY)
-    assert gpu_allocation.take(begun.context) == Taken(engine="all", shown="all")
+    assert gpu_allocation.take(begun.context) == AllocatedGpus(engine="all", shown="all")
     assert begun.notes.notes[0].startswith("`all` takes GPUs that others use: GPU 0: ")
     quiet = asking("all", refused("", 1))
     assert gpu_allocation.take(quiet.context).engine == "all"
@@ -176,7 +176,10 @@ def test_a_container_that_starts_again_leases_its_own_gpus() -> None:
 def test_where_nothing_can_be_leased_the_engine_has_the_last_word(
     labels: str, snapshot: str
 ) -> None:
-    assert gpu_allocation.take_again(asking(None, snapshot).context, container(labels)) == Taken()
+    assert (
+        gpu_allocation.take_again(asking(None, snapshot).context, container(labels))
+        == AllocatedGpus()
+    )
 
 
 def test_a_container_whose_gpus_others_use_does_not_start() -> None:

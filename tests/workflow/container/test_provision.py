@@ -14,7 +14,7 @@ from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.contract import Container
 from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.workflow.container import package_install, provision
-from jlremote.workflow.container.gpu_allocation import Taken
+from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.host.requests import StartRequest
 from tests.workflow.container.parts import Answer, inspected, refused, start
 
@@ -96,6 +96,22 @@ def test_a_new_container_is_created_from_the_image() -> None:
     assert begun.notes.steps == ["Create cont1 from torch"]
 
 
+def test_a_start_goes_on_with_the_request_as_it_was_typed() -> None:
+    options = ContainerOptions(volumes=("~/data:/data",))
+    begun = start(
+        {
+            "create": [inspected("launches")],
+            "who": ["1005\n1006\nanna\n/home/anna\n"],
+            "missing": [""],
+            "info": ["{}"],
+        },
+        StartRequest("dgx", "cont1", image="torch", options=options),
+    )
+    context, _, _ = provision.ensure(begun.context, NOTHING)
+    assert "--user=1005:1006" in begun.host.texts("create")[0]
+    assert context.request.options == options, "its hints may still name `--user`"
+
+
 def test_without_an_image_the_error_names_what_the_host_has() -> None:
     names = "\n".join(f"c{number}" for number in range(10))
     begun = start({"containers": [names], "images": [""]}, StartRequest("dgx", "cont1"))
@@ -107,13 +123,13 @@ def test_without_an_image_the_error_names_what_the_host_has() -> None:
 
 
 def test_a_plan_for_a_container_that_runs_is_empty() -> None:
-    assert provision.plan(start({}).context, Survey(HERE, FOUND), Taken()) == []
-    assert provision.plan(start({}, runtime=Bare()).context, NOTHING, Taken()) == []
+    assert provision.plan(start({}).context, Survey(HERE, FOUND), AllocatedGpus()) == []
+    assert provision.plan(start({}, runtime=Bare()).context, NOTHING, AllocatedGpus()) == []
 
 
 def test_a_plan_for_one_that_ended_only_starts_it() -> None:
     found = Survey(ENDED, None)
-    assert provision.plan(start({}).context, found, Taken()) == ["docker start cont1"]
+    assert provision.plan(start({}).context, found, AllocatedGpus()) == ["docker start cont1"]
 
 
 @pytest.mark.parametrize("pulls", [False, True])
@@ -124,7 +140,7 @@ def test_a_plan_shows_the_commands_in_their_order(pulls: bool) -> None:
         {"script": [there], "docker-options": ["--pull --gpus"], "old-tool": [""]},
         StartRequest("dgx", "cont1", image="torch", options=options),
     )
-    plan = provision.plan(begun.context, NOTHING, Taken(engine="device=0"))
+    plan = provision.plan(begun.context, NOTHING, AllocatedGpus(engine="device=0"))
     assert [line.split()[1] for line in plan] == ["pull"] * pulls + ["create", "start", "exec"]
     assert "--gpus=device=0" in plan[pulls]
     assert "keras" in plan[-1]
