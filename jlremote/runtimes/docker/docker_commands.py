@@ -142,11 +142,6 @@ def _valued(option: str, items: Iterable[str]) -> tuple[str, ...]:
     return tuple(item for item in last.values() if not item.endswith("="))
 
 
-def info_argv(engine: Engine) -> Argv:
-    """Return the command that describes the engine itself, as one JSON object."""
-    return engine("info", "--format={{json .}}")
-
-
 def inspect_argv(engine: Engine, name: str) -> Argv:
     """Return the command that describes a container in full."""
     return engine("container", "inspect", name)
@@ -227,11 +222,6 @@ def find_argv(engine: Engine, label: str, value: str) -> Argv:
     return engine("ps", "--all", "--quiet", f"--filter=label={label}={value}")
 
 
-def list_containers_argv(engine: Engine) -> Argv:
-    """Return the command that prints the names of all containers."""
-    return engine("ps", "--all", "--format", "{{.Names}}")
-
-
 def list_ids_argv(engine: Engine, *, every: bool) -> Argv:
     """Return the command that prints the full ids of all containers, or of those that run."""
     return engine("ps", *(("--all",) if every else ()), "--quiet", "--no-trunc")
@@ -246,12 +236,6 @@ def top_argv(engine: Engine, name: str) -> Argv:
     podman = "podman" in engine.name
     columns = ("huser", "hpid", "args") if podman else ("-eo", "user:32,pid,args")
     return engine("top", name, *columns)
-
-
-def list_images_argv(engine: Engine) -> Argv:
-    """Return the command that prints the names of all tagged images."""
-    filters = ("--filter", "dangling=false")
-    return engine("images", *filters, "--format", "{{.Repository}}:{{.Tag}}")
 
 
 def logs_argv(engine: Engine, name: str, tail: int, *, follow: bool) -> Argv:

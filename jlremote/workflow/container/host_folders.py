@@ -12,7 +12,6 @@ from typing import Any
 from jlremote.errors import NotFound, Usage
 from jlremote.host.contract import Completed, Host
 from jlremote.host.shell_text import command_line, typed_path
-from jlremote.runtimes.docker.docker_commands import info_argv
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.storage import mounts
@@ -45,7 +44,7 @@ class HostUser:
 def prepared(request: StartRequest, host: Host, engine: Engine) -> StartRequest:
     """Return the request with its container's options resolved on the host; see `on_host`."""
     options = with_workspace(request.options, request.workspace, host.name)
-    return replace(request, options=on_host(options, host, info_argv(engine)))
+    return replace(request, options=on_host(options, host, engine("info", "--format={{json .}}")))
 
 
 def with_workspace(options: ContainerOptions, workspace: str | None, host: str) -> ContainerOptions:

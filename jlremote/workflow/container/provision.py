@@ -198,15 +198,14 @@ def _stop_again(start: StartContext, before: Container) -> None:
 
 def _nothing_to_create_from(host: Host, engine: Engine, name: str) -> NotFound:
     """Return the error that lists the host's containers and images."""
+    images = ("--filter=dangling=false", "--format={{.Repository}}:{{.Tag}}")
     listing = host.run(
         {
-            "containers": command_line(docker.list_containers_argv(engine)),
-            "images": command_line(docker.list_images_argv(engine)),
+            "containers": command_line(engine("ps", "--all", "--format={{.Names}}")),
+            "images": command_line(engine("images", *images)),
         }
     )
-    there = "; ".join(
-        f"its {kind}: {_some(completed.stdout)}" for kind, completed in listing.items()
-    )
+    there = "; ".join(f"its {kind}: {_some(done.stdout)}" for kind, done in listing.items())
     known = sessions.find(host.name, name)
     before = f", as before `{known.image}`" if known and known.image else ""
     return NotFound(
