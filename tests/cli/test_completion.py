@@ -15,7 +15,7 @@ from jlremote.cli.completion.ssh_config import host_names
 from tests.cli.conftest import Jlr, remember
 from tests.cli.terminal import Terminal
 
-SCRIPTS = Path(shells.__file__).parent
+SCRIPTS = Path(__file__).parents[2] / "completions"  # links to the files that the package ships
 
 
 @pytest.mark.parametrize("shell", shells.SCRIPTS)

@@ -1,0 +1,1 @@
+../jlremote/cli/completion/jlr.fish
