@@ -36,7 +36,6 @@ class Host(Protocol):
     @property
     def name(self) -> str:
         """The destination as it was typed after `ssh`."""
-        ...
 
     def run(
         self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
@@ -52,7 +51,6 @@ class Host(Protocol):
             JlrError: time or output went over the limit, or the shell ended early.
             Unreachable: there is no connection, or it broke.
         """
-        ...
 
 
 class OutputStream(Protocol):
@@ -63,7 +61,6 @@ class OutputStream(Protocol):
 
     def __iter__(self) -> Iterator[str]:
         """Yield stdout and stderr as they come."""
-        ...
 
 
 class StreamingHost(Host, Protocol):
@@ -81,7 +78,6 @@ class StreamingHost(Host, Protocol):
             end: whether stdin ends after `given`. Otherwise it stays open as long as the context,
                 so that `until_hang_up` can end what runs on the host.
         """
-        ...
 
 
 def run_script(host: Host, script: str, *, timeout: float = SCRIPT_SECONDS) -> Completed:

@@ -50,24 +50,18 @@ class JobBackend(Protocol):
 
         The first `stdout` and `stderr` bytes of these streams are left out.
         """
-        ...
 
     def rest(self, name: str, stdout: int, stderr: int) -> str:
         """Return the script that prints the output behind these bytes, and ends."""
-        ...
 
     def log(self, name: str, lines: int, *, follow: bool) -> str:
         """Return the script that prints the last lines, and with `follow` what comes."""
-        ...
 
     def signal(self, name: str, signal: str) -> str:
         """Return the script that sends a signal, for example `INT`, to the job and its children."""
-        ...
 
     def stop(self, name: str, *, force: bool) -> str:
         """Return the script that ends it: SIGTERM; SIGKILL after ten seconds, or with `force`."""
-        ...
 
     def remove(self, name: str) -> str:
         """Return the script that deletes a job that is over, with its output."""
-        ...

@@ -21,22 +21,18 @@ class System(Protocol):
         Raises:
             JlrError: it is missing, or the system cannot mount; the hint tells what to install.
         """
-        ...
 
     def mounted(self) -> list[MountPoint]:
         """Return the mounts of sshfs."""
-        ...
 
     def unmount(self, path: str, *, lazily: bool) -> str | None:
         """Unmount `path`, or take it out of the tree lazily although programs use it.
 
         Return why the system refuses, `None` if it does not.
         """
-        ...
 
     def holders(self, path: str) -> list[Holder]:
         """Return the programs that use a mount."""
-        ...
 
 
 def this_system() -> System:

@@ -113,31 +113,25 @@ class Runtime(Protocol):
     @property
     def name(self) -> str:
         """The name for `--runtime`."""
-        ...
 
     @property
     def engine(self) -> Engine | None:
         """The engine, for commands of its own; `None` without containers."""
-        ...
 
     @property
     def has_containers(self) -> bool:
         """Whether a session has a container, with files, users and processes of its own."""
-        ...
 
     @property
     def servers_folder(self) -> str:
         """The folder that holds a folder for each session's server, as shell text."""
-        ...
 
     def place(self, name: str, host: str) -> str:
         """Return where the session `name` runs, for a message: a container, or the host."""
-        ...
 
     @property
     def bind_address(self) -> str:
         """The address that Jupyter listens on."""
-        ...
 
     def check_name(self, name: str) -> None:
         """Check that the runtime takes a session's name.
@@ -145,11 +139,9 @@ class Runtime(Protocol):
         Raises:
             Usage: it does not; the hint has the rule.
         """
-        ...
 
     def survey(self, name: str, inside: str) -> Steps:
         """Return the steps that describe `name`, and run the script `inside` where it runs."""
-        ...
 
     def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
         """Return the container that the survey found, `None` if there is none.
@@ -157,26 +149,21 @@ class Runtime(Protocol):
         Raises:
             JlrError: the engine is missing, not permitted or not running.
         """
-        ...
 
     def inside(self, name: str, script: str) -> str:
         """Return the shell command that runs `script` where `name` runs, and waits for it."""
-        ...
 
     def detached(self, name: str, script: str) -> str:
         """Return the shell command that runs `script` there and does not wait."""
-        ...
 
     def launched(self, name: str, script: str, waiting: str) -> str:
         """Return shell text that runs `script` in the background, and `waiting` until it ends.
 
         `waiting` may begin first.
         """
-        ...
 
     def relay_prefix(self, name: str) -> tuple[str, ...]:
         """Return the argv that precedes a program which runs there with our stdin and stdout."""
-        ...
 
     def attached(
         self,
@@ -190,4 +177,3 @@ class Runtime(Protocol):
         Raises:
             Usage: the runtime has no such option.
         """
-        ...

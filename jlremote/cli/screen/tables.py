@@ -46,7 +46,6 @@ class Report(Protocol):
 
     def to_json(self) -> dict[str, Any]:
         """Return the object."""
-        ...
 
 
 T = TypeVar("T")
