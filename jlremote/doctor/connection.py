@@ -24,40 +24,22 @@ from jlremote.errors import (
 # Codes of two factors change every 30 s, and certificates begin and end at moments.
 SKEW_SECONDS = 30.0
 
-CONFIG, NAME, PORT, SSH, KEY, LOGIN, SHELL = (
-    "ssh config",
-    "name",
-    "port",
-    "ssh server",
-    "host key",
-    "login",
-    "shell",
-)
+CONFIG, NAME, PORT, SSH = "ssh config", "name", "port", "ssh server"
+KEY, LOGIN, SHELL = "host key", "login", "shell"
 
 
 @dataclass(frozen=True)
 class ConnectionFacts:
-    """The result of an attempt to connect.
+    """The result of an attempt to connect."""
 
-    Attributes:
-        error: why it failed, `None` if it did not.
-        asked_for_key: whether it failed at the question whether to trust the host's key.
-        notes: what the user's ssh settings ask for that jlr does not do.
-        address: the host's own address, as its SSH server sees it; empty if unknown.
-        port: its TCP port there.
-        user: the user name on the host.
-        skew: seconds that the host's clock is ahead, `None` if unknown.
-        refusal: why its SSH server permits no forwarding, `None` if it does.
-    """
-
-    error: JlrError | None = None
-    asked_for_key: bool = False
-    notes: tuple[str, ...] = ()
-    address: str = ""
-    port: str = ""
-    user: str = ""
-    skew: float | None = None
-    refusal: str | None = None
+    error: JlrError | None = None  # why it failed, `None` if it did not
+    asked_for_key: bool = False  # whether it failed at the question whether to trust the host's key
+    notes: tuple[str, ...] = ()  # what the user's ssh settings ask for that jlr does not do
+    address: str = ""  # the host's own address, as its SSH server sees it; empty if unknown
+    port: str = ""  # its TCP port there
+    user: str = ""  # the name on the host
+    skew: float | None = None  # seconds that the host's clock is ahead, `None` if unknown
+    refusal: str | None = None  # why its SSH server permits no forwarding, `None` if it does
 
 
 def failed_at(facts: ConnectionFacts) -> str | None:

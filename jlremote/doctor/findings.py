@@ -23,23 +23,14 @@ class Mark(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """The finding of one check.
+    """The finding of one check."""
 
-    Attributes:
-        check: the check's name, the same in every call.
-        mark: its result.
-        text: what was found, in one sentence.
-        mend: what to do about it: commands, or a sentence; jlr never runs them.
-        exit_code: the program's, if this is the first check that failed; 0 unless it failed.
-        group: the machine that was checked: `this machine`, or the host's name.
-    """
-
-    check: str
+    check: str  # the check's name, the same in every call
     mark: Mark
-    text: str
-    mend: tuple[str, ...] = ()
-    exit_code: int = 0
-    group: str = ""
+    text: str  # what was found, in one sentence
+    mend: tuple[str, ...] = ()  # what to do about it: commands, or a sentence; jlr never runs them
+    exit_code: int = 0  # the program's, if this is the first check that failed; 0 unless it failed
+    group: str = ""  # the machine that was checked: `this machine`, or the host's name
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable form that `--json` prints."""
@@ -90,17 +81,11 @@ def from_error(error: JlrError, *mend: str) -> Judgement:
 
 @dataclass(frozen=True)
 class Check(Generic[Facts]):
-    """One check of a table.
+    """One check of a table."""
 
-    Attributes:
-        name: the same in every call.
-        judge: a pure function of the facts.
-        needs: the names of checks without which this one makes no sense.
-    """
-
-    name: str
-    judge: Callable[[Facts], Judgement]
-    needs: tuple[str, ...] = ()
+    name: str  # the same in every call
+    judge: Callable[[Facts], Judgement]  # a pure function of the facts
+    needs: tuple[str, ...] = ()  # the names of checks without which this one makes no sense
 
 
 @dataclass
@@ -142,17 +127,11 @@ def _ill(finding: Finding, needs: Sequence[str]) -> bool:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The summary of all findings.
+    """The summary of all findings."""
 
-    Attributes:
-        mark: the worst mark; skipped checks do not count.
-        text: one sentence.
-        exit_code: that of the first check that failed, 0 if none did.
-    """
-
-    mark: Mark
-    text: str
-    exit_code: int
+    mark: Mark  # the worst mark; skipped checks do not count
+    text: str  # one sentence
+    exit_code: int  # that of the first check that failed, 0 if none did
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable form that `--json` prints."""

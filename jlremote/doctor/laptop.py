@@ -26,37 +26,21 @@ class KnownSession:
 
 @dataclass(frozen=True)
 class LaptopFacts:
-    """Facts about this machine.
+    """Facts about this machine."""
 
-    Attributes:
-        program: jlr's and Python's versions.
-        folders: why jlr's folders cannot be used, `None` if they can.
-        state_folder: the folder of records.
-        free_bytes: the free space on its disk, `None` if unknown.
-        settings: the error in `config.toml`, `None` for none.
-        ssh: the version of OpenSSH's client, `None` if it is not installed.
-        sshfs: its path, or what is missing for mounts.
-        sshfs_warning: a warning about that version.
-        keychain: its name, `None` for none.
-        keychain_answers: whether it can be used now.
-        browser: why no browser opens, `None` if one does.
-        sessions: the sessions in the records.
-        unreadable: paths of records that cannot be read.
-    """
-
-    program: str
-    folders: JlrError | None = None
-    state_folder: str = ""
-    free_bytes: int | None = None
-    settings: JlrError | None = None
-    ssh: str | None = None
-    sshfs: str | JlrError = ""
-    sshfs_warning: str | None = None
-    keychain: str | None = None
-    keychain_answers: bool = True
-    browser: str | None = None
-    sessions: tuple[KnownSession, ...] = ()
-    unreadable: tuple[str, ...] = ()
+    program: str  # jlr's and Python's versions
+    folders: JlrError | None = None  # why jlr's folders cannot be used, `None` if they can
+    state_folder: str = ""  # of the records
+    free_bytes: int | None = None  # the free space on its disk, `None` if unknown
+    settings: JlrError | None = None  # the error in `config.toml`, `None` for none
+    ssh: str | None = None  # the version of OpenSSH's client, `None` if it is not installed
+    sshfs: str | JlrError = ""  # its path, or what is missing for mounts
+    sshfs_warning: str | None = None  # a warning about that version
+    keychain: str | None = None  # its name, `None` for none
+    keychain_answers: bool = True  # whether it can be used now
+    browser: str | None = None  # why no browser opens, `None` if one does
+    sessions: tuple[KnownSession, ...] = ()  # the sessions in the records
+    unreadable: tuple[str, ...] = ()  # paths of records that cannot be read
 
 
 def _program(facts: LaptopFacts) -> Judgement:

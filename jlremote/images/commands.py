@@ -23,21 +23,13 @@ _OUR_LABELS = "org.jlremote."
 
 @dataclass(frozen=True)
 class Image:
-    """An image on a host, under one of its names.
+    """An image on a host, under one of its names."""
 
-    Attributes:
-        id: `sha256:` and 64 digits.
-        repository: `nvcr.io/nvidia/pytorch`; `None` for an image without a name.
-        tag: `None` for an image without a name.
-        created: when it was built, ISO 8601.
-        size: bytes, with the layers that it shares with other images.
-    """
-
-    id: str
-    repository: str | None
-    tag: str | None
-    created: str
-    size: int
+    id: str  # `sha256:` and 64 digits
+    repository: str | None  # `nvcr.io/nvidia/pytorch`; `None` for an image without a name
+    tag: str | None  # `None` for an image without a name
+    created: str  # when it was built, ISO 8601
+    size: int  # bytes, with the layers that it shares with other images
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable form that `--json` prints."""

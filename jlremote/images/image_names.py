@@ -24,20 +24,12 @@ _BEGINNING_OF_ID = re.compile(r"(?:sha256:)?[0-9a-f]{1,64}")
 
 @dataclass(frozen=True)
 class ImageName:
-    """The parts of an image's name.
+    """The parts of an image's name."""
 
-    Attributes:
-        registry: `nvcr.io`, `127.0.0.1:5000`, …; `docker.io` by default.
-        repository: the path in the registry, `nvidia/pytorch`; with `library/` for Docker Hub's
-            own images.
-        tag: `latest` by default; `None` where there is a digest and no tag.
-        digest: `sha256:…`, if the name has one.
-    """
-
-    registry: str
-    repository: str
-    tag: str | None
-    digest: str | None
+    registry: str  # `nvcr.io`, `127.0.0.1:5000`, …; `docker.io` by default
+    repository: str  # `nvidia/pytorch`; with `library/` for Docker Hub's own images
+    tag: str | None  # `latest` by default; `None` where there is a digest and no tag
+    digest: str | None  # `sha256:…`, if the name has one
 
     def __str__(self) -> str:
         """Return the full name, the same for each way to write it."""

@@ -8,29 +8,17 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class Job:
-    """A job as it is right now.
+    """A job as it is right now."""
 
-    Attributes:
-        name: its name; also that of its container, if it has one of its own.
-        state: `running`, `ended`, `created` (not begun), or `lost`: its end was not recorded.
-        command: the command, quoted for a shell.
-        exit_code: its exit code, `None` unless it has ended.
-        since: when it began, in seconds since the epoch.
-        ended: when it ended, in seconds since the epoch.
-        container: its container, `None` for the host itself.
-        gpus: the GPUs as they were requested.
-        detail: why it ended, if more is known than the exit code.
-    """
-
-    name: str
-    state: str
-    command: str
-    exit_code: int | None = None
-    since: float | None = None
-    ended: float | None = None
-    container: str | None = None
-    gpus: str | None = None
-    detail: str | None = None
+    name: str  # its name; also that of its container, if it has one of its own
+    state: str  # `running`, `ended`, `created` (not begun), or `lost`: its end was not recorded
+    command: str  # the command, quoted for a shell
+    exit_code: int | None = None  # its exit code, `None` unless it has ended
+    since: float | None = None  # when it began, in seconds since the epoch
+    ended: float | None = None  # when it ended, in seconds since the epoch
+    container: str | None = None  # its container, `None` for the host itself
+    gpus: str | None = None  # the GPUs as they were requested
+    detail: str | None = None  # why it ended, if more is known than the exit code
 
     @property
     def over(self) -> bool:

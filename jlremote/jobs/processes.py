@@ -84,27 +84,16 @@ ended 10 || {{ alive && send KILL; ended 5; }}
 
 @dataclass(frozen=True)
 class ProcessPlan:
-    """A process job that is about to begin.
-
-    Attributes:
-        name: the job's name.
-        argv: the command that the host runs.
-        shown: the command as it was typed, quoted for a shell.
-        container: the session's container, `None` for the host itself.
-        gpus: the GPUs as they were requested, empty for none.
-        exports: shell text that sets its variables.
-        signal: the argv that, with a signal appended, signals it in a container; else empty.
-        mark: unique to this job; `take_back` removes no other.
-    """
+    """A process job that is about to begin."""
 
     name: str
-    argv: tuple[str, ...]
-    shown: str
-    container: str | None = None
-    gpus: str = ""
-    exports: str = ""
-    signal: tuple[str, ...] = ()
-    mark: str = ""
+    argv: tuple[str, ...]  # the command that the host runs
+    shown: str  # the command as it was typed, quoted for a shell
+    container: str | None = None  # the session's container, `None` for the host itself
+    gpus: str = ""  # the GPUs as they were requested, empty for none
+    exports: str = ""  # shell text that sets its variables
+    signal: tuple[str, ...] = ()  # with a signal appended: signals it in a container; else empty
+    mark: str = ""  # unique to this job; `take_back` removes no other
 
 
 def _folder(name: str) -> str:

@@ -18,17 +18,11 @@ _MOST_LINKS = 40  # Linux's own limit
 
 @dataclass(frozen=True)
 class MountPoint:
-    """A mounted file system.
+    """A mounted file system."""
 
-    Attributes:
-        path: where it is mounted.
-        kind: its type, `fuse.sshfs` for ours.
-        source: the name that it gives itself.
-    """
-
-    path: str
-    kind: str
-    source: str
+    path: str  # where it is mounted
+    kind: str  # its type, `fuse.sshfs` for ours
+    source: str  # the name that it gives itself
 
 
 def read_mountinfo(content: bytes) -> list[MountPoint]:

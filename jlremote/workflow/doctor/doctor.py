@@ -39,23 +39,14 @@ Facts = TypeVar("Facts")
 
 @dataclass(frozen=True)
 class DoctorRequest:
-    """`jlr doctor [HOST]`.
+    """`jlr doctor [HOST]`."""
 
-    Attributes:
-        host: what `ssh HOST` takes; `None` for this machine alone.
-        image: the image of a new container to try, even if a session runs.
-        runtime: as for `jlr start`; `None` for the session's or that of the settings.
-        sudo: whether to run the engine with `sudo`; `None` for the setting.
-        python: with runtime `none`: see `StartRequest`.
-        conda_env: with runtime `none`: see `StartRequest`.
-    """
-
-    host: str | None = None
-    image: str | None = None
-    runtime: str | None = None
-    sudo: bool | None = None
-    python: str | None = None
-    conda_env: str | None = None
+    host: str | None = None  # what `ssh HOST` takes; `None` for this machine alone
+    image: str | None = None  # the image of a new container to try, even if a session runs
+    runtime: str | None = None  # `None` for the session's or that of the settings
+    sudo: bool | None = None  # whether to run the engine with `sudo`; `None` for the setting
+    python: str | None = None  # with runtime `none`: see `StartRequest`
+    conda_env: str | None = None  # with runtime `none`: see `StartRequest`
 
 
 def doctor(request: DoctorRequest, context: Context, tell: Callable[[Finding], None]) -> Verdict:

@@ -28,22 +28,13 @@ from jlremote.workflow.images.registry import connected
 
 @dataclass(frozen=True)
 class BuildRequest:
-    """`jlr build HOST FOLDER`.
+    """`jlr build HOST FOLDER`."""
 
-    Attributes:
-        host: what `ssh HOST` takes.
-        folder: the folder that is sent.
-        tags: the image's names.
-        dockerfile: path of the Dockerfile, `None` for the folder's own.
-        arguments: build arguments, `NAME=VALUE`, or `NAME` for its value on the host.
-        engine: the engine that builds.
-    """
-
-    host: str
-    folder: Path
-    tags: tuple[str, ...]
-    dockerfile: Path | None = None
-    arguments: tuple[str, ...] = ()
+    host: str  # what `ssh HOST` takes
+    folder: Path  # the folder that is sent
+    tags: tuple[str, ...]  # the image's names
+    dockerfile: Path | None = None  # `None` for the folder's own
+    arguments: tuple[str, ...] = ()  # `NAME=VALUE`, or `NAME` for its value on the host
     engine: EngineChoice = ANY_ENGINE
 
 

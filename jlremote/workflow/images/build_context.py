@@ -29,21 +29,13 @@ class Entry:
 
 @dataclass(frozen=True)
 class BuildContext:
-    """The context of a build.
-
-    Attributes:
-        folder: the folder.
-        dockerfile: the Dockerfile's name in the context.
-        recipe: the Dockerfile's text.
-        entries: what is in the folder and not left out by `.dockerignore`.
-        added: further files of the archive, name and content.
-    """
+    """The context of a build."""
 
     folder: Path
-    dockerfile: str
-    recipe: str
-    entries: tuple[Entry, ...]
-    added: tuple[tuple[str, bytes], ...] = ()
+    dockerfile: str  # the Dockerfile's name in the context
+    recipe: str  # the Dockerfile's text
+    entries: tuple[Entry, ...]  # what is in the folder and not left out by `.dockerignore`
+    added: tuple[tuple[str, bytes], ...] = ()  # further files of the archive, name and content
 
     @property
     def size(self) -> int:

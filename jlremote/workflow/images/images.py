@@ -32,23 +32,14 @@ SAVE_SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class SaveReport:
-    """An image that was saved from a container.
-
-    Attributes:
-        host: the host.
-        image: the image's name.
-        id: its id.
-        size: bytes, with those of the image that the container was created from.
-        outside: the container's mounts, which are not in the image, each with its kind.
-        variables: names of the container's own variables, which are in the image.
-    """
+    """An image that was saved from a container."""
 
     host: str
     image: str
     id: str
-    size: int
-    outside: tuple[str, ...]
-    variables: tuple[str, ...]
+    size: int  # bytes, with those of the image that the container was created from
+    outside: tuple[str, ...]  # its mounts, which are not in the image, each with its kind
+    variables: tuple[str, ...]  # names of the container's own variables, which are in the image
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable form that `--json` prints."""

@@ -28,22 +28,13 @@ NVIDIA_USER = "$oauthtoken"
 
 @dataclass(frozen=True)
 class LoginRequest:
-    """`jlr login HOST [REGISTRY]`.
+    """`jlr login HOST [REGISTRY]`."""
 
-    Attributes:
-        host: what `ssh HOST` takes.
-        registry: its name, with which names of images begin.
-        user: the user name there; `None` for NVIDIA's registry.
-        key: the password or API key; `None` takes it from the keychain or asks.
-        keep: keep it on the host, in the engine's settings, instead of on the laptop.
-        engine: the engine that logs in.
-    """
-
-    host: str
-    registry: str = NVIDIA
-    user: str | None = None
-    key: str | None = field(default=None, repr=False)
-    keep: bool = False
+    host: str  # what `ssh HOST` takes
+    registry: str = NVIDIA  # its name, with which names of images begin
+    user: str | None = None  # the user name there; `None` for NVIDIA's registry
+    key: str | None = field(default=None, repr=False)  # `None`: from the keychain, or asked for
+    keep: bool = False  # keep it on the host, in the engine's settings, instead of on the laptop
     engine: EngineChoice = ANY_ENGINE
 
 

@@ -25,25 +25,15 @@ HOSTS_AT_ONCE = 16
 
 @dataclass(frozen=True)
 class MountReport:
-    """A mount as it is right now.
+    """A mount as it is right now."""
 
-    Attributes:
-        local: absolute path of the folder on this laptop.
-        host: what was typed after `ssh`.
-        remote: absolute path of the folder on the host.
-        session: the session's name.
-        read_only: whether nothing can be changed through it.
-        state: `up`, the state of a link that is not up, `dead` or `unmounted`.
-        detail: one sentence with the reason, where the state is not `up`.
-    """
-
-    local: str
-    host: str
-    remote: str
-    session: str
-    read_only: bool
-    state: str
-    detail: str | None = None
+    local: str  # absolute path of the folder on this laptop
+    host: str  # what was typed after `ssh`
+    remote: str  # absolute path of the folder on the host
+    session: str  # the session's name
+    read_only: bool  # whether nothing can be changed through it
+    state: str  # `up`, the state of a link that is not up, `dead` or `unmounted`
+    detail: str | None = None  # one sentence with the reason, where the state is not `up`
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable form that `--json` prints."""

@@ -26,23 +26,14 @@ from jlremote.workflow.mounts.known_mounts import MountReport
 
 @dataclass(frozen=True)
 class MountRequest:
-    """`jlr mount LOCAL [SESSION]`.
+    """`jlr mount LOCAL [SESSION]`."""
 
-    Attributes:
-        local: the folder of this laptop where it is to appear.
-        session: the session whose folder is mounted, the latest by default.
-        remote: the folder on the host, the session's project folder by default.
-        on_host: whether `remote` is a path of the host and not of the container.
-        read_only: whether nothing can be changed through it.
-        nonempty: whether a local folder that is not empty may be covered.
-    """
-
-    local: str
-    session: str | None = None
-    remote: str | None = None
-    on_host: bool = False
-    read_only: bool = False
-    nonempty: bool = False
+    local: str  # the folder of this laptop where it is to appear
+    session: str | None = None  # the session whose folder is mounted, the latest by default
+    remote: str | None = None  # the folder on the host, the session's project folder by default
+    on_host: bool = False  # whether `remote` is a path of the host and not of the container
+    read_only: bool = False  # whether nothing can be changed through it
+    nonempty: bool = False  # whether a local folder that is not empty may be covered
 
 
 def mount(request: MountRequest, context: Context) -> MountReport:
