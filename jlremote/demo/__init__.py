@@ -1,7 +1,7 @@
 """The demo's host: an SSH server on this machine's loopback, to try jlr without a server.
 
-Read `server` (the whole), `command_session` (one command or shell), `account`, `keys`
-and `engine` (what a container engine on this machine offers). Only this room imports asyncssh.
+Read `server` (the whole), `command_session` (one command or shell), `account` and
+`engine` (what a container engine on this machine offers). Only this room imports asyncssh.
 
 Decisions:
 

@@ -1,19 +1,35 @@
-"""The account of the demo's host: the current user, shell, folder and environment."""
+"""The account of the demo's host, its keys, and the ssh configuration that leads to it."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import asyncssh
+
 from jlremote.errors import JlrError
+from jlremote.storage import paths
 
 SHELL = "/bin/sh"
 
 # Variables of the laptop's side, or of a Jupyter terminal in which the demo was started.
 _NOT_OF_THE_HOST = ("JLR_", "SSH_", "JUPYTER_", "JPY_")
+_CONFIG = """\
+Host {host}
+    HostName 127.0.0.1
+    Port {port}
+    User {user}
+    IdentityFile "{folder}/id"
+    IdentitiesOnly yes
+    IdentityAgent none
+    PreferredAuthentications publickey
+    UserKnownHostsFile "{folder}/known_hosts"
+    GlobalKnownHostsFile /dev/null
+    StrictHostKeyChecking yes
+"""
 
 
 @dataclass(frozen=True)
@@ -56,3 +72,28 @@ def _user_and_shell() -> tuple[str, str]:
     shell = account.pw_shell
     usable = os.access(shell, os.X_OK) and Path(shell).name not in ("nologin", "false")
     return account.pw_name, shell if usable else SHELL
+
+
+def _new_key() -> asyncssh.SSHKey:
+    return asyncssh.generate_private_key("ssh-ed25519")
+
+
+@dataclass(frozen=True)
+class DemoKeys:
+    """The host's key and the only user key that it accepts, new for each demo."""
+
+    host: asyncssh.SSHKey = field(default_factory=_new_key)
+    user: asyncssh.SSHKey = field(default_factory=_new_key)
+
+
+def write_configuration(config: Path, keys: DemoKeys, host: str, user: str, port: int) -> None:
+    """Write what a client needs for `ssh -F CONFIG HOST`; the keys go beside `config`.
+
+    Raises:
+        JlrError: a file cannot be written.
+    """
+    folder = config.parent
+    known = f"[127.0.0.1]:{port} ".encode() + keys.host.export_public_key()
+    paths.write_whole(folder / "known_hosts", known)
+    paths.write_whole(folder / "id", keys.user.export_private_key())
+    paths.write_whole(config, _CONFIG.format(host=host, port=port, user=user, folder=folder))

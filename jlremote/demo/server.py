@@ -15,9 +15,8 @@ from typing import Any
 import asyncssh
 
 from jlremote.demo import engine
-from jlremote.demo.account import Account, current_account
+from jlremote.demo.account import Account, DemoKeys, current_account, write_configuration
 from jlremote.demo.command_session import CommandSession
-from jlremote.demo.keys import DemoKeys, write_configuration
 from jlremote.storage import paths
 
 for _name in ("asyncssh", "asyncio"):

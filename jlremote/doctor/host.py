@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jlremote.doctor import advice
 from jlremote.doctor.findings import Check, Judgement, fail, fine, from_error, skip, warn
 from jlremote.doctor.host_facts import DiskSpace, HostFacts
 from jlremote.errors import NotFound
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk
+from jlremote.host import installation
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.runtimes.engine.engine_errors import DockerIsPodman, EngineMissing, EngineUnusable
@@ -107,7 +107,7 @@ def _engine(facts: HostFacts) -> Judgement:
             "neither docker nor podman is installed on the host"
             if both
             else f"`{facts.engine.name}` is not installed on the host",
-            *advice.engine(facts.engine, facts.distribution),
+            *installation.commands(facts.engine.everyday.kind.program, facts.distribution),
             "or without containers: `--runtime none`",
         )
     if "podman" in facts.engine_version and facts.engine.kind is DOCKER.kind:
@@ -132,7 +132,9 @@ def _permission(facts: HostFacts) -> Judgement:
         runs = ", and it runs" if facts.engine.kind.daemon else ""
         return fine(f"{facts.user} may use {facts.engine.name}{runs}")
     if "may not use" in error.message:
-        return from_error(error, *advice.permission(facts.engine, facts.user, facts.host))
+        group = facts.engine.kind.daemon or facts.engine.kind.program
+        again = f"then `jlr disconnect {facts.host}`: a login reads groups"
+        return from_error(error, f"sudo usermod -aG {group} {facts.user}", again)
     return from_error(error)
 
 
@@ -152,7 +154,7 @@ def _driver(facts: HostFacts) -> Judgement:
         )
     return fail(
         f"there are {facts.hardware} NVIDIA GPUs, but no driver is loaded",
-        *advice.driver(facts.distribution),
+        *installation.commands("nvidia-driver", facts.distribution),
     )
 
 

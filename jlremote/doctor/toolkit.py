@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jlremote.doctor import advice
 from jlremote.doctor.findings import Judgement, fail, fine, skip, warn
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.gpus.inventory import Inventory
+from jlremote.host import installation
 from jlremote.host.contract import Completed
+from jlremote.runtimes.engine.engine import Engine
 from jlremote.text import one_line
 
 CHECK = "toolkit"
+_DESCRIBE_DEVICES = "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
 # The toolkit brings `nvidia-smi` into a container along with the devices.
 PROOF = "nvidia-smi -L"
 # In the path of each specification of the Container Device Interface.
@@ -36,13 +38,13 @@ def unproved(facts: HostFacts) -> Judgement:
         return fail(
             f"NVIDIA's container toolkit is installed ({programs[0]}), but no file describes the "
             f"GPUs, which {facts.engine.name} needs to give them to containers",
-            advice.DESCRIBE_DEVICES,
+            _DESCRIBE_DEVICES,
         )
     there = described if by_description else programs
     if not there:
         return fail(
             "NVIDIA's container toolkit is not installed: containers get no GPUs",
-            *advice.toolkit(facts.engine, facts.distribution),
+            *_install(facts.engine, facts.distribution),
         )
     return warn(
         f"installed ({there[0]}), but not tried",
@@ -58,16 +60,29 @@ def proved(facts: HostFacts, where: str, done: Completed) -> Judgement:
     said = one_line(done.stderr) or one_line(done.stdout) or f"exit status {done.status}"
     return fail(
         f"containers get no GPUs: `nvidia-smi` in {where} says {said}",
-        *advice.toolkit(facts.engine, facts.distribution),
+        *_install(facts.engine, facts.distribution),
     )
 
 
 def refused(facts: HostFacts, reason: str) -> Judgement:
     """Return that the engine gives containers no GPUs."""
     assert facts.engine is not None
-    return fail(reason, *advice.toolkit(facts.engine, facts.distribution))
+    return fail(reason, *_install(facts.engine, facts.distribution))
 
 
 def _counted(lines: Sequence[str]) -> str:
     gpus = sum(line.startswith("GPU ") for line in lines)
     return f"{gpus} GPU{'' if gpus == 1 else 's'}"
+
+
+def _install(engine: Engine, distribution: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the commands that install the toolkit and make it known to the engine."""
+    installed = installation.commands("nvidia-container-toolkit", distribution)
+    daemon = engine.kind.daemon
+    if daemon is None:
+        return (*installed, _DESCRIBE_DEVICES)
+    return (
+        *installed,
+        f"sudo nvidia-ctk runtime configure --runtime={daemon}",
+        f"sudo systemctl restart {daemon}   # ends the containers that run",
+    )

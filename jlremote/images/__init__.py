@@ -2,7 +2,7 @@
 
 Read `image_names`, `commands` (the engine's command lines for images, and what they print),
 `transfers` (progress of a pull or push), `build_log`, `key_scripts` (a registry's key for one
-command), `image_errors` and `registry_hints`. `workflow/images` runs them.
+command) and `image_errors`. `workflow/images` runs them.
 
 Decisions:
 

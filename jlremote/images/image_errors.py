@@ -12,7 +12,6 @@ from jlremote.host.contract import Completed
 from jlremote.images import image_names
 from jlremote.images.build_log import FROM, BuildLog
 from jlremote.images.image_names import ImageName
-from jlremote.images.registry_hints import network_hint, reach_hint
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import EngineUnusable, engine_error
 from jlremote.text import one_line
@@ -47,6 +46,8 @@ _OUT_OF_REACH = (
     "client.timeout exceeded",
     "unexpected eof",
 )
+_UNKNOWN_SIGNER = "signed by unknown authority"
+_NO_TLS = "http response to https client"
 # Behind this follows the help text and not the reason.
 _USAGE = re.compile(r"\s*Usage:")
 _PREFIXES = re.compile(r"^(?:Error response from daemon: |docker: |Error: |error: |ERROR: )+")
@@ -110,12 +111,12 @@ def _refused(failed: FailedTransfer, why: str, *, ambiguous: bool) -> JlrError:
 
 def _out_of_reach(failed: FailedTransfer, why: str, complaint: str) -> JlrError:
     name = failed.name.registry if failed.name else ""
-    mend = reach_hint(failed.engine, name, complaint)
+    mend = _reach_hint(failed.engine, name, complaint)
     # An image that cannot be pulled is missing, whatever the registry has.
     unreachable = NotFound if failed.verb == "pull" else JlrError
     return unreachable(
         f"{failed.message}: `{failed.host}` cannot reach {failed.registry}: {why}",
-        hint=mend or network_hint(failed.engine, failed.host),
+        hint=mend or _network_hint(failed.engine, failed.host),
     )
 
 
@@ -137,7 +138,7 @@ def login_error(engine: Engine, registry: str, user: str, host: str, failed: Com
             hint="check the key and `--username`; for nvcr.io that is literally `$oauthtoken`",
         )
     if any(phrase in complaint for phrase in _OUT_OF_REACH):
-        mend = reach_hint(engine, registry, complaint) or "check its name"
+        mend = _reach_hint(engine, registry, complaint) or "check its name"
         return JlrError(f"`{host}` cannot reach `{registry}`: {why}", hint=mend)
     return JlrError(f"cannot log in to `{registry}`: {why}")
 
@@ -199,3 +200,42 @@ def _engine_fails(engine: Engine, lines: Sequence[str], status: int) -> JlrError
     """Return the error of an engine that does not work at all, `None` for a registry's error."""
     general = engine_error(engine, Completed(status, "", "\n".join(lines)))
     return general if isinstance(general, EngineUnusable) else None
+
+
+def _network_hint(engine: Engine, host: str) -> str:
+    """Return the hint for a host without a route to the registry."""
+    place = "docker's settings" if engine.kind.daemon else "`HTTPS_PROXY`"
+    return f"check the network of `{host}`; if it needs a proxy, set it in {place} there"
+
+
+def _reach_hint(engine: Engine, registry: str, complaint: str) -> str | None:
+    """Return the hint for a registry whose TLS is the obstacle, `None` for any other.
+
+    `complaint` is the engine's output in lower case.
+    """
+    if _UNKNOWN_SIGNER in complaint:
+        return (
+            "its certificate is signed by an authority that the host does not know: put that "
+            f"authority's certificate into `{_certificates(engine)}/{registry}/ca.crt`"
+        )
+    if _NO_TLS in complaint:
+        return f"it has no TLS, which {engine.kind.program} wants: {_without_tls(engine, registry)}"
+    if "x509" in complaint:
+        return "its certificate is invalid: ask the owner of the registry to renew it"
+    return None
+
+
+def _certificates(engine: Engine) -> str:
+    if engine.kind.daemon:
+        return "/etc/docker/certs.d"
+    return "/etc/containers/certs.d" if engine.behind_sudo else "~/.config/containers/certs.d"
+
+
+def _without_tls(engine: Engine, registry: str) -> str:
+    if engine.kind.daemon:
+        line = f'"insecure-registries": ["{registry}"]'
+        return f"put `{line}` into `/etc/docker/daemon.json` there and restart docker"
+    return (
+        f'put `[[registry]]` with `location = "{registry}"` and `insecure = true` into a file in '
+        "`/etc/containers/registries.conf.d` there"
+    )

@@ -1,8 +1,8 @@
 """Remote folders on the laptop: sshfs, whose bytes travel over the link's own connection.
 
-Read `system` (what an operating system must offer, behind one door), then `linux`, `macos` and
-`windows`; `sshfs` (the program), `connector` (what sshfs runs in place of ssh) and `process` (the
-sshfs that runs); `points` (what is mounted where) and `unmounting`.
+Read `system` (what an operating system must offer, behind one door), then `linux` and `macos`;
+`sshfs` (the program), `connector` (what sshfs runs in place of ssh) and `points` (what is mounted
+where, and which programs use it).
 
 Decisions:
 

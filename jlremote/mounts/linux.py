@@ -10,8 +10,7 @@ from pathlib import Path
 
 from jlremote.errors import JlrError
 from jlremote.host import installation
-from jlremote.mounts.points import MountPoint, read_mountinfo
-from jlremote.mounts.unmounting import Holder, refusal
+from jlremote.mounts.points import Holder, MountPoint, read_mountinfo, refusal
 
 _DEVICE = Path("/dev/fuse")
 _OS_RELEASE = Path("/etc/os-release")

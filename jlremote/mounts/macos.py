@@ -7,8 +7,7 @@ import shutil
 import psutil
 
 from jlremote.errors import JlrError
-from jlremote.mounts.points import MountPoint
-from jlremote.mounts.unmounting import Holder, refusal
+from jlremote.mounts.points import Holder, MountPoint, refusal
 
 # The file system types of macFUSE, its predecessor and FUSE-T.
 _KINDS = ("macfuse", "osxfuse", "fuse-t")

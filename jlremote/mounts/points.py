@@ -1,4 +1,4 @@
-"""Mount points, and paths resolved without a look into any mount.
+"""Mount points, the programs that use them, and paths resolved without a look into any mount.
 
 Even `stat` may hang on a mount whose other side is gone.
 """
@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from jlremote.errors import Usage
+from jlremote.text import one_line
 
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 _MOST_LINKS = 40  # Linux's own limit
+_UNMOUNT_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -67,3 +70,32 @@ def resolved(path: str, mounted: Collection[str]) -> str:
 
 def _names(path: str) -> list[str]:
     return [name for name in reversed(path.split("/")) if name not in ("", ".")]
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A program that `works in`, `has a file open in` or `runs from` a mount (`how`)."""
+
+    pid: int
+    name: str
+    how: str
+
+    def __str__(self) -> str:
+        return f"{self.name} (process {self.pid}) {self.how} it"
+
+
+def refusal(command: tuple[str, ...]) -> str | None:
+    """Run a program that unmounts; return why it refuses, `None` if it has unmounted."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_UNMOUNT_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"`{command[0]}` does not end"
+    if done.returncode == 0:
+        return None
+    return one_line(done.stderr.decode("utf-8", "replace")) or "it gives no reason"

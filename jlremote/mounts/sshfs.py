@@ -1,4 +1,4 @@
-"""The program sshfs: its command line, and which versions have known security holes."""
+"""The program sshfs: its command line, its processes, and versions with known security holes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jlremote.mounts.connector import DOOR_VARIABLE
 from jlremote.storage.mounts import MountRecord
 from jlremote.text import one_line
 
+if TYPE_CHECKING:
+    import psutil
+
 CONNECTOR = "jlremote.mounts.connector"
 START_SECONDS = 60.0
+END_SECONDS = 3.0
 
 # https://github.com/libfuse/sshfs/releases: 3.7.6 closed both holes. Distributions have repaired
 # older versions, which then know this option.
@@ -74,6 +79,39 @@ def start(command: tuple[str, ...], environment: dict[str, str]) -> str | None:
         return None
     complaint = one_line(done.stderr.decode("utf-8", "replace"))
     return complaint or f"exit status {done.returncode}"
+
+
+def processes(name: str) -> list[psutil.Process]:
+    """Return the sshfs processes of the mount `name`; empty if it has ended."""
+    import psutil
+
+    wanted = f"-m {CONNECTOR} {name},"
+    return [process for process in psutil.process_iter(["name"]) if _is(process, wanted)]
+
+
+def _is(process: psutil.Process, wanted: str) -> bool:
+    import psutil
+
+    # Its arguments are only read if its name fits: reading them may hang with the process.
+    if process.info["name"] != "sshfs":
+        return False
+    try:
+        return any(wanted in word for word in process.cmdline())
+    except psutil.Error:
+        return False
+
+
+def end(name: str, *, patience: float = END_SECONDS) -> None:
+    """End the mount's sshfs, by force after `patience` seconds; its end also unmounts."""
+    import psutil
+
+    _, left = psutil.wait_procs(processes(name), timeout=patience)
+    for process in left:
+        process.terminate()
+    _, left = psutil.wait_procs(left, timeout=END_SECONDS)
+    for process in left:
+        process.kill()
+    psutil.wait_procs(left, timeout=END_SECONDS)
 
 
 def warning(program: str) -> str | None:

@@ -10,8 +10,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from jlremote.demo.account import Account
-from jlremote.demo.keys import DemoKeys, write_configuration
+from jlremote.demo.account import Account, DemoKeys, write_configuration
 from jlremote.demo.server import running_server
 
 EVERY_INTERFACE = "0.0.0.0"

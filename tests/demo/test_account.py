@@ -10,8 +10,7 @@ import asyncssh
 import pytest
 
 from jlremote.demo import account
-from jlremote.demo.account import current_account
-from jlremote.demo.keys import DemoKeys, write_configuration
+from jlremote.demo.account import DemoKeys, current_account, write_configuration
 from jlremote.errors import JlrError
 
 

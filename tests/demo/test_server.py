@@ -16,7 +16,7 @@ import paramiko
 import psutil
 import pytest
 
-from jlremote.demo.keys import DemoKeys, write_configuration
+from jlremote.demo.account import DemoKeys, write_configuration
 from jlremote.demo.server import running_server
 from tests.demo.conftest import EVERY_INTERFACE, Host, login
 from tests.lab.programs import wait_until

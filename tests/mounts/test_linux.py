@@ -10,7 +10,7 @@ import pytest
 from jlremote.errors import JlrError
 from jlremote.mounts import linux
 from jlremote.mounts.linux import Linux
-from jlremote.mounts.unmounting import Holder, refusal
+from jlremote.mounts.points import Holder, refusal
 
 MOUNT = "/home/ada/project"
 

@@ -9,8 +9,7 @@ import pytest
 from jlremote.errors import JlrError
 from jlremote.mounts import linux, sshfs
 from jlremote.mounts.macos import MacOS
-from jlremote.mounts.system import System
-from jlremote.mounts.windows import Windows
+from jlremote.mounts.system import System, Windows
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from jlremote.errors import JlrError, Usage
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import LinkStatus
+from jlremote.mounts import sshfs
 from jlremote.mounts.points import resolved
 from jlremote.mounts.system import System, this_system
 from jlremote.storage import mounts
@@ -121,9 +122,7 @@ def is_mounted(record: MountRecord, system: System) -> bool:
 
 def is_served(record: MountRecord) -> bool:
     """Return whether the mount's sshfs runs."""
-    from jlremote.mounts.process import find as find_processes
-
-    return bool(find_processes(record.name))
+    return bool(sshfs.processes(record.name))
 
 
 def bring_back(link: Link, ssh_config: Path | None) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 from filelock import FileLock
 
 from jlremote.errors import Busy, JlrError, NotFound
+from jlremote.mounts import sshfs
+from jlremote.mounts.points import Holder
 from jlremote.mounts.system import System, this_system
-from jlremote.mounts.unmounting import Holder
 from jlremote.storage import mounts
 from jlremote.storage.mounts import MountRecord
 from jlremote.workflow.host.context import Context
@@ -77,15 +78,13 @@ def _unmount(record: MountRecord, context: Context, *, force: bool) -> None:
 
 
 def _take_away(record: MountRecord, system: System, context: Context, *, force: bool) -> None:
-    from jlremote.mounts.process import end
-
     if known_mounts.is_mounted(record, system):
         complaint = system.unmount(record.local, lazily=False)
         if complaint is not None and force:
             complaint = system.unmount(record.local, lazily=True)
         if complaint is not None and known_mounts.is_mounted(record, system):
             raise _refusal(record, complaint, system.holders(record.local))
-    end(record.name)
+    sshfs.end(record.name)
     link_of(record, context).unmount(record.name)
     mounts.delete(record)
     if record.made:

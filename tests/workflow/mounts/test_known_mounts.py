@@ -12,8 +12,7 @@ import pytest
 from jlremote.errors import Busy, JlrError, Usage
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import LinkStatus, MountStatus
-from jlremote.mounts.points import MountPoint
-from jlremote.mounts.unmounting import Holder
+from jlremote.mounts.points import Holder, MountPoint
 from jlremote.storage.mounts import MountRecord
 from jlremote.workflow.mounts import known_mounts, mount, unmount
 

@@ -11,8 +11,7 @@ import pytest
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.link.wire.status import LinkStatus, MountStatus
 from jlremote.mounts import sshfs
-from jlremote.mounts.points import MountPoint
-from jlremote.mounts.unmounting import Holder
+from jlremote.mounts.points import Holder, MountPoint
 from jlremote.storage import mounts, sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.mounts import known_mounts, mount, project_folder, unmount
@@ -94,7 +93,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     monkeypatch.setattr(known_mounts, "is_served", lambda _: True)
     monkeypatch.setattr(known_mounts, "link_of", lambda *_: lab.link)
     monkeypatch.setattr(known_mounts, "this_system", lambda: lab.system)
-    monkeypatch.setattr("jlremote.mounts.process.end", lambda name: None)
+    monkeypatch.setattr("jlremote.mounts.sshfs.end", lambda name: None)
     monkeypatch.setattr(project_folder, "find", lambda *_, **__: Folder("/srv/p", writable=True))
     monkeypatch.setattr(sshfs, "start", lab.start)
     monkeypatch.setattr(sshfs, "warning", lambda program: None)

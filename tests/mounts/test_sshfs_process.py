@@ -13,14 +13,12 @@ from typing import Any
 import psutil
 import pytest
 
-from jlremote.mounts import macos, process
+from jlremote.mounts import macos, sshfs
 from jlremote.mounts.linux import Linux
 from jlremote.mounts.macos import MacOS
-from jlremote.mounts.points import MountPoint
+from jlremote.mounts.points import Holder, MountPoint
 from jlremote.mounts.sshfs import CONNECTOR
-from jlremote.mounts.system import this_system
-from jlremote.mounts.unmounting import Holder
-from jlremote.mounts.windows import Windows
+from jlremote.mounts.system import Windows, this_system
 
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="a process is named by its file")
 
@@ -42,15 +40,15 @@ def program(folder: Path, name: str, mount: str, script: str) -> Iterator[subpro
 @needs_proc
 def test_the_sshfs_of_a_mount_is_found_by_its_arguments(tmp_path: Path) -> None:
     with program(tmp_path, "sshfs", "abc", "read line") as mine:
-        assert [found.pid for found in process.find("abc")] == [mine.pid]
-        assert process.find("ab") == []
-        assert process.find("abcd") == []
+        assert [found.pid for found in sshfs.processes("abc")] == [mine.pid]
+        assert sshfs.processes("ab") == []
+        assert sshfs.processes("abcd") == []
 
 
 @needs_proc
 def test_another_program_with_such_arguments_is_not_taken_for_sshfs(tmp_path: Path) -> None:
     with program(tmp_path, "editor", "abc", "read line"):
-        assert process.find("abc") == []
+        assert sshfs.processes("abc") == []
 
 
 @needs_proc
@@ -58,15 +56,15 @@ def test_another_program_with_such_arguments_is_not_taken_for_sshfs(tmp_path: Pa
 def test_an_sshfs_that_does_not_end_is_ended(
     tmp_path: Path, script: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(sshfs, "END_SECONDS", 0.05)
     with program(tmp_path, "sshfs", "abc", script) as mine:
-        process.end("abc", patience=0.0)
+        sshfs.end("abc", patience=0.0)
         assert not psutil.pid_exists(mine.pid)
 
 
 def test_the_end_of_a_mount_without_sshfs_changes_nothing() -> None:
-    process.end("no such mount", patience=0.0)
-    assert process.find("no such mount") == []
+    sshfs.end("no such mount", patience=0.0)
+    assert sshfs.processes("no such mount") == []
 
 
 @pytest.mark.parametrize(
