@@ -15,27 +15,17 @@ SHARE = "`--share-gpus` takes GPUs that are in use, too"
 
 @dataclass(frozen=True)
 class Chosen:
-    """The devices that were chosen, by each of their names.
+    """The devices that were chosen, by each of their names."""
 
-    Attributes:
-        names: indices or UUIDs, as docker takes them.
-        uuids: as CUDA and leases take them.
-        places: indices, `GPU:MIG` for MIG devices.
-    """
-
-    names: tuple[str, ...]
-    uuids: tuple[str, ...]
-    places: tuple[str, ...]
+    names: tuple[str, ...]  # indices or UUIDs, as docker takes them
+    uuids: tuple[str, ...]  # as CUDA and leases take them
+    places: tuple[str, ...]  # indices, `GPU:MIG` for MIG devices
 
 
 def choose(wanted: GpuRequest, inventory: Inventory, host: str, *, share: bool) -> Chosen:
-    """Return the devices that a request gets.
+    """Return the devices for a request of kind `free` or `named`; `share` allows those in use.
 
-    Args:
-        wanted: a request of kind `free` or `named`.
-        inventory: the host's GPUs, without the leases of this start.
-        host: its name for messages.
-        share: whether devices in use count too.
+    The inventory is without the leases of this start.
 
     Raises:
         Busy: the devices are in use, or too few are free; names the users of each.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -18,68 +18,40 @@ State = Literal["free", "reserved", "held, idle", "below 90 %", "busy", "held", 
 
 @dataclass(frozen=True)
 class GpuProcess:
-    """A process that computes on a GPU.
+    """A process that computes on a GPU."""
 
-    Attributes:
-        pid: its id on the host.
-        name: its program, as the driver knows it.
-        memory: MiB of the GPU's memory, `None` where the driver does not say.
-        user: its user on the host; in a container often `root`.
-        container: the name of its container or the first digits of its id; `None` for none.
-        since: its start, in seconds since the epoch by the host's clock.
-    """
-
-    pid: int
-    name: str
-    memory: int | None
-    user: str | None = None
-    container: str | None = None
-    since: float | None = None
+    pid: int  # its id on the host
+    name: str  # its program, as the driver knows it
+    memory: int | None  # MiB of the GPU's memory, `None` where the driver does not say
+    user: str | None = None  # its user on the host; in a container often `root`
+    container: str | None = None  # its container's name or the first digits of its id
+    since: float | None = None  # its start, in seconds since the epoch by the host's clock
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A reservation: jlr has given the device to a session, whether it computes or not.
+    """A reservation: jlr has given the device to a session, whether it computes or not."""
 
-    Attributes:
-        kind: `container` for one that runs, `session` if only a lease is known, `start` for a
-            start under way.
-        name: the container's or session's name.
-        user: the user who started it.
-        since: seconds since the epoch by the host's clock.
-        lease: the lease's name, if the claim comes from one.
-    """
-
+    # A container that runs, a session of which only a lease is known, or a start under way.
     kind: Literal["container", "session", "start"]
-    name: str
-    user: str | None
-    since: float | None
-    lease: str | None = None
+    name: str  # the container's or session's
+    user: str | None  # the user who started it
+    since: float | None  # seconds since the epoch by the host's clock
+    lease: str | None = None  # the lease's name, if the claim comes from one
 
 
 @dataclass(frozen=True)
 class Device:
-    """A device that a session can get: a GPU, or a MIG device of one.
+    """A device that a session can get: a GPU, or a MIG device of one."""
 
-    Attributes:
-        place: `0`, or `0:1` for the MIG device 1 of GPU 0.
-        uuid: `GPU-…` or `MIG-…`.
-        memory_used: MiB, `None` where the driver does not say.
-        memory_total: MiB.
-        processes: processes that compute on it.
-        claims: jlr's reservations of it.
-        draws: whether a display is attached.
-        profile: size of a MIG device, e.g. `1g.10gb`.
-    """
-
-    place: str
-    uuid: str
-    memory_used: int | None = None
-    memory_total: int | None = None
+    place: str  # `0`, or `0:1` for the MIG device 1 of GPU 0
+    uuid: str  # `GPU-…` or `MIG-…`
+    memory_used: int | None = None  # MiB, `None` where the driver does not say
+    memory_total: int | None = None  # MiB
     processes: tuple[GpuProcess, ...] = ()
-    claims: tuple[Claim, ...] = ()
-    draws: bool = False
-    profile: str | None = None
+    claims: tuple[Claim, ...] = ()  # jlr's reservations of it
+    draws: bool = False  # whether a display is attached
+    profile: str | None = None  # size of a MIG device, e.g. `1g.10gb`
 
     @property
     def memory_free(self) -> int:
@@ -98,11 +70,7 @@ class Device:
         return bool(self.processes or self.claims or self.holds_memory)
 
     def state(self, busy: int | None = None) -> State:
-        """Return the device's state in a word.
-
-        Args:
-            busy: percent of the time in which it computes, if that is known.
-        """
+        """Return the device's state, by the percent of the time in which it computes if known."""
         if not (self.processes or self.holds_memory):
             return "reserved" if self.claims else "free"
         if busy is None:
@@ -114,31 +82,18 @@ class Device:
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU.
+    """One GPU."""
 
-    Attributes:
-        index: its number, as `nvidia-smi` counts.
-        name: its product name.
-        whole: the GPU as a device.
-        busy: percent of the last second in which it computed, `None` if the driver does not say.
-        temperature: °C.
-        power: W.
-        power_limit: W.
-        mig: whether it is divided into MIG devices, and cannot be given as a whole.
-        slices: its MIG devices.
-        failed: whether the driver answers with an error for it.
-    """
-
-    index: int
-    name: str
+    index: int  # its number, as `nvidia-smi` counts
+    name: str  # the product's
     whole: Device
-    busy: int | None = None
-    temperature: int | None = None
-    power: float | None = None
-    power_limit: float | None = None
-    mig: bool = False
+    busy: int | None = None  # percent of the last second, `None` if the driver does not say
+    temperature: int | None = None  # °C
+    power: float | None = None  # W
+    power_limit: float | None = None  # W
+    mig: bool = False  # whether it is divided into MIG devices, and cannot be given as a whole
     slices: tuple[Device, ...] = ()
-    failed: bool = False
+    failed: bool = False  # whether the driver answers with an error for it
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -151,6 +106,10 @@ class Gpu:
         places = (self.whole, *self.slices)
         return tuple((device, process) for device in places for process in device.processes)
 
+    def with_each_device(self, change: Callable[[Device], Device]) -> Gpu:
+        """Return the GPU with `change` applied to the whole and to each MIG device."""
+        return replace(self, whole=change(self.whole), slices=tuple(map(change, self.slices)))
+
     @property
     def state(self) -> State:
         """The GPU's state in a word."""
@@ -162,23 +121,14 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Inventory:
-    """The GPUs of a host at one moment.
+    """The GPUs of a host at one moment."""
 
-    Attributes:
-        gpus: by index.
-        now: seconds since the epoch by the host's clock.
-        user: the user who asked, by the host's name.
-        boot: the id of the host's boot.
-        notes: further complaints of the driver.
-        dead_leases: names of this user's leases that no longer count.
-    """
-
-    gpus: tuple[Gpu, ...]
-    now: float
-    user: str
-    boot: str = ""
-    notes: tuple[str, ...] = ()
-    dead_leases: tuple[str, ...] = ()
+    gpus: tuple[Gpu, ...]  # by index
+    now: float  # seconds since the epoch by the host's clock
+    user: str  # the user who asked, by the host's name
+    boot: str = ""  # the id of the host's boot
+    notes: tuple[str, ...] = ()  # further complaints of the driver
+    dead_leases: tuple[str, ...] = ()  # names of this user's leases that no longer count
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -192,8 +142,4 @@ class Inventory:
             kept = tuple(claim for claim in device.claims if claim.lease not in leases)
             return replace(device, claims=kept)
 
-        gpus = tuple(
-            replace(gpu, whole=left(gpu.whole), slices=tuple(map(left, gpu.slices)))
-            for gpu in self.gpus
-        )
-        return replace(self, gpus=gpus)
+        return replace(self, gpus=tuple(gpu.with_each_device(left) for gpu in self.gpus))

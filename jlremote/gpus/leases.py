@@ -45,19 +45,12 @@ cd -P {FOLDER} 2>/dev/null && [ "$(pwd -P)" = "$(cd -P {_PARENT} && pwd)/jlr-gpu
 
 @dataclass(frozen=True)
 class Lease:
-    """The leases of one start.
-
-    Attributes:
-        session: the session's name.
-        uuids: the devices.
-        word: a random word, unique to this start.
-        boot: the id of the host's boot.
-    """
+    """The leases of one start."""
 
     session: str
     uuids: tuple[str, ...]
-    word: str
-    boot: str
+    word: str  # a random word, unique to this start
+    boot: str  # the host's boot id
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,25 +64,15 @@ class Lease:
 
 @dataclass(frozen=True)
 class ListedLease:
-    """A lease as the host lists it.
+    """A lease as the host lists it."""
 
-    Attributes:
-        name: the link's name.
-        uuid: the device.
-        session: the session's name.
-        owner: the link's owner, a user of the host.
-        since: seconds since the epoch.
-        settled: whether it lasts as long as a process; else its start is under way.
-        holds: whether it still counts.
-    """
-
-    name: str
-    uuid: str
+    name: str  # the link's
+    uuid: str  # the device's
     session: str
-    owner: str
-    since: float
-    settled: bool
-    holds: bool
+    owner: str  # the link's owner, a user of the host
+    since: float  # seconds since the epoch
+    settled: bool  # whether it lasts as long as a process; else its start is under way
+    holds: bool  # whether it still counts
 
 
 def make(lease: Lease, dead: Iterable[str]) -> str:
@@ -110,11 +93,8 @@ def keep_for(lease: Lease, pid_argv: Iterable[str]) -> str:
 
     If that step made none, the start keeps the lease, as it may try again. The container's label
     says the same, but only to users who may ask its engine. If the container's process cannot be
-    seen, the lease is deleted and the label alone reserves the devices.
-
-    Args:
-        lease: the lease on its devices.
-        pid_argv: the command that prints the pid of its first process.
+    seen, the lease is deleted and the label alone reserves the devices. `pid_argv` prints the pid
+    of its first process.
     """
     return f"""\
 {_ENTER}[ "$status" = 0 ] || exit

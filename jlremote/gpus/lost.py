@@ -24,27 +24,15 @@ fi
 
 @dataclass(frozen=True)
 class Fault:
-    """What keeps a container from its GPUs.
+    """What keeps a container from its GPUs."""
 
-    Attributes:
-        said: the error of `nvidia-smi` in it.
-        why: the cause, in a sentence.
-        mend: the remedy.
-    """
-
-    said: str
-    why: str
-    mend: str
+    said: str  # the error of `nvidia-smi` in it
+    why: str  # the cause
+    mend: str  # the remedy
 
 
 def read(output: str, container: str, restart: str) -> Fault | None:
-    """Return the fault that `CHECK` found in a container, `None` for none.
-
-    Args:
-        output: the output of `CHECK`.
-        container: the container's name.
-        restart: the command on the host that restarts it.
-    """
+    """Return the fault in the output of `CHECK`; the command `restart` restarts the container."""
     for name, *said in records(output):
         if name.strip() == "gpu fault":
             return _explained(one_line(" ".join(said)).rstrip("."), container, restart)

@@ -16,23 +16,14 @@ _DEVICE = re.compile(r"\s+MIG (\S+)\s+Device\s+(\d+): \(UUID: (MIG-[^)]+)\)")
 
 @dataclass(frozen=True)
 class MigDevice:
-    """A MIG device.
+    """A MIG device."""
 
-    Attributes:
-        index: its number on its GPU.
-        uuid: `MIG-…`.
-        profile: its size, e.g. `1g.10gb`.
-        memory_used: MiB.
-        memory_total: MiB, `None` if the document does not describe the device.
-        processes: pid, program and MiB of each.
-    """
-
-    index: int
-    uuid: str
-    profile: str
-    memory_used: int | None = None
-    memory_total: int | None = None
-    processes: tuple[tuple[int, str, int | None], ...] = ()
+    index: int  # on its GPU
+    uuid: str  # `MIG-…`
+    profile: str  # its size, e.g. `1g.10gb`
+    memory_used: int | None = None  # MiB
+    memory_total: int | None = None  # MiB, `None` if the document does not describe the device
+    processes: tuple[tuple[int, str, int | None], ...] = ()  # pid, program and MiB of each
 
 
 def read(listing: str, document: str) -> dict[str, tuple[MigDevice, ...]]:

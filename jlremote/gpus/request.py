@@ -24,20 +24,13 @@ _NAME = re.compile(r"\d+(:\d+)?|(GPU|MIG)-[0-9A-Za-z/-]+")
 
 @dataclass(frozen=True)
 class GpuRequest:
-    """A parsed value of `--gpus`.
+    """A parsed value of `--gpus`."""
 
-    Attributes:
-        kind: `free` for a number of free ones, `named` for certain ones, `engine` for a value
-            that only the engine understands.
-        count: the number of free ones.
-        names: indices and UUIDs.
-        text: the value, without the quotes that the engine wants.
-    """
-
+    # A number of free ones, named ones, or a value that only the engine understands.
     kind: Literal["none", "all", "free", "named", "engine"]
-    text: str
-    count: int = 0
-    names: tuple[str, ...] = ()
+    text: str  # the value, without the quotes that the engine wants
+    count: int = 0  # of free ones
+    names: tuple[str, ...] = ()  # indices and UUIDs
 
     @property
     def automatic(self) -> bool:
@@ -57,8 +50,7 @@ def parse_request(text: str) -> GpuRequest:
     if bare in ("none", "all"):
         return GpuRequest("none" if bare == "none" else "all", bare)
     names = tuple(bare.removeprefix("device=").split(","))
-    counted = re.fullmatch(r"(?:count=|auto:)?(\d{1,4})|auto", bare)
-    if counted:
+    if counted := re.fullmatch(r"(?:count=|auto:)?(\d{1,4})|auto", bare):
         return _counted(bare, int(counted[1] or 1))
     if all(_NAME.fullmatch(name) for name in names):
         return GpuRequest("named", bare, names=names)

@@ -17,6 +17,7 @@ from jlremote.host.records import records as records_of
 from jlremote.text import one_line, printable
 
 Records = Mapping[str, Sequence[str]]
+Processes = Mapping[str, tuple[GpuProcess, ...]]  # by the UUID of their device
 
 _NO_SUCH_FILE, _TIMED_OUT = (126, 127), (124, 137)
 _FAILURES = ("err!", "unknown error", "gpu is lost", "gpu requires reset")
@@ -84,8 +85,12 @@ class _Reading:
             if lease.session not in {known.name for known in kept[lease.uuid]}:
                 kept[lease.uuid].append(claim)
         own = [lease for lease in listed if lease and lease.owner == self.user]
+
+        def claimed(device: Device) -> Device:
+            return replace(device, claims=tuple(kept.get(device.uuid, ())))
+
         return Inventory(
-            gpus=tuple(_with_claims(gpu, kept) for gpu in gpus),
+            gpus=tuple(gpu.with_each_device(claimed) for gpu in gpus),
             now=self.now,
             user=self.user,
             boot=self.boot,
@@ -96,13 +101,9 @@ class _Reading:
     def _gpus(self) -> tuple[list[Gpu], tuple[str, ...]]:
         fields, status, *words = self.records["gpus"]
         text = "".join(words)  # the driver's own text may contain a separator
-        rows, complaints = [], []
-        for line in filter(None, map(str.strip, printable(text).splitlines())):
-            row = _row(line, fields)
-            if row is None:
-                complaints.append(one_line(line))
-            else:
-                rows.append(row)
+        lines = [line.strip() for line in printable(text).splitlines() if line.strip()]
+        rows = [row for line in lines if (row := _row(line, fields))]
+        complaints = [one_line(line) for line in lines if not _row(line, fields)]
         if not rows:
             raise self._refused(int(_number(status) or 0), complaints)
         processes = self._processes()
@@ -127,7 +128,7 @@ class _Reading:
     def _gpu(
         self,
         row: Mapping[str, str],
-        processes: Mapping[str, tuple[GpuProcess, ...]],
+        processes: Processes,
         layout: Mapping[str, tuple[MigDevice, ...]],
     ) -> Gpu:
         uuid, index = row["uuid"], int(row["index"])
@@ -158,12 +159,7 @@ class _Reading:
             failed=any(failure in " ".join(row.values()).lower() for failure in _FAILURES),
         )
 
-    def _slice(
-        self,
-        part: MigDevice,
-        whole: Device,
-        processes: Mapping[str, tuple[GpuProcess, ...]],
-    ) -> Device:
+    def _slice(self, part: MigDevice, whole: Device, processes: Processes) -> Device:
         placed = tuple(self._process(pid, name, memory) for pid, name, memory in part.processes)
         if part.memory_total is None:  # the document does not say which process is on which
             placed = whole.processes
@@ -176,8 +172,7 @@ class _Reading:
             profile=part.profile,
         )
 
-    def _processes(self) -> dict[str, tuple[GpuProcess, ...]]:
-        """Return the processes by the UUID of their device."""
+    def _processes(self) -> Processes:
         found: dict[str, list[GpuProcess]] = defaultdict(list)
         text = printable(self.records.get("processes", [""])[0])
         for line in text.splitlines():
@@ -236,21 +231,14 @@ def _of_file(text: str, path: str) -> list[str]:
     return ["\n".join(lines)] if (lines := list(_after(text, f"{path}:"))) else []
 
 
-def _with_claims(gpu: Gpu, kept: Mapping[str, Sequence[Claim]]) -> Gpu:
-    def claimed(device: Device) -> Device:
-        return replace(device, claims=tuple(kept.get(device.uuid, ())))
-
-    return replace(gpu, whole=claimed(gpu.whole), slices=tuple(map(claimed, gpu.slices)))
-
-
 def _containers(text: str, now: float) -> Iterator[tuple[str, _Container]]:
     for line in printable(text).splitlines():
         columns = line.split("|")
         if len(columns) == 5:
             identity, name, status, user, devices = columns
-            since = _since(status, now)
             kept = tuple(filter(None, devices.split(",")))
-            yield identity, _Container(name.partition(",")[0], user or None, since, kept)
+            name = name.partition(",")[0]
+            yield identity, _Container(name, user or None, _since(status, now), kept)
 
 
 def _since(status: str, now: float) -> float | None:

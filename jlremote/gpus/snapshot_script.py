@@ -33,6 +33,7 @@ PROCESS_FIELDS = "gpu_uuid,pid,used_memory,process_name"
 
 ANSWER_SECONDS = 10
 _TURNS_PER_ENGINE = 10
+_ASK_ENGINES = "containers=$(engines)"
 GPUS_LABEL = "org.jlremote.gpus"
 USER_LABEL = "org.jlremote.user"
 # The engine's option that selects this user's containers, on a host that many users share.
@@ -87,9 +88,6 @@ list_containers() {{
     listed=$($limit "$@" ps --no-trunc --format "$format") && break
   done && printf '%s\n' "$listed"
 }}
-ask_containers() {{
-  containers=$(engines)
-}}
 ask_all() {{
   say host "$(date +%s)" "$(cat /proc/uptime)" "$(cat /proc/sys/kernel/random/boot_id)" \\
     "$(id -un || id -u)" "$(getconf CLK_TCK || echo 100)"
@@ -102,29 +100,21 @@ ask_all() {{
 
 
 def snapshot(engines: Engines = EVERYBODYS) -> str:
-    """Return the script that describes the GPUs once.
-
-    Args:
-        engines: the commands of the engines whose containers are listed.
-    """
-    return f"{_functions(engines)}ask_containers\nask_all\n"
+    """Return the script that describes the GPUs once, with the containers of these engines."""
+    return f"{_functions(engines)}{_ASK_ENGINES}\nask_all\n"
 
 
 def snapshots(seconds: float, engines: Engines = EVERYBODYS) -> str:
     """Return the script that describes the GPUs again and again, until its reader hangs up.
 
-    Each snapshot ends with a group separator. The engines are asked only every tenth time, as they
-    are the slowest part.
-
-    Args:
-        seconds: pause between two snapshots.
-        engines: see `snapshot`.
+    Each snapshot ends with a group separator, then a pause of `seconds` follows. The engines are
+    asked only every tenth time, as they are the slowest part.
     """
     loop = f"""\
 {_functions(engines)}trap 'kill $!; exit' TERM
 turn=0
 while :; do
-  [ $((turn % {_TURNS_PER_ENGINE})) != 0 ] || ask_containers
+  [ $((turn % {_TURNS_PER_ENGINE})) != 0 ] || {_ASK_ENGINES}
   turn=$((turn + 1))
   {{ ask_all; printf '{PRINT_GROUP}'; }} || exit
   {{ sleep {seconds:g} || sleep 1; }} & wait $!

@@ -40,12 +40,9 @@ class Host(Protocol):
     def run(
         self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
     ) -> dict[str, Completed]:
-        """Run `steps` in order in one round trip and return how each ended.
+        """Run `steps` (POSIX sh by name) in order in one round trip; return how each ended.
 
-        Args:
-            steps: name of a step to its text, POSIX sh.
-            timeout: seconds for all steps together.
-            limit: bytes of output for all steps together.
+        The timeout in seconds and the limit in bytes of output are for all steps together.
 
         Raises:
             JlrError: time or output went over the limit, or the shell ended early.
@@ -71,12 +68,9 @@ class StreamingHost(Host, Protocol):
     ) -> AbstractContextManager[OutputStream]:
         """Run `script` and give its output as it comes; leaving the context ends the script.
 
-        Args:
-            script: POSIX sh.
-            given: bytes for the script's stdin. Each piece is fetched when the host can take it,
-                while the output is iterated over; an exception from it is passed on.
-            end: whether stdin ends after `given`. Otherwise it stays open as long as the context,
-                so that `until_hang_up` can end what runs on the host.
+        Each piece of `given`, for stdin, is fetched when the host can take it, while the output is
+        iterated over; an exception from it is passed on. With `end`, stdin ends after it. Else it
+        stays open as long as the context, so that `until_hang_up` can end what runs on the host.
         """
 
 

@@ -105,9 +105,7 @@ _FAMILIES: Mapping[str, str] = MappingProxyType(
 def commands(program: str, distribution: tuple[str, ...] = ("debian",)) -> tuple[str, ...]:
     """Return the commands that install a program, or its manual's address if none are known.
 
-    Args:
-        program: a key of the table, e.g. `docker` or `nvidia-driver`.
-        distribution: the distribution and those that it descends from; see `distribution_of`.
+    The distribution is followed by those that it descends from (see `distribution_of`).
     """
     table = _COMMANDS[program]
     names = [name.partition("-")[0] for name in distribution]

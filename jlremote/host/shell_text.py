@@ -41,21 +41,13 @@ def wait_while(
     meanwhile: str = "",
     too_long: str = "break",
 ) -> str:
-    """Return shell text that waits while `condition` holds; all commands are shell text.
+    """Return shell text that tries `condition` again and again while it holds.
 
-    Args:
-        condition: the command that is tried again and again.
-        seconds: how long at most; a number, or a shell variable with one.
-        every: seconds between two tries.
-        meanwhile: what each turn runs.
-        too_long: what is run when it took too long: `break`, `return`, `exit` or the like.
+    It is tried `every` so many seconds, for at most `seconds` (a number, or a shell variable with
+    one); then `too_long` runs, e.g. `break`, `return` or `exit`. Each turn runs `meanwhile`.
     """
-    per_second = round(1 / every)
-    turns = (
-        f"$(({seconds} * {per_second}))"
-        if isinstance(seconds, str)
-        else round(seconds * per_second)
-    )
+    rate = round(1 / every)
+    turns = f"$(({seconds} * {rate}))" if isinstance(seconds, str) else round(seconds * rate)
     body = f"  {meanwhile}\n" if meanwhile else ""
     return f"""\
 jlr_turns=0

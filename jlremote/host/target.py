@@ -7,16 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Target:
-    """The far end of a forward, as the remote host sees it.
+    """The far end of a forward, as the remote host sees it."""
 
-    Attributes:
-        address: name or address that the SSH server connects to (inside the container when
-            `relay` is set).
-        port: TCP port there.
-        relay: argv of a command on the host whose stdin and stdout speak the relay's protocol,
-            for a server that listens on a container's own loopback only.
-    """
-
-    address: str
+    address: str  # what the SSH server connects to (in the container when `relay` is set)
     port: int
+    # A command on the host whose stdin and stdout speak the relay's protocol, for a server that
+    # listens on a container's own loopback only.
     relay: tuple[str, ...] | None = None

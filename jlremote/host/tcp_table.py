@@ -14,19 +14,12 @@ _COLUMNS = 10
 
 @dataclass(frozen=True)
 class Listener:
-    """A socket that listens.
+    """A socket that listens."""
 
-    Attributes:
-        address: what it is bound to, in the usual notation.
-        port: TCP port.
-        user: the id of the user who made it.
-        inode: what the descriptors of the processes that hold it name it by.
-    """
-
-    address: str
+    address: str  # what it is bound to, in the usual notation
     port: int
-    user: int
-    inode: str
+    user: int  # the id of its owner
+    inode: str  # what the descriptors of the processes that hold it name it by
 
     @property
     def everywhere(self) -> bool:

@@ -21,29 +21,18 @@ from jlremote.runtimes.engine.engine_errors import engine_error
 
 @dataclass(frozen=True)
 class ContainerProcess:
-    """A process in a container.
+    """A process in a container."""
 
-    Attributes:
-        user: its user by the host's name, or the number.
-        command: its arguments, joined by spaces.
-    """
-
-    user: str
-    command: str
+    user: str  # the host's name for it, or the number
+    command: str  # its arguments, joined by spaces
 
 
 @dataclass(frozen=True)
 class ListedContainer:
-    """A container as it is seen from outside.
+    """A container as it is seen from outside."""
 
-    Attributes:
-        container: as the engine describes it.
-        status: the engine's word: `running`, `paused`, `exited`, `created`, ….
-        processes: its processes.
-    """
-
-    container: Container
-    status: str
+    container: Container  # as the engine describes it
+    status: str  # the engine's word: `running`, `paused`, `exited`, `created`, …
     processes: tuple[ContainerProcess, ...] = ()
 
 

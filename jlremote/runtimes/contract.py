@@ -19,49 +19,29 @@ START_LABEL = "org.jlremote.start"  # the start that made it, and alone may take
 
 @dataclass(frozen=True)
 class Volume:
-    """A folder of the host, or a named volume, in a container.
+    """A folder of the host, or a named volume, in a container."""
 
-    Attributes:
-        source: absolute path on the host.
-        target: absolute path in the container.
-        name: the volume's name, `None` for a folder of the host.
-    """
-
-    source: str
-    target: str
-    name: str | None = None
+    source: str  # absolute path on the host
+    target: str  # absolute path in the container
+    name: str | None = None  # the volume's name, `None` for a folder of the host
 
 
 @dataclass(frozen=True)
 class Container:
-    """A container as it is right now; the runtime `none` describes the host as one.
+    """A container as it is right now; the runtime `none` describes the host as one."""
 
-    Attributes:
-        id: the engine's full id; the machine's name for the host.
-        name: the container's name, without the engine's leading slash.
-        running: whether processes can be started in it.
-        started_at: the engine's time stamp of the last start, the host's boot id; with `id` it
-            identifies what was located before.
-        image: the image, as the engine names it.
-        addresses: addresses at which the host reaches the container, best first.
-        gpus: as they were requested (`all`, `2`, `0,3`, …), `None` for none.
-        labels: the engine's labels.
-        workdir: the container's working folder.
-        volumes: the folders that it sees.
-        options: the options that it was created with.
-    """
-
-    id: str
-    name: str
-    running: bool
+    id: str  # the engine's full id; the machine's name for the host
+    name: str  # without the engine's leading slash
+    running: bool  # whether processes can be started in it
+    # The engine's time stamp, or the host's boot id; with `id` it identifies what was located.
     started_at: str
-    image: str | None = None
-    addresses: tuple[str, ...] = ()
-    gpus: str | None = None
+    image: str | None = None  # the image, as the engine names it
+    addresses: tuple[str, ...] = ()  # addresses at which the host reaches the container, best first
+    gpus: str | None = None  # as they were requested (`all`, `2`, `0,3`, …), `None` for none
     labels: Mapping[str, str] = field(default_factory=dict)
     workdir: str = "/"
     volumes: tuple[Volume, ...] = ()
-    options: ContainerOptions = NO_OPTIONS
+    options: ContainerOptions = NO_OPTIONS  # at its creation
 
     @property
     def on_host_network(self) -> bool:
@@ -71,40 +51,24 @@ class Container:
 
 @dataclass(frozen=True)
 class ContainerSpec:
-    """A container to be created.
-
-    Attributes:
-        name: its name.
-        image: the image, as the engine takes it.
-        options: the requested options.
-        gpus: the value of the engine's `--gpus`.
-        script: what it runs before it waits, or before a job's command.
-        own_entrypoint: whether the image's entrypoint runs.
-    """
+    """A container to be created."""
 
     name: str
-    image: str
+    image: str  # the image, as the engine takes it
     options: ContainerOptions = NO_OPTIONS
-    gpus: str | None = None
-    script: str = ""
-    own_entrypoint: bool = True
+    gpus: str | None = None  # the value of the engine's `--gpus`
+    script: str = ""  # what it runs before it waits, or before a job's command
+    own_entrypoint: bool = True  # whether the image's entrypoint runs
 
 
 @dataclass(frozen=True)
 class Attachment:
-    """How to run a command with the caller's stdin and stdout.
+    """How to run a command with the caller's stdin and stdout."""
 
-    Attributes:
-        terminal: size of the caller's terminal, `None` without one.
-        user: `USER[:GROUP]` in the container, by default the container's.
-        workdir: the folder to begin in, by default the container's.
-        detach_keys: the keys that detach from it, by default the engine's.
-    """
-
-    terminal: os.terminal_size | None = None
-    user: str | None = None
-    workdir: str | None = None
-    detach_keys: str | None = None
+    terminal: os.terminal_size | None = None  # size of the caller's terminal, `None` without one
+    user: str | None = None  # `USER[:GROUP]` in the container, by default the container's
+    workdir: str | None = None  # the folder to begin in, by default the container's
+    detach_keys: str | None = None  # the keys that detach from it, by default the engine's
 
 
 class Runtime(Protocol):

@@ -19,9 +19,8 @@ RUNTIMES: Mapping[str, Runtime] = MappingProxyType({runtime.name: runtime for ru
 def runtime_named(name: str, *, sudo: bool = False) -> Runtime:
     """Return the runtime of a name; `auto` is docker until the host was asked.
 
-    Args:
-        name: a value of `--runtime`, or of a session's record.
-        sudo: whether to return the one behind `sudo`.
+    The name is a value of `--runtime` or of a session's record; with `sudo`, return the one behind
+    `sudo`.
 
     Raises:
         Usage: there is no such runtime.

@@ -36,8 +36,7 @@ def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] =
     if spec.options.packages:
         told[PACKAGES_LABEL] = command_line(spec.options.packages)
     return (
-        *_create(engine, spec),
-        *(f"--label={name}={value}" for name, value in told.items()),
+        *_create(engine, spec, told),
         *_flags(spec.options),
         *_log_flags(spec.options),
         *gpu_flags(engine, spec.gpus),
@@ -49,9 +48,10 @@ def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] =
     )
 
 
-def _create(engine: Engine, spec: ContainerSpec) -> Argv:
+def _create(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str]) -> Argv:
     never = ("--pull=never",) if engine.kind.pulls_never else ()
-    return with_gpus(engine, spec.gpus)("create", *never, f"--name={spec.name}")
+    told = (f"--label={name}={value}" for name, value in labels.items())
+    return with_gpus(engine, spec.gpus)("create", *never, f"--name={spec.name}", *told)
 
 
 def _image(engine: Engine, spec: ContainerSpec) -> Argv:
@@ -67,8 +67,7 @@ def job_argv(engine: Engine, spec: ContainerSpec, command: Argv, labels: Mapping
     begin = ("-c", f'{spec.script}exec "$@"', "sh") if spec.script else ()
     told = {CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
     return (
-        *_create(engine, spec),
-        *(f"--label={name}={value}" for name, value in told.items()),
+        *_create(engine, spec, told),
         # A signal reaches all processes of the command, as Ctrl-C does at a terminal; a shell that
         # alone got it would wait for the others.
         "--env=TINI_KILL_PROCESS_GROUP=1",
@@ -116,12 +115,7 @@ def _flags(options: ContainerOptions) -> Iterator[str]:
         ("ipc", (options.ipc,)),
         ("network", (options.network,)),
     ):
-        for value in values:
-            yield from _flag(option, value)
-
-
-def _flag(option: str, value: str | None) -> tuple[str, ...]:
-    return (f"--{option}={value}",) if value else ()
+        yield from (f"--{option}={value}" for value in values if value)
 
 
 def _log_flags(options: ContainerOptions) -> Iterator[str]:
@@ -193,11 +187,7 @@ _GOING = "*[Nn]'o such container'*|*'no container with name'*|*'already in progr
 def ended_script(engine: Engine, ending: Argv, name: str, *, goes: bool = False) -> str:
     """Return the script that stops or removes a container; one that is being removed counts.
 
-    Args:
-        engine: the container's engine.
-        ending: the command that stops or removes it.
-        name: the container's name.
-        goes: whether the engine removes it when it has stopped; the script waits for that.
+    With `goes`, the engine removes the container when it has stopped, and the script waits for it.
     """
     there = f"{command_line(inspect_argv(engine, name))} >/dev/null 2>&1"
     stays = """{ printf '%s\\n' "$said" >&2; exit 1; }"""

@@ -40,13 +40,9 @@ def program_refused(failed: Completed) -> bool:
 
 
 def ended_error(engine: Engine, name: str, image: str, said: str) -> JlrError:
-    """Return the error of a new container that ended at once, e.g. as its image has no shell.
+    """Return the error of a new container that ended at once, with the end of its log.
 
-    Args:
-        engine: its engine.
-        name: its name.
-        image: its image.
-        said: the end of its log.
+    For one, its image has no shell.
     """
     return JlrError(
         f"the container `{name}` ended at once: {one_line(said) or 'it says nothing'}",
@@ -120,10 +116,7 @@ def _lack(engine: Engine, spec: ContainerSpec, failed: Completed) -> JlrError | 
             f"requested was `--gpus {spec.gpus}`",
         )
     if "no space left" in complaint:
-        return JlrError(
-            f"no space is left on the host: {reason(failed)}",
-            hint=space_hint(engine),
-        )
+        return JlrError(f"no space is left on the host: {reason(failed)}", hint=space_hint(engine))
     return None
 
 

@@ -30,15 +30,10 @@ _OPTIONS, _TOOL = "docker-options", "old-tool"
 
 @dataclass(frozen=True)
 class OtherWay:
-    """Another way to create the same container.
-
-    Attributes:
-        engine: the engine that creates it.
-        why: the reason, for a note; `None` if there is no difference to notice.
-    """
+    """Another way to create the same container."""
 
     engine: Engine
-    why: str | None = None
+    why: str | None = None  # the reason, for a note; `None` if there is no difference to notice
 
 
 def instead(engine: Engine, refused: Completed) -> OtherWay | None:
@@ -49,9 +44,7 @@ def instead(engine: Engine, refused: Completed) -> OtherWay | None:
     if NO_PULL_OPTION in complaint:
         return OtherWay(_without_pull(engine))
     why = next((why for words, why in _NO_GPUS.items() if words in complaint), None)
-    return (
-        None if why is None else OtherWay(_old_tool(engine), f"`{engine.name}` on the host {why}")
-    )
+    return OtherWay(_old_tool(engine), f"`{engine.name}` on the host {why}") if why else None
 
 
 def steps(engine: Engine) -> Steps:
@@ -65,13 +58,7 @@ def steps(engine: Engine) -> Steps:
 
 
 def foreseen(engine: Engine, told: Mapping[str, Completed], *, gpus: bool) -> OtherWay:
-    """Return how a container will be created, by the output of `steps`.
-
-    Args:
-        engine: the engine that was asked.
-        told: the output of the steps.
-        gpus: whether the container is to get GPUs.
-    """
+    """Return how a container, with or without GPUs, will be created, by the output of `steps`."""
     options = told.get(_OPTIONS)
     if options is None or options.status != 0:
         return OtherWay(engine)

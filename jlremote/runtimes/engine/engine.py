@@ -18,36 +18,22 @@ Argv = tuple[str, ...]
 
 @dataclass(frozen=True)
 class EngineKind:
-    """The properties of one kind of engine.
-
-    Attributes:
-        program: its command.
-        pulls_never: whether `create` has `--pull=never`.
-        gpus: how a container gets GPUs: docker's option, CDI devices, or the variables of NVIDIA's
-            first tool.
-        shows_bytes: whether a pull on a terminal shows the bytes that have come.
-        no_entrypoint: the value of `ENTRYPOINT` that leaves an image without one.
-        short_names: whether a name without a registry means Docker Hub; podman reads its settings
-            and may ask at a terminal.
-        keeps_layers: whether an aborted pull leaves the complete layers.
-        init_tells_all: whether its `--init` can signal all processes of a command.
-        ends_options: whether `--` may precede an image; NVIDIA's first tool takes the image for
-            its value.
-        everyday: the engine whose command does all but create containers, `None` for itself.
-        daemon: the service that must run, `None` without one.
-    """
+    """The properties of one kind of engine."""
 
     program: str
-    pulls_never: bool = True
+    pulls_never: bool = True  # whether `create` has `--pull=never`
+    # How a container gets GPUs: docker's option, CDI devices, or variables of NVIDIA's first tool.
     gpus: Literal["option", "devices", "variables"] = "option"
-    shows_bytes: bool = True
-    no_entrypoint: str = '[""]'
+    shows_bytes: bool = True  # whether a pull on a terminal shows the bytes that have come
+    no_entrypoint: str = '[""]'  # the value of `ENTRYPOINT` that leaves an image without one
+    # Whether a name without a registry means Docker Hub; podman's settings decide, or it may ask.
     short_names: bool = True
-    keeps_layers: bool = False
-    init_tells_all: bool = True
+    keeps_layers: bool = False  # whether an aborted pull leaves the complete layers
+    init_tells_all: bool = True  # whether its `--init` can signal all processes of a command
+    # Whether `--` may precede an image; NVIDIA's first tool takes the image for its value.
     ends_options: bool = True
-    everyday: str | None = None
-    daemon: str | None = "docker"
+    everyday: str | None = None  # the engine that does all but create containers, if another
+    daemon: str | None = "docker"  # the service that must run, `None` without one
 
 
 KINDS = (
@@ -79,15 +65,10 @@ _ITS_OWN = (("create",), ("run",), ("--version",))
 
 @dataclass(frozen=True)
 class Engine:
-    """A container engine's command; a call of it is the only way to make one of its argvs.
-
-    Attributes:
-        kind: its properties.
-        command: the words that each of its argvs begins with.
-    """
+    """A container engine's command; a call of it is the only way to make one of its argvs."""
 
     kind: EngineKind
-    command: Argv
+    command: Argv  # the words that each of its argvs begins with
 
     @property
     def behind_sudo(self) -> bool:

@@ -16,36 +16,21 @@ class ContainerOptions:
 
     Values are passed on to the engine. An item of `ulimits` or `log_options` without a value
     (`memlock=`) takes away the one of another place of the settings.
-
-    Attributes:
-        volumes: `SOURCE:TARGET[:OPTIONS]`.
-        environment: `NAME=VALUE`, or `NAME`.
-        workdir: working folder, the server's root.
-        user: `USER[:GROUP]`.
-        shm_size: size of `/dev/shm`, e.g. `1g`.
-        ulimits: `NAME=SOFT[:HARD]`.
-        ipc: shared memory, e.g. `host`.
-        network: network, e.g. `host`.
-        init: whether a small init is process 1, by default yes.
-        remove: whether the container is removed when it stops.
-        log_options: `NAME=VALUE` for the log of the container's main process.
-        packages: Python packages to install in it, as pip takes them.
-        engine_arguments: further words for the engine's command line.
     """
 
-    volumes: tuple[str, ...] = ()
-    environment: tuple[str, ...] = ()
-    workdir: str | None = None
-    user: str | None = None
-    shm_size: str | None = None
-    ulimits: tuple[str, ...] = ()
-    ipc: str | None = None
-    network: str | None = None
-    init: bool | None = None
-    remove: bool | None = None
-    log_options: tuple[str, ...] = ()
-    packages: tuple[str, ...] = ()
-    engine_arguments: tuple[str, ...] = ()
+    volumes: tuple[str, ...] = ()  # `SOURCE:TARGET[:OPTIONS]`
+    environment: tuple[str, ...] = ()  # `NAME=VALUE`, or `NAME`
+    workdir: str | None = None  # working folder, the server's root
+    user: str | None = None  # `USER[:GROUP]`
+    shm_size: str | None = None  # size of `/dev/shm`, e.g. `1g`
+    ulimits: tuple[str, ...] = ()  # `NAME=SOFT[:HARD]`
+    ipc: str | None = None  # shared memory, e.g. `host`
+    network: str | None = None  # e.g. `host`
+    init: bool | None = None  # whether a small init is process 1, by default yes
+    remove: bool | None = None  # whether the container is removed when it stops
+    log_options: tuple[str, ...] = ()  # `NAME=VALUE` for the log of the container's main process
+    packages: tuple[str, ...] = ()  # Python packages to install in it, as pip takes them
+    engine_arguments: tuple[str, ...] = ()  # further words for the engine's command line
 
     @property
     def on_host_network(self) -> bool:

@@ -24,17 +24,11 @@ _ALIKE = {("network", "default"): "bridge", ("ipc", "shareable"): "private"}
 
 @dataclass(frozen=True)
 class Difference:
-    """An option that a container was not created with.
-
-    Attributes:
-        option: the long option's name.
-        asked: the requested value.
-        there: the container's value, `None` for none.
-    """
+    """An option that a container was not created with."""
 
     option: str
     asked: str
-    there: str | None
+    there: str | None  # the container's value, `None` for none
 
 
 def read(inspected: Mapping[str, Any]) -> ContainerOptions:

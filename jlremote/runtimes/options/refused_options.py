@@ -81,10 +81,7 @@ _SETTINGS = "and in `engine-arguments` of the settings, if it came from there: `
 def refusal(options: ContainerOptions, complaint: str, reason: str) -> JlrError | None:
     """Return the error that names the refused option and how to leave it out, if one is known.
 
-    Args:
-        options: the requested options.
-        complaint: the engine's output.
-        reason: the engine's reason, for a person.
+    The complaint is the engine's whole output, the reason its line for a person.
     """
     if unknown := _UNKNOWN.search(complaint):
         return Usage(

@@ -89,11 +89,7 @@ jlr_folder="{homes.ROOT}"/NAME
 
 
 def install(packages: tuple[str, ...]) -> str:
-    """Return the script that installs packages in a container and prints pip's output.
-
-    Args:
-        packages: as pip takes them, e.g. `keras` or `torch==2.3`.
-    """
+    """Return the script that installs packages, e.g. `torch==2.3`, and prints pip's output."""
     return f"exec 2>&1\n{_INSTALL}{shlex.join(packages)}\n"
 
 

@@ -35,21 +35,14 @@ def script(
 ) -> str:
     """Return the script that runs a command, or a shell, with our stdin and stdout as its own.
 
-    In a container it would outlive a broken connection, so SIGHUP is sent to it by its mark.
-
-    Args:
-        runtime: the session's runtime.
-        name: the session's name.
-        attached: how to attach it.
-        argv: the command, empty for a shell.
-        word: a random word that marks its process.
+    In a container it would outlive a broken connection, so SIGHUP is sent to it by its mark, the
+    random `word`. An empty argv is a shell.
     """
-    login = "" if runtime.has_containers else "-l"
     size = attached.terminal
     inside = _TERMINAL + _SIZE.format(size) if size else ""
     if runtime.has_containers:
         inside += homes.writable_home(name) + packages.USE + process_mark.MARK_ITSELF
-    inside += _SHELL.replace("LOGIN", login)
+    inside += _SHELL.replace("LOGIN", "" if runtime.has_containers else "-l")
     marked = {process_mark.VARIABLE: word} if runtime.has_containers else {}
     begin = runtime.attached(name, ("sh", "-c", inside, "sh", *argv), attached, marked)
     if not runtime.has_containers:

@@ -60,10 +60,7 @@ def until_ready(otherwise: str) -> str:
     """Return the script that waits in a new container until its entrypoint runs our command.
 
     It fails if that takes longer than `ENTRYPOINT_SECONDS`, with status `ANOTHER_USER` if our
-    command runs as another user than later `exec`s.
-
-    Args:
-        otherwise: shell text for each turn; it may `exit 1`.
+    command runs as another user than later `exec`s. Each turn runs `otherwise`, which may `exit 1`.
     """
     return (
         f"{_UNTIL_IT_RUNS.replace('OTHERWISE', otherwise)}"

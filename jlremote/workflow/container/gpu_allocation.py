@@ -34,23 +34,14 @@ PAUSE_SECONDS = (0.1, 0.7)
 
 @dataclass(frozen=True)
 class AllocatedGpus:
-    """The GPUs of a session.
+    """The GPUs of a session."""
 
-    Attributes:
-        engine: the value of the engine's `--gpus`, `None` for none.
-        shown: for a person: `0,3`, `all`, `none`.
-        environment: variables of a server without a container.
-        in_container: variables of a new container, `NAME=VALUE`.
-        labels: labels of a new container.
-        lease: the lease on the devices during the start.
-    """
-
-    engine: str | None = None
-    shown: str | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
-    in_container: tuple[str, ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
-    lease: Lease | None = None
+    engine: str | None = None  # the value of the engine's `--gpus`, `None` for none
+    shown: str | None = None  # for a person: `0,3`, `all`, `none`
+    environment: Mapping[str, str] = field(default_factory=dict)  # of a server without a container
+    in_container: tuple[str, ...] = ()  # variables of a new container, `NAME=VALUE`
+    labels: Mapping[str, str] = field(default_factory=dict)  # labels of a new container
+    lease: Lease | None = None  # the lease on the devices during the start
 
     def keep_for(self, engine: Engine, container: str) -> dict[str, str]:
         """Return the step, after the one that starts a container, that ties the lease to it."""

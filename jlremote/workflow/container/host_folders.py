@@ -26,19 +26,12 @@ _WHO = "id -u; id -g; id -un; printf '%s\\n' \"$HOME\""
 
 @dataclass(frozen=True)
 class HostUser:
-    """The login user on the host.
-
-    Attributes:
-        uid: user id.
-        gid: group id.
-        name: login name.
-        home: absolute path of the home folder.
-    """
+    """The login user on the host."""
 
     uid: int
     gid: int
     name: str
-    home: str
+    home: str  # absolute path
 
 
 def prepared(request: StartRequest, host: Host, engine: Engine) -> StartRequest:
@@ -50,11 +43,8 @@ def prepared(request: StartRequest, host: Host, engine: Engine) -> StartRequest:
 def with_workspace(options: ContainerOptions, workspace: str | None, host: str) -> ContainerOptions:
     """Return the options with the project folder mounted at `/workspace` as working folder.
 
-    Args:
-        options: the other requested options.
-        workspace: a folder of the host, relative to the home folder; `.` is the one mounted at the
-            current local folder (see `jlr mount`), else its namesake.
-        host: the host, as it was typed.
+    The workspace is relative to the home folder of the host; `.` is the folder mounted at the
+    current local one (see `jlr mount`), else its namesake.
 
     Raises:
         Usage: the current folder is not a project folder.
@@ -85,12 +75,7 @@ def on_host(options: ContainerOptions, host: Host, info: tuple[str, ...]) -> Con
 
     A container that sees folders of the host runs as the login user, as its files there would be
     root's otherwise; not if `--user` was given, or the engine itself maps root to another user
-    (rootless).
-
-    Args:
-        options: the requested options.
-        host: the host.
-        info: the engine's command that describes it as JSON.
+    (rootless), by the JSON that the engine's command `info` prints.
 
     Raises:
         Usage: a volume's source is neither a folder of the host nor a volume's name.

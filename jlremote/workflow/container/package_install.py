@@ -19,12 +19,7 @@ _LAST_LINES = 6
 def install(
     start: StartContext, wanted: tuple[str, ...], script: Callable[[tuple[str, ...]], str]
 ) -> None:
-    """Install packages, as a step that shows pip's last line.
-
-    Args:
-        start: the start.
-        wanted: the packages, as pip takes them.
-        script: makes the script that installs them.
+    """Install packages (in pip's notation) by `script`, as a step that shows pip's last line.
 
     Raises:
         JlrError: pip failed; with its last lines.

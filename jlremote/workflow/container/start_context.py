@@ -18,29 +18,18 @@ from jlremote.workflow.host.requests import StartRequest
 
 @dataclass(frozen=True)
 class StartContext:
-    """One start in progress.
-
-    Attributes:
-        host: the link to the host.
-        runtime: the session's runtime.
-        name: the session's name.
-        request: the person's request.
-        context: the laptop's side.
-        undo: the steps to take back if a later one fails.
-        environment: shell text that runs before a server without a container.
-        launch_id: a random word that identifies the traces of this start's server.
-        loopback: whether the server listens on loopback only, as the network is the host's.
-    """
+    """One start in progress."""
 
     host: Link
     runtime: Runtime
-    name: str
+    name: str  # the session's
     request: StartRequest
-    context: Context
-    undo: ExitStack
-    environment: str = ""
+    context: Context  # the laptop's side
+    undo: ExitStack  # the steps to take back if a later one fails
+    environment: str = ""  # shell text that runs before a server without a container
+    # A random word that identifies the traces of this start's server.
     launch_id: str = field(default_factory=lambda: secrets.token_hex(4))
-    loopback: bool = False
+    loopback: bool = False  # whether the server listens there only, as the network is the host's
 
     @property
     def engine(self) -> Engine:
