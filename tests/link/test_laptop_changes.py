@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
-from jlremote.link.connection.laptop_changes import (
+from jlremote.link.connection.liveness import (
     Addresses,
     LaptopChanges,
     own_addresses,

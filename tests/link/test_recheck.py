@@ -11,7 +11,7 @@ from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire.states import State
 from jlremote.ports.endpoint import Endpoint, Place
-from jlremote.ports.routes import NothingListens, PortTaken
+from jlremote.ports.locate import NothingListens, PortTaken
 from tests.link.fakes import new_endpoint, until
 from tests.link.test_forwards import KEY, Parts, is_in, state_of
 

@@ -13,7 +13,7 @@ from jlremote.host.target import Target
 from jlremote.jupyter.server import Server
 from jlremote.ports import locate
 from jlremote.ports.endpoint import Endpoint, Place
-from jlremote.ports.routes import NothingListens, PortTaken, server_endpoint
+from jlremote.ports.locate import NothingListens, PortTaken, server_endpoint
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container
 from jlremote.runtimes.engine.engine import DOCKER

@@ -1,7 +1,7 @@
 """The link's connection: made once for all commands, watched, and made again.
 
-Read `supervisor` (the story), `dialer` (the login), `liveness` (is it alive), `laptop_changes`
-(sleep and networks), `backoff` (pauses between attempts), `elevation` (the password of `sudo`).
+Read `supervisor` (the story), `dialer` (the login), `liveness` (is it alive; sleep and networks
+of the laptop), `backoff` (pauses between attempts), `elevation` (the password of `sudo`).
 
 Decisions:
 

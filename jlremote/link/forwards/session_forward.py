@@ -15,7 +15,7 @@ from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.link.wire.status import ForwardKey
 from jlremote.ports.endpoint import Endpoint, Place
-from jlremote.ports.routes import NothingListens, PortTaken
+from jlremote.ports.locate import NothingListens, PortTaken
 from jlremote.ssh.contract import Connection, Forward, Gateway
 
 log = logging.getLogger(__name__)

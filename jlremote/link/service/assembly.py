@@ -7,8 +7,7 @@ from contextlib import contextmanager
 
 from jlremote.link.connection.backoff import Backoff
 from jlremote.link.connection.dialer import ConnectionHost, Dialer
-from jlremote.link.connection.laptop_changes import LaptopChanges
-from jlremote.link.connection.liveness import Liveness
+from jlremote.link.connection.liveness import LaptopChanges, Liveness
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.container_events import ContainerEvents
 from jlremote.link.forwards.forwards import Forwards

@@ -20,7 +20,7 @@ from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
 from jlremote.jupyter.kernel import KernelLine, kernel_line
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.ports.routes import server_endpoint
+from jlremote.ports.locate import server_endpoint
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.engine.engine_errors import reason
 from jlremote.workflow.container import jupyter_launch, provision

@@ -1,7 +1,7 @@
 """The forwards of sessions: held on a local port, checked, and restored with a new link.
 
-Read `forwards` (hold a forward, put it back), `local_ports` (which local port), `jupyter_check`
-(does Jupyter answer, and how does it authenticate), `restore` (after a link has ended),
+Read `forwards` (hold a forward, put it back, restore it after a link has ended), `local_ports`
+(which local port), `jupyter_check` (does Jupyter answer, and how does it authenticate),
 `port_report` (what `jlr forward` shows).
 
 Decision:

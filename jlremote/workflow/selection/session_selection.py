@@ -8,7 +8,7 @@ from dataclasses import replace
 from jlremote.errors import Authentication, JlrError, NotFound, Unreachable, Usage
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.client.link import Link
-from jlremote.ports.routes import server_endpoint
+from jlremote.ports.locate import server_endpoint
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import SESSION_LABEL, Container, Runtime

@@ -7,7 +7,7 @@ from dataclasses import replace
 from jlremote.errors import NotFound
 from jlremote.jupyter.survey import ContainerGone, Survey, survey
 from jlremote.ports.endpoint import Endpoint
-from jlremote.ports.routes import place_of
+from jlremote.ports.locate import place_of
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions

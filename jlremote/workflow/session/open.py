@@ -77,7 +77,7 @@ def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:
     """
     forward = link.status(connect=True).forward(record.name)
     if forward is None and record.forwarded:
-        from jlremote.workflow.forward.restore import bring_back
+        from jlremote.workflow.forward.forwards import bring_back
 
         forward = bring_back(link, record)
     elif forward is not None and forward.state != "up":

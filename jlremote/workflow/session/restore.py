@@ -7,7 +7,7 @@ from pathlib import Path
 from jlremote.errors import JlrError, Unreachable
 from jlremote.link.client.link import Link
 from jlremote.storage import sessions
-from jlremote.workflow.forward.restore import bring_back
+from jlremote.workflow.forward.forwards import bring_back
 from jlremote.workflow.host.context import Progress
 from jlremote.workflow.mounts import known_mounts
 

@@ -13,7 +13,7 @@ from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.ports.routes import server_endpoint
+from jlremote.ports.locate import server_endpoint
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.storage import sessions
 from jlremote.storage.records import matching

@@ -15,7 +15,7 @@ from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.endpoint import Endpoint
-from jlremote.ports.routes import server_endpoint
+from jlremote.ports.locate import server_endpoint
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.engine.engine import Engine

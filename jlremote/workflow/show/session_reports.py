@@ -13,7 +13,7 @@ from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward import port_report
-from jlremote.workflow.forward.restore import bring_back
+from jlremote.workflow.forward.forwards import bring_back
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.link_state import Unreached, status_of
 from jlremote.workflow.host.links import link_of

@@ -15,7 +15,7 @@ from jlremote.jupyter.survey import ContainerGone, IdleStopped, JupyterDead, Sur
 from jlremote.link.client.link import Link
 from jlremote.runtimes.contract import Container
 from jlremote.storage.sessions import PortRecord, SessionRecord
-from jlremote.workflow.forward import local_ports, restore
+from jlremote.workflow.forward import forwards, local_ports
 from jlremote.workflow.forward.jupyter_check import OpenToAll
 from tests.link.fakes import new_endpoint, new_server
 from tests.workflow.forward.test_forwards import FakeLink
@@ -41,8 +41,8 @@ def restored(
     monkeypatch: pytest.MonkeyPatch, link: FakeLink, found: Survey, record: SessionRecord = RECORD
 ) -> int:
     """Restore a session; return its local port."""
-    monkeypatch.setattr(restore, "survey", lambda *_: found)
-    return restore.bring_back(cast(Link, link), record).local_port
+    monkeypatch.setattr(forwards, "survey", lambda *_: found)
+    return forwards.bring_back(cast(Link, link), record).local_port
 
 
 def test_a_session_and_its_further_ports_are_back_on_their_ports(
@@ -98,7 +98,7 @@ def test_a_server_that_lets_anyone_in_is_not_forwarded_unless_that_was_allowed(
         if not allowed:
             raise OpenToAll("anyone can run code")
 
-    monkeypatch.setattr(restore, "refuse_open", refuse)
+    monkeypatch.setattr(forwards, "refuse_open", refuse)
     link = FakeLink()
     with pytest.raises(OpenToAll):
         restored(monkeypatch, link, opened)

@@ -11,7 +11,7 @@ from jlremote.errors import JlrError, NotFound
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.forward import restore
+from jlremote.workflow.forward import forwards
 from jlremote.workflow.session.open import again, live_forward
 from tests.link.fakes import new_endpoint
 
@@ -47,7 +47,7 @@ def test_a_server_that_was_started_again_is_found_by_a_check() -> None:
 
 
 def test_a_forward_that_the_link_has_lost_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restore, "bring_back", lambda *_: UP)
+    monkeypatch.setattr(forwards, "bring_back", lambda *_: UP)
     assert live(FakeLink(None)) is UP
 
 
