@@ -45,11 +45,7 @@ class Command(click.Command):
     """
 
     def __init__(
-        self,
-        *arguments: Any,
-        examples: Sequence[str],
-        takes_command: bool = False,
-        **settings: Any,
+        self, *arguments: Any, examples: Sequence[str], takes_command: bool = False, **settings: Any
     ) -> None:
         super().__init__(*arguments, **settings)
         self.examples = examples

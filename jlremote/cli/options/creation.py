@@ -115,8 +115,7 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, tuple) and "" in value:
             shown = _SHOWN.get(name, f"--{name}")
             raise Usage(
-                f"`{shown}` has no value",
-                hint="leave it out; a shell variable in it may be empty",
+                f"`{shown}` has no value", hint="leave it out; a shell variable in it may be empty"
             )
     for volume in flags["volume"]:
         if volume.startswith("-"):

@@ -52,14 +52,7 @@ def open_session(
     browse(url, context, browser=name, asked=browser is not None)
 
 
-@command(
-    "url",
-    examples=(
-        "jlr url",
-        "jlr url dgx/cont1",
-        'curl -fsS "$(jlr url cont1)"',
-    ),
-)
+@command("url", examples=("jlr url", "jlr url dgx/cont1", 'curl -fsS "$(jlr url cont1)"'))
 @session_argument
 @click.pass_obj
 def url(invocation: Invocation, session: str | None) -> None:

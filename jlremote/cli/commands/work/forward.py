@@ -33,11 +33,7 @@ if TYPE_CHECKING:
 @json_option("Print a JSON array.")
 @click.pass_obj
 def forward(
-    invocation: Invocation,
-    session: str | None,
-    port: int | None,
-    remove: int | None,
-    as_json: bool,
+    invocation: Invocation, session: str | None, port: int | None, remove: int | None, as_json: bool
 ) -> None:
     """Forward a further port of a session, or list the forwarded ports.
 

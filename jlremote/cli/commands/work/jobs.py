@@ -1,21 +1,144 @@
-"""`jlr runs` and `jlr attach`."""
+"""`jlr run`, `jlr runs` and `jlr attach`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import command
+from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options.shared import json_option, optional_host_argument
-from jlremote.cli.screen.terminal import answer_json
+from jlremote.cli.options.creation import creation_options, refuse_creation, request_fields, settled
+from jlremote.cli.options.shared import (
+    host_argument,
+    json_option,
+    optional_host_argument,
+    runtime_options,
+)
+from jlremote.cli.screen.terminal import answer_either, answer_json
+from jlremote.errors import Usage
 
 if TYPE_CHECKING:
     from jlremote.jobs.job import Job
 
 HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "CONTAINER", "COMMAND")
+
+
+@command(
+    "run",
+    takes_command=True,
+    examples=(
+        "jlr run dgx --image torch --gpus auto -v /raid/me:/data -- python /data/train.py",
+        "jlr run dgx --in cont1 -- python -m pkg.train",
+        "jlr run dgx --in cont1 --gpus none -- python -m pkg.prepare",
+        "jlr run hpc --runtime none --detach --name sweep -- ./sweep.sh 10",
+        "jlr attach sweep",
+    ),
+)
+@host_argument
+@option(
+    "Session",
+    "--in",
+    "inside",
+    metavar="SESSION",
+    shell_complete=candidates.sessions,
+    help="Run in the container of this session, or in any running container.",
+)
+@option(
+    "Session", "--name", metavar="NAME", help="Name of the job and its container. Default: made up."
+)
+@option("Session", "-d", "--detach", is_flag=True, help="Print the job's name and do not wait.")
+@creation_options
+@runtime_options
+@json_option("With --detach: print the job as a JSON object.")
+@click.pass_obj
+def run(
+    invocation: Invocation,
+    /,
+    *,
+    host: str,
+    inside: str | None,
+    name: str | None,
+    detach: bool,
+    as_json: bool,
+    command: tuple[str, ...],
+    **options: Any,
+) -> int:
+    """Run a COMMAND as a job, show its output and return its exit code.
+
+    It runs in a new container of --image, in a session's container with --in, or on the host itself
+    with --runtime none. It keeps running whatever happens here: a lost connection, a closed lid, a
+    killed `jlr`. Output of that time is shown later. It gets no stdin.
+
+    Ctrl-C sends SIGINT to the job; a second one kills it, a third leaves it running.
+
+    An ended job is kept, with its output, until `jlr stop JOB --remove` or `jlr runs --clean`. With
+    --rm it is deleted when its exit code has arrived.
+    """
+    _check(host, command, detach=detach, as_json=as_json)
+    from jlremote.workflow.jobs import run as workflow
+
+    request, remove = _request(host, command, name, inside, detach, options)
+    context = invocation.context(silent=as_json)
+    found = workflow.run(request, context)
+    if detach:
+        answer_either(found.job.name, found.job.to_json(), as_json=as_json)
+        return 0
+    from jlremote.cli.keyboard.local_terminal import LocalTerminal
+    from jlremote.workflow.jobs import follow, jobs
+
+    context.progress.note(f"job {found.selector}")
+    code = follow.follow(found, LocalTerminal().show, context)
+    if remove:
+        jobs.remove(found)
+    return code
+
+
+def _check(host: str, command: tuple[str, ...], *, detach: bool, as_json: bool) -> None:
+    """Check that the arguments go together.
+
+    Raises:
+        Usage: they do not.
+    """
+    if not command:
+        raise Usage("the command is missing", hint=f"`jlr run {host} … -- COMMAND`")
+    if as_json and not detach:
+        raise Usage("`--json` needs `--detach`", hint="`jlr runs --json` lists the jobs")
+
+
+def _request(
+    host: str,
+    command: tuple[str, ...],
+    name: str | None,
+    inside: str | None,
+    detach: bool,
+    options: dict[str, Any],
+) -> tuple[Any, bool]:
+    """Return the request, and whether the job is deleted after its end."""
+    from dataclasses import replace
+
+    from jlremote.workflow.host.requests import RunRequest, container_options
+
+    chosen = settled(host, options)
+    if elsewhere := _elsewhere(inside, chosen):
+        refuse_creation(options, elsewhere, "env", "workdir", "user", "rm")
+    wanted = container_options(chosen)
+    # The engine would delete it before its exit code was read.
+    remove = bool(wanted.remove) and not detach
+    if remove:
+        wanted = replace(wanted, remove=None)
+    fields = request_fields(RunRequest, chosen) | {"inside": inside, "name": name}
+    if inside is not None:
+        fields.pop("image", None)
+    return RunRequest(host, command, options=wanted, **fields), remove
+
+
+def _elsewhere(inside: str | None, chosen: dict[str, Any]) -> str | None:
+    """Return the option by which a job has no container of its own, `None` if it has one."""
+    if inside is not None:
+        return "--in"
+    return "--runtime none" if chosen.get("runtime") == "none" else None
 
 
 @command(

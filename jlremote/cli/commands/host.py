@@ -1,0 +1,190 @@
+"""`jlr gpus`, `jlr doctor`, `jlr disconnect` and `jlr forget`."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from jlremote.cli.command import command
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options.shared import (
+    host_argument,
+    json_option,
+    optional_host_argument,
+    python_options,
+    runtime_options,
+)
+from jlremote.cli.screen.terminal import answer, answer_json, watched
+from jlremote.errors import Usage
+
+if TYPE_CHECKING:
+    from jlremote.doctor.findings import Finding
+    from jlremote.workflow.host.context import Context
+
+PAUSE_SECONDS = 0.5
+
+
+@command(
+    "gpus",
+    examples=(
+        "jlr gpus dgx",
+        "jlr gpus dgx --watch",
+        "jlr gpus dgx --watch 5",
+        "jlr gpus dgx --json | jq -r '.gpus[] | select(.state == \"free\") | .index'",
+    ),
+)
+@host_argument
+@click.option(
+    "--watch",
+    type=click.FloatRange(0.1, 3600),
+    is_flag=False,
+    flag_value=PAUSE_SECONDS,
+    metavar="[SECONDS]",
+    help=f"Repeat until Ctrl-C, every SECONDS ({PAUSE_SECONDS:g} by default).",
+)
+@json_option("Print a JSON object; with --watch one per line.")
+@click.pass_obj
+def gpus(invocation: Invocation, host: str, watch: float | None, as_json: bool) -> None:
+    """Show the GPUs of a host and their users, containers, ages and load.
+
+    STATE is `free`, `busy` (at least 90 % of the time), `partly busy`, `idle, memory held` (memory
+    is used and nothing computes), `reserved` (by jlr, for a session or job), `held` or `error`.
+    """
+    context = invocation.context(silent=as_json)
+    if watch is None:
+        _show(host, context, as_json=as_json)
+        return
+    with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
+        _watch(host, watch, context, as_json=as_json)
+
+
+def _show(host: str, context: Context, *, as_json: bool) -> None:
+    from jlremote.gpus.inventory_json import to_json
+    from jlremote.workflow.host.gpus import inventory
+
+    found = inventory(host, context)
+    if as_json:
+        answer_json(to_json(found, host))
+        return
+    from jlremote.cli.screen.gpu_table import show
+
+    show(found)
+    for note in found.notes:
+        context.progress.note(f"nvidia-smi: {note}")
+
+
+def _watch(host: str, seconds: float, context: Context, *, as_json: bool) -> None:
+    from jlremote.workflow.host.gpus import watch
+
+    snapshots = watch(host, seconds, context)
+    if as_json:
+        from jlremote.gpus.inventory_json import to_json
+
+        for found in snapshots:
+            answer_json(to_json(found, host), indent=None)
+    elif watched(sys.stdout):
+        from jlremote.cli.screen import gpu_live, tables
+
+        tables.show_live(gpu_live.drawings(host, snapshots))
+    else:
+        from jlremote.cli.screen.gpu_table import show
+
+        for found in snapshots:
+            show(found)
+            answer("")
+
+
+@command(
+    "doctor",
+    examples=(
+        "jlr doctor",
+        "jlr doctor dgx",
+        "jlr doctor dgx --image nvcr.io/nvidia/pytorch:24.05-py3",
+        "jlr doctor lab --runtime none --python ~/venv",
+        "jlr doctor dgx --json | jq -r '.checks[] | select(.mark == \"failed\") | .mend[]'",
+    ),
+)
+@optional_host_argument
+@click.option("--image", metavar="IMAGE", help="Try a new container of this image, then remove it.")
+@runtime_options
+@python_options
+@json_option("Print one JSON object at the end.")
+@click.pass_context
+def doctor(
+    click_context: click.Context,
+    host: str | None,
+    image: str | None,
+    runtime: str | None,
+    sudo: bool | None,
+    python: str | None,
+    conda_env: str | None,
+    as_json: bool,
+) -> None:
+    """Find out what is wrong, and what to do about it.
+
+    Without HOST it checks this machine; with HOST the whole chain: name, login, engine, GPUs,
+    disks, and a kernel that answers through the tunnel. That kernel starts in a session that runs
+    there, else in a container of --image. The doctor removes what it makes; it only prints advice.
+
+    ✓ works, ! works with a problem, ✗ does not work, - was not tried. The exit code is 0, or that
+    of the first ✗: 4 authentication, 5 unreachable, 6 not found, 1 anything else.
+    """
+    from jlremote.cli.screen.findings import FindingPrinter
+    from jlremote.workflow.doctor.doctor import DoctorRequest
+    from jlremote.workflow.doctor.doctor import doctor as examine
+
+    request = DoctorRequest(host, image, runtime, sudo, python, conda_env)
+    invocation = click_context.ensure_object(Invocation)
+    printer = FindingPrinter(quiet=invocation.quiet)
+    findings: list[Finding] = []
+    context = invocation.context(silent=as_json, lasting=False)
+    verdict = examine(request, context, findings.append if as_json else printer.show)
+    if as_json:
+        checks = [finding.to_json() for finding in findings]
+        answer_json({"host": host} | verdict.to_json() | {"checks": checks})
+    else:
+        printer.close(verdict)
+    click_context.exit(verdict.exit_code)
+
+
+@command("disconnect", examples=("jlr disconnect dgx", "jlr disconnect --all"))
+@optional_host_argument
+@click.option("--all", "every", is_flag=True, help="Every host.")
+@click.pass_obj
+def disconnect(invocation: Invocation, host: str | None, every: bool) -> None:
+    """End the connection to a host, and its forwards; Jupyter and its kernels keep running.
+
+    The next command for the host connects again, and may ask for a password or a code again.
+    """
+    if every == bool(host):
+        raise Usage("name a host or use `--all`", hint="`jlr list` shows the hosts")
+    from jlremote.workflow.host import links
+
+    context = invocation.context()
+    ended = links.disconnect(host, context)
+    for name in ended:
+        answer(f"disconnected from {name}")
+    if not ended:
+        context.progress.note(f"not connected to {host}" if host else "no connections")
+
+
+@command("forget", examples=("jlr forget dgx",))
+@host_argument
+@click.pass_obj
+def forget(invocation: Invocation, host: str) -> None:
+    """Delete the passwords and passphrases of a host from the keychain.
+
+    Those of its jump hosts are deleted, too. The next login asks again, also whether to remember
+    the answer.
+    """
+    from jlremote.workflow.host import links
+
+    context = invocation.context()
+    deleted = links.forget(host, context)
+    for account in deleted:
+        answer(f"forgot the {account}")
+    if not deleted:
+        context.progress.note(f"nothing is remembered for {host}")

@@ -1,1 +1,0 @@
-"""The heading `Host`: gpus, doctor, disconnect and forget."""

@@ -1,0 +1,238 @@
+"""`jlr images`, `build`, `save`, `pull`, `push` and `login`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jlremote.cli.command import command
+from jlremote.cli.completion import candidates
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options.shared import (
+    engine_options,
+    host_argument,
+    image_json_option,
+    json_option,
+)
+from jlremote.cli.screen.terminal import answer, answer_either
+from jlremote.errors import Usage
+
+if TYPE_CHECKING:
+    from jlremote.workflow.host.requests import EngineChoice
+
+
+@command(
+    "images",
+    examples=(
+        "jlr images dgx",
+        "jlr images dgx --all",
+        "jlr images dgx --json | jq -r '.[] | select(.size > 2e10) | .id'",
+    ),
+)
+@host_argument
+@click.option("--all", "every", is_flag=True, help="Include images without a name, left by builds.")
+@json_option("Print a JSON array.")
+@engine_options
+@click.pass_obj
+def images(
+    invocation: Invocation, host: str, engine: EngineChoice, every: bool, as_json: bool
+) -> None:
+    """List the images on a host, one per line, the latest first.
+
+    AGE is the time since the image was built. SIZE includes what it shares with other images.
+    """
+    from jlremote.cli.screen import reports, tables
+    from jlremote.workflow.images.images import images as found_images
+
+    context = invocation.context(silent=as_json)
+    found = found_images(host, context, every=every, engine=engine)
+    none = f"no images on {host}; `jlr pull {host} IMAGE` pulls one"
+    tables.show_reports(found, reports.IMAGES, context, as_json=as_json, none=none)
+
+
+@command(
+    "build",
+    examples=(
+        "jlr build dgx . -t me/torch",
+        "jlr build dgx ~/proj -t me/proj:1.2 -t me/proj:latest -f ~/proj/gpu.Dockerfile",
+        "jlr build dgx . -t me/torch --build-arg BASE=nvcr.io/nvidia/pytorch:24.05-py3",
+    ),
+)
+@host_argument
+@click.argument("folder", type=click.Path())
+@click.option("-t", "--tag", "tags", multiple=True, metavar="NAME[:TAG]", help="The image's name.")
+@click.option(
+    "-f",
+    "--file",
+    "dockerfile",
+    type=click.Path(),
+    metavar="FILE",
+    help="The Dockerfile, anywhere on this machine. Default: FOLDER/Dockerfile.",
+)
+@click.option(
+    "--build-arg",
+    "arguments",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="The value of an ARG. Not for secrets: it stays readable in the image.",
+)
+@image_json_option
+@engine_options
+@click.pass_obj
+def build(
+    invocation: Invocation,
+    /,
+    *,
+    folder: str,
+    dockerfile: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Build an image on a host from a local folder.
+
+    The folder is sent over the connection, without the files that .dockerignore excludes. A
+    registry's key that `jlr login` keeps is on the host for the time of the build.
+    """
+    from pathlib import Path
+
+    from jlremote.cli.screen.reports import image_in_short
+    from jlremote.workflow.images.build import BuildRequest
+    from jlremote.workflow.images.build import build as build_image
+
+    file = Path(dockerfile) if dockerfile is not None else None
+    request = BuildRequest(folder=Path(folder), dockerfile=file, **options)
+    report = build_image(request, invocation.context(silent=as_json))
+    short = image_in_short(report.tags, report.id, report.size)
+    answer_either(short, report.to_json(), as_json=as_json)
+
+
+@command(
+    "save",
+    examples=(
+        "jlr save cont1 me/torch-with-keras",
+        "jlr save dgx/cont1 nvcr.io/my-space/torch:week3    # then: jlr push dgx …",
+    ),
+)
+@click.argument("session", shell_complete=candidates.sessions)
+@click.argument("image")
+@image_json_option
+@click.pass_obj
+def save(invocation: Invocation, session: str, image: str, as_json: bool) -> None:
+    """Save a session's container as an image, with everything that was installed in it.
+
+    Its processes are paused meanwhile. Volumes and folders of the host are not in the image; they
+    are listed.
+    """
+    from jlremote.cli.screen.reports import image_in_short
+    from jlremote.workflow.images.images import save as save_image
+
+    context = invocation.context(silent=as_json)
+    report = save_image(session, image, context)
+    if report.outside:
+        context.progress.note(f"not in the image: {', '.join(report.outside)}")
+    if report.variables:
+        names = ", ".join(report.variables)
+        context.progress.note(f"the image contains these variables with their values: {names}")
+    short = image_in_short((report.image,), report.id, report.size)
+    answer_either(short, report.to_json(), as_json=as_json)
+
+
+@command(
+    "pull",
+    examples=("jlr pull dgx nvcr.io/nvidia/pytorch:24.05-py3", "jlr pull dgx me/torch --json"),
+)
+@host_argument
+@click.argument("image")
+@image_json_option
+@engine_options
+@click.pass_obj
+def pull(
+    invocation: Invocation, host: str, image: str, engine: EngineChoice, as_json: bool
+) -> None:
+    """Pull an image on a host; the default tag is `latest`.
+
+    The host pulls: nothing passes through this machine, and a broken connection does not stop it.
+    Ctrl-C does. A key that `jlr login` keeps for the registry is on the host until the pull ends,
+    in a folder that only you can read.
+    """
+    from jlremote.cli.screen.reports import image_in_short
+    from jlremote.workflow.images.registry import pull as pull_image
+
+    found = pull_image(host, image, invocation.context(silent=as_json), engine)
+    facts = {"image": image, "id": found.id, "created": found.created, "size": found.size}
+    answer_either(image_in_short((image,), found.id, found.size), facts, as_json=as_json)
+
+
+@command(
+    "push",
+    examples=(
+        "jlr push dgx nvcr.io/my-space/torch:week3",
+        "jlr push dgx registry.lab.org:5000/me/torch",
+    ),
+)
+@host_argument
+@click.argument("image")
+@engine_options
+@click.pass_obj
+def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) -> None:
+    """Push an image of a host to the registry in its name.
+
+    `jlr build HOST FOLDER -t NAME` and `jlr save SESSION NAME` name images.
+    """
+    from jlremote.workflow.images.registry import push as push_image
+
+    push_image(host, image, invocation.context(), engine)
+
+
+@command(
+    "login",
+    examples=(
+        "jlr login dgx                          # NVIDIA's registry; asks for the API key",
+        "jlr login dgx registry.lab.org:5000 --username me",
+        "jlr login dgx nvcr.io --password-stdin    # < ngc.key",
+        "jlr login dgx --keep                   # keep it on the host, as `docker login` does",
+        "jlr login dgx --forget",
+    ),
+)
+@host_argument
+@click.argument("registry", default="nvcr.io")
+@click.option("--username", metavar="NAME", help="User there. Default for nvcr.io: `$oauthtoken`.")
+@click.option("--password-stdin", is_flag=True, help="Read the password or API key from stdin.")
+@click.option("--keep", is_flag=True, help="Keep the key on the host, in the engine's settings.")
+@click.option("--forget", is_flag=True, help="Forget the key, here and on the host.")
+@engine_options
+@click.pass_obj
+def login(
+    invocation: Invocation,
+    host: str,
+    registry: str,
+    username: str | None,
+    password_stdin: bool,
+    keep: bool,
+    forget: bool,
+    engine: EngineChoice,
+) -> None:
+    """Let a host pull from a registry and push to it with your key. REGISTRY defaults to nvcr.io.
+
+    The key is asked for without echo and tested from the host. It stays in this machine's keychain
+    and is sent to that host only, when `jlr pull`, `push`, `build` or `start` needs it: into a
+    folder that only you can read, which is removed when the command ends. It is in no argument,
+    environment or log.
+    """
+    from jlremote.workflow.images import login as workflow
+
+    if forget and (keep or password_stdin):
+        raise Usage("`--forget` goes with neither `--keep` nor `--password-stdin`")
+    context = invocation.context()
+    if forget:
+        known = workflow.log_out(host, registry, context, engine)
+        answer(
+            f"forgot the key of {registry} on {host}" if known else f"no key of {registry} is kept"
+        )
+        return
+    key = sys.stdin.read().rstrip("\r\n") if password_stdin else None
+    request = workflow.LoginRequest(host, registry, username, key, keep, engine)
+    report = workflow.log_in(request, context)
+    answer(f"{report.registry} accepts the key of {report.user}; it is kept in {report.kept}")

@@ -1,1 +1,0 @@
-"""The heading `Images`: images, build, save, pull, push and login."""

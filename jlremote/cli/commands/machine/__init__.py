@@ -1,1 +1,0 @@
-"""The heading `This machine`: config, demo and completion."""
