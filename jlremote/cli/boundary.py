@@ -25,15 +25,13 @@ def run() -> int:
     except BrokenPipeError:
         _forget_output()
         return 1
-    except JlrError as failure:
-        return _explain(failure)
     except click.exceptions.NoArgsIsHelpError as request:
         request.show()
         return request.exit_code
     except click.ClickException as failure:
         return _explain(_in_our_words(failure))
     except Exception as failure:  # noqa: BLE001 - this is the boundary
-        return _explain_bug(failure)
+        return _explain(failure)
 
 
 def _run() -> int:
@@ -48,22 +46,18 @@ def _run() -> int:
     return status if isinstance(status, int) else 0
 
 
-def _explain(failure: JlrError) -> int:
-    if isinstance(failure, Bug):
-        return _explain_bug(failure)
-    tell(f"{click.style('error', fg='red', bold=True)}: {failure.message}")
-    if failure.hint:
-        tell(f"{click.style('hint', fg='cyan', bold=True)}: {failure.hint}")
-    return failure.exit_code
+def _explain(failure: Exception) -> int:
+    if isinstance(failure, JlrError) and not isinstance(failure, Bug):
+        message, hint, code = failure.message, failure.hint, failure.exit_code
+    else:
+        from jlremote.cli import bug_report
 
-
-def _explain_bug(failure: Exception) -> int:
-    from jlremote.cli import bug_report
-
-    summary, hint = bug_report.write(failure)
-    tell(f"{click.style('error', fg='red', bold=True)}: {summary}")
-    tell(f"{click.style('hint', fg='cyan', bold=True)}: {hint}")
-    return Bug.exit_code
+        message, hint = bug_report.write(failure)
+        code = Bug.exit_code
+    tell(f"{click.style('error', fg='red', bold=True)}: {message}")
+    if hint:
+        tell(f"{click.style('hint', fg='cyan', bold=True)}: {hint}")
+    return code
 
 
 def _in_our_words(failure: click.ClickException) -> JlrError:
@@ -103,14 +97,10 @@ def _fill_standard_streams() -> None:
 
 def _end_cleanly_on_signals() -> None:
     """Unwind on a signal that ends the process, to restore the cursor and the terminal's echo."""
-    _leave_on(signal.SIGTERM)
-    if sys.platform != "win32":
-        _leave_on(signal.SIGHUP)
-
-
-def _leave_on(number: signal.Signals) -> None:
-    if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` wants SIGHUP ignored
-        signal.signal(number, _leave)
+    numbers = [signal.SIGTERM] if sys.platform == "win32" else [signal.SIGTERM, signal.SIGHUP]
+    for number in numbers:
+        if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` wants SIGHUP ignored
+            signal.signal(number, _leave)
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:

@@ -45,13 +45,8 @@ def _report(failure: BaseException) -> str:
     """Return the report, without arguments and local variables, which may hold secrets."""
     lines = [
         f"jlr {__version__}, Python {platform.python_version()}, {platform.platform()}",
-        f"command: {_command()}",
+        f"command: {next((word for word in sys.argv[1:] if word.isalpha()), 'none')}",
         "",
         *traceback.format_exception(failure),
     ]
     return redacted(printable("\n".join(line.rstrip("\n") for line in lines))) + "\n"
-
-
-def _command() -> str:
-    """Return the command's name, the first plain word, and no values."""
-    return next((word for word in sys.argv[1:] if word.isalpha()), "none")

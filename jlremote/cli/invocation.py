@@ -38,7 +38,7 @@ class Invocation:
         from jlremote.workflow.host.context import Context
 
         steps = Steps(silent=silent or self.quiet, verbose=self.verbose, lasting=lasting)
-        asker = prompts.no_input() if self.no_input else prompts.Person(steps.paused, self.remember)
+        asker = prompts.NO_INPUT if self.no_input else prompts.Person(steps.paused, self.remember)
         path = Path(self.ssh_config).absolute() if self.ssh_config else None
         return Context(path, asker, steps, _restore)
 

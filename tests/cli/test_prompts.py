@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jlremote.cli.keyboard.prompts import Person, no_input
+from jlremote.cli.keyboard.prompts import NO_INPUT, Person
 from jlremote.errors import NeedsAuthentication
 from jlremote.questions import Question, QuestionKind
 from tests.cli.terminal import Terminal
@@ -127,7 +127,7 @@ def test_a_question_without_a_terminal_is_an_error() -> None:
 @pytest.mark.parametrize("kind", ["host-key", "passphrase", "password", "code", "remember"])
 def test_with_no_input_every_question_is_refused_with_advice(kind: QuestionKind) -> None:
     with pytest.raises(NeedsAuthentication) as refusal:
-        no_input().ask(Question(kind, "x?"))
+        NO_INPUT.ask(Question(kind, "x?"))
     assert refusal.value.exit_code == 4
     assert "`--no-input`" in (refusal.value.hint or "")
 
@@ -148,6 +148,6 @@ def test_a_refused_question_is_not_asked_again() -> None:
 
 def test_an_unknown_host_is_refused_with_its_fingerprint_if_jlr_cannot_ask() -> None:
     with pytest.raises(NeedsAuthentication) as refusal:
-        no_input().ask(Question("host-key", f"{HOST_KEY}\nconnect, and remember this key"))
+        NO_INPUT.ask(Question("host-key", f"{HOST_KEY}\nconnect, and remember this key"))
     assert "SHA256:abc/+d" in refusal.value.message
     assert "connect, and" not in refusal.value.message

@@ -17,7 +17,7 @@ from jlremote.cli.options.shared import (
     python_options,
     runtime_options,
 )
-from jlremote.cli.screen.terminal import answer, answer_json, watched
+from jlremote.cli.screen.terminal import answer, answer_each, answer_json, watched
 from jlremote.errors import Usage
 
 if TYPE_CHECKING:
@@ -164,11 +164,9 @@ def disconnect(invocation: Invocation, host: str | None, every: bool) -> None:
     from jlremote.workflow.host import links
 
     context = invocation.context()
-    ended = links.disconnect(host, context)
-    for name in ended:
-        answer(f"disconnected from {name}")
-    if not ended:
-        context.progress.note(f"not connected to {host}" if host else "no connections")
+    ended = (f"disconnected from {name}" for name in links.disconnect(host, context))
+    none = f"not connected to {host}" if host else "no connections"
+    answer_each(ended, context, none=none)
 
 
 @command("forget", examples=("jlr forget dgx",))
@@ -183,8 +181,5 @@ def forget(invocation: Invocation, host: str) -> None:
     from jlremote.workflow.host import links
 
     context = invocation.context()
-    deleted = links.forget(host, context)
-    for account in deleted:
-        answer(f"forgot the {account}")
-    if not deleted:
-        context.progress.note(f"nothing is remembered for {host}")
+    deleted = (f"forgot the {account}" for account in links.forget(host, context))
+    answer_each(deleted, context, none=f"nothing is remembered for {host}")

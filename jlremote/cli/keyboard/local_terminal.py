@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
 from jlremote.cli.keyboard.keyboard import Keyboard
-from jlremote.cli.screen.terminal import not_written
+from jlremote.cli.screen.terminal import writing
 from jlremote.errors import JlrError
 from jlremote.workflow.session.shell import TerminalClosed
 
@@ -55,13 +55,9 @@ class LocalTerminal:
             JlrError: they cannot be written, as on a full disk.
         """
         rest = memoryview(data)
-        try:
+        with writing():
             while rest:
                 rest = rest[os.write(_STDOUT if stream == "stdout" else _STDERR, rest) :]
-        except BrokenPipeError:
-            raise
-        except OSError as failure:
-            raise not_written(failure) from failure
 
     def recover(self) -> None:
         """Reset what a program may have changed, and begin a new line."""

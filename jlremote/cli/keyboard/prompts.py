@@ -16,11 +16,8 @@ from jlremote.text import printable
 
 _FINGERPRINT = re.compile(r"\b(?:SHA256|MD5):\S+")
 _STAYS = "then the link stays logged in"
-
-
-def no_input() -> NeverAsks:
-    """Return the `Asker` of `--no-input`."""
-    return NeverAsks(f"run the command once without `--no-input`; {_STAYS}")
+# The `Asker` of `--no-input`.
+NO_INPUT = NeverAsks(f"run the command once without `--no-input`; {_STAYS}")
 
 
 class Person:
@@ -48,7 +45,7 @@ class Person:
             if self._remember:
                 return "yes"
             if self._remember is False or question.kind == "remember-again":
-                raise _not_now()
+                raise NeedsAuthentication("not remembered this time")
         with contextlib.ExitStack() as stack:
             try:
                 terminal = stack.enter_context(_terminal())
@@ -57,10 +54,6 @@ class Person:
                 raise unanswered(question, hint) from failure
             stack.enter_context(self._paused())
             return _answer(question, terminal)
-
-
-def _not_now() -> NeedsAuthentication:
-    return NeedsAuthentication("not remembered this time")
 
 
 @contextlib.contextmanager
@@ -79,7 +72,8 @@ def _answer(question: Question, terminal: tuple[TextIO, TextIO]) -> str:
     if question.kind == "host-key":
         return _decision(f"{prompt} (yes/no/[fingerprint])? ", prompt, terminal)
     if question.kind == "remember":
-        return _yes_or_no(_line(f"{prompt} (y/N) ", terminal, echo=True))
+        typed = _line(f"{prompt} (y/N) ", terminal, echo=True)
+        return "yes" if typed.strip().lower() in ("y", "yes") else "no"
     return _line(f"{prompt} ", terminal, echo=question.echo)
 
 
@@ -93,10 +87,6 @@ def _decision(prompt: str, text: str, terminal: tuple[TextIO, TextIO]) -> str:
         if any(typed == fingerprint.rstrip(".,") for fingerprint in fingerprints):
             return "yes"
         prompt = "Please type `yes`, `no` or the fingerprint: "
-
-
-def _yes_or_no(typed: str) -> str:
-    return "yes" if typed.strip().lower() in ("y", "yes") else "no"
 
 
 def _line(prompt: str, terminal: tuple[TextIO, TextIO], *, echo: bool) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jlremote import times
-from jlremote.cli.screen.tables import Columns, state_style, table
+from jlremote.cli.screen.tables import Columns, rows, state_style, table
 from jlremote.text import one_line, size_in_words
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def drawn(report: SessionReport) -> RenderableType:
     from rich.text import Text
 
     lines = [Text.from_ansi(line) for line in session_lines(report)]
-    ports = [table(PORTS.headings, map(PORTS.row, report.ports))] if report.ports else []
+    ports = [table(PORTS, rows(report.ports, PORTS))] if report.ports else []
     return Group(*lines, *ports, Text("(Ctrl-C ends)", style="dim"))
 
 
@@ -84,50 +84,6 @@ def kernels_in_short(kernels: Sequence[Kernel] | None) -> str:
     return f"idle {times.ago(max(kernel.last_activity for kernel in kernels))}"
 
 
-def _session(report: SessionReport) -> tuple[str, ...]:
-    """Return a session's cells under the headings of `SESSIONS`."""
-    return (
-        report.name,
-        report.host,
-        report.state,
-        _since(report.since),
-        kernels_in_short(report.kernels),
-        str(report.local_port or "-"),
-        report.gpus or "-",
-        report.image or ("no container" if report.runtime == "none" else "-"),
-    )
-
-
-def _kernel(kernel: Kernel) -> tuple[str, ...]:
-    """Return a kernel's cells under the headings of `KERNELS`."""
-    return (kernel.notebook, kernel.state, times.ago(kernel.last_activity))
-
-
-def _port(report: PortReport) -> tuple[str, ...]:
-    """Return a further port's cells under the headings of `PORTS`."""
-    since = _since(report.since)
-    return (str(report.port), report.url, report.state, since, report.detail or "")
-
-
-def _mount(report: MountReport) -> tuple[str, ...]:
-    """Return a mount's cells under the headings of `MOUNTS`."""
-    folder = f"{report.host}:{report.remote}"
-    return (report.local, folder, report.session, report.state, report.detail or "")
-
-
-def _container(report: ContainerReport) -> tuple[str, ...]:
-    """Return a container's cells under the headings of `CONTAINERS`."""
-    jupyter, session = ("yes" if fact else "-" for fact in (report.jupyter, report.session))
-    facts = (report.name, report.image or "-", report.status, jupyter, session)
-    return (*facts, report.owner or "?", report.gpus or "-")
-
-
-def _image(image: Image) -> tuple[str, ...]:
-    """Return an image's cells under the headings of `IMAGES`."""
-    name = (image.repository or "<none>", image.tag or "<none>", _short_id(image.id))
-    return (*name, times.ago(image.created), size_in_words(image.size))
-
-
 def image_in_short(names: Sequence[str], image_id: str, size: int) -> str:
     """Return an image's names, id and size (bytes) in one line."""
     return f"{', '.join(names)}: {_short_id(image_id)}, {size_in_words(size)}"
@@ -142,13 +98,48 @@ def _since(moment: str | None) -> str:
     return times.ago(moment) if moment else "-"
 
 
-SESSIONS = Columns(
-    ("SESSION", "HOST", "STATE", "SINCE", "KERNELS", "PORT", "GPUS", "IMAGE"), _session
-)
-KERNELS = Columns(("NOTEBOOK", "STATE", "SINCE"), _kernel)
-PORTS = Columns(("PORT", "HERE", "STATE", "SINCE", "WHY"), _port)
-MOUNTS = Columns(("MOUNTED AT", "FOLDER", "SESSION", "STATE", "WHY"), _mount)
-CONTAINERS = Columns(
-    ("CONTAINER", "IMAGE", "STATE", "JUPYTER", "SESSION", "OWNER", "GPUS"), _container
-)
-IMAGES = Columns(("REPOSITORY", "TAG", "ID", "AGE", "SIZE"), _image)
+SESSIONS: Columns[SessionReport] = {
+    "SESSION": lambda report: report.name,
+    "HOST": lambda report: report.host,
+    "STATE": lambda report: report.state,
+    "SINCE": lambda report: _since(report.since),
+    "KERNELS": lambda report: kernels_in_short(report.kernels),
+    "PORT": lambda report: str(report.local_port or "-"),
+    "GPUS": lambda report: report.gpus or "-",
+    "IMAGE": lambda report: report.image or ("no container" if report.runtime == "none" else "-"),
+}
+KERNELS: Columns[Kernel] = {
+    "NOTEBOOK": lambda kernel: kernel.notebook,
+    "STATE": lambda kernel: kernel.state,
+    "SINCE": lambda kernel: times.ago(kernel.last_activity),
+}
+PORTS: Columns[PortReport] = {
+    "PORT": lambda report: str(report.port),
+    "HERE": lambda report: report.url,
+    "STATE": lambda report: report.state,
+    "SINCE": lambda report: _since(report.since),
+    "WHY": lambda report: report.detail or "",
+}
+MOUNTS: Columns[MountReport] = {
+    "MOUNTED AT": lambda report: report.local,
+    "FOLDER": lambda report: f"{report.host}:{report.remote}",
+    "SESSION": lambda report: report.session,
+    "STATE": lambda report: report.state,
+    "WHY": lambda report: report.detail or "",
+}
+CONTAINERS: Columns[ContainerReport] = {
+    "CONTAINER": lambda report: report.name,
+    "IMAGE": lambda report: report.image or "-",
+    "STATE": lambda report: report.status,
+    "JUPYTER": lambda report: "yes" if report.jupyter else "-",
+    "SESSION": lambda report: "yes" if report.session else "-",
+    "OWNER": lambda report: report.owner or "?",
+    "GPUS": lambda report: report.gpus or "-",
+}
+IMAGES: Columns[Image] = {
+    "REPOSITORY": lambda image: image.repository or "<none>",
+    "TAG": lambda image: image.tag or "<none>",
+    "ID": lambda image: _short_id(image.id),
+    "AGE": lambda image: times.ago(image.created),
+    "SIZE": lambda image: size_in_words(image.size),
+}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from jlremote.cli.screen.terminal import answer, answer_json, coloured, watched
 from jlremote.text import one_line
@@ -52,12 +51,7 @@ T = TypeVar("T")
 R = TypeVar("R", bound=Report)
 
 
-@dataclass(frozen=True)
-class Columns(Generic[T]):
-    """The columns of a table: their headings, and the cells of a value."""
-
-    headings: tuple[str, ...]
-    row: Callable[[T], Sequence[str]]
+Columns = Mapping[str, Callable[[T], str]]  # each heading, and a value's cell below it
 
 
 def show_reports(
@@ -74,10 +68,15 @@ def show_reports(
 
 def show_rows(values: Iterable[T], columns: Columns[T]) -> None:
     """Print a table of values."""
-    show_table(columns.headings, map(columns.row, values))
+    show_table(columns, rows(values, columns))
 
 
-def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def rows(values: Iterable[T], columns: Columns[T]) -> Iterator[list[str]]:
+    """Give the cells of each value."""
+    return ([cell(value) for cell in columns.values()] for value in values)
+
+
+def show_table(headings: Collection[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table; on a terminal it is cut to the width, the widest column first."""
     from rich.console import Console
 
@@ -93,7 +92,7 @@ def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     answer("\n".join(line.rstrip() for line in drawn.get().splitlines()))
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+def table(headings: Collection[str], rows: Iterable[Sequence[str]]) -> Table:
     """Return a table with the column STATE in colour."""
     from rich.table import Column, Table
     from rich.text import Text

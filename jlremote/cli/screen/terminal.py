@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sys
-from typing import Any, TextIO
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from jlremote.errors import JlrError
+
+if TYPE_CHECKING:
+    from jlremote.workflow.host.context import Context
 
 
 def answer(text: str, *, newline: bool = True) -> None:
@@ -18,19 +23,30 @@ def answer(text: str, *, newline: bool = True) -> None:
     Raises:
         JlrError: it cannot be written, as on a full disk.
     """
-    try:
+    with writing():
         click.echo(text, nl=newline, color=coloured(sys.stdout))
         sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def writing() -> Iterator[None]:
+    """Raise a `JlrError` where the output cannot be written, but leave a broken pipe one."""
+    try:
+        yield
     except BrokenPipeError:
         raise
     except OSError as failure:
-        raise not_written(failure) from failure
+        reason = (failure.strerror or str(failure)).lower()
+        raise JlrError(f"cannot write the output: {reason}") from failure
 
 
-def not_written(failure: OSError) -> JlrError:
-    """Return the error for output that cannot be written."""
-    reason = (failure.strerror or str(failure)).lower()
-    return JlrError(f"cannot write the output: {reason}")
+def answer_each(lines: Iterable[str], context: Context, *, none: str) -> None:
+    """Print an answer a line; where there are none, note `none`."""
+    lines = list(lines)
+    for line in lines:
+        answer(line)
+    if not lines:
+        context.progress.note(none)
 
 
 def answer_json(value: Any, indent: int | None = 2) -> None:

@@ -12,7 +12,7 @@ from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options.shared import json_option, optional_host_argument, session_argument
-from jlremote.cli.screen.terminal import answer, answer_json, watched
+from jlremote.cli.screen.terminal import answer, answer_each, answer_json, watched
 from jlremote.errors import Usage
 
 if TYPE_CHECKING:
@@ -250,7 +250,5 @@ def stop(
         reports = workflow.stop_all(request, context)
     else:
         reports = [workflow.stop(session, request, context)]
-    for report in reports:
-        answer(f"{report.host}/{report.name}: {', '.join(report.done) or 'nothing to stop'}")
-    if not reports:
-        context.progress.note("no sessions")
+    lines = (f"{r.host}/{r.name}: {', '.join(r.done) or 'nothing to stop'}" for r in reports)
+    answer_each(lines, context, none="no sessions")

@@ -10,7 +10,7 @@ from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options.shared import json_option
-from jlremote.cli.screen.terminal import answer, answer_either
+from jlremote.cli.screen.terminal import answer_each, answer_either
 from jlremote.errors import Usage
 
 if TYPE_CHECKING:
@@ -90,10 +90,7 @@ def unmount(invocation: Invocation, local: str | None, every: bool, force: bool)
         done = [workflow.unmount(local, context, force=force)]
     else:
         done = workflow.unmount_all(context, force=force)
-    for path in done:
-        answer(f"unmounted {path}")
-    if not done:
-        context.progress.note("nothing is mounted")
+    answer_each((f"unmounted {path}" for path in done), context, none="nothing is mounted")
 
 
 def _mount(invocation: Invocation, request: MountRequest, *, as_json: bool) -> None:
