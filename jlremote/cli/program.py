@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from jlremote import __version__
+from jlremote.cli.command import LazyGroup
 from jlremote.cli.invocation import Invocation, global_options
-from jlremote.cli.lazy import LazyGroup
 
 # By heading and name: where the command is, and its line in the help. A command is imported only
 # when it is called.

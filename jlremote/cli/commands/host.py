@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -113,16 +113,7 @@ def _watch(host: str, seconds: float, context: Context, *, as_json: bool) -> Non
 @python_options
 @json_option("Print one JSON object at the end.")
 @click.pass_context
-def doctor(
-    click_context: click.Context,
-    host: str | None,
-    image: str | None,
-    runtime: str | None,
-    sudo: bool | None,
-    python: str | None,
-    conda_env: str | None,
-    as_json: bool,
-) -> None:
+def doctor(click_context: click.Context, /, *, as_json: bool, **options: Any) -> None:
     """Find out what is wrong, and what to do about it.
 
     Without HOST it checks this machine; with HOST the whole chain: name, login, engine, GPUs,
@@ -136,7 +127,7 @@ def doctor(
     from jlremote.workflow.doctor.doctor import DoctorRequest
     from jlremote.workflow.doctor.doctor import doctor as examine
 
-    request = DoctorRequest(host, image, runtime, sudo, python, conda_env)
+    request = DoctorRequest(**options)
     invocation = click_context.ensure_object(Invocation)
     printer = FindingPrinter(quiet=invocation.quiet)
     findings: list[Finding] = []
@@ -144,7 +135,7 @@ def doctor(
     verdict = examine(request, context, findings.append if as_json else printer.show)
     if as_json:
         checks = [finding.to_json() for finding in findings]
-        answer_json({"host": host} | verdict.to_json() | {"checks": checks})
+        answer_json({"host": request.host} | verdict.to_json() | {"checks": checks})
     else:
         printer.close(verdict)
     click_context.exit(verdict.exit_code)

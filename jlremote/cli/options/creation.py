@@ -6,7 +6,7 @@ from dataclasses import fields
 from functools import partial
 from typing import Any
 
-from jlremote.cli.command import Function, option
+from jlremote.cli.command import option, options
 from jlremote.cli.completion import candidates
 from jlremote.errors import Usage
 
@@ -20,10 +20,10 @@ _OPTIONAL = ("image", "workspace", "workdir", "user", "shm-size", "ipc", "networ
 _FIELDS = {"name": "name_rule", "port": "local_port"}
 _SHOWN = {"engine_arguments": "-- …", "packages": "--install"}
 
-
 _container = partial(option, "Container")
 _repeated = partial(option, "Container", multiple=True)
-_DECLARED = (
+# To be `settled` together.
+creation_options = options(
     _container("--image", metavar="IMAGE", help="Image of a new container."),
     _repeated(
         *("-v", "--volume"),
@@ -89,13 +89,6 @@ _DECLARED = (
         help="Take options from [profiles.PROFILE]; `nvidia` is built in.",
     ),
 )
-
-
-def creation_options(function: Function) -> Function:
-    """Add the options of a new container, to be `settled` together."""
-    for declared in reversed(_DECLARED):
-        function = declared(function)
-    return function
 
 
 def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:

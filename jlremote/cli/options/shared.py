@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import Function, option
+from jlremote.cli.command import Function, option, options
 from jlremote.cli.completion import candidates
 from jlremote.errors import JlrError
 from jlremote.storage.options import RUNTIMES
@@ -47,31 +47,11 @@ def json_option(text: str) -> Callable[[Function], Function]:
 
 image_json_option = json_option("Print the image as a JSON object.")
 
-_PYTHON = option(
-    "Jupyter",
-    "--python",
-    metavar="PATH",
-    help="With --runtime none: a Python or a virtual environment.",
-)
-_CONDA = option(
-    "Jupyter", "--conda-env", metavar="NAME", help="With --runtime none: a conda environment."
-)
-_BROWSER = option(
-    "This machine",
-    "--browser",
-    metavar="NAME",
-    help="`firefox`, `chromium`, a program or `none`. [env: JLR_BROWSER, BROWSER]",
-)
-_NO_BROWSER = option(
-    "This machine", "--no-browser", is_flag=True, help="Print the URL and open no browser."
-)
-_RUNTIME = option(
+_SUDO = option(
     "Session",
-    "--runtime",
-    type=click.Choice(RUNTIMES),
-    metavar="RUNTIME",
-    help=f"{_LISTED}, or `none`: no container. Default: auto, the session's own engine, else "
-    "docker or podman; nvidia-docker where docker has no `--gpus`.",
+    "--sudo/--no-sudo",
+    default=None,
+    help="Run the engine with `sudo`; its password is asked for once.",
 )
 _ENGINE = click.option(
     "--runtime",
@@ -80,27 +60,39 @@ _ENGINE = click.option(
     help=f"{_LISTED}. Default: auto, the engine of the host's latest session, else docker or "
     "podman.",
 )
-_SUDO = option(
-    "Session",
-    "--sudo/--no-sudo",
-    default=None,
-    help="Run the engine with `sudo`; its password is asked for once.",
+# The Python of a session without a container.
+python_options = options(
+    option(
+        "Jupyter",
+        "--python",
+        metavar="PATH",
+        help="With --runtime none: a Python or a virtual environment.",
+    ),
+    option(
+        "Jupyter", "--conda-env", metavar="NAME", help="With --runtime none: a conda environment."
+    ),
 )
-
-
-def python_options(function: Function) -> Function:
-    """Add the options that choose the Python of a session without a container."""
-    return _PYTHON(_CONDA(function))
-
-
-def browser_options(function: Function) -> Function:
-    """Add `--browser` and `--no-browser`."""
-    return _BROWSER(_NO_BROWSER(function))
-
-
-def runtime_options(function: Function) -> Function:
-    """Add the options that choose what a session runs in."""
-    return _RUNTIME(_SUDO(function))
+browser_options = options(
+    option(
+        "This machine",
+        "--browser",
+        metavar="NAME",
+        help="`firefox`, `chromium`, a program or `none`. [env: JLR_BROWSER, BROWSER]",
+    ),
+    option("This machine", "--no-browser", is_flag=True, help="Print the URL and open no browser."),
+)
+# What a session runs in.
+runtime_options = options(
+    option(
+        "Session",
+        "--runtime",
+        type=click.Choice(RUNTIMES),
+        metavar="RUNTIME",
+        help=f"{_LISTED}, or `none`: no container. Default: auto, the session's own engine, else "
+        "docker or podman; nvidia-docker where docker has no `--gpus`.",
+    ),
+    _SUDO,
+)
 
 
 def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:

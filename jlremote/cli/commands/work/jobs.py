@@ -76,7 +76,10 @@ def run(
     An ended job is kept, with its output, until `jlr stop JOB --remove` or `jlr runs --clean`. With
     --rm it is deleted when its exit code has arrived.
     """
-    _check(host, command, detach=detach, as_json=as_json)
+    if not command:
+        raise Usage("the command is missing", hint=f"`jlr run {host} … -- COMMAND`")
+    if as_json and not detach:
+        raise Usage("`--json` needs `--detach`", hint="`jlr runs --json` lists the jobs")
     from jlremote.workflow.jobs import run as workflow
 
     request, remove = _request(host, command, name, inside, detach, options)
@@ -95,18 +98,6 @@ def run(
     return code
 
 
-def _check(host: str, command: tuple[str, ...], *, detach: bool, as_json: bool) -> None:
-    """Check that the arguments go together.
-
-    Raises:
-        Usage: they do not.
-    """
-    if not command:
-        raise Usage("the command is missing", hint=f"`jlr run {host} … -- COMMAND`")
-    if as_json and not detach:
-        raise Usage("`--json` needs `--detach`", hint="`jlr runs --json` lists the jobs")
-
-
 def _request(
     host: str,
     command: tuple[str, ...],
@@ -121,7 +112,8 @@ def _request(
     from jlremote.workflow.host.requests import RunRequest, container_options
 
     chosen = settled(host, options)
-    if elsewhere := _elsewhere(inside, chosen):
+    if inside is not None or chosen.get("runtime") == "none":  # no container of its own
+        elsewhere = "--runtime none" if inside is None else "--in"
         refuse_creation(options, elsewhere, "env", "workdir", "user", "rm")
     wanted = container_options(chosen)
     # The engine would delete it before its exit code was read.
@@ -132,13 +124,6 @@ def _request(
     if inside is not None:
         fields.pop("image", None)
     return RunRequest(host, command, options=wanted, **fields), remove
-
-
-def _elsewhere(inside: str | None, chosen: dict[str, Any]) -> str | None:
-    """Return the option by which a job has no container of its own, `None` if it has one."""
-    if inside is not None:
-        return "--in"
-    return "--runtime none" if chosen.get("runtime") == "none" else None
 
 
 @command(

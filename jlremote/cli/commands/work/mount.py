@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
@@ -12,9 +12,6 @@ from jlremote.cli.invocation import Invocation
 from jlremote.cli.options.shared import json_option
 from jlremote.cli.screen.terminal import answer_each, answer_either
 from jlremote.errors import Usage
-
-if TYPE_CHECKING:
-    from jlremote.workflow.mounts.mount import MountRequest
 
 
 @command(
@@ -38,16 +35,7 @@ if TYPE_CHECKING:
 @click.option("--nonempty", is_flag=True, help="Mount over a folder that is not empty.")
 @json_option("Print the mount as a JSON object, or all as an array.")
 @click.pass_obj
-def mount(
-    invocation: Invocation,
-    local: str | None,
-    session: str | None,
-    remote: str | None,
-    on_host: bool,
-    read_only: bool,
-    nonempty: bool,
-    as_json: bool,
-) -> None:
+def mount(invocation: Invocation, /, *, local: str | None, as_json: bool, **options: Any) -> None:
     """Mount a folder of the host at the folder LOCAL of this machine, with sshfs.
 
     The default is the session's project folder: the host's folder behind the container's working
@@ -57,17 +45,21 @@ def mount(
 
     Without LOCAL, the mounts are listed.
     """
-    from jlremote.workflow.mounts.mount import MountRequest
-
     if local is None:
-        if remote is not None or on_host or read_only or nonempty:
+        if any(value not in (None, False) for value in options.values()):
             raise Usage("LOCAL is missing", hint="`jlr mount ~/proj …` mounts at ~/proj")
         _list(invocation, as_json=as_json)
         return
-    if on_host and remote is None:
+    if options["on_host"] and options["remote"] is None:
         raise Usage("`--on-host` needs `--remote DIR`")
-    request = MountRequest(local, session, remote, on_host, read_only, nonempty)
-    _mount(invocation, request, as_json=as_json)
+    from jlremote.text import one_line
+    from jlremote.workflow.mounts.mount import MountRequest
+    from jlremote.workflow.mounts.mount import mount as mount_folder
+
+    request = MountRequest(local, **options)
+    report = mount_folder(request, invocation.context(silent=as_json))
+    text = one_line(f"{report.local} shows {report.host}:{report.remote}")
+    answer_either(text, report.to_json(), as_json=as_json)
 
 
 @command("unmount", examples=("jlr unmount ~/proj", "jlr unmount --all"))
@@ -91,15 +83,6 @@ def unmount(invocation: Invocation, local: str | None, every: bool, force: bool)
     else:
         done = workflow.unmount_all(context, force=force)
     answer_each((f"unmounted {path}" for path in done), context, none="nothing is mounted")
-
-
-def _mount(invocation: Invocation, request: MountRequest, *, as_json: bool) -> None:
-    from jlremote.text import one_line
-    from jlremote.workflow.mounts.mount import mount as mount_folder
-
-    report = mount_folder(request, invocation.context(silent=as_json))
-    text = one_line(f"{report.local} shows {report.host}:{report.remote}")
-    answer_either(text, report.to_json(), as_json=as_json)
 
 
 def _list(invocation: Invocation, *, as_json: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from jlremote.cli.command import command
@@ -30,14 +32,7 @@ from jlremote.cli.options.shared import session_argument
     "ctrl-p,ctrl-q.",
 )
 @click.pass_obj
-def shell(
-    invocation: Invocation,
-    session: str | None,
-    user: str | None,
-    workdir: str | None,
-    detach_keys: str | None,
-    command: tuple[str, ...],
-) -> int:
+def shell(invocation: Invocation, /, **options: Any) -> int:
     """Open a terminal in a session's container, or run a COMMAND there.
 
     Without a container it runs on the host, as the user of the session. Exit code and output are
@@ -49,5 +44,5 @@ def shell(
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.workflow.session import shell as workflow
 
-    request = workflow.ShellRequest(session, command, user, workdir, detach_keys)
+    request = workflow.ShellRequest(**options)
     return workflow.shell(request, LocalTerminal(), invocation.context())
