@@ -1,14 +1,13 @@
 """GPUs: which a host has, who uses them, and which a session gets.
 
 `snapshot_script` asks the host and `snapshot` reads the answer (with `mig`) into an `inventory`.
-`request` parses `--gpus`, `choice` chooses, `leases` reserve the choice. `usage` and
-`inventory_json` describe an inventory; `lost` finds containers that lost their GPUs.
+`request` parses `--gpus`, `choice` chooses, `leases` reserve the choice. `usage` describes a GPU's
+users; `lost` finds containers that lost their GPUs.
 
 Decisions:
 
 **How do two starts at the same moment get different GPUs?** By leases on the host, links in a
-folder that all users share (`leases`). Each start writes its own, then reads all others, so one of
-two always sees the other. There is no lock that a crash could leave behind.
+folder that all users share (`leases`). There is no lock that a crash could leave behind.
 
 **When is a GPU in use?** When it has a process, more memory in use than an idle GPU, or a
 reservation by jlr: a container's label or a lease. A session keeps its GPUs while it idles.

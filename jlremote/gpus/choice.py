@@ -54,15 +54,12 @@ def _free(count: int, inventory: Inventory, host: str, *, share: bool) -> Chosen
 def _too_few_free(count: int, devices: Sequence[Device], inventory: Inventory, host: str) -> Busy:
     busy = [device for device in devices if device.in_use]
     free = len(devices) - len(busy)
+    asked = "a GPU was" if count == 1 else f"{count} GPUs were"
     return Busy(
-        f"{_plural(count)} asked for, and {free or 'none'} of {len(devices)} on `{host}` "
+        f"{asked} asked for, and {free or 'none'} of {len(devices)} on `{host}` "
         f"{'is' if free < 2 else 'are'} free: {users_of_all(busy, inventory.now)}",
         hint=f"`jlr gpus {host} --watch` shows when one becomes free; {SHARE}",
     )
-
-
-def _plural(count: int) -> str:
-    return "a GPU was" if count == 1 else f"{count} GPUs were"
 
 
 def _named(names: Sequence[str], inventory: Inventory, host: str, *, share: bool) -> Chosen:

@@ -184,14 +184,14 @@ class _Reading:
 
     def _process(self, pid: int, name: str, memory: int | None) -> GpuProcess:
         owners, starts, groups = self.records.get("owners", ("", "", ""))
-        [start] = _of_file(starts, f"/proc/{pid}/stat") or [""]
+        start = "\n".join(_after(starts, f"/proc/{pid}/stat:"))
         ticks = start.rpartition(")")[2].split()[19:20]
         return GpuProcess(
             pid=pid,
             name=one_line(name).rpartition("/")[2] or "?",
             memory=memory,
             user=next(iter(_after(owners, f"/proc/{pid} ")), None),
-            container=self._container("\n".join(_of_file(groups, f"/proc/{pid}/cgroup"))),
+            container=self._container("\n".join(_after(groups, f"/proc/{pid}/cgroup:"))),
             since=self.born + int(ticks[0]) / self.ticks if ticks else None,
         )
 
@@ -225,10 +225,6 @@ def _whole(text: str) -> int | None:
 def _after(text: str, beginning: str) -> Iterator[str]:
     lines = text.splitlines()
     return (line[len(beginning) :] for line in lines if line.startswith(beginning))
-
-
-def _of_file(text: str, path: str) -> list[str]:
-    return ["\n".join(lines)] if (lines := list(_after(text, f"{path}:"))) else []
 
 
 def _containers(text: str, now: float) -> Iterator[tuple[str, _Container]]:

@@ -1,7 +1,7 @@
 """The remote host as jlr sees it: a shell that runs scripts.
 
-Read `contract` first (a host runs steps, and each ends as a `Completed`). `framing` and `output`
-turn steps into one script and back; `shell_text` and `records` are the pieces that scripts are made
+Read `contract` first (a host runs steps, and each ends as a `Completed`). `framing` turns steps
+into one script and back; `shell_text` and `records` are the pieces that scripts are made
 of; `tcp_table` reads the kernel's sockets; `process_mark` and `sudo` stand alone.
 
 Decisions:

@@ -1,19 +1,22 @@
 """Scripts for `sh -s`: several steps in one round trip, each with an output of its own.
 
-A step's output stands between two lines that hold a random marker, on stdout and on stderr. That
-tells it from anything that the login shell's startup files print before or after it. A script
-always travels on stdin of `exec /bin/sh -s`: quoting on ssh's command line is not safe, as the
-login shell may be fish or tcsh, where `shlex.quote` breaks.
+A step's output stands between two lines that hold a random marker, on stdout and on stderr (see the
+room's decisions). It is collected up to a limit, or decoded from the marker on as it comes.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
-from jlremote.errors import NoShell
+from jlremote.errors import JlrError, NoShell
 from jlremote.host.contract import Completed, Steps
 from jlremote.text import printable
+
+NOISE_BYTES = 4096
+
+Execute = Callable[[str, Callable[[str, bytes], None]], object]
 
 
 def new_marker() -> str:
@@ -89,3 +92,64 @@ def ended_early(stdout: str, stderr: str) -> NoShell:
     elif not last_words:
         hint += "; or the account has no shell (`/bin/false`)"
     return NoShell(f"the remote shell ended before the script was done{said}", hint=hint)
+
+
+class OutputTooLong(JlrError):
+    """A script printed more than its limit."""
+
+
+@dataclass
+class _Output:
+    """The output so far, up to a limit for both streams together."""
+
+    limit: int
+    parts: dict[str, bytearray] = field(
+        default_factory=lambda: {"stdout": bytearray(), "stderr": bytearray()}
+    )
+
+    def take(self, stream: str, data: bytes) -> None:
+        self.parts[stream] += data
+        if sum(map(len, self.parts.values())) > self.limit:
+            raise OutputTooLong(f"the host sent more than {self.limit >> 20} MiB in answer")
+
+    def text(self, stream: str) -> str:
+        return self.parts[stream].decode("utf-8", "surrogateescape")
+
+
+class FromMarker:
+    """One stream of an announced script, from the marker on.
+
+    Attributes:
+        begun: whether the marker has come.
+    """
+
+    def __init__(self, marker: str) -> None:
+        self.begun = False
+        self._marker = f"{marker}\n".encode()
+        self._before = b""
+
+    @property
+    def noise(self) -> str:
+        """The last output before the marker."""
+        return self._before.decode("utf-8", "replace")
+
+    def take(self, data: bytes) -> bytes:
+        """Return the part of `data`, and of bytes held back, that comes after the marker."""
+        if not self.begun:
+            before, marker, data = (self._before + data).partition(self._marker)
+            self.begun = bool(marker)
+            self._before = before[-NOISE_BYTES:]
+        return data
+
+
+def run_steps(steps: Steps, limit: int, execute: Execute) -> dict[str, Completed]:
+    """Run `steps` through `execute(script, output)` and return how each ended.
+
+    Raises:
+        OutputTooLong: more than `limit` bytes came back.
+        JlrError: the shell ended early.
+    """
+    marker = new_marker()
+    output = _Output(limit)
+    execute(framed(steps, marker), output.take)
+    return unframed(steps, output.text("stdout"), output.text("stderr"), marker)

@@ -1,14 +1,11 @@
 """Commands that install a program on Linux, by distribution; they are shown, never run.
 
-Sources: https://docs.docker.com/engine/install/,
-https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html,
-https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/.
+Their sources are the manuals in `_MANUALS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 _REPOSITORY = "https://nvidia.github.io/libnvidia-container"
 _KEYRING = "/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg"
@@ -20,86 +17,80 @@ def _apt(packages: str) -> str:
     return f"sudo apt update && sudo apt install {packages}"
 
 
-_COMMANDS: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "docker": {
-            "debian": (_apt("docker.io"),),
-            "fedora": (
-                f"sudo dnf config-manager --add-repo {_DOCKER}/centos/docker-ce.repo",
-                "sudo dnf install docker-ce docker-ce-cli containerd.io",
-                _START_DOCKER,
+_COMMANDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "docker": {
+        "debian": (_apt("docker.io"),),
+        "fedora": (
+            f"sudo dnf config-manager --add-repo {_DOCKER}/centos/docker-ce.repo",
+            "sudo dnf install docker-ce docker-ce-cli containerd.io",
+            _START_DOCKER,
+        ),
+        "suse": ("sudo zypper install docker", _START_DOCKER),
+        "arch": ("sudo pacman -S docker", _START_DOCKER),
+    },
+    "podman": {
+        "debian": (_apt("podman uidmap slirp4netns"),),
+        "fedora": ("sudo dnf install podman",),
+        "suse": ("sudo zypper install podman",),
+        "arch": ("sudo pacman -S podman",),
+    },
+    "nvidia-docker": {"debian": (_apt("nvidia-docker2"),)},
+    "nvidia-driver": {
+        "ubuntu": (
+            f"{_apt('ubuntu-drivers-common')} && sudo ubuntu-drivers install",
+            "sudo reboot",
+        ),
+        "debian": (
+            f"{_apt('linux-headers-amd64 nvidia-driver')}   # with `non-free` in sources",
+            "sudo reboot",
+        ),
+    },
+    "nvidia-container-toolkit": {
+        "debian": (
+            f"curl -fsSL {_REPOSITORY}/gpgkey | sudo gpg --dearmor -o {_KEYRING}",
+            (
+                f"curl -fsSL {_REPOSITORY}/stable/deb/nvidia-container-toolkit.list | "
+                f"sed 's#deb https://#deb [signed-by={_KEYRING}] https://#' | "
+                "sudo tee /etc/apt/sources.list.d/nvidia-container-toolkit.list"
             ),
-            "suse": ("sudo zypper install docker", _START_DOCKER),
-            "arch": ("sudo pacman -S docker", _START_DOCKER),
-        },
-        "podman": {
-            "debian": (_apt("podman uidmap slirp4netns"),),
-            "fedora": ("sudo dnf install podman",),
-            "suse": ("sudo zypper install podman",),
-            "arch": ("sudo pacman -S podman",),
-        },
-        "nvidia-docker": {"debian": (_apt("nvidia-docker2"),)},
-        "nvidia-driver": {
-            "ubuntu": (
-                f"{_apt('ubuntu-drivers-common')} && sudo ubuntu-drivers install",
-                "sudo reboot",
+            _apt("nvidia-container-toolkit"),
+        ),
+        "fedora": (
+            (
+                f"curl -fsSL {_REPOSITORY}/stable/rpm/nvidia-container-toolkit.repo | "
+                "sudo tee /etc/yum.repos.d/nvidia-container-toolkit.repo"
             ),
-            "debian": (
-                f"{_apt('linux-headers-amd64 nvidia-driver')}   # with `non-free` in sources",
-                "sudo reboot",
-            ),
-        },
-        "nvidia-container-toolkit": {
-            "debian": (
-                f"curl -fsSL {_REPOSITORY}/gpgkey | sudo gpg --dearmor -o {_KEYRING}",
-                (
-                    f"curl -fsSL {_REPOSITORY}/stable/deb/nvidia-container-toolkit.list | "
-                    f"sed 's#deb https://#deb [signed-by={_KEYRING}] https://#' | "
-                    "sudo tee /etc/apt/sources.list.d/nvidia-container-toolkit.list"
-                ),
-                _apt("nvidia-container-toolkit"),
-            ),
-            "fedora": (
-                (
-                    f"curl -fsSL {_REPOSITORY}/stable/rpm/nvidia-container-toolkit.repo | "
-                    "sudo tee /etc/yum.repos.d/nvidia-container-toolkit.repo"
-                ),
-                "sudo dnf install nvidia-container-toolkit",
-            ),
-            "suse": (
-                f"sudo zypper ar {_REPOSITORY}/stable/rpm/nvidia-container-toolkit.repo",
-                "sudo zypper --gpg-auto-import-keys install nvidia-container-toolkit",
-            ),
-            "arch": ("sudo pacman -S nvidia-container-toolkit",),
-        },
-        "sshfs": {
-            "debian": (_apt("sshfs"),),
-            "rhel": ("sudo dnf install epel-release && sudo dnf install fuse-sshfs",),
-            "fedora": ("sudo dnf install fuse-sshfs",),
-            "suse": ("sudo zypper install sshfs",),
-            "arch": ("sudo pacman -S sshfs",),
-            "alpine": ("sudo apk add sshfs",),
-        },
-    }
-)
-_MANUALS: Mapping[str, str] = MappingProxyType(
-    {
-        "docker": "https://docs.docker.com/engine/install/",
-        "podman": "https://podman.io/docs/installation",
-        "nvidia-driver": "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/",
-        "nvidia-container-toolkit": "https://docs.nvidia.com/datacenter/cloud-native/"
-        "container-toolkit/latest/install-guide.html",
-        "sshfs": "https://github.com/libfuse/sshfs#installation",
-    }
-)
+            "sudo dnf install nvidia-container-toolkit",
+        ),
+        "suse": (
+            f"sudo zypper ar {_REPOSITORY}/stable/rpm/nvidia-container-toolkit.repo",
+            "sudo zypper --gpg-auto-import-keys install nvidia-container-toolkit",
+        ),
+        "arch": ("sudo pacman -S nvidia-container-toolkit",),
+    },
+    "sshfs": {
+        "debian": (_apt("sshfs"),),
+        "rhel": ("sudo dnf install epel-release && sudo dnf install fuse-sshfs",),
+        "fedora": ("sudo dnf install fuse-sshfs",),
+        "suse": ("sudo zypper install sshfs",),
+        "arch": ("sudo pacman -S sshfs",),
+        "alpine": ("sudo apk add sshfs",),
+    },
+}
+_MANUALS: Mapping[str, str] = {
+    "docker": "https://docs.docker.com/engine/install/",
+    "podman": "https://podman.io/docs/installation",
+    "nvidia-driver": "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/",
+    "nvidia-container-toolkit": "https://docs.nvidia.com/datacenter/cloud-native/"
+    "container-toolkit/latest/install-guide.html",
+    "sshfs": "https://github.com/libfuse/sshfs#installation",
+}
 # The nearest distribution of the tables for one that is not in them.
-_FAMILIES: Mapping[str, str] = MappingProxyType(
-    {
-        "ubuntu": "debian",
-        **dict.fromkeys(("rhel", "centos", "rocky"), "fedora"),
-        **dict.fromkeys(("opensuse", "sles"), "suse"),
-    }
-)
+_FAMILIES: Mapping[str, str] = {
+    "ubuntu": "debian",
+    **dict.fromkeys(("rhel", "centos", "rocky"), "fedora"),
+    **dict.fromkeys(("opensuse", "sles"), "suse"),
+}
 
 
 def commands(program: str, distribution: tuple[str, ...] = ("debian",)) -> tuple[str, ...]:

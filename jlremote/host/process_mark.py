@@ -1,9 +1,8 @@
 """A mark in the environment of processes that jlr starts in a container.
 
-A process that an engine runs by `exec` outlives the engine's client (moby issue 9098), and signals
-end at that client. So the shell that begins it adds its own id to the variable `JLR_MARK`, then
-becomes the command by `exec`, which keeps the id. Its children inherit the variable; a second
-`exec` finds the one process whose id is in its own mark.
+Signals end at the client of an engine's `exec` (moby issue 9098). So the shell that begins such a
+process adds its own id to the variable `JLR_MARK`, then becomes the command by `exec`, which keeps
+the id. Its children inherit the variable; only one process has its own id in the mark.
 """
 
 from __future__ import annotations

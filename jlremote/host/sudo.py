@@ -1,11 +1,7 @@
-"""`sudo` on the host: how the password reaches it, and nothing else.
+"""`sudo` on the host: how the password reaches it, and nothing else (see the room's decisions).
 
-stdin is often taken (a build context, a registry's key, a terminal), and where sudo wants no
-password the command would read it there. So sudo asks a program (`-A`): `cat`, with the path of a
-file as sudo's prompt. The file is in memory and has lost its name before the password is written
-to it, so only shells that inherit its descriptor read it, as often as they like, and it ends with
-the script. Tickets are neither used nor left (`-k`): without a terminal they hold for the children
-of one shell at most.
+stdin is often taken: by a build context, a registry's key, a terminal. Only shells that inherit the
+descriptor of the file in memory read the password.
 """
 
 from __future__ import annotations
@@ -55,10 +51,8 @@ KEEP = 'case ${SUDO_PROMPT-} in /proc/*) SUDO_PROMPT="/proc/$$/fd/9";; esac\n'
 def endable(argv: tuple[str, ...]) -> str:
     """Return shell text that runs a command which its user can end, also behind `sudo`.
 
-    A process of root's takes no signals from the user, and sudo 1.9.5 (Debian 11) passes on none
-    from its own process group. But a terminal that closes ends all that runs on it. So the command
-    gets a terminal from `script`, which is the user's, and keeps its own streams. On hosts without
-    util-linux's `script` it runs as it is.
+    It runs on a terminal of `script` (see the room's decisions); on hosts without util-linux's
+    `script` it runs as it is.
     """
     plain = command_line(argv)
     if argv[:1] != SUDO[:1]:

@@ -91,11 +91,7 @@ class Bare:
         return ()
 
     def attached(
-        self,
-        name: str,
-        argv: tuple[str, ...],
-        how: Attachment,
-        environment: Mapping[str, str],
+        self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
     ) -> tuple[str, ...]:
         """Run the command as it is, as the login user."""
         for option, value, instead in (

@@ -47,8 +47,9 @@ class Containers:
     def check_name(self, name: str) -> None:
         """Refuse a name that docker would refuse; podman takes the same."""
         if not CONTAINER_NAME.fullmatch(name):
+            shown = name.encode("unicode_escape").decode("ascii")
             raise Usage(
-                f"invalid container name `{_shown(name)}`",
+                f"invalid container name `{shown}`",
                 hint="use 2 to 128 letters, digits, `_`, `.` and `-`, the first a letter or digit",
             )
 
@@ -90,11 +91,7 @@ class Containers:
         return self.engine("exec", "--interactive", name)
 
     def attached(
-        self,
-        name: str,
-        argv: tuple[str, ...],
-        how: Attachment,
-        environment: Mapping[str, str],
+        self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
     ) -> tuple[str, ...]:
         """Run the command with `exec`, in a terminal of the engine's if the caller has one."""
         options = {"--user": how.user, "--workdir": how.workdir, "--detach-keys": how.detach_keys}
@@ -141,7 +138,3 @@ def _volumes(inspected: Mapping[str, Any]) -> tuple[Volume, ...]:
         for mount in inspected.get("Mounts") or []
         if mount.get("Source")
     )
-
-
-def _shown(name: str) -> str:
-    return name.encode("unicode_escape").decode("ascii")

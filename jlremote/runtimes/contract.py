@@ -130,11 +130,7 @@ class Runtime(Protocol):
         """Return the argv that precedes a program which runs there with our stdin and stdout."""
 
     def attached(
-        self,
-        name: str,
-        argv: tuple[str, ...],
-        how: Attachment,
-        environment: Mapping[str, str],
+        self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
     ) -> tuple[str, ...]:
         """Return the command that runs `argv` there with the caller's stdin and stdout.
 

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from jlremote.gpus import snapshot_script
-from jlremote.gpus.inventory_json import to_json
+from jlremote.gpus.inventory import to_json
 from jlremote.gpus.snapshot import read
 
 

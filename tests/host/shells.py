@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable
 
 from jlremote.host.contract import Completed, Steps
-from jlremote.host.output import run_steps
+from jlremote.host.framing import run_steps
 
 SHELLS = ("sh", "dash", "bash")
 LIMIT = 8 << 20

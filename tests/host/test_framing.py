@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jlremote.errors import JlrError
-from jlremote.host.framing import announced, new_marker
+from jlremote.host.framing import (
+    FromMarker,
+    OutputTooLong,
+    announced,
+    new_marker,
+    run_steps,
+)
 from jlremote.host.shell_text import command_line, until_hang_up
 from tests.host.shells import SHELLS, as_bytes, through
 
+MARKER = "jlr-0123456789abcdef"
 ANY_SHELL = pytest.mark.parametrize("shell", SHELLS)
 # A shell's variables and arguments hold every byte but this one.
 OUTPUT = st.binary(max_size=300).map(lambda data: data.replace(b"\0", b""))
@@ -188,3 +197,43 @@ def test_an_announced_script_is_read_before_any_of_it_can_read_stdin(shell: str)
     out, status = streaming.end()
     watchdog.cancel()
     assert (out.decode(), status) == (f"{streaming.marker}\nafter\n", 5)
+
+
+def test_more_output_than_allowed_ends_it_at_once() -> None:
+    pieces = 0
+
+    def execute(script: str, output: Callable[[str, bytes], None]) -> None:
+        nonlocal pieces
+        while True:
+            output("stdout" if pieces % 2 else "stderr", b"x" * 100_000)
+            pieces += 1
+
+    with pytest.raises(OutputTooLong, match="more than 1 MiB"):
+        run_steps({"flood": "yes"}, 1 << 20, execute)
+    assert pieces == 10
+
+
+@given(
+    noise=st.binary(max_size=50),
+    text=st.text(st.characters(exclude_categories=["Cs"]), max_size=50),
+    cuts=st.lists(st.integers(0, 200), max_size=8),
+)
+def test_a_stream_begins_behind_its_marker_however_it_is_cut(
+    noise: bytes, text: str, cuts: list[int]
+) -> None:
+    whole = noise + f"{MARKER}\n{text}".encode()
+    edges = [0, *sorted(cut for cut in cuts if cut < len(whole)), len(whole)]
+    stream = FromMarker(MARKER)
+    taken = [stream.take(whole[a:b]) for a, b in itertools.pairwise(edges)]
+    assert b"".join(taken).decode() == text
+    assert stream.begun
+
+
+def test_a_stream_without_marker_is_noise_of_which_the_end_is_kept() -> None:
+    stream = FromMarker(MARKER)
+    for _ in range(100):
+        assert stream.take(b"noise " * 1000) == b""
+    stream.take(b"the last words")
+    assert not stream.begun
+    assert stream.noise.endswith("the last words")
+    assert len(stream.noise) < 10_000

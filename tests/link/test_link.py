@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from jlremote.errors import ConnectionRefused, JlrError, NeedsAuthentication, Usage
-from jlremote.host.output import OutputTooLong
+from jlremote.host.framing import OutputTooLong
 from jlremote.link.client import dial
 from jlremote.link.client.dial import NoLink
 from jlremote.workflow.host.requests import StartRequest

@@ -62,7 +62,7 @@ def gpus(invocation: Invocation, host: str, watch: float | None, as_json: bool) 
 
 
 def _show(host: str, context: Context, *, as_json: bool) -> None:
-    from jlremote.gpus.inventory_json import to_json
+    from jlremote.gpus.inventory import to_json
     from jlremote.workflow.host.gpus import inventory
 
     found = inventory(host, context)
@@ -81,7 +81,7 @@ def _watch(host: str, seconds: float, context: Context, *, as_json: bool) -> Non
 
     snapshots = watch(host, seconds, context)
     if as_json:
-        from jlremote.gpus.inventory_json import to_json
+        from jlremote.gpus.inventory import to_json
 
         for found in snapshots:
             answer_json(to_json(found, host), indent=None)

@@ -9,8 +9,7 @@ from typing import Any
 
 from jlremote.errors import LinkLost
 from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
-from jlremote.host.framing import announced, new_marker
-from jlremote.host.output import run_steps
+from jlremote.host.framing import announced, new_marker, run_steps
 from jlremote.link.client.call import Caller
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess, TerminalKind

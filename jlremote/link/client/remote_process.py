@@ -9,8 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from jlremote.host.framing import ended_early
-from jlremote.host.output import FromMarker
+from jlremote.host.framing import FromMarker, ended_early
 from jlremote.link.wire.protocol import Message, bytes_of
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from jlremote.errors import JlrError
 from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
-from jlremote.host.output import run_steps
+from jlremote.host.framing import run_steps
 from jlremote.link.connection.elevation import Elevation
 from jlremote.link.connection.liveness import Probing
 from jlremote.link.wire.files import LinkFiles

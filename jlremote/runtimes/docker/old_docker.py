@@ -1,15 +1,13 @@
 """Other ways to create a container if docker is too old for the usual one.
 
 Before 20.10 `create` has no `--pull=never`, and before 19.03 no `--gpus`; later ones have `--gpus`
-in vain if dockerd did not find NVIDIA's toolkit. Hosts from those years may have NVIDIA's first
-tool, `nvidia-docker`, which calls docker.
+in vain if dockerd did not find NVIDIA's toolkit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from jlremote.host.contract import Completed, Steps
 from jlremote.host.shell_text import command_line
@@ -17,13 +15,11 @@ from jlremote.runtimes.engine.engine import DOCKER, ENGINES, Engine
 
 NO_PULL_OPTION = "unknown flag: --pull"
 # Docker's errors, in lower case. The second is that of a new client with an old daemon.
-_NO_GPUS: Mapping[str, str] = MappingProxyType(
-    {
-        "unknown flag: --gpus": "knows no `--gpus`",
-        '"--gpus" requires api version': "knows no `--gpus`",
-        "could not select device driver": "has no NVIDIA toolkit for its `--gpus`",
-    }
-)
+_NO_GPUS: Mapping[str, str] = {
+    "unknown flag: --gpus": "knows no `--gpus`",
+    '"--gpus" requires api version': "knows no `--gpus`",
+    "could not select device driver": "has no NVIDIA toolkit for its `--gpus`",
+}
 KNOWS_NO_GPUS = tuple(words for words, why in _NO_GPUS.items() if "knows" in why)
 _OPTIONS, _TOOL = "docker-options", "old-tool"
 

@@ -1,7 +1,4 @@
-"""The container engines: their commands, and a table of their differences.
-
-All take docker's command line, so one way to drive them is enough.
-"""
+"""The container engines: their commands, and a table of their differences."""
 
 from __future__ import annotations
 
@@ -48,15 +45,10 @@ KINDS = (
         init_tells_all=False,
         daemon=None,
     ),
-    # It changes `create` and `run` only. Its second version is a script that splits the arguments
-    # of other commands at spaces, so `exec … sh -c 'a b'` would run `a`. Docker before 20.10, which
-    # it may call, has no `create --pull`.
+    # It only creates containers (see the room's decisions). Docker before 20.10, which it may call,
+    # has no `create --pull`.
     EngineKind(
-        "nvidia-docker",
-        pulls_never=False,
-        gpus="variables",
-        ends_options=False,
-        everyday="docker",
+        "nvidia-docker", pulls_never=False, gpus="variables", ends_options=False, everyday="docker"
     ),
 )
 # The commands for the program itself, if another engine does the rest.

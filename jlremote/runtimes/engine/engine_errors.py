@@ -46,9 +46,13 @@ _REFUSED_BY_SUDO = (
     _WANTS_TERMINAL,
 )
 _ASK_FOR = "ask the host's administrator for a line in its sudoers:"
-_EMULATED = "emulate docker cli using podman"
-# Docker writes it with a capital letter.
-_NONE_OF_PODMAN = "no such container"
+# Podman's words in lower case; of "no such container" docker writes the first with a capital.
+_PODMAN = (
+    "emulate docker cli using podman",
+    "error: inspecting object:",
+    "running container create option:",
+    '"ociruntime"',
+)
 
 
 class EngineUnusable(JlrError):
@@ -76,8 +80,7 @@ class DockerIsPodman(EngineUnusable):
 
     def __init__(self) -> None:
         super().__init__(
-            "`docker` on the host is podman",
-            hint="`--runtime podman` uses it by its own name",
+            "`docker` on the host is podman", hint="`--runtime podman` uses it by its own name"
         )
 
 
@@ -142,11 +145,7 @@ def is_podman(engine: Engine, answered: Completed) -> bool:
     if engine.kind.program != "docker":
         return False
     text = f"{answered.stderr}{answered.stdout}".lower()
-    tells = (
-        *(_EMULATED, "error: inspecting object:", "running container create option:"),
-        '"ociruntime"',
-    )
-    return any(phrase in text for phrase in tells) or _NONE_OF_PODMAN in answered.stderr
+    return any(words in text for words in _PODMAN) or "no such container" in answered.stderr
 
 
 def _absent(engine: Engine, failed: Completed, complaint: str) -> Engine | None:

@@ -74,6 +74,7 @@ _CANNOT_BE: tuple[tuple[str, str, type[JlrError], str], ...] = (
     ),
 )
 _SHORT = {"env": ("-e",), "user": ("-u",), "volume": ("-v",), "workdir": ("-w",)}
+_RIGHTS = ("--privileged", "--cap-add", "--device", "--security-opt")
 _OF_ANOTHER = re.compile(r"no such container: |no container with name or id \"")
 _SETTINGS = "and in `engine-arguments` of the settings, if it came from there: `jlr config` tells"
 
@@ -104,7 +105,8 @@ def refusal(options: ContainerOptions, complaint: str, reason: str) -> JlrError 
             hint=f"`{takes_away}` leaves it out, also if a profile has it",
         )
     if "caps" in complaint or "operation not permitted" in complaint.lower():
-        rights = [word for word in options.engine_arguments if _asks_for_rights(word)]
+        given = options.engine_arguments
+        rights = [word for word in given if word.partition("=")[0] in _RIGHTS]
         if rights:
             return JlrError(
                 f"the host does not allow `{' '.join(rights)}`: {reason}",
@@ -134,7 +136,3 @@ def _singled_out(options: ContainerOptions, complaint: str) -> Iterator[tuple[st
     if log := _LOG_OPTION.search(complaint):
         items = (*options.log_options, *LOG_LIMIT)
         yield from (("log-opt", item) for item in items if key("log-opt", item) == log[1])
-
-
-def _asks_for_rights(word: str) -> bool:
-    return word.partition("=")[0] in ("--privileged", "--cap-add", "--device", "--security-opt")

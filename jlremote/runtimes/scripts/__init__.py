@@ -8,10 +8,11 @@ that launches JupyterLab as its child, then waits; that saves an `exec`, a tenth
 beside the server's makes later starts of the container only wait.
 
 **Which of an image's entrypoint and command run?** The entrypoint runs with our command, as in
-`docker run IMAGE COMMAND`: NGC's sets up CUDA's compatibility libraries and variables. A Jupyter
-that is launched later, by `exec`, takes the variables from the waiting process in `/proc`
-(`waiting`). The image's command never runs, even if it is Jupyter: ours has the session's
-`base_url`, and stopping it does not stop the container. Some entrypoints ignore their arguments:
+`docker run IMAGE COMMAND`: NGC's sets up CUDA's compatibility libraries and variables, others a
+user. A Jupyter that is launched later, by `exec`, takes the exported variables from the waiting
+process in `/proc` (`waiting`), the only one that has them. The image's command never runs, even if
+it is Jupyter: ours has the session's `base_url`, and stopping it does not stop the container. Some
+entrypoints ignore their arguments:
 
 - One that ends the container at once is left out: the container is created again without it, with a
   note. So is one that changes the user, as an `exec` could not prove that the server is ours.

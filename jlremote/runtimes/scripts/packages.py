@@ -1,9 +1,4 @@
-"""Python packages for a new container (`--install`), by the image's own Python and pip.
-
-They go where the image keeps its own packages. If that folder is not writable, belongs to a
-distribution (PEP 668) or has no pip, they go into a virtual environment that sees the image's own.
-The home folder is not used: it may be the person's own, on the host, and serve many images.
-"""
+"""Python packages for a new container (`--install`), by the image's own Python and pip."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """The main process of a container that jlr creates: it launches a server, then waits.
 
-The image's entrypoint runs as for `docker run IMAGE COMMAND`, as it may set up a user, links to
-CUDA's libraries, or variables. It then runs our command, which stays even if Jupyter ends. The
-entrypoint's exported variables are in that process alone; a Jupyter that is launched later by
-`exec` takes them from there.
+The image's entrypoint runs our command, which stays even if Jupyter ends (see the room's
+decisions).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Creation and start of a new container, without the image's entrypoint if that ends it."""
+"""Creation and start of a new container, by other means if the entrypoint or docker is unfit."""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -14,15 +15,18 @@ from jlremote.images import commands
 from jlremote.jupyter import scripts
 from jlremote.runtimes.contract import START_LABEL, Container, ContainerSpec
 from jlremote.runtimes.docker import docker_commands as docker
-from jlremote.runtimes.docker import docker_errors
-from jlremote.runtimes.engine import engine_errors
+from jlremote.runtimes.docker import docker_errors, old_docker
+from jlremote.runtimes.docker.old_docker import OtherWay
 from jlremote.runtimes.engine.engine import Argv, Engine
+from jlremote.runtimes.engine.engine_errors import EngineUnusable, engine_error, reason
 from jlremote.runtimes.scripts import waiting
+from jlremote.runtimes.table import AUTO
 from jlremote.text import one_line
-from jlremote.workflow.container import old_docker
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.host_folders import prepared
 from jlremote.workflow.container.start_context import StartContext
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.requests import StartRequest
 from jlremote.workflow.selection import naming
 
 _TIMEOUT_SECONDS = 60.0 + waiting.ENTRYPOINT_SECONDS
@@ -40,7 +44,7 @@ def prepare(start: StartContext) -> StartContext:
     """
     request = prepared(start.request, start.host, start.engine)
     if request.options.user != start.request.options.user:
-        start.context.progress.note(
+        start.note(
             f"`{start.name}` runs as you ({request.options.user}), so that files in your folders "
             "stay yours; `--user root` is for images that need root"
         )
@@ -65,7 +69,7 @@ def create(
     # The mark is known before the answer, as Ctrl-C may be pressed in between.
     mark = secrets.token_hex(8)
     start.undo.callback(remove_marked, start, mark)
-    engine, done = old_docker.attempted(
+    engine, done = attempted(
         start.engine,
         start.request,
         start.context,
@@ -73,14 +77,14 @@ def create(
     )
     start = start.with_engine(engine)
     if docker_errors.init_missing(done):
-        start.context.progress.note(
+        start.note(
             f"created without `--init`: podman on `{start.request.host}` needs the package "
             "`catatonit` for it; ended processes may stay as zombies"
         )
         spec = replace(spec, options=replace(spec.options, init=False))
         done = _attempt(start, spec, gpus, mark)
-    if spec.own_entrypoint and (reason := _does_not_stay(done)) is not None:
-        start.context.progress.note(f"left out the entrypoint of `{spec.image}`: {reason}")
+    if spec.own_entrypoint and (why := _does_not_stay(done)) is not None:
+        start.note(f"left out the entrypoint of `{spec.image}`: {why}")
         spec = replace(spec, own_entrypoint=False)
         done = _attempt(start, spec, gpus, mark)
     if done.status == 0:
@@ -165,7 +169,7 @@ def _does_not_stay(done: Completed) -> str | None:
         last = one_line(done.stderr.strip())
         return "the container ends at once with it" + (f": {last}" if last else "")
     if done.status == _NOT_STARTED and docker_errors.program_refused(done):
-        return engine_errors.reason(done)
+        return reason(done)
     return None
 
 
@@ -188,6 +192,39 @@ def remove_marked(start: StartContext, mark: str) -> None:
     with suppress(JlrError):
         if run_script(start.host, script).status == 0:
             return
-    start.context.progress.note(
-        f"left behind on `{start.request.host}`: the container `{start.name}`"
-    )
+    start.note(f"left behind on `{start.request.host}`: the container `{start.name}`")
+
+
+def attempted(
+    engine: Engine, request: StartRequest, context: Context, attempt: Callable[[Engine], Completed]
+) -> tuple[Engine, Completed]:
+    """Create a container by `attempt`; return the engine that did, and the outcome.
+
+    Only a refusal costs a second attempt. An engine that the person named is not replaced.
+    """
+    done = attempt(engine)
+    while done.status != 0 and (other := old_docker.instead(engine, done)) is not None:
+        if other.why is not None and request.runtime != AUTO:
+            break
+        again = attempt(other.engine)
+        if again.status != 0 and isinstance(engine_error(other.engine, again), EngineUnusable):
+            break  # without such a tool, docker's own refusal is what matters
+        _tell(other, context)
+        engine, done = other.engine, again
+    return engine, done
+
+
+def foreseen_engine(start: StartContext) -> Engine:
+    """Return the engine that would create a container; asks the host."""
+    steps = old_docker.steps(start.engine)
+    if not steps:
+        return start.engine
+    gpus = start.request.runtime == AUTO and start.request.gpus not in (None, "none")
+    other = old_docker.foreseen(start.engine, start.host.run(steps), gpus=gpus)
+    _tell(other, start.context)
+    return other.engine
+
+
+def _tell(other: OtherWay, context: Context) -> None:
+    if other.why is not None:
+        context.progress.note(f"{other.engine.name} is used, as {other.why}")

@@ -69,7 +69,7 @@ def take(start: StartContext) -> AllocatedGpus:
     except CannotAsk as reason:
         if asked.automatic or (asked.kind == "free" and not start.runtime.has_containers):
             raise
-        start.context.progress.note(f"GPUs `{asked.text}` may be in use: {reason.message}")
+        start.note(f"GPUs `{asked.text}` may be in use: {reason.message}")
         return _unseen(asked)
 
 
@@ -116,7 +116,7 @@ def explain_unchanged(start: StartContext, have: str | None, uuids: str | None =
     """Note that an existing container keeps its GPUs if others were requested."""
     asked = start.request.gpus
     if asked is not None and not (is_met(asked, have) or (uuids and is_met(asked, uuids))):
-        start.context.progress.note(
+        start.note(
             f"`{start.name}` already exists with GPUs `{have or 'none'}`: `--gpus` applies to new "
             "containers only"
         )
@@ -142,7 +142,7 @@ def _as_asked(start: StartContext, asked: GpuRequest) -> AllocatedGpus:
             found = ask(start.host)
             if busy := [device for device in found.devices if device.in_use]:
                 users = users_of_all(busy, found.now)
-                start.context.progress.note(f"`all` takes GPUs that others use: {users}")
+                start.note(f"`all` takes GPUs that others use: {users}")
     return _plain(asked, start.runtime)
 
 
@@ -227,7 +227,7 @@ def _leased(start: StartContext, chosen: Chosen, found: Inventory) -> AllocatedG
     steps = {"lease": leases.make(lease, found.dead_leases), "gpus": again}
     done = start.host.run(steps, timeout=ASK_SECONDS)
     if done["lease"].status != 0:
-        start.context.progress.note(
+        start.note(
             f"cannot lease GPUs in `{leases.FOLDER}` on `{start.request.host}`: other users may "
             "take the same ones"
         )

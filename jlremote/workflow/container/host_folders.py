@@ -73,9 +73,9 @@ def _namesake(here: Path, host: str) -> str:
 def on_host(options: ContainerOptions, host: Host, info: tuple[str, ...]) -> ContainerOptions:
     """Return the options with the host's home folder and user; asks the host only if needed.
 
-    A container that sees folders of the host runs as the login user, as its files there would be
-    root's otherwise; not if `--user` was given, or the engine itself maps root to another user
-    (rootless), by the JSON that the engine's command `info` prints.
+    A container with folders of the host runs as the login user (see the room's decisions), but not
+    if `--user` was given, or the engine itself maps root to another user (rootless) by the JSON of
+    its command `info`.
 
     Raises:
         Usage: a volume's source is neither a folder of the host nor a volume's name.
@@ -91,7 +91,8 @@ def on_host(options: ContainerOptions, host: Host, info: tuple[str, ...]) -> Con
     user = _user(found["who"])
     if missing := [sources[int(number)] for number in found["missing"].stdout.split()]:
         raise _no_folder(missing, host.name)
-    options = replace(options, volumes=tuple(_expanded(v, user) for v in options.volumes))
+    volumes = (user.home + v[1:] if v.startswith("~") else v for v in options.volumes)
+    options = replace(options, volumes=tuple(volumes))
     if options.user is not None or user.uid == 0 or _maps_users(found["info"]):
         return options
     # The container's passwd file lacks the user, and many programs ask for its name.
@@ -121,10 +122,6 @@ def _missing(sources: Iterable[str]) -> str:
 
 def _quoted(path: str) -> str:
     return f'"$HOME"{shlex.quote(path[1:])}' if path.startswith("~") else shlex.quote(path)
-
-
-def _expanded(volume: str, user: HostUser) -> str:
-    return user.home + volume[1:] if volume.startswith("~") else volume
 
 
 def _user(answer: Completed) -> HostUser:

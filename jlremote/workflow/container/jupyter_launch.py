@@ -51,14 +51,14 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
 def _explain_running(start: StartContext, server: Server) -> None:
     """Note the options that apply to a newly launched server only."""
     if start.request.idle_stop is not None and start.request.idle_stop != server.idle_stop:
-        start.context.progress.note(
+        start.note(
             f"Jupyter already runs in `{start.name}`: `--idle-stop` applies to the next one only"
         )
 
 
 def _explain_socket(start: StartContext, found: Survey) -> None:
     if found.findings is not None and found.findings.sockets:
-        start.context.progress.note(
+        start.note(
             f"launching another server: Jupyter in `{start.name}` listens on the unix socket "
             f"`{found.findings.sockets[0]}`, which no browser reaches"
         )
@@ -143,20 +143,14 @@ def _not_awaited(start: StartContext, found: Survey, failed: Completed) -> JlrEr
 
 
 def _no_folder(start: StartContext, failed: Completed) -> JlrError:
-    where = start.runtime.place(start.name, start.request.host)
-    return JlrError(
-        f"cannot write files in {where}: {failed.complaint}", hint=_writable_hint(start, failed)
-    )
-
-
-def _writable_hint(start: StartContext, failed: Completed) -> str:
-    """Return how to give Jupyter a folder for its own files."""
     engine, complaint = start.runtime.engine, failed.complaint.lower()
+    hint = "`df` there shows whether it is full or read-only; Jupyter needs it for its own files"
     if engine and "read-only" in complaint:
-        return "`-- --tmpfs /tmp` gives a new container a folder for Jupyter's own files"
-    if engine and "no space left" in complaint:
-        return docker_errors.space_hint(engine)
-    return "`df` there shows whether it is full or read-only; Jupyter needs it for its own files"
+        hint = "`-- --tmpfs /tmp` gives a new container a folder for Jupyter's own files"
+    elif engine and "no space left" in complaint:
+        hint = docker_errors.space_hint(engine)
+    where = start.runtime.place(start.name, start.request.host)
+    return JlrError(f"cannot write files in {where}: {failed.complaint}", hint=hint)
 
 
 def _failed(start: StartContext, found: Survey, findings: Findings) -> JlrError:
@@ -202,18 +196,14 @@ def _missing(start: StartContext, found: Survey) -> NotFound:
     elif found.container is None:
         where = f"in the image `{start.request.image}`"
         remedy = "`--install jupyterlab` installs it; or choose an image that has it"
-        if _as_login_user(start.request):
+        options = start.request.options
+        # With folders of the host it runs as the login user instead of the image's.
+        if options.user is None and (options.volumes or start.request.workspace):
             remedy += "; `--user root` if only root may use the image's own"
     else:
         install = f"{start.engine.shown('exec', start.name)} {install}"
         where, remedy = f"in the container `{start.name}`", f"`{install}` there installs it"
     return NotFound(f"there is no JupyterLab (nor Notebook) {where}", hint=remedy)
-
-
-def _as_login_user(request: StartRequest) -> bool:
-    """Return whether a new container may run as the login user instead of the image's."""
-    folders = request.options.volumes or request.workspace
-    return request.options.user is None and bool(folders)
 
 
 def log_tail(host: Host, runtime: Runtime, name: str, lines: int = LOG_LINES) -> str:

@@ -54,7 +54,7 @@ def restore(start: StartContext, container: Container) -> bool:
     try:
         install(start, wanted, packages.install)
     except JlrError as failure:
-        start.context.progress.note(f"`{start.name}` has lost its packages: {failure.message}")
+        start.note(f"`{start.name}` has lost its packages: {failure.message}")
     return True
 
 
@@ -65,6 +65,5 @@ def _failed(start: StartContext, said: list[str]) -> JlrError:
     if "no space left" in last.lower():
         hint = docker_errors.space_hint(start.engine)
     return JlrError(
-        f"cannot install the packages in `{start.name}`; pip's last lines:\n{last}",
-        hint=hint,
+        f"cannot install the packages in `{start.name}`; pip's last lines:\n{last}", hint=hint
     )

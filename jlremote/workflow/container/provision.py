@@ -20,13 +20,7 @@ from jlremote.runtimes.options.existing_options import Difference, differences
 from jlremote.runtimes.scripts import packages
 from jlremote.storage import sessions
 from jlremote.text import printable
-from jlremote.workflow.container import (
-    creation,
-    gpu_allocation,
-    jupyter_launch,
-    old_docker,
-    package_install,
-)
+from jlremote.workflow.container import creation, gpu_allocation, jupyter_launch, package_install
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.host_folders import prepared, with_workspace
 from jlremote.workflow.container.start_context import StartContext
@@ -63,7 +57,7 @@ def _own_program(start: StartContext) -> Survey:
     """Survey a new container whose entrypoint runs a program of its own, maybe Jupyter."""
     found = survey(start.host, start.runtime, start.name)
     if not found.server:
-        start.context.progress.note(
+        start.note(
             f"starting Jupyter beside the program that the entrypoint of `{start.request.image}` "
             "runs"
         )
@@ -74,7 +68,7 @@ def _explain_kept(start: StartContext, container: Container) -> None:
     """Note the options that apply to new containers only."""
     typed = start.request.image
     if typed and container.image and image_names.surely_differ(typed, container.image):
-        start.context.progress.note(
+        start.note(
             f"`{container.name}` already exists with the image {container.image}: `--image` "
             "applies to new containers only"
         )
@@ -91,7 +85,7 @@ def _explain_other_settings(start: StartContext, container: Container) -> None:
         options = with_workspace(request.options, request.workspace, request.host)
         if found := differences(options, container.options):
             told = "; ".join(map(_in_words, found))
-            start.context.progress.note(
+            start.note(
                 f"`{container.name}` already exists and keeps its settings: {told}; "
                 f"`jlr stop {container.name} --remove` deletes it with all its files, for a new one"
             )
@@ -112,7 +106,7 @@ def plan(start: StartContext, found: Survey, gpus: AllocatedGpus) -> list[str]:
         return begin
     if image is None:
         raise _nothing_to_create_from(start.host, start.engine, name)
-    start = start.with_engine(old_docker.foreseen(start))
+    start = start.with_engine(creation.foreseen_engine(start))
     start = replace(start, request=prepared(start.request, start.host, start.engine))
     spec, wanted = _spec(start, image, gpus), start.request.options.packages
     install = [start.runtime.inside(name, packages.install(wanted))] if wanted else []
@@ -191,9 +185,7 @@ def _stop_again(start: StartContext, before: Container) -> None:
             return
         if run_script(start.host, stop).status == 0:
             return
-    start.context.progress.note(
-        f"left running on `{start.request.host}`: the container `{start.name}`"
-    )
+    start.note(f"left running on `{start.request.host}`: the container `{start.name}`")
 
 
 def _nothing_to_create_from(host: Host, engine: Engine, name: str) -> NotFound:

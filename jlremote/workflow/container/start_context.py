@@ -41,6 +41,10 @@ class StartContext:
         """Return the same start with another engine."""
         return self if engine == self.engine else replace(self, runtime=Containers(engine))
 
+    def note(self, text: str) -> None:
+        """Tell the person a fact about the start."""
+        self.context.progress.note(text)
+
     @property
     def known(self) -> SessionRecord | None:
         """This laptop's record of the session, `None` for a new one."""

@@ -14,7 +14,7 @@ from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.docker.docker_errors import creation_error
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.container import creation, old_docker
+from jlremote.workflow.container import creation
 from jlremote.workflow.doctor.trial import Trial
 from jlremote.workflow.host import gpus
 from jlremote.workflow.host.context import Context
@@ -51,7 +51,7 @@ def _in_new_container(trial: Trial, image: str, name: str, context: Context) -> 
     spec = ContainerSpec(name, image, gpus="all", own_entrypoint=False)
     with ExitStack() as undo:
         undo.callback(_remove, trial, name, context)
-        by, done = old_docker.attempted(
+        by, done = creation.attempted(
             engine, trial.request, context, lambda by: _begun(trial, by, spec)
         )
         if done.status == 0:

@@ -19,7 +19,7 @@ from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.docker import docker_errors
 from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.runtimes.scripts import homes, packages
-from jlremote.workflow.container import creation, gpu_allocation, old_docker, package_install
+from jlremote.workflow.container import creation, gpu_allocation, package_install
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.images import registry
@@ -92,7 +92,7 @@ def _attempted(
     gpus: AllocatedGpus,
 ) -> tuple[Engine, Completed]:
     """Try to begin it; return the engine that was used, and the result."""
-    return old_docker.attempted(
+    return creation.attempted(
         start.engine,
         start.request,
         start.context,
@@ -107,7 +107,7 @@ def _do_without_shell(start: StartContext, image: str) -> None:
             f"`{image}` has no `sh`, and `--install` needs one",
             hint="use an image with a shell and Python, or leave out `--install`",
         )
-    start.context.progress.note(
+    start.note(
         f"`{start.name}` may have no writable HOME: `{image}` has no `sh` to set one; "
         "use `--env HOME=FOLDER`"
     )

@@ -116,7 +116,7 @@ def _look(
 
 def _explain_lost_gpus(start: StartContext, found: Survey) -> None:
     if found.gpu_fault is not None:
-        start.context.progress.note(f"{found.gpu_fault.why}; {found.gpu_fault.mend}")
+        start.note(f"{found.gpu_fault.why}; {found.gpu_fault.mend}")
 
 
 def _settled(

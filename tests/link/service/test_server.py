@@ -14,7 +14,7 @@ import pytest
 
 from jlremote import __version__
 from jlremote.errors import Bug, Busy, JlrError, LinkLost, NeedsAuthentication, Unreachable
-from jlremote.host.output import OutputTooLong
+from jlremote.host.framing import OutputTooLong
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.link import Link
 from jlremote.link.service import server
