@@ -18,9 +18,8 @@ from jlremote.ssh.config.rules import (
     login_rules,
     number,
 )
-from jlremote.ssh.config.ssh_settings import RequestedHost, SshSettings, read_settings
+from jlremote.ssh.config.ssh_settings import RequestedHost, SshSettings, read_settings, remarks
 from jlremote.ssh.config.tokens import PROXY_TOKENS, TokenValues, expand
-from jlremote.ssh.config.unsupported import remarks
 
 AddressFamily = Literal["any", "inet", "inet6"]
 

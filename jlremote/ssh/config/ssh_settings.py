@@ -18,6 +18,31 @@ from jlremote.errors import Usage
 from jlremote.ssh.config.fallback_settings import read_without_ssh
 
 _SECONDS = 30  # `Match exec` and canonical names may ask a slow name server
+# The settings that jlr does not honour, shown with `-v`, and the values that switch one off.
+_OFF = frozenset({"", "no", "none", "false", "0 0"})
+_RSA_SIZE = "1024"  # OpenSSH's default
+_REMARKS = {
+    "gssapiauthentication": "Kerberos tickets are not offered",
+    "hostbasedauthentication": "host-based authentication is not offered",
+    "pkcs11provider": "keys of a PKCS#11 token are used only through an agent",
+    "verifyhostkeydns": "SSHFP records are not looked up; the known_hosts files decide",
+    "knownhostscommand": "the command is not run; the known_hosts files decide",
+    "checkhostip": "only the name is checked, not the address",
+    "bindinterface": "connections are bound by BindAddress only",
+    "nohostauthenticationforlocalhost": "the host's key is checked there too",
+    "localcommand": "the command is not run",
+    "forwardagent": "the agent is never forwarded",
+    "forwardx11": "X11 is not forwarded",
+    "controlpath": "jlr keeps a connection of its own instead of sharing ssh's",
+    "addkeystoagent": "keys are not added to the agent",
+    "localforward": "jlr opens only its own forwards",
+    "remoteforward": "jlr opens only its own forwards",
+    "dynamicforward": "jlr opens only its own forwards",
+    "rekeylimit": "keys are renewed after jlr's own limit of bytes",
+    "remotecommand": "jlr runs only its own commands",
+    "setenv": "the variables are not sent",
+    "tunnel": "no tunnel device is opened",
+}
 
 
 @dataclass(frozen=True)
@@ -144,3 +169,19 @@ def _parse(text: str) -> dict[str, tuple[str, ...]]:
         name, _, value = line.partition(" ")
         values[name.lower()].append(value)
     return {name: tuple(found) for name, found in values.items()}
+
+
+def remarks(host: str, settings: SshSettings) -> tuple[str, ...]:
+    """Return a sentence for each setting of a host that is set and not honoured."""
+    found = [
+        f"{host}: `{name} {settings.first(name)}` is not honoured: {remark}"
+        for name, remark in _REMARKS.items()
+        if settings.first(name).lower() not in _OFF
+    ]
+    if settings.first("stricthostkeychecking") in {"no", "off", "false"}:
+        found.append(
+            f"{host}: `StrictHostKeyChecking no` accepts new keys; a changed key is still refused"
+        )
+    if settings.first("requiredrsasize", _RSA_SIZE) != _RSA_SIZE:
+        found.append(f"{host}: `RequiredRSASize` is not honoured: any RSA key is accepted")
+    return tuple(found)

@@ -17,7 +17,7 @@ from typing import Any
 from jlremote.host.sudo import SUDO
 from jlremote.host.target import Target
 from jlremote.ssh.channels.event_loop import EventLoop
-from jlremote.ssh.channels.session_channel import SessionChannel
+from jlremote.ssh.channels.session_slots import SessionChannel
 from jlremote.ssh.forward.relay_program import CLOSE, CREDIT, DATA, END, HEAD, OPEN, OPENED, REFUSED
 from jlremote.ssh.forward.relay_stream import FrameSender, RelayStream
 from jlremote.ssh.forward.socket_bridge import SocketBridge

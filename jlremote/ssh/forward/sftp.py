@@ -14,7 +14,7 @@ from typing import Any
 from paramiko import common
 
 from jlremote.ssh.channels.event_loop import EventLoop
-from jlremote.ssh.channels.session_channel import SessionChannel
+from jlremote.ssh.channels.session_slots import SessionChannel
 from jlremote.ssh.contract import Connection
 from jlremote.ssh.forward.socket_bridge import SocketBridge
 from jlremote.ssh.wire_format import string

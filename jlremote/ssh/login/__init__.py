@@ -1,8 +1,7 @@
 """The login: keys, agents, passwords and second factors.
 
 Read `authentication`, which goes through the methods, and `user_authentication`, their messages.
-Keys: `public_keys`, `identities`, `agent`, `key_files`. Secrets: `credentials`, and
-`keyboard_interactive` with the server's own questions.
+Keys: `public_keys`, `identities`, `agent`, `key_files`. Secrets: `credentials`.
 
 Why not paramiko's own login? It asks on the thread that reads the connection, signs with keys that
 the server does not want, hides which methods remain, and its agent client has no deadline.

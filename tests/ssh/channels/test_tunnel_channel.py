@@ -9,8 +9,7 @@ import pytest
 from paramiko import Message, common
 
 from jlremote.ssh.channels.channel_registry import BUFFER_LIMIT, ChannelRegistry
-from jlremote.ssh.channels.session_channel import SessionChannel
-from jlremote.ssh.channels.session_slots import KEPT, SessionSlots
+from jlremote.ssh.channels.session_slots import KEPT, SessionChannel, SessionSlots
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel, direct_tcpip
 from jlremote.ssh.transport.tuning import FIRST_WINDOW, window_for
 from jlremote.ssh.wire_format import string

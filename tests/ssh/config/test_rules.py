@@ -14,9 +14,8 @@ from jlremote.ssh.config.rules import (
     login_rules,
     number,
 )
-from jlremote.ssh.config.ssh_settings import SshSettings
+from jlremote.ssh.config.ssh_settings import SshSettings, remarks
 from jlremote.ssh.config.tokens import TokenValues
-from jlremote.ssh.config.unsupported import remarks
 
 NAMES = TokenValues("lab", "lab.example.org", 2222, "me")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.ssh.sessions.stdin import StdinSender
+from jlremote.ssh.sessions.shell_session import StdinSender
 
 
 class Channel:
