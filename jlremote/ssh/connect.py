@@ -39,13 +39,7 @@ def connect(
 ) -> SSHConnection:
     """Connect, verify the host's key, and log in; every jump host first, in the same way.
 
-    Args:
-        destination: from `resolve`.
-        asker: puts questions to the person; what it raises is passed on unchanged.
-        agent_socket: the calling shell's SSH_AUTH_SOCK.
-        secrets: the keychain, `None` for none.
-        remember: whether secrets that were right are kept.
-        sudo: the source of the password for `sudo` there.
+    `agent_socket` is the calling shell's SSH_AUTH_SOCK. What `asker` raises is passed on unchanged.
 
     Raises:
         Unreachable: no connection; the class and the message say why.

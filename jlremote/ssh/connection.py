@@ -22,12 +22,7 @@ from jlremote.text import one_line
 class SSHConnection:
     """One connection to a host; follows `contract.Connection`.
 
-    Attributes:
-        banner: what the server showed before the login, safe to print.
-
-    Args:
-        route: closes jump hosts and proxy commands.
-        sudo: the source of the password for `sudo` on the host.
+    Its `banner` is what the server showed before the login, safe to print.
     """
 
     def __init__(
@@ -61,8 +56,7 @@ class SSHConnection:
     ) -> int:
         """Run a script in a session of its own; see `contract.Connection`."""
         deadline = Deadline(timeout, cancelled)
-        in_terminal = terminal is not None
-        sudo = SudoScript(script, stdin, output, self._sudo, in_terminal=in_terminal)
+        sudo = SudoScript(script, stdin, output, self._sudo, in_terminal=terminal is not None)
         with self._slot(deadline, lasting=timeout is None):
             session = ShellSession(self._transport, deadline, terminal)
             return session.run(sudo.script, sudo.output, sudo.stdin, hold_stdin=hold_stdin)
@@ -113,20 +107,17 @@ class SSHConnection:
     @contextlib.contextmanager
     def _slot(self, deadline: Deadline, *, lasting: bool) -> Iterator[None]:
         """Hold a session of the server's, after waiting for one."""
-        if lasting and not self._slots.begin_lasting():
-            raise Busy(self._slots.too_many(), hint="close one of them and try again")
-        try:
+        with contextlib.ExitStack() as held:
+            if lasting:
+                if not self._slots.begin_lasting():
+                    raise Busy(self._slots.too_many(), hint="close one of them and try again")
+                held.callback(self._slots.end_lasting)
             while not self._slots.take(deadline.remaining()):
                 deadline.check()
                 if not self._transport.is_active():
                     raise LinkLost("the connection is gone")
-            try:
-                yield
-            finally:
-                self._slots.give_back()
-        finally:
-            if lasting:
-                self._slots.end_lasting()
+            held.callback(self._slots.give_back)
+            yield
 
 
 class _PreemptibleStdin:
@@ -137,14 +128,11 @@ class _PreemptibleStdin:
         self._wake: Callable[[], None] = lambda: None
 
     def preempt(self) -> None:
-        """See `PreemptibleSession`."""
         self.preempted = True
         self._wake()
 
     def take(self) -> bytes | None:
-        """See `Stdin`."""
         return b"" if self.preempted else None
 
     def on_ready(self, wake: Callable[[], None]) -> None:
-        """See `Stdin`."""
         self._wake = wake

@@ -142,13 +142,7 @@ def _of_the_protocol(error: BaseException, destination: Destination, said: str) 
 
 
 def explain_channel(error: paramiko.ChannelException, place: str, through: str) -> JlrError:
-    """Return why a server did not open a connection to another place.
-
-    Args:
-        error: the server's answer.
-        place: the other place.
-        through: the server.
-    """
+    """Return why the server `through` did not open a connection to another place."""
     words = one_line(str(error.text))
     if error.code == paramiko.common.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED:
         return Unreachable(

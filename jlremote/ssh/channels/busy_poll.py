@@ -29,11 +29,7 @@ _let_others_run: Callable[[], None] = getattr(os, "sched_yield", lambda: None)
 
 
 class BusyPoll:
-    """Decides when a loop stays awake. All of it is for the loop's thread.
-
-    Args:
-        watch, call: those of the `EventLoop`.
-    """
+    """Decides when an `EventLoop` stays awake. All of it is for the loop's thread."""
 
     def __init__(self, watch: Callable[..., None], call: Callable[..., None]) -> None:
         self._watch = watch

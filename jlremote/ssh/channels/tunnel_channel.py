@@ -36,16 +36,7 @@ class TunnelChannel:
     """One channel of a connection, with its two windows.
 
     Public methods are for the loop's thread. The transport calls those with paramiko's names, which
-    begin with an underscore.
-
-    Args:
-        transport: the `paramiko.Transport`.
-        handler: handles the events.
-        loop: runs actions in its thread.
-        on_stderr: gets a session's standard error, in the transport's thread.
-
-    Attributes:
-        reader: reads its data; see `FarEnd`.
+    begin with an underscore, and `on_stderr` with a session's standard error.
     """
 
     def __init__(

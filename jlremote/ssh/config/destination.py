@@ -23,6 +23,7 @@ from jlremote.ssh.config.tokens import PROXY_TOKENS, TokenValues, expand
 
 AddressFamily = Literal["any", "inet", "inet6"]
 
+_FAMILIES: dict[str, AddressFamily] = {"inet": "inet", "inet6": "inet6"}
 _MOST_HOPS = 16
 # ssh waits as long as the system does, two minutes; too long for a command.
 _STEP_SECONDS = 30.0
@@ -110,7 +111,7 @@ def _resolve(asked: RequestedHost, ssh_config: Path | None, hops: int) -> Destin
         login=login_rules(settings, names),
         algorithms=algorithms(settings),
         connect_timeout=_seconds(settings.first("connecttimeout")) or None,
-        address_family=_address_family(settings),
+        address_family=_FAMILIES.get(settings.first("addressfamily"), "any"),
         bind_address=settings.first("bindaddress") or None,
         compression=settings.on("compression"),
         alive_interval=_seconds(settings.first("serveraliveinterval")),
@@ -152,11 +153,6 @@ def _jump(
         )
     asked = RequestedHost(parts["host"].strip("[]"), parts["user"], parts["port"], before or None)
     return _resolve(asked, ssh_config, hops + 1)
-
-
-def _address_family(settings: SshSettings) -> AddressFamily:
-    families: dict[str, AddressFamily] = {"inet": "inet", "inet6": "inet6"}
-    return families.get(settings.first("addressfamily"), "any")
 
 
 def _seconds(value: str) -> float:

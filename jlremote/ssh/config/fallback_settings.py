@@ -38,16 +38,9 @@ def read_without_ssh(
     name, _, named_port = rest.partition(":") if rest.count(":") == 1 else (rest, "", "")
     name = name.strip("[]")
     found = _lookup(ssh_config or expand_home("~/.ssh/config"), name)
-    values = dict(_DEFAULTS) | found
-    values.setdefault("hostname", (name,))
-    values.setdefault("user", (local_user(),))
-    for setting, value in (
-        ("user", user or named_user),
-        ("port", port or named_port),
-        ("proxyjump", jump),
-    ):
-        if value:
-            values[setting] = (value,)
+    values = {**_DEFAULTS, "hostname": (name,), "user": (local_user(),), **found}
+    asked = {"user": user or named_user, "port": port or named_port, "proxyjump": jump}
+    values |= {setting: (value,) for setting, value in asked.items() if value}
     return values, (GAPS,)
 
 

@@ -40,13 +40,7 @@ class Algorithms:
 class HostKeyRules:
     """How the host must prove its identity.
 
-    Attributes:
-        user_files: UserKnownHostsFile; a new key goes to the first.
-        global_files: GlobalKnownHostsFile.
-        alias: HostKeyAlias.
-        strict: StrictHostKeyChecking.
-        hash_names: HashKnownHosts.
-        revoked: RevokedHostKeys, a list of public keys.
+    A new key goes to the first of `user_files`. `revoked` is a file with a list of public keys.
     """
 
     user_files: tuple[Path, ...] = ()
@@ -63,12 +57,10 @@ class LoginRules:
 
     Attributes:
         identity_files: IdentityFile, in order; a missing file is no error.
-        certificate_files: CertificateFile.
         identities_only: whether agent keys that no IdentityFile names are left out.
         identity_agent: IdentityAgent; `None` for the agent of the calling shell.
         methods: in the order of PreferredAuthentications, without those switched off.
-        prompts: how many times a password is asked for.
-        batch: BatchMode; no question is asked.
+        prompts: how many times a password is asked for; never with `batch`.
     """
 
     identity_files: tuple[Path, ...] = ()

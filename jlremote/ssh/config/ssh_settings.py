@@ -6,6 +6,7 @@ re-implements them. Where `ssh` is not installed, `fallback_settings` reads the 
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import subprocess
 import unicodedata
@@ -49,11 +50,8 @@ _REMARKS = {
 class RequestedHost:
     """A host that a person or a ProxyJump names, before any config is read.
 
-    Attributes:
-        host: alias or name, also as `user@host` or `ssh://…`.
-        user: the value of `-l`.
-        port: the value of `-p`.
-        jump: the value of `-J`.
+    `host` is an alias or a name, also as `user@host` or `ssh://…`; the others are the values of
+    `-l`, `-p` and `-J`.
     """
 
     host: str
@@ -121,15 +119,9 @@ def read_settings(asked: RequestedHost, ssh_config: Path | None) -> SshSettings:
 
 def arguments(asked: RequestedHost, ssh_config: Path | None) -> tuple[str, ...]:
     """Return the arguments with which `ssh` prints its settings for a host."""
-    options: list[str] = ["-G"]
-    for option, value in (
-        ("-F", str(ssh_config) if ssh_config else None),
-        ("-l", asked.user),
-        ("-p", asked.port),
-        ("-J", asked.jump),
-    ):
-        options += [option, value] if value is not None else []
-    return (*options, "--", asked.host)
+    values = {"-F": ssh_config, "-l": asked.user, "-p": asked.port, "-J": asked.jump}
+    given = [(option, str(value)) for option, value in values.items() if value is not None]
+    return ("-G", *itertools.chain(*given), "--", asked.host)
 
 
 def _run(argv: tuple[str, ...], host: str) -> str:

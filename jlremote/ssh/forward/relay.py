@@ -34,12 +34,10 @@ def _program() -> str:
 
 
 def relay_argv(target: Target, marker: str) -> tuple[str, ...]:
-    """Return the command that runs the relay.
+    """Return the command that runs the relay, which prints `marker` when it is ready.
 
-    Args:
-        target: its `relay` is an argv that runs Python 3.6 or later where the server listens, with
-            stdin and stdout attached and no terminal, such as `docker exec -i NAME python3`.
-        marker: printed by the relay, with a newline, when it is ready.
+    The target's `relay` is an argv that runs Python 3.6 or later where the server listens, with
+    stdin and stdout attached and no terminal, such as `docker exec -i NAME python3`.
     """
     return (*(target.relay or ()), "-c", _program(), marker, target.address, str(target.port))
 

@@ -50,11 +50,7 @@ class FrameSender:
 
 
 class RelayStream:
-    """One connection through the relay; see `FarEnd`.
-
-    Args:
-        leave: removes the stream from the relay.
-    """
+    """One connection through the relay; see `FarEnd`. `leave` removes it from the relay."""
 
     reader = None
 

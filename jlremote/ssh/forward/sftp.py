@@ -32,12 +32,10 @@ class SftpStreams:
         self._thread = threading.Thread(target=self._loop.run, name="sftp", daemon=True)
 
     def open(self, connection: Connection, local: Any, ended: Ended) -> SftpStream:
-        """Join `local`, a connected stream socket, with a new SFTP server on the host.
+        """Join `local`, sshfs's connected stream socket, with a new SFTP server on the host.
 
-        Args:
-            connection: the connection to the host.
-            local: sshfs's socket; closed when the stream ends.
-            ended: called once when the stream is over, with the reason if the host refused it.
+        When the stream is over `local` is closed, and `ended` is called once, with the reason if
+        the host refused it.
         """
         if self._thread.ident is None:  # most links have no mounts
             self._thread.start()
@@ -55,9 +53,7 @@ class SftpStreams:
 class SftpStream:
     """One sshfs joined with its SFTP server.
 
-    Attributes:
-        connection: the connection to the host.
-        heard: when the host last sent or took something, seconds of the monotonic clock.
+    `heard` is when the host last sent or took something, in seconds of the monotonic clock.
     """
 
     def __init__(self, connection: Connection, local: Any, loop: EventLoop, ended: Ended) -> None:

@@ -19,14 +19,11 @@ class FarEnd(Protocol):
     """The other side of a bridge: an SSH channel of its own, or a stream of a relay.
 
     All but `consumed` is for the loop's thread. It calls the bridge as a `ChannelHandler`.
-
-    Attributes:
-        reader: reads the connection of its answers, if the loop may poll that itself.
     """
 
     @property
     def reader(self) -> PacketReader | None:
-        """See above."""
+        """The reader of the connection of its answers, if the loop may poll that itself."""
 
     def room(self) -> int:
         """Return how many bytes `send` takes now."""

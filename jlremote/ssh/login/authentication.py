@@ -171,11 +171,7 @@ def _expired(destination: Destination, words: str) -> Authentication:
 
 
 class KeyboardInteractive:
-    """Answers the prompts of one attempt: a remembered password by itself, others by asking.
-
-    Attributes:
-        answers: the answers so far, in order.
-    """
+    """Answers the prompts of one attempt: a remembered password by itself, others by asking."""
 
     def __init__(self, destination: Destination, credentials: Credentials, *, first: bool) -> None:
         self.answers: list[str] = []
@@ -188,11 +184,9 @@ class KeyboardInteractive:
 
     def answer(self, challenge: Challenge) -> tuple[str, ...]:
         """Return the answers to one round of prompts; a round without any only informs."""
-        self._said += [
-            words for words in (challenge.title, challenge.instructions) if words.strip()
-        ]
+        self._said += filter(str.strip, (challenge.title, challenge.instructions))
         start = len(self.answers)
-        for prompt, echo in challenge.prompts:
+        for prompt, echo in challenge.prompts:  # `_one` compares with those before
             self.answers.append(self._one(prompt, echo=echo))
         return tuple(self.answers[start:])
 
@@ -227,15 +221,12 @@ class KeyboardInteractive:
             if not self._credentials.refused.holds(self._account, *self.answers, answer):
                 return answer
             self._said = ["that was refused before, so it is not sent again"]
-        raise _gave_up(self._destination)
+        raise Authentication(
+            f"cannot log in as `{self._destination.account}`: the server refused these answers"
+            " before",
+            hint=f"try `ssh {self._destination.host}` with the same answers",
+        )
 
 
 def _asks_password(prompt: str) -> bool:
     return bool(_ASKS_PASSWORD.search(prompt)) and not _ASKS_ONCE.search(prompt)
-
-
-def _gave_up(destination: Destination) -> Authentication:
-    return Authentication(
-        f"cannot log in as `{destination.account}`: the server refused these answers before",
-        hint=f"try `ssh {destination.host}` with the same answers",
-    )

@@ -121,13 +121,9 @@ class Credentials:
         return self.asker.ask(Question(kind, printable(text), echo=echo))
 
     def candidates(self, account: str, text: str, *, tries: int, refused: str) -> Iterator[str]:
-        """Yield the remembered password, then typed ones; none that was refused before.
+        """Yield the remembered password, then up to `tries` typed ones; none refused before.
 
-        Args:
-            account: the keychain's name for it.
-            text: the question.
-            tries: how many times it is asked.
-            refused: printed before it is asked again.
+        `text` is the question; `refused` stands before it when it is asked again.
         """
         remembered = self.remembered(account)
         if remembered is not None:

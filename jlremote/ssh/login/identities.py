@@ -80,10 +80,8 @@ def algorithms_for(
 ) -> str | None:
     """Return the signature algorithm of a key, `None` where it must not be offered.
 
-    Args:
-        blob: the key or certificate.
-        accepted: PubkeyAcceptedAlgorithms, `None` for all.
-        server: the algorithms that the server accepts (RFC 8308), `None` if it names none.
+    `accepted` are PubkeyAcceptedAlgorithms, `None` for all; `server` are those that the server
+    accepts (RFC 8308), `None` if it names none.
     """
     kind = key_type(blob)
     names = [kind]
@@ -137,11 +135,7 @@ def _plain_key(blob: bytes | None) -> bytes:
 
 def _once(identities: Sequence[Identity]) -> list[Identity]:
     """Leave out duplicates: each offer counts against the server's MaxAuthTries."""
-    seen: set[bytes] = set()
-    kept = []
+    kept: dict[object, Identity] = {}
     for identity in identities:
-        if identity.blob is None or identity.blob not in seen:
-            kept.append(identity)
-        if identity.blob is not None:
-            seen.add(identity.blob)
-    return kept
+        kept.setdefault(object() if identity.blob is None else identity.blob, identity)
+    return list(kept.values())

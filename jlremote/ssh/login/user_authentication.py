@@ -53,11 +53,7 @@ class PasswordExpired(Exception):
 
 
 class UserAuthentication:
-    """The client's side of one connection's authentication.
-
-    Attributes:
-        banners: the texts that the server showed, in order.
-    """
+    """The client's side of one connection's authentication, with the server's `banners`."""
 
     def __init__(self, transport: Any, user: str, seconds: float) -> None:
         self.banners: list[str] = []
@@ -80,13 +76,13 @@ class UserAuthentication:
 
     def wants_key(self, algorithm: str, blob: bytes) -> Outcome | None:
         """Ask whether the server accepts a key; `None` means that it does."""
-        self._send("publickey", _boolean(False) + string(algorithm.encode()) + string(blob))
+        self._send("publickey", b"\0" + string(algorithm.encode()) + string(blob))
         kind, message = self._wait()
         return None if kind == _METHOD_SPECIFIC else self._outcome(kind, message)
 
     def key(self, algorithm: str, blob: bytes, sign: Callable[[bytes, str], bytes]) -> Outcome:
         """Log in with a signature."""
-        details = _boolean(True) + string(algorithm.encode()) + string(blob)
+        details = b"\1" + string(algorithm.encode()) + string(blob)
         request = self._request("publickey", details)
         signature = sign(string(self._transport.session_id) + request, algorithm)
         return self._ask("publickey", details + string(signature))
@@ -97,7 +93,7 @@ class UserAuthentication:
         Raises:
             PasswordExpired: the server wants a new one.
         """
-        self._send("password", _boolean(False) + string(password.encode()))
+        self._send("password", b"\0" + string(password.encode()))
         kind, message = self._wait()
         if kind == _METHOD_SPECIFIC:
             raise PasswordExpired(message.get_string().decode("utf-8", "replace"))
@@ -109,12 +105,9 @@ class UserAuthentication:
         kind, message = self._wait()
         while kind == _METHOD_SPECIFIC:
             replies = answer(_challenge(message))
-            response = paramiko.Message()
-            response.add_byte(common.cMSG_USERAUTH_INFO_RESPONSE)
-            response.add_int(len(replies))
-            for reply in replies:
-                response.add_string(reply)
-            self._transport._send_message(response)
+            head = common.cMSG_USERAUTH_INFO_RESPONSE + len(replies).to_bytes(4, "big")
+            answers = b"".join(string(reply.encode()) for reply in replies)
+            self._transport._send_message(paramiko.Message(head + answers))
             kind, message = self._wait()
         return self._outcome(kind, message)
 
@@ -193,10 +186,6 @@ class UserAuthentication:
     def abort(self) -> None:
         """Wake the waiting thread: the connection is gone."""
         self._answers.put(None)
-
-
-def _boolean(value: bool) -> bytes:
-    return b"\1" if value else b"\0"
 
 
 def _challenge(message: Any) -> Challenge:

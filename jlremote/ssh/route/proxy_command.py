@@ -22,11 +22,7 @@ _KEPT = 4096  # bytes of the command's last output
 
 
 class ProxyProcess:
-    """The process of a proxy command.
-
-    Attributes:
-        socket: our end.
-    """
+    """The process of a proxy command; its `socket` is our end."""
 
     def __init__(self, command: str) -> None:
         ours, theirs = socket.socketpair()

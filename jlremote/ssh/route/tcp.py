@@ -7,7 +7,6 @@ import os
 import selectors
 import socket
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -25,16 +24,16 @@ _FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF
 def connect_tcp(destination: Destination, greeting: bytes) -> socket.socket:
     """Return a socket to the first address that answers, on which the server has greeted.
 
-    Args:
-        destination: where to.
-        greeting: our own, which is sent first; some servers wait for it.
+    Our own `greeting` is sent first; some servers wait for it.
 
     Raises:
         OSError: none did; the error is the last address's.
         NameNotResolved: there is no address of the wanted family.
     """
     last: OSError | None = None
-    for family, address in _addresses(destination):
+    wanted = _FAMILIES[destination.address_family]
+    found = socket.getaddrinfo(destination.hostname, destination.port, wanted, socket.SOCK_STREAM)
+    for family, _, _, _, address in found:
         try:
             with selectors.DefaultSelector() as attempts:
                 return _Caller(destination, family, address, greeting, attempts).call()
@@ -120,13 +119,6 @@ class _Caller:
 def _raise(code: int) -> None:
     if code not in (0, errno.EINPROGRESS, errno.EWOULDBLOCK):
         raise OSError(code, os.strerror(code))
-
-
-def _addresses(destination: Destination) -> Iterator[tuple[socket.AddressFamily, Any]]:
-    family = _FAMILIES[destination.address_family]
-    found = socket.getaddrinfo(destination.hostname, destination.port, family, socket.SOCK_STREAM)
-    for family, _, _, _, address in found:
-        yield family, address
 
 
 def _bind(sock: socket.socket, destination: Destination, family: socket.AddressFamily) -> None:

@@ -38,18 +38,13 @@ class _Wake(threading.Event):
         """Leave it set; `rest` clears it."""
 
     def rest(self) -> None:
-        """Clear it, before the streams are read."""
         super().clear()
 
 
 class StdinSender:
-    """Sends a script and its input over a channel; nothing here waits.
+    """Sends a script and then its input over a channel without a timeout; nothing here waits.
 
-    Args:
-        channel: paramiko's, without a timeout.
-        script: sent first.
-        stdin: sent then.
-        hold: whether the channel's stdin stays open at the end.
+    With `hold` the channel's stdin stays open at the end.
     """
 
     def __init__(self, channel: Any, script: bytes, stdin: Stdin | None, *, hold: bool) -> None:
@@ -173,14 +168,10 @@ class ShellSession:
         self._request("window-change", pseudo_terminal.window_change(self._size))
 
     def _request(self, kind: str, details: bytes, *, want_reply: bool = False) -> None:
-        message = paramiko.Message()
-        message.add_byte(common.cMSG_CHANNEL_REQUEST)
-        message.add_int(self._channel.remote_chanid)
-        message.add_string(kind)
-        message.add_boolean(want_reply)
-        message.add_bytes(details)
+        head = common.cMSG_CHANNEL_REQUEST + self._channel.remote_chanid.to_bytes(4, "big")
+        request = head + string(kind.encode()) + bytes((want_reply,)) + details
         try:
-            self._transport._send_user_message(message)
+            self._transport._send_user_message(paramiko.Message(request))
         except (paramiko.SSHException, EOFError, OSError) as error:
             raise LinkLost("the connection broke") from error
 

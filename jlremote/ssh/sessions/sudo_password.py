@@ -14,29 +14,16 @@ _WRONG = b"incorrect password attempt"
 def with_password(script: bytes, source: SudoPassword | None) -> bytes:
     """Return a script for `sh -s`, with the password if it needs one."""
     password = source.password_for(script) if source else None
-    return script if password is None else _with(script, password)
+    return script if password is None else _rewritten(script, sudo.given, password)
 
 
-def _with(script: bytes, password: str) -> bytes:
-    return _bytes(sudo.given(_text(script), password))
-
-
-def _text(script: bytes) -> str:
-    return script.decode("utf-8", "surrogateescape")
-
-
-def _bytes(script: str) -> bytes:
-    return script.encode("utf-8", "surrogateescape")
+def _rewritten(script: bytes, rewrite: Callable[[str, str], str], secret: str) -> bytes:
+    text = script.decode("utf-8", "surrogateescape")
+    return rewrite(text, secret).encode("utf-8", "surrogateescape")
 
 
 class SudoScript:
-    """A script that gets the password of `sudo`, if it needs one.
-
-    Attributes:
-        script: the script to send.
-        stdin: its input, with the password on a terminal.
-        output: takes its output.
-    """
+    """A script that gets the password of `sudo`, if it needs one; on a terminal by its `stdin`."""
 
     def __init__(
         self,
@@ -59,22 +46,18 @@ class SudoScript:
 
         self.output = watched
         if not in_terminal:
-            self.script = _with(script, password)
+            self.script = _rewritten(script, sudo.given, password)
             return
         marker = new_marker()
         typing = TypedPassword(password, marker, stdin, watched)
-        self.script = _bytes(sudo.asking(_text(script), marker))
+        self.script = _rewritten(script, sudo.asking, marker)
         self.stdin, self.output = typing, typing.output
 
 
 class TypedPassword:
     """Types a password when a terminal shows a marker, before the person's own input.
 
-    Args:
-        password: the password to type.
-        marker: the request for it, which is not passed on.
-        stdin: the person's input.
-        shown: takes the terminal's output.
+    `shown` gets the terminal's output without the marker.
     """
 
     def __init__(self, password: str, marker: str, stdin: Stdin | None, shown: Output) -> None:

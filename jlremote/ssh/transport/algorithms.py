@@ -59,11 +59,8 @@ class Offer:
 def offer(allowed: Algorithms, known: Sequence[str], *, compression: bool) -> Offer:
     """Return the algorithms to offer to a server.
 
-    Args:
-        allowed: what the settings allow.
-        known: host key algorithms that the known_hosts files can check; they go first, as in ssh.
-            The certificate suffix among them means certificates of every type.
-        compression: whether the settings ask for it.
+    The host key algorithms in `known`, which the known_hosts files can check, go first, as in ssh.
+    The certificate suffix among them means certificates of every type.
 
     Raises:
         NoCommonAlgorithm: the settings allow nothing that jlr has.

@@ -31,15 +31,9 @@ PADDINGS = [_padding(payload) for payload in range(BLOCK)]
 
 
 class Keys:
-    """One direction's AES-GCM state: the nonce counts packets.
+    """One direction's AES-GCM state: the first packet's nonce, and how many `packets` followed.
 
-    Attributes:
-        packets: the number of packets that used these keys.
-
-    Args:
-        engine: encrypts and decrypts.
-        nonce: of the first packet.
-        limit: bytes after which `exhausted` is called, with every packet.
+    After `limit` bytes `exhausted` is called with every packet.
     """
 
     def __init__(

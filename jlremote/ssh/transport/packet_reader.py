@@ -36,14 +36,10 @@ class PacketReader:
         talked_at: when a small message of a conversation went over the connection last, seconds of
             the monotonic clock; downloads beside it give way.
         keys: the keys of the packets; `None` until they are agreed on.
-        decompress: applied to each payload, `None` for nothing.
         sinks: take the data of a channel, by its number; channels without one get messages from
             the transport. Called from the transport's thread, or from the one that polls.
 
-    Args:
-        sock: a socket, or anything else, which is not read from.
-        is_exchange_due: whether new keys are needed.
-        is_exchanging: whether a key exchange goes on, during which senders wait for the reader.
+    While `is_exchanging`, senders wait for the reader. A `sock` that is no socket is not read from.
     """
 
     def __init__(

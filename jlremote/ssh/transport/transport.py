@@ -19,7 +19,7 @@ from paramiko.kex_curve25519 import KexCurve25519
 from jlremote.errors import LinkLost
 from jlremote.ssh.transport.algorithms import Offer
 from jlremote.ssh.transport.packetizer import Packetizer
-from jlremote.ssh.wire_format import key_type
+from jlremote.ssh.wire_format import key_type, string
 
 # paramiko logs to stderr where logging is not configured. A handler added to this logger still
 # gets its log.
@@ -54,12 +54,10 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
     # The same exchange under the name that RFC 8731 gave it; some servers know only that.
     _kex_info = paramiko.Transport._kex_info | {"curve25519-sha256": KexCurve25519}
 
-    def __init__(
-        self, sock: Any, offer: Offer, *, window: int = _WINDOW, has_greeted: bool = False
-    ) -> None:
+    def __init__(self, sock: Any, offer: Offer, *, has_greeted: bool = False) -> None:
         _send_at_once(sock)
         super().__init__(
-            sock, default_window_size=window, strict_kex=True, packetizer_class=Packetizer
+            sock, default_window_size=_WINDOW, strict_kex=True, packetizer_class=Packetizer
         )
         self.packetizer.already_sent = GREETING if has_greeted else b""
         self._preferred_ciphers = offer.ciphers
@@ -154,13 +152,10 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         return answered.wait(seconds / 2) or self.packetizer.packets_read != heard
 
     def _send_probe(self) -> None:
-        message = paramiko.Message()
-        message.add_byte(common.cMSG_GLOBAL_REQUEST)
-        message.add_string("keepalive@openssh.com")
-        message.add_boolean(True)
+        request = common.cMSG_GLOBAL_REQUEST + string(b"keepalive@openssh.com") + b"\1"
         # A connection that breaks now is found by the reading thread, and by the missing answer.
         with contextlib.suppress(paramiko.SSHException, EOFError, OSError):
-            self._send_user_message(message)
+            self._send_user_message(paramiko.Message(request))
 
     def close(self) -> None:
         """Close the connection. Never raises; twice is fine."""
@@ -225,15 +220,12 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         if event is not None:
             event.set()
 
-    def _parse_request_success(self, message: Any) -> None:
-        self._answer_probe()
-
-    def _parse_request_failure(self, message: Any) -> None:
-        self._answer_probe()  # "no such request" is an answer as well, and the usual one
-
-    def _answer_probe(self) -> None:
+    def _parse_request_success(self, _message: Any) -> None:
         if self._probes:
             self._probes.popleft().set()
+
+    # "No such request" is an answer to a probe as well, and the usual one.
+    _parse_request_failure = _parse_request_success
 
 
 def _send_at_once(sock: Any) -> None:

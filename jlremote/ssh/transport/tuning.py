@@ -27,9 +27,7 @@ PACED_SECONDS = 1e-3
 def window_for(round_trip: float, *, shared: bool) -> int:
     """Return the receive window in bytes of a channel whose reader keeps up.
 
-    Args:
-        round_trip: of the line, in seconds.
-        shared: whether other channels use the connection at the same time.
+    `round_trip` is in seconds. With `shared` other channels use the connection at the same time.
     """
     smallest = _SMALLEST_SHARED_WINDOW if shared else _SMALLEST_WINDOW
     rate = _SHARED_BYTES_PER_SECOND if shared else _BYTES_PER_SECOND
@@ -59,10 +57,8 @@ def has_descriptors_to_spare(one: int) -> bool:
     """Return whether more file descriptors are free than the link needs for itself.
 
     If local connections took all of them, no command could reach the link, and it could not read
-    `known_hosts` or make a new connection.
-
-    Args:
-        one: any open descriptor; a copy of it gets the lowest free number.
+    `known_hosts` or make a new connection. `one` is any open descriptor: a copy of it gets the
+    lowest free number.
     """
     if sys.platform == "win32":
         return True  # no such limit

@@ -66,12 +66,9 @@ def read_certificate(blob: bytes) -> Certificate:
 def why_invalid(
     certificate: Certificate, name: str, signatures: tuple[str, ...] | None
 ) -> str | None:
-    """Return why a host certificate does not prove `name`, `None` if it does.
+    """Return why a host certificate of a known authority does not prove `name`, `None` if it does.
 
-    Args:
-        certificate: its authority was already found in a known_hosts file.
-        name: the host's name without port, or its HostKeyAlias.
-        signatures: CASignatureAlgorithms, `None` for any.
+    `name` is without a port. `signatures` are CASignatureAlgorithms, `None` for any.
     """
     parsed = certificate.parsed
     if parsed.type is not SSHCertificateType.HOST:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,12 +46,8 @@ class KnownHost:
         """
         certified = any(known.marker == "@cert-authority" for known in self.keys)
         types = [known.type for known in self.keys if known.marker == ""]
-        plain = [name for found in dict.fromkeys(types) for name in _signatures(found)]
-        return (*((CERTIFICATE_SUFFIX,) if certified else ()), *plain)
-
-
-def _signatures(found: str) -> tuple[str, ...]:
-    return _RSA_SIGNATURES if found == "ssh-rsa" else (found,)
+        plain = [_RSA_SIGNATURES if name == "ssh-rsa" else (name,) for name in dict.fromkeys(types)]
+        return (*((CERTIFICATE_SUFFIX,) if certified else ()), *itertools.chain(*plain))
 
 
 def look_up(destination: Destination) -> KnownHost:

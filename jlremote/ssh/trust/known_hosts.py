@@ -32,9 +32,7 @@ class KnownKey:
     """One line of a known_hosts file.
 
     Attributes:
-        path: the file.
-        line: the line's number, from 1.
-        marker: the line's marker, `""` for none.
+        line: its number, from 1.
         names: the comma-separated patterns, or one hashed name.
         blob: the public key.
     """
