@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import paramiko
 
@@ -33,15 +32,10 @@ class SSHConnection:
         sudo: SudoPassword | None = None,
     ) -> None:
         self.banner = banner
-        self._transport = transport
+        self.transport = transport
         self._route = route or contextlib.ExitStack()
         self._sudo = sudo
         self._slots = SessionSlots.of(transport)
-
-    @property
-    def transport(self) -> Any:
-        """The `paramiko.Transport`; only for this room."""
-        return self._transport
 
     def execute(
         self,
@@ -58,7 +52,7 @@ class SSHConnection:
         deadline = Deadline(timeout, cancelled)
         sudo = SudoScript(script, stdin, output, self._sudo, in_terminal=terminal is not None)
         with self._slot(deadline, lasting=timeout is None):
-            session = ShellSession(self._transport, deadline, terminal)
+            session = ShellSession(self.transport, deadline, terminal)
             return session.run(sudo.script, sudo.output, sudo.stdin, hold_stdin=hold_stdin)
 
     def run_preemptible(self, script: bytes, output: Output) -> bool:
@@ -68,7 +62,7 @@ class SSHConnection:
             raise Busy("no session is free on this connection")
         try:
             sudo = SudoScript(script, stdin, output, self._sudo, in_terminal=False)
-            session = ShellSession(self._transport, Deadline(None, None), None)
+            session = ShellSession(self.transport, Deadline(None, None), None)
             session.run(sudo.script, sudo.output, sudo.stdin, hold_stdin=False)
         finally:
             self._slots.give_up(stdin)
@@ -80,12 +74,12 @@ class SSHConnection:
 
     def probe(self, timeout: float) -> float:
         """Return the seconds that a reply took; see `contract.Connection`."""
-        return self._transport.probe(timeout)
+        return self.transport.probe(timeout)
 
     def refusal(self, address: str, port: int, timeout: float) -> str | None:
         """Return why the server does not permit forwarding to an address, `None` if it does."""
         try:
-            self._transport.open_tunnel(address, port, timeout).close()
+            self.transport.open_tunnel(address, port, timeout).close()
         except paramiko.ChannelException as error:
             if error.code == paramiko.common.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED:
                 return f"administratively prohibited: {one_line(str(error.text))}"
@@ -97,11 +91,11 @@ class SSHConnection:
 
     def wait_closed(self, timeout: float | None = None) -> bool:
         """Wait until the connection is gone; return whether it is."""
-        return self._transport.ended.wait(timeout)
+        return self.transport.ended.wait(timeout)
 
     def close(self) -> None:
         """Close the connection, jump hosts and proxy commands included. Never raises."""
-        self._transport.close()
+        self.transport.close()
         self._route.close()
 
     @contextlib.contextmanager
@@ -114,7 +108,7 @@ class SSHConnection:
                 held.callback(self._slots.end_lasting)
             while not self._slots.take(deadline.remaining()):
                 deadline.check()
-                if not self._transport.is_active():
+                if not self.transport.is_active():
                     raise LinkLost("the connection is gone")
             held.callback(self._slots.give_back)
             yield

@@ -18,10 +18,8 @@ from jlremote.ssh.forward.waiting_page import is_page_load, waiting_page
 
 _REQUEST_LIMIT = 64 * 1024
 _TICK = 0.25
-
 # Seconds that a refused client has for its request: browsers connect before they have one.
 _SILENCE = 1.0
-
 # Seconds of one wait for the gateway; stopping a forward takes that long at most.
 _TURN = 1.0
 _DEAD_CONNECTION_PAUSE = 0.05
@@ -128,14 +126,12 @@ class ConnectionRouter:
         channel.ask(b"direct-tcpip", direct_tcpip(target.address, target.port, origin))
 
     def _relay_to(self, connection: Connection, target: Target) -> Relay:
-        relay, transport = self._relay, connection.transport
-        if relay is None or not relay.leads_to(transport, target):
-            if relay is not None:
-                relay.retire()
-            self._relay = relay = Relay(
-                transport, target, self._loop, connection.with_sudo_password
-            )
-        return relay
+        if self._relay is not None:
+            if self._relay.leads_to(connection.transport, target):
+                return self._relay
+            self._relay.retire()
+        self._relay = Relay(connection, target, self._loop)
+        return self._relay
 
     def _enqueue(self, bridge: SocketBridge) -> None:
         self._queue.append(bridge)

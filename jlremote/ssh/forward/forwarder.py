@@ -26,10 +26,8 @@ from jlremote.ssh.forward.connection_router import ConnectionRouter, WaitLimits
 from jlremote.ssh.transport.tuning import allow_many_descriptors, has_descriptors_to_spare
 
 LOCALHOST = "127.0.0.1"
-
 # sshtunnel's constructor needs a target; ours comes from the gateway with every connection.
 _NOWHERE = (LOCALHOST, 1)
-
 _BACKLOG = 1024
 _NO_DESCRIPTORS_PAUSE = 0.1
 _STOP_SECONDS = 5.0
@@ -40,7 +38,8 @@ _log = logging.getLogger(__name__)
 class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # sshtunnel has no types
     """A listener on 127.0.0.1 whose connections end at the gateway's target; see `Forward`.
 
-    The listener stays open while the forward lives, with or without an SSH connection.
+    The listener stays open while the forward lives, with or without an SSH connection. Its
+    `local_port` is 0 before `start` when any port was asked for.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
     ) -> None:
         self._gateway = gateway
         self._limits = limits or WaitLimits()
-        self._wanted_port = local_port
+        self.local_port = local_port
         self._started = False
         super().__init__(
             ssh_address_or_host=_NOWHERE,
@@ -56,11 +55,6 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
             remote_bind_address=_NOWHERE,
             logger=_log,
         )
-
-    @property
-    def local_port(self) -> int:
-        """The TCP port on 127.0.0.1; 0 before `start` when any port was asked for."""
-        return self._wanted_port
 
     @property
     def is_active(self) -> bool:
@@ -82,8 +76,8 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
         except BaseException:
             self._started = False
             raise
-        self._wanted_port = self._server_list[0].local_port
-        self._local_binds = [(LOCALHOST, self._wanted_port)]
+        self.local_port = self._server_list[0].local_port
+        self._local_binds = [(LOCALHOST, self.local_port)]
 
     @property
     def failure(self) -> str | None:
@@ -96,7 +90,7 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
             server.cut()
 
     def __repr__(self) -> str:
-        return f"TunnelForward({LOCALHOST}:{self._wanted_port})"
+        return f"TunnelForward({LOCALHOST}:{self.local_port})"
 
     __str__ = __repr__
 

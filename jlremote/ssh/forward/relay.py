@@ -11,13 +11,13 @@ import importlib.resources
 import secrets
 import shlex
 import struct
-from collections.abc import Callable
 from typing import Any
 
 from jlremote.host.sudo import SUDO
 from jlremote.host.target import Target
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.session_slots import SessionChannel
+from jlremote.ssh.contract import Connection
 from jlremote.ssh.forward.relay_program import CLOSE, CREDIT, DATA, END, HEAD, OPEN, OPENED, REFUSED
 from jlremote.ssh.forward.relay_stream import FrameSender, RelayStream
 from jlremote.ssh.forward.socket_bridge import SocketBridge
@@ -45,17 +45,10 @@ def relay_argv(target: Target, marker: str) -> tuple[str, ...]:
 class Relay:
     """A relay process on the host, and the handler of the session in which it runs."""
 
-    def __init__(
-        self,
-        transport: Any,
-        target: Target,
-        loop: EventLoop,
-        with_sudo_password: Callable[[bytes], bytes],
-    ) -> None:
+    def __init__(self, connection: Connection, target: Target, loop: EventLoop) -> None:
         self._loop = loop
-        self._transport = transport
+        self._connection = connection
         self._target = target
-        self._with_sudo_password = with_sudo_password
         self._marker = secrets.token_hex(16)
         self._streams: dict[int, RelayStream] = {}
         self._last_number = 0
@@ -65,13 +58,13 @@ class Relay:
         self._input = bytearray()
         self._body: RelayStream | None = None
         self._body_left = 0
-        self._channel = SessionChannel(transport, self, loop, self._note_complaint)
+        self._channel = SessionChannel(connection.transport, self, loop, self._note_complaint)
         self._frames = FrameSender(self._channel)
         self._channel.ask_session()
 
     def leads_to(self, transport: Any, target: Target) -> bool:
         """Return whether it may serve another connection, on this transport to this target."""
-        same = self._transport is transport and self._target == target
+        same = self._connection.transport is transport and self._target == target
         return same and not self._frames.over and self._last_number < _LAST_NUMBER
 
     def connect(self, bridge: SocketBridge) -> None:
@@ -193,7 +186,7 @@ class Relay:
         line = shlex.join(relay_argv(self._target, self._marker))
         # `sudo` gets its password from the shell, which must still run.
         script = f"{line}\nexit\n" if line.startswith(SUDO[0]) else f"exec {line}\n"
-        self._channel.send(memoryview(self._with_sudo_password(script.encode())))
+        self._channel.send(memoryview(self._connection.with_sudo_password(script.encode())))
 
     def _go_on(self) -> None:
         self._frames.flush()

@@ -34,10 +34,10 @@ _OUTPUT_LIMIT = 1 << 20
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
-class TargetConnection:
+class _TargetConnection:
     """One connection to the target."""
 
-    def __init__(self, relay: "RelayServer", number: int) -> None:
+    def __init__(self, relay: "_RelayServer", number: int) -> None:
         self.relay = relay
         self.number = number
         self.credit = WINDOW
@@ -64,7 +64,6 @@ class TargetConnection:
         self.relay.streams.pop(self.number, None)
 
     def watch(self, events: int) -> None:
-        """Change the events for which the socket is watched."""
         selector = self.relay.selector
         if events == self.watched:
             return
@@ -77,7 +76,6 @@ class TargetConnection:
         self.watched = events
 
     def update(self) -> None:
-        """Watch the socket for the directions that can go on."""
         if self.number not in self.relay.streams:
             return
         if self.closing and not self.kept:
@@ -90,7 +88,6 @@ class TargetConnection:
         self.watch((_READ if reads else 0) | (_WRITE if self.kept else 0))
 
     def ready(self, events: int) -> None:
-        """Handle the socket's events."""
         if self.number not in self.relay.streams:
             return
         if not self.connected:
@@ -102,7 +99,6 @@ class TargetConnection:
         self.update()
 
     def connect(self) -> None:
-        """Handle the result of connecting."""
         if self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self.leave(REFUSED)
             return
@@ -111,7 +107,6 @@ class TargetConnection:
         self.flush()
 
     def read(self) -> None:
-        """Send the target's data to the other side."""
         try:
             data = self.sock.recv(min(self.credit, _PIECE))
         except BlockingIOError:
@@ -142,7 +137,6 @@ class TargetConnection:
             self.end_target()
 
     def end_target(self) -> None:
-        """End our direction of the target's connection."""
         try:
             self.sock.shutdown(socket.SHUT_WR)
         except OSError:
@@ -172,13 +166,13 @@ class TargetConnection:
             self.leave()
 
 
-class RelayServer:
+class _RelayServer:
     """All streams, and the frames on stdin and stdout."""
 
     def __init__(self, address: str, port: int) -> None:
         self.address = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
         self.selector = selectors.DefaultSelector()
-        self.streams: Dict[int, TargetConnection] = {}
+        self.streams: Dict[int, _TargetConnection] = {}
         self.input = bytearray()
         self.output = bytearray()
         self.writing = False
@@ -189,7 +183,6 @@ class RelayServer:
         self.selector.register(0, _READ, self.readable)
 
     def run(self) -> None:
-        """Serve until stdin ends."""
         while True:
             for key, events in self.selector.select():
                 if key.data(events) is False:
@@ -197,7 +190,6 @@ class RelayServer:
             self.flush()
 
     def frame(self, kind: int, number: int, count: int = 0, body: bytes = b"") -> None:
-        """Send a frame."""
         self.output += HEAD.pack(kind, number, count)
         self.output += body
 
@@ -206,7 +198,6 @@ class RelayServer:
         return len(self.output) > _OUTPUT_LIMIT
 
     def flush(self, _events: int = 0) -> None:
-        """Write the frames that stdout takes."""
         while self.output:
             try:
                 sent = os.write(1, memoryview(self.output)[: 4 * _PIECE])
@@ -221,12 +212,11 @@ class RelayServer:
 
     def watch_output(self) -> None:
         """Watch stdout only while frames wait for it."""
-        wanted = bool(self.output)
-        if wanted and not self.writing:
+        if self.output and not self.writing:
             self.selector.register(1, _WRITE, self.flush)
-        elif self.writing and not wanted:
+        elif self.writing and not self.output:
             self.selector.unregister(1)
-        self.writing = wanted
+        self.writing = bool(self.output)
 
     def readable(self, _events: int) -> Optional[bool]:
         """Read frames from stdin; return `False` at its end."""
@@ -241,7 +231,6 @@ class RelayServer:
         return None
 
     def take_frames(self) -> None:
-        """Handle every complete frame."""
         done = 0
         while len(self.input) - done >= HEAD.size:
             kind, number, count = HEAD.unpack_from(self.input, done)
@@ -272,9 +261,8 @@ class RelayServer:
             stream.close()
 
     def open(self, number: int) -> None:
-        """Connect a new stream."""
         try:
-            stream = TargetConnection(self, number)
+            stream = _TargetConnection(self, number)
         except OSError:  # no file descriptor is left
             self.frame(REFUSED, number)
             return
@@ -285,7 +273,7 @@ class RelayServer:
 
 def main(marker: str, address: str, port: str) -> None:
     """Serve frames on stdin and stdout."""
-    relay = RelayServer(address, int(port))
+    relay = _RelayServer(address, int(port))
     os.write(1, marker.encode() + b"\n")
     try:
         relay.run()

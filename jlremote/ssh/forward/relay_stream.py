@@ -17,7 +17,6 @@ class FrameSender:
     Attributes:
         ready: whether the relay reads frames.
         over: whether it has ended, or was told to.
-        waiting: frames that wait.
     """
 
     def __init__(self, channel: TunnelChannel) -> None:

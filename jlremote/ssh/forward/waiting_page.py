@@ -57,10 +57,9 @@ def waiting_page(error: JlrError) -> bytes:
     host_is_away = isinstance(error, Unreachable | Authentication)
     title, kernels = _HOST_IS_AWAY if host_is_away else _NO_ANSWER
     message = html.escape(error.message)
-    page = _PAGE.format(
+    body = _PAGE.format(
         seconds=_RELOAD_SECONDS, title=title, message=message, hint=hint, kernels=kernels
-    )
-    body = page.encode()
+    ).encode()
     head = (
         "HTTP/1.1 503 Service Unavailable\r\n"
         "Content-Type: text/html; charset=utf-8\r\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from jlremote.errors import Authentication
 from jlremote.ssh.config.destination import Destination
@@ -37,7 +38,8 @@ def log_in(
         Authentication: the server accepts none of our credentials.
         NeedsAuthentication: a person must answer and cannot be asked; passed on from the asker.
     """
-    attempts = _Attempts(wire, destination, credentials, agent)
+    keys = PublicKeys(wire, destination, credentials, agent)
+    attempts = _Attempts(wire, destination, credentials, keys)
     tried: list[str] = []
     wire.begin()
     outcome = wire.none()
@@ -45,7 +47,7 @@ def log_in(
     while not outcome.success:
         method = next((name for name in left if name in outcome.methods), None)
         if method is None:
-            raise _refusal(destination, outcome.methods, tried, attempts.keys)
+            raise _refusal(destination, outcome.methods, tried, keys)
         answer = next(left[method], None)
         if answer is None:
             del left[method]
@@ -57,24 +59,18 @@ def log_in(
     credentials.keep()
 
 
+@dataclass(frozen=True)
 class _Attempts:
     """The attempts of one login by each method."""
 
-    def __init__(
-        self,
-        wire: UserAuthentication,
-        destination: Destination,
-        credentials: Credentials,
-        agent: Agent | None,
-    ) -> None:
-        self.keys = PublicKeys(wire, destination, credentials, agent)
-        self._wire = wire
-        self._destination = destination
-        self._credentials = credentials
+    wire: UserAuthentication
+    destination: Destination
+    credentials: Credentials
+    keys: PublicKeys
 
     def all(self) -> dict[str, Iterator[Outcome]]:
         """Return the attempts by each permitted method, in the order of the ssh config."""
-        login = self._destination.login
+        login = self.destination.login
         methods: dict[str, Callable[[], Iterator[Outcome]]] = {
             "publickey": lambda: self.keys.attempts(gather(login, self.keys.agent)),
             "keyboard-interactive": self._interactive,
@@ -84,32 +80,32 @@ class _Attempts:
         return {name: methods[name]() for name in login.methods if name in allowed}
 
     def _passwords(self) -> Iterator[Outcome]:
-        account = password_account(self._destination)
-        text = f"password of {self._destination.account}:"
-        tries = self._destination.login.prompts
+        account = password_account(self.destination)
+        text = f"password of {self.destination.account}:"
+        tries = self.destination.login.prompts
         refused = "the server refused that password"
-        for password in self._credentials.candidates(account, text, tries=tries, refused=refused):
+        for password in self.credentials.candidates(account, text, tries=tries, refused=refused):
             try:
-                outcome = self._wire.password(password)
+                outcome = self.wire.password(password)
             except PasswordExpired as expired:
-                raise _expired(self._destination, str(expired)) from None
+                raise _expired(self.destination, str(expired)) from None
             except EOFError:
-                if self._wire.turned_away():
-                    self._credentials.was_wrong(account, password)
+                if self.wire.turned_away():
+                    self.credentials.was_wrong(account, password)
                 raise
             if outcome.success or outcome.partial:
-                self._credentials.was_right(account, password)
+                self.credentials.was_right(account, password)
             else:
-                self._credentials.was_wrong(account, password)
+                self.credentials.was_wrong(account, password)
             yield outcome
 
     def _interactive(self) -> Iterator[Outcome]:
-        for attempt in range(self._destination.login.prompts):
-            prompts = KeyboardInteractive(self._destination, self._credentials, first=attempt == 0)
+        for attempt in range(self.destination.login.prompts):
+            prompts = KeyboardInteractive(self.destination, self.credentials, first=attempt == 0)
             try:
-                outcome = self._wire.interactive(prompts.answer)
+                outcome = self.wire.interactive(prompts.answer)
             except EOFError:
-                if self._wire.turned_away():
+                if self.wire.turned_away():
                     prompts.ended(Outcome(success=False))
                 raise
             prompts.ended(outcome)

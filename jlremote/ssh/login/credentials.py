@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import secrets
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,18 +63,15 @@ class RefusedSecrets:
 
     def __init__(self) -> None:
         self._salt = secrets.token_bytes(16)
-        self._digests: set[bytes] = set()
-        self._lock = threading.Lock()
+        self._digests: set[bytes] = set()  # of which each use is atomic
 
     def add(self, account: str, *answers: str) -> None:
         """Note that these answers together were refused."""
-        with self._lock:
-            self._digests.add(self._digest(account, answers))
+        self._digests.add(self._digest(account, answers))
 
     def holds(self, account: str, *answers: str) -> bool:
         """Return whether these answers together were refused."""
-        with self._lock:
-            return self._digest(account, answers) in self._digests
+        return self._digest(account, answers) in self._digests
 
     def _digest(self, account: str, answers: tuple[str, ...]) -> bytes:
         hashed = hashlib.blake2b(key=self._salt)

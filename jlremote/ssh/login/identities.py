@@ -11,7 +11,11 @@ from jlremote.ssh.config.rules import LoginRules
 from jlremote.ssh.config.tokens import expand_home
 from jlremote.ssh.login.agent import Agent
 from jlremote.ssh.login.key_files import exists, public_half, read_public
-from jlremote.ssh.trust.host_certificates import is_certificate, read_certificate
+from jlremote.ssh.trust.host_certificates import (
+    CERTIFICATE_SUFFIX,
+    is_certificate,
+    read_certificate,
+)
 from jlremote.ssh.wire_format import key_type
 
 _RSA = ("rsa-sha2-512", "rsa-sha2-256")
@@ -87,19 +91,16 @@ def algorithms_for(
     names = [kind]
     if kind == "ssh-rsa":
         names = list(_RSA)
-    elif kind == "ssh-rsa-cert-v01@openssh.com":
-        names = [f"{name}-cert-v01@openssh.com" for name in _RSA]
+    elif kind == f"ssh-rsa{CERTIFICATE_SUFFIX}":
+        names = [name + CERTIFICATE_SUFFIX for name in _RSA]
     elif kind == "ssh-dss":
         names = []
     wanted = [name for name in names if accepted is None or name in accepted]
     if server is not None:
-        both = [name for name in wanted if name in server or _bare(name) in server]
+        forms = {name: {name, name.removesuffix(CERTIFICATE_SUFFIX)} for name in wanted}
+        both = [name for name in wanted if not forms[name].isdisjoint(server)]
         wanted = both or (wanted if "rsa" not in kind else [])
     return wanted[0] if wanted else None
-
-
-def _bare(name: str) -> str:
-    return name.removesuffix("-cert-v01@openssh.com")
 
 
 def _from_files(paths: Sequence[Path]) -> list[Identity]:

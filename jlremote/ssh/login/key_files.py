@@ -15,12 +15,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    PublicFormat,
-    load_pem_private_key,
-    load_ssh_private_key,
-)
+from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key
 
 from jlremote.ssh.wire_format import decode_key, number, string, take_string
 
@@ -96,12 +91,6 @@ def load(path: Path, passphrase: str | None) -> PrivateKey:
     if not isinstance(key, PrivateKey):
         raise UnusableKey(f"`{path}` is of an unsupported kind")
     return key
-
-
-def public_blob(key: PrivateKey) -> bytes:
-    """Return the public half, in the wire's format."""
-    line = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
-    return base64.b64decode(line.split()[1])
 
 
 def sign(key: PrivateKey, data: bytes, algorithm: str) -> bytes:

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.login.agent import Agent, AgentFailure
 from jlremote.ssh.login.credentials import Credentials, passphrase_account
 from jlremote.ssh.login.identities import Identity, algorithms_for
-from jlremote.ssh.login.key_files import (
-    PassphraseNeeded,
-    PrivateKey,
-    UnusableKey,
-    load,
-    public_blob,
-    sign,
-)
+from jlremote.ssh.login.key_files import PassphraseNeeded, PrivateKey, UnusableKey, load, sign
 from jlremote.ssh.login.user_authentication import Outcome, UserAuthentication
+from jlremote.ssh.trust.host_certificates import public_blob
 
 _LOG = logging.getLogger("jlremote.ssh")
 
 
+@dataclass
 class PublicKeys:
     """Offers identities one after the other.
 
@@ -32,21 +28,14 @@ class PublicKeys:
         problems: why keys are of no use, a sentence each.
     """
 
-    def __init__(
-        self,
-        wire: UserAuthentication,
-        destination: Destination,
-        credentials: Credentials,
-        agent: Agent | None,
-    ) -> None:
-        self.agent = agent
-        self.offered: list[str] = []
-        self.problems: list[str] = []
-        self._wire = wire
-        self._destination = destination
-        self._credentials = credentials
-        self._loaded: dict[Path, PrivateKey] = {}
-        self._done: set[bytes] = set()
+    _wire: UserAuthentication
+    _destination: Destination
+    _credentials: Credentials
+    agent: Agent | None
+    offered: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    _loaded: dict[Path, PrivateKey] = field(default_factory=dict)
+    _done: set[bytes] = field(default_factory=set)
 
     def attempts(self, identities: Sequence[Identity]) -> Iterator[Outcome]:
         """Yield the server's answer to each key that is offered."""
@@ -65,7 +54,7 @@ class PublicKeys:
         asked_first = blob is not None
         if blob is None:  # an old format whose public half is encrypted as well
             assert identity.path is not None
-            blob = public_blob(self._private(identity.path))
+            blob = public_blob(self._private(identity.path).public_key())
         algorithm = algorithms_for(
             blob, self._destination.algorithms.public_keys, self._wire.server_signatures()
         )

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.hazmat.primitives.serialization.ssh import (
     SSHCertificate,
     SSHCertificateType,
+    SSHCertPublicKeyTypes,
     load_ssh_public_identity,
 )
 
@@ -57,8 +58,8 @@ def read_certificate(blob: bytes) -> Certificate:
     signature = _last_string(blob)
     return Certificate(
         parsed,
-        _blob_of(parsed.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)),
-        _blob_of(parsed.signature_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)),
+        public_blob(parsed.public_key()),
+        public_blob(parsed.signature_key()),
         take_string(signature)[0].decode("ascii", "replace"),
     )
 
@@ -89,7 +90,9 @@ def why_invalid(
     return None
 
 
-def _blob_of(line: bytes) -> bytes:
+def public_blob(key: SSHCertPublicKeyTypes) -> bytes:
+    """Return a public key in the wire's format."""
+    line = key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
     return base64.b64decode(line.split()[1])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -87,7 +88,10 @@ class Desk:
     def __init__(self, target: Target = TARGET) -> None:
         loop: Any = Loop()
         self.transport = object()
-        self.relay = Relay(self.transport, target, loop, lambda script: script)
+        connection: Any = SimpleNamespace(
+            transport=self.transport, with_sudo_password=lambda script: script
+        )
+        self.relay = Relay(connection, target, loop)
         self.channel: Any = self.relay._channel
 
     def start(self) -> Desk:

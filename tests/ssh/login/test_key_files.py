@@ -24,11 +24,11 @@ from jlremote.ssh.login.key_files import (
     UnusableKey,
     exists,
     load,
-    public_blob,
     public_half,
     read_public,
     sign,
 )
+from jlremote.ssh.trust.host_certificates import public_blob
 from jlremote.ssh.wire_format import key_type, take_string
 
 DATA = b"what is signed"
@@ -59,18 +59,18 @@ def test_a_key_of_every_kind_and_form_is_loaded(
     kind: str, form: PrivateFormat, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "id", KEYS[kind], form)
-    assert public_blob(load(path, None)) == public_blob(KEYS[kind])
-    assert public_blob(load(path, "needless")) == public_blob(KEYS[kind])
+    assert public_blob(load(path, None).public_key()) == public_blob(KEYS[kind].public_key())
+    assert public_blob(load(path, "needless").public_key()) == public_blob(KEYS[kind].public_key())
 
 
 def test_the_public_half_of_an_encrypted_key_is_in_its_own_file(tmp_path: Path) -> None:
     path = write(tmp_path / "id", ED25519, encryption=BestAvailableEncryption(b"pass"))
-    assert public_half(path) == public_blob(ED25519)
+    assert public_half(path) == public_blob(ED25519.public_key())
     with pytest.raises(PassphraseNeeded, match="is encrypted"):
         load(path, None)
     with pytest.raises(PassphraseNeeded, match=r"passphrase of .* is wrong"):
         load(path, "guess")
-    assert public_blob(load(path, "pass")) == public_blob(ED25519)
+    assert public_blob(load(path, "pass").public_key()) == public_blob(ED25519.public_key())
 
 
 def test_the_public_half_of_an_older_format_is_in_the_pub_file(tmp_path: Path) -> None:
@@ -79,8 +79,8 @@ def test_the_public_half_of_an_older_format_is_in_the_pub_file(tmp_path: Path) -
     assert public_half(path) is None
     line = RSA.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
     (tmp_path / "id.pub").write_bytes(line + b" me@laptop\n")
-    assert public_half(path) == public_blob(RSA)
-    assert read_public(tmp_path / "id.pub") == public_blob(RSA)
+    assert public_half(path) == public_blob(RSA.public_key())
+    assert read_public(tmp_path / "id.pub") == public_blob(RSA.public_key())
 
 
 def test_a_public_key_without_its_private_half_is_offered_for_an_agent(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_public_key_without_its_private_half_is_offered_for_an_agent(tmp_path:
     line = ECDSA.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
     (tmp_path / "id.pub").write_bytes(line)
     assert exists(path)
-    assert public_half(path) == public_blob(ECDSA)
+    assert public_half(path) == public_blob(ECDSA.public_key())
     with pytest.raises(UnusableKey, match="cannot be read"):
         load(path, None)
 
@@ -154,6 +154,6 @@ def test_an_ecdsa_signature_is_two_numbers() -> None:
 
 
 def test_a_public_blob_names_its_type() -> None:
-    assert key_type(public_blob(RSA)) == "ssh-rsa"
+    assert key_type(public_blob(RSA.public_key())) == "ssh-rsa"
     line = RSA.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
-    assert base64.b64encode(public_blob(RSA)) == line.split()[1]
+    assert base64.b64encode(public_blob(RSA.public_key())) == line.split()[1]
