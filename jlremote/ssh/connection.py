@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 import paramiko
 
@@ -18,24 +19,20 @@ from jlremote.ssh.transport.transport import Transport
 from jlremote.text import one_line
 
 
+@dataclass(eq=False, repr=False)
 class SSHConnection:
     """One connection to a host; follows `contract.Connection`.
 
     Its `banner` is what the server showed before the login, safe to print.
     """
 
-    def __init__(
-        self,
-        transport: Transport,
-        route: contextlib.ExitStack | None = None,
-        banner: str = "",
-        sudo: SudoPassword | None = None,
-    ) -> None:
-        self.banner = banner
-        self.transport = transport
-        self._route = route or contextlib.ExitStack()
-        self._sudo = sudo
-        self._slots = SessionSlots.of(transport)
+    transport: Transport
+    _route: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    banner: str = ""
+    _sudo: SudoPassword | None = None
+
+    def __post_init__(self) -> None:
+        self._slots = SessionSlots.of(self.transport)
 
     def execute(
         self,

@@ -10,19 +10,8 @@ from typing import Any
 
 import paramiko
 
-from jlremote.errors import (
-    Authentication,
-    ConnectionRefused,
-    ConnectionTimedOut,
-    HungUp,
-    JlrError,
-    LinkLost,
-    NameNotResolved,
-    NoCommonAlgorithm,
-    NotSSH,
-    TooMany,
-    Unreachable,
-)
+from jlremote import errors
+from jlremote.errors import JlrError
 from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.login.user_authentication import TOO_MANY
 from jlremote.text import one_line
@@ -59,7 +48,7 @@ def explain(error: BaseException, destination: Destination, transport: Any = Non
     """Return our error for an exception."""
     said = one_line(getattr(transport, "disconnection", ""))
     if TOO_MANY in said.lower():
-        return Authentication(
+        return errors.Authentication(
             f"`{destination.place}` ended the login: {said}",
             hint="set `IdentitiesOnly yes` and one `IdentityFile` in your ssh config: offer fewer",
         )
@@ -67,7 +56,7 @@ def explain(error: BaseException, destination: Destination, transport: Any = Non
         offered = getattr(transport, "server_offer", {})
         return _no_common_algorithm(one_line(str(error)), offered, destination)
     if isinstance(error, socket.gaierror):
-        return NameNotResolved(
+        return errors.NameNotResolved(
             f"`{destination.hostname}` has no address: {error.strerror}",
             hint="check the name, `HostName` in your ssh config, and the network or VPN",
         )
@@ -80,13 +69,13 @@ def explain(error: BaseException, destination: Destination, transport: Any = Non
 
 def _no_common_algorithm(
     said: str, offered: dict[str, Any], destination: Destination
-) -> NoCommonAlgorithm:
+) -> errors.NoCommonAlgorithm:
     message = f"`{destination.place}` offers no safe algorithm: {said}"
     for words, (kind, names) in _LACKING.items():
         if words in said and offered.get(names):
             theirs = one_line(", ".join(offered[names]))[:_SHOWN]
             message = f"`{destination.place}` and jlr have no {kind} in common; it has {theirs}"
-    return NoCommonAlgorithm(
+    return errors.NoCommonAlgorithm(
         message,
         hint="check the algorithms in your ssh config, or have the SSH server updated; jlr accepts"
         " no CBC, 3DES, MD5 or SHA-1",
@@ -96,35 +85,35 @@ def _no_common_algorithm(
 def _of_the_socket(error: OSError, destination: Destination) -> JlrError:
     place = destination.place
     if isinstance(error, ConnectionRefusedError):
-        return ConnectionRefused(
+        return errors.ConnectionRefused(
             f"`{place}` refused the connection",
             hint="check that the host is up, and that its SSH server listens on that port",
         )
     if isinstance(error, TimeoutError) or error.errno == errno.ETIMEDOUT:
-        return ConnectionTimedOut(
+        return errors.ConnectionTimedOut(
             f"`{place}` did not answer in time",
             hint="check that the host is up, and your network or VPN; see `ConnectTimeout`",
         )
     if isinstance(error, ConnectionResetError | BrokenPipeError):
-        return LinkLost(f"the connection to `{place}` broke", hint="try again")
+        return errors.LinkLost(f"the connection to `{place}` broke", hint="try again")
     reason = error.strerror or str(error)
-    return Unreachable(f"cannot reach `{place}`: {reason}", hint="check the network or VPN")
+    return errors.Unreachable(f"cannot reach `{place}`: {reason}", hint="check the network or VPN")
 
 
 def _not_ssh(destination: Destination, greeting: str) -> JlrError:
     """Return why there was no greeting; over its limits sshd itself says so."""
     place, shown = destination.place, greeting[:100]
     if any(words in greeting for words in _LIMITS):
-        return TooMany(
+        return errors.TooMany(
             f"`{place}` accepts no more connections at present: {shown}",
             hint="try again in some minutes: too many came at once, or logins failed before",
         )
     if not shown:
-        return HungUp(
+        return errors.HungUp(
             f"`{place}` did not answer as an SSH server: it hung up before it greeted",
             hint="check the port; a server that limits connections hangs up like this too",
         )
-    return NotSSH(
+    return errors.NotSSH(
         f"`{place}` did not answer as an SSH server: it said `{shown}`", hint="check the port"
     )
 
@@ -132,10 +121,12 @@ def _not_ssh(destination: Destination, greeting: str) -> JlrError:
 def _of_the_protocol(error: BaseException, destination: Destination, said: str) -> JlrError:
     place = destination.place
     if said:
-        return LinkLost(f"`{place}` ended the connection: {said}")
+        return errors.LinkLost(f"`{place}` ended the connection: {said}")
     if isinstance(error, EOFError):
-        return LinkLost(f"`{place}` closed the connection", hint="look for the reason in its log")
-    return Unreachable(
+        return errors.LinkLost(
+            f"`{place}` closed the connection", hint="look for the reason in its log"
+        )
+    return errors.Unreachable(
         f"the SSH connection to `{place}` failed: {one_line(str(error))}",
         hint=f"`ssh -v {destination.host}` shows more",
     )
@@ -145,14 +136,14 @@ def explain_channel(error: paramiko.ChannelException, place: str, through: str) 
     """Return why the server `through` did not open a connection to another place."""
     words = one_line(str(error.text))
     if error.code == paramiko.common.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED:
-        return Unreachable(
+        return errors.Unreachable(
             f"`{through}` does not permit connections to `{place}`: {words}",
             hint="ask its administrator: `AllowTcpForwarding` and `PermitOpen` permit them",
         )
     if "refused" in words.lower():
-        return ConnectionRefused(f"`{place}` refused the connection from `{through}`")
+        return errors.ConnectionRefused(f"`{place}` refused the connection from `{through}`")
     if "timed out" in words.lower():
-        return ConnectionTimedOut(f"`{place}` did not answer `{through}` in time")
+        return errors.ConnectionTimedOut(f"`{place}` did not answer `{through}` in time")
     if "not known" in words.lower() or "resolv" in words.lower():
-        return NameNotResolved(f"`{through}` has no address for `{place}`: {words}")
-    return Unreachable(f"`{through}` cannot reach `{place}`: {words}")
+        return errors.NameNotResolved(f"`{through}` has no address for `{place}`: {words}")
+    return errors.Unreachable(f"`{through}` cannot reach `{place}`: {words}")

@@ -7,11 +7,8 @@ theirs for hours. sshd itself would refuse one too many with no more than the wo
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import Any, Protocol
 
-from jlremote.ssh.channels.channel_handler import ChannelHandler
-from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 
 # sshd's own, unless the host's administrator chose another.
@@ -155,16 +152,12 @@ class SessionSlots:
 class SessionChannel(TunnelChannel):
     """A channel that counts among the sessions of its connection; see `TunnelChannel`."""
 
-    def __init__(
-        self,
-        transport: Any,
-        handler: ChannelHandler,
-        loop: EventLoop,
-        on_stderr: Callable[[bytes], None] = lambda _: None,
-    ) -> None:
-        super().__init__(transport, handler, loop, on_stderr)
-        self.reader = None  # sshfs never pauses, and the programs at both its ends want the cores
-        self._slots = SessionSlots.of(transport)
+    # sshfs never pauses, and the programs at both its ends want the cores.
+    may_be_polled = False
+
+    @property
+    def _slots(self) -> SessionSlots:
+        return SessionSlots.of(self._transport)
 
     def ask_session(self) -> None:
         """Open the session as soon as a slot is free; `refused` if too many are open."""

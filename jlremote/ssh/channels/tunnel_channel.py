@@ -39,6 +39,8 @@ class TunnelChannel:
     begin with an underscore, and `on_stderr` with a session's standard error.
     """
 
+    may_be_polled = True
+
     def __init__(
         self,
         transport: Any,
@@ -52,7 +54,7 @@ class TunnelChannel:
         self._loop = loop
         self._on_stderr = on_stderr
         self._reader: PacketReader = transport.packetizer.reader
-        self.reader: PacketReader | None = self._reader
+        self.reader = self._reader if self.may_be_polled else None
         self._lock = threading.Lock()
         self._number = self._registry.add(self)
         self._peer = 0

@@ -8,16 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from jlremote.errors import Usage
-from jlremote.ssh.config.rules import (
-    Algorithms,
-    HostKeyRules,
-    LoginRules,
-    algorithms,
-    host_key_rules,
-    is_set,
-    login_rules,
-    number,
-)
+from jlremote.ssh.config import rules
+from jlremote.ssh.config.rules import is_set, number
 from jlremote.ssh.config.ssh_settings import RequestedHost, SshSettings, read_settings, remarks
 from jlremote.ssh.config.tokens import PROXY_TOKENS, TokenValues, expand
 
@@ -44,7 +36,6 @@ class Destination:
         alive_count: unanswered probes after which the connection counts as lost.
         proxy_command: the shell command whose stdin and stdout reach the server, tokens expanded.
         proxy_passes_descriptor: ProxyUseFdpass, the command hands over a connected socket.
-        jump: the jump host.
         notes: the settings that jlr does not honour, a sentence each.
     """
 
@@ -52,9 +43,9 @@ class Destination:
     hostname: str
     port: int
     user: str
-    host_key: HostKeyRules = field(default_factory=HostKeyRules)
-    login: LoginRules = field(default_factory=LoginRules)
-    algorithms: Algorithms = field(default_factory=Algorithms)
+    host_key: rules.HostKeyRules = field(default_factory=rules.HostKeyRules)
+    login: rules.LoginRules = field(default_factory=rules.LoginRules)
+    algorithms: rules.Algorithms = field(default_factory=rules.Algorithms)
     connect_timeout: float | None = None
     address_family: AddressFamily = "any"
     bind_address: str | None = None
@@ -107,9 +98,9 @@ def _resolve(asked: RequestedHost, ssh_config: Path | None, hops: int) -> Destin
         hostname=names.hostname,
         port=names.port,
         user=names.user,
-        host_key=host_key_rules(settings, names),
-        login=login_rules(settings, names),
-        algorithms=algorithms(settings),
+        host_key=rules.host_key_rules(settings, names),
+        login=rules.login_rules(settings, names),
+        algorithms=rules.algorithms(settings),
         connect_timeout=_seconds(settings.first("connecttimeout")) or None,
         address_family=_FAMILIES.get(settings.first("addressfamily"), "any"),
         bind_address=settings.first("bindaddress") or None,

@@ -130,16 +130,10 @@ class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has 
     request_queue_size = _BACKLOG
 
     def __init__(
-        self,
-        address: tuple[str, int],
-        handler: type,
-        *,
-        logger: logging.Logger,
-        gateway: Gateway,
-        limits: WaitLimits,
+        self, address: tuple[str, int], *rest: Any, gateway: Gateway, limits: WaitLimits, **log: Any
     ) -> None:
         try:
-            super().__init__(address, handler, logger=logger)
+            super().__init__(address, *rest, **log)
         except OSError as error:
             raise _cannot_listen(address[1], error) from error
         self.socket.setblocking(False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
@@ -11,6 +12,7 @@ from jlremote.ssh.forward.relay_program import CREDIT, DATA, END, HEAD, WINDOW
 from jlremote.ssh.forward.socket_bridge import SocketBridge
 
 
+@dataclass(eq=False)
 class FrameSender:
     """Sends frames over a channel; those that it has no room for wait.
 
@@ -19,11 +21,10 @@ class FrameSender:
         over: whether it has ended, or was told to.
     """
 
-    def __init__(self, channel: TunnelChannel) -> None:
-        self.ready = False
-        self.over = False
-        self.waiting = bytearray()
-        self._channel = channel
+    _channel: TunnelChannel
+    ready: bool = False
+    over: bool = False
+    waiting: bytearray = field(default_factory=bytearray)
 
     def room(self) -> int:
         """Return how many bytes of DATA may be sent now."""
@@ -48,27 +49,20 @@ class FrameSender:
         del self.waiting[:room]
 
 
+@dataclass(eq=False)
 class RelayStream:
-    """One connection through the relay; see `FarEnd`. `leave` removes it from the relay."""
+    """One connection through the relay; see `FarEnd`. `_leave` removes it from the relay."""
 
     reader = None
 
-    def __init__(
-        self,
-        frames: FrameSender,
-        number: int,
-        bridge: SocketBridge,
-        loop: EventLoop,
-        leave: Callable[[RelayStream], None],
-    ) -> None:
-        self.number = number
-        self.bridge = bridge
-        self._frames = frames
-        self._loop = loop
-        self._leave = leave
-        self._credit = WINDOW
-        self._passed_on = 0
-        self._lock = threading.Lock()
+    _frames: FrameSender
+    number: int
+    bridge: SocketBridge
+    _loop: EventLoop
+    _leave: Callable[[RelayStream], None]
+    _credit: int = WINDOW
+    _passed_on: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def room(self) -> int:
         """See `FarEnd`."""

@@ -65,10 +65,8 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         self._preferred_kex = tuple(name for name in offer.key_exchange if name in self._kex_info)
         self._host_key_names = offer.host_keys
         # Compression before the login would hand a stranger's bytes to zlib.
-        self._preferred_compression = (
-            *(("zlib@openssh.com",) if offer.compression else ()),
-            "none",
-        )
+        compressions = ("zlib@openssh.com", "none")
+        self._preferred_compression = compressions if offer.compression else compressions[1:]
         self.ended = threading.Event()
         self.host_key_blob = b""
         self.disconnection = ""
