@@ -23,7 +23,6 @@ Handler = Callable[[int], None]
 
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
-_NOTHING = 0
 
 # Bytes that one connection may move before the others have their turn; also the most that is read
 # from a local socket at once. Larger pieces are no faster, and delay others' small messages.
@@ -60,9 +59,9 @@ class EventLoop:
         """Change what `sock` is watched for from `old` to `new`; only in the loop's thread."""
         if old == new:
             return
-        if old == _NOTHING:
+        if not old:
             self._selector.register(sock, new, handler)
-        elif new == _NOTHING:
+        elif not new:
             self._selector.unregister(sock)
         else:
             self._selector.modify(sock, new, handler)

@@ -28,27 +28,19 @@ class AgentFailure(Exception):
 
 
 @dataclass(frozen=True)
-class AgentKey:
-    """A key that an agent holds: its public blob and its comment."""
-
-    blob: bytes
-    comment: str
-
-
-@dataclass(frozen=True)
 class Agent:
     """The agent that listens on a unix socket."""
 
     path: str
 
-    def keys(self) -> tuple[AgentKey, ...]:
-        """Return the keys, none where the agent is missing or late."""
+    def keys(self) -> dict[bytes, str]:
+        """Return the comment of each public blob, none where the agent is missing or late."""
         try:
             answer = self._ask(bytes([_REQUEST_IDENTITIES]), _IDENTITIES_ANSWER, _LIST_SECONDS)
             return _identities(answer)
         except (OSError, ValueError, AgentFailure) as error:
             _LOG.info("the ssh agent at %s is not used: %s", self.path, error or "no answer")
-            return ()
+            return {}
 
     def sign(self, blob: bytes, data: bytes, algorithm: str) -> bytes:
         """Return a signature by the key of `blob`.
@@ -91,10 +83,10 @@ def _read(agent: socket.socket, size: int, deadline: float) -> bytes:
     return received
 
 
-def _identities(answer: bytes) -> tuple[AgentKey, ...]:
-    rest, keys = answer[4:], []
+def _identities(answer: bytes) -> dict[bytes, str]:
+    rest, keys = answer[4:], {}
     for _ in range(int.from_bytes(answer[:4], "big")):
         blob, rest = take_string(rest)
         comment, rest = take_string(rest)
-        keys.append(AgentKey(blob, comment.decode("utf-8", "replace")))
-    return tuple(keys)
+        keys[blob] = comment.decode("utf-8", "replace")
+    return keys

@@ -56,7 +56,7 @@ def agent_of(rules: LoginRules, agent_socket: str | None) -> Agent | None:
 
 def gather(rules: LoginRules, agent: Agent | None) -> tuple[Identity, ...]:
     """Return the keys to offer: certificates, keys that an agent holds, then files."""
-    keys = {key.blob: key for key in (agent.keys() if agent else ())}
+    keys = agent.keys() if agent else {}
     files = _from_files(rules.identity_files)
     listed = {identity.blob: identity for identity in reversed(files)}
 
@@ -70,8 +70,8 @@ def gather(rules: LoginRules, agent: Agent | None) -> tuple[Identity, ...]:
     ]
     known = [signed(listed[blob]) for blob in keys if blob in listed]
     others = [
-        Identity(blob, key.comment or key_type(blob), agent, held=blob)
-        for blob, key in keys.items()
+        Identity(blob, comment or key_type(blob), agent, held=blob)
+        for blob, comment in keys.items()
         if blob not in listed and not rules.identities_only
     ]
     rest = [signed(identity) for identity in files if identity.blob not in keys]

@@ -233,8 +233,7 @@ class ShellSession:
 
     def _terminate(self) -> None:
         """Let sshd (7.9 and later) end the shell and its foreground processes."""
-        if self._channel.closed:
-            return
-        with contextlib.suppress(LinkLost):
-            self._request("signal", string(b"TERM"))
-            self._channel.status_event.wait(_END_SECONDS)
+        if not self._channel.closed:
+            with contextlib.suppress(LinkLost):
+                self._request("signal", string(b"TERM"))
+                self._channel.status_event.wait(_END_SECONDS)

@@ -10,13 +10,8 @@ from pathlib import Path
 from jlremote.errors import HostKeyChanged, HostKeyRevoked, HostKeyUnknown, Usage
 from jlremote.questions import Asker, Question
 from jlremote.ssh.config.destination import Destination
-from jlremote.ssh.trust.host_certificates import (
-    CERTIFICATE_SUFFIX,
-    Certificate,
-    is_certificate,
-    read_certificate,
-    why_invalid,
-)
+from jlremote.ssh.trust import host_certificates
+from jlremote.ssh.trust.host_certificates import CERTIFICATE_SUFFIX, Certificate
 from jlremote.ssh.trust.known_hosts import KnownKey, append, format_line, read_files
 from jlremote.ssh.wire_format import decode_key, fingerprint, key_type
 
@@ -92,10 +87,10 @@ def verify(destination: Destination, blob: bytes, asker: Asker) -> None:
 
 
 def _certificate(destination: Destination, blob: bytes) -> Certificate | None:
-    if not is_certificate(blob):
+    if not host_certificates.is_certificate(blob):
         return None
     try:
-        return read_certificate(blob)
+        return host_certificates.read_certificate(blob)
     except ValueError as error:
         raise _unknown(destination, blob, f"its certificate cannot be read: {error}") from error
 
@@ -148,7 +143,7 @@ def _certificate_problem(
     if all(line.blob != certificate.authority for line in trusted):
         return "no @cert-authority line names its authority"
     name = destination.host_key.alias or destination.hostname.lower()
-    return why_invalid(certificate, name, destination.algorithms.authorities)
+    return host_certificates.why_invalid(certificate, name, destination.algorithms.authorities)
 
 
 def _changed(

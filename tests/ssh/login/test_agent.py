@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jlremote.ssh.login import agent as agent_module
-from jlremote.ssh.login.agent import Agent, AgentFailure, AgentKey
+from jlremote.ssh.login.agent import Agent, AgentFailure
 from jlremote.ssh.wire_format import string
 
 Answer = Callable[[bytes], bytes]
@@ -46,7 +46,7 @@ def listing(*keys: tuple[bytes, bytes]) -> bytes:
 
 def test_the_keys_are_listed_with_their_comments(path: Path) -> None:
     requests = serve(path, lambda _: listing((b"blob", b"me@laptop"), (b"other", b"\xff")))
-    assert Agent(str(path)).keys() == (AgentKey(b"blob", "me@laptop"), AgentKey(b"other", "\ufffd"))
+    assert Agent(str(path)).keys() == {b"blob": "me@laptop", b"other": "\ufffd"}
     assert requests == [bytes((11,))]
 
 
@@ -62,11 +62,11 @@ def test_the_keys_are_listed_with_their_comments(path: Path) -> None:
 )
 def test_an_agent_that_refuses_or_lies_has_no_keys(answer: bytes, path: Path) -> None:
     serve(path, lambda _: answer)
-    assert Agent(str(path)).keys() == ()
+    assert Agent(str(path)).keys() == {}
 
 
 def test_a_missing_agent_has_no_keys(path: Path) -> None:
-    assert Agent(str(path)).keys() == ()
+    assert Agent(str(path)).keys() == {}
 
 
 def test_an_agent_that_hangs_has_no_keys(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +74,7 @@ def test_an_agent_that_hangs_has_no_keys(path: Path, monkeypatch: pytest.MonkeyP
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as silent:
         silent.bind(str(path))
         silent.listen()
-        assert Agent(str(path)).keys() == ()
+        assert Agent(str(path)).keys() == {}
 
 
 @pytest.mark.parametrize(

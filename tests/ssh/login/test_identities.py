@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jlremote.ssh.config.rules import LoginRules
-from jlremote.ssh.login.agent import Agent, AgentKey
+from jlremote.ssh.login.agent import Agent
 from jlremote.ssh.login.identities import Identity, agent_of, algorithms_for, gather
 from jlremote.ssh.wire_format import string
 from tests.ssh.certificates import certificate, new_key, public_line, wire_blob
@@ -20,9 +20,9 @@ class Held:
     """An agent that holds keys."""
 
     def __init__(self, *blobs: bytes) -> None:
-        self._keys = tuple(AgentKey(blob, f"comment {number}") for number, blob in enumerate(blobs))
+        self._keys = {blob: f"comment {number}" for number, blob in enumerate(blobs)}
 
-    def keys(self) -> tuple[AgentKey, ...]:
+    def keys(self) -> dict[bytes, str]:
         return self._keys
 
 
