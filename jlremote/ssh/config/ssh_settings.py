@@ -1,12 +1,13 @@
 """The settings of a host, as the user's own `ssh -G` resolves them.
 
 Only `ssh -G` knows Include, Match, canonical names and the order of the files, so nothing here
-re-implements them. Where `ssh` is not installed, `fallback_settings` reads the file instead.
+re-implements them. Where `ssh` is not installed, paramiko's parser reads the file instead.
 """
 
 from __future__ import annotations
 
 import itertools
+import re
 import shutil
 import subprocess
 import unicodedata
@@ -15,8 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import paramiko
+
 from jlremote.errors import Usage
-from jlremote.ssh.config.fallback_settings import read_without_ssh
+from jlremote.ssh.config.tokens import expand_home, local_user
 
 _SECONDS = 30  # `Match exec` and canonical names may ask a slow name server
 # The settings that jlr does not honour, shown with `-v`, and the values that switch one off.
@@ -43,6 +46,21 @@ _REMARKS = {
     "remotecommand": "jlr runs only its own commands",
     "setenv": "the variables are not sent",
     "tunnel": "no tunnel device is opened",
+}
+
+GAPS = (
+    "no `ssh` program was found, so your ssh config was read by a simpler parser: `Include` is not "
+    "followed, `Match exec` is refused, and a `Match` with a criterion that the parser does not "
+    "know counts as matched"
+)
+_DEFAULT_IDENTITIES = ("id_rsa", "id_ecdsa", "id_ed25519")
+# paramiko would run its command with our stdin, in threads whose errors are lost.
+_MATCH_EXEC = re.compile(r"^\s*Match\b.*\bexec\b", re.IGNORECASE | re.MULTILINE)
+_UNREADABLE = (paramiko.ConfigParseError, paramiko.CouldNotCanonicalize, OSError, ValueError)
+_DEFAULTS = {
+    "userknownhostsfile": ("~/.ssh/known_hosts ~/.ssh/known_hosts2",),
+    "globalknownhostsfile": ("/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2",),
+    "identityfile": tuple(f"~/.ssh/{name}" for name in _DEFAULT_IDENTITIES),
 }
 
 
@@ -105,16 +123,45 @@ def read_settings(asked: RequestedHost, ssh_config: Path | None) -> SshSettings:
     """Return the settings of a host from `ssh -G`.
 
     Raises:
-        Usage: `ssh` refuses the host or the configuration.
+        Usage: `ssh` refuses the host or the configuration, or without `ssh` it cannot be read.
     """
     check_host(asked.host)
     if ssh_config is not None and not ssh_config.is_file():
         raise Usage(f"no ssh config at `{ssh_config}`", hint="check `--ssh-config`")
     program = shutil.which("ssh")
     if program is None:
-        values, notes = read_without_ssh(asked.host, asked.user, asked.port, asked.jump, ssh_config)
-        return SshSettings(values, notes)
+        return _read_without_ssh(asked, ssh_config)
     return SshSettings(_parse(_run((program, *arguments(asked, ssh_config)), asked.host)))
+
+
+def _read_without_ssh(asked: RequestedHost, ssh_config: Path | None) -> SshSettings:
+    user, _, rest = asked.host.removeprefix("ssh://").rstrip("/").rpartition("@")
+    name, _, port = rest.partition(":") if rest.count(":") == 1 else (rest, "", "")
+    name = name.strip("[]")
+    found = _lookup(ssh_config or expand_home("~/.ssh/config"), name)
+    values = {**_DEFAULTS, "hostname": (name,), "user": (local_user(),), **found}
+    named = {"user": asked.user or user, "port": asked.port or port, "proxyjump": asked.jump}
+    values |= {setting: (value,) for setting, value in named.items() if value}
+    return SshSettings(values, (GAPS,))
+
+
+def _lookup(path: Path, name: str) -> dict[str, tuple[str, ...]]:
+    if not path.is_file():
+        return {}
+    try:
+        text = path.read_text(encoding="utf-8")
+        if _MATCH_EXEC.search(text):
+            raise paramiko.ConfigParseError("`Match exec` needs OpenSSH")
+        found = paramiko.SSHConfig.from_text(text).lookup(name)
+    except _UNREADABLE as error:
+        raise Usage(
+            f"cannot read the ssh config `{path}`: {error}",
+            hint="install OpenSSH's `ssh`, which reads every config",
+        ) from error
+    return {
+        setting: tuple(value) if isinstance(value, list) else (str(value),)
+        for setting, value in found.items()
+    }
 
 
 def arguments(asked: RequestedHost, ssh_config: Path | None) -> tuple[str, ...]:
