@@ -151,7 +151,7 @@ def test_a_port_without_a_listener(laptop: Laptop) -> None:
     with laptop.ssh_config.open("a") as config:
         config.write(f"Host closed\n    HostName 127.0.0.1\n    Port {free_port()}\n")
     report = examined(laptop, "closed")
-    report.failed("port", 5, "refused the connection", "is an SSH server on that port")
+    report.failed("port", 5, "refused the connection", "listens on that port")
     assert report.of("name")["mark"] == "ok"
 
 
@@ -249,16 +249,16 @@ def test_an_engine_that_does_not_run(
 
 
 def test_an_engine_that_does_not_answer(
-    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys, tmp_path: Path
+    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys
 ) -> None:
-    without(tmp_path)  # which lets all in
-    place = tmp_path / "silent.sock"
+    place = account.home / f"silent-{secrets.token_hex(4)}.sock"
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(place))
         silent.listen(50)
         place.chmod(0o777)
         add(laptop, another_sshd(f'SetEnv "DOCKER_HOST=unix://{place}"'), account, keys)
         report = examined(laptop, "odd", "--image", "lab/jupyter", *DOCKER)
+    place.unlink()
     report.failed("permission", 1, "does not answer", "sudo systemctl restart docker")
     assert report.of("disk")["mark"] == "ok"
 
