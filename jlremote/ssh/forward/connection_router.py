@@ -41,8 +41,7 @@ class WaitLimits:
 class ConnectionRouter:
     """Joins each accepted connection with a far end, in the loop's thread.
 
-    Attributes:
-        failure: why the last refused connection was refused, `None` if there was none.
+    `failure` is why the last refused connection was refused, `None` if there was none.
     """
 
     def __init__(self, gateway: Gateway, loop: EventLoop, limits: WaitLimits) -> None:

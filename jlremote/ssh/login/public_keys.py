@@ -23,7 +23,6 @@ class PublicKeys:
     """Offers identities one after the other.
 
     Attributes:
-        agent: holds keys, `None` for none.
         offered: labels of the keys that the server was asked about.
         problems: why keys are of no use, a sentence each.
     """

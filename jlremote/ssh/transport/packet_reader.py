@@ -187,8 +187,7 @@ class PacketReader:
 class ReaderHandover:
     """Hands the reading of a connection to another thread and back; one of both reads at a time.
 
-    Attributes:
-        wanted: tells the other thread that it may read, without waiting; `None` if none wants to.
+    `wanted` tells the other thread that it may read, without waiting; `None` if none wants to.
     """
 
     def __init__(self) -> None:

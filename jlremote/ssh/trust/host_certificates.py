@@ -25,10 +25,8 @@ CERTIFICATE_SUFFIX = "-cert-v01@openssh.com"
 class Certificate:
     """A parsed certificate; its signature is not verified yet.
 
-    Attributes:
-        plain_key: the certified key's blob.
-        authority: the signing key's blob.
-        signed_with: the signature's algorithm.
+    `plain_key` and `authority` are the blobs of the certified key and of the one that signed it,
+    `signed_with` is the signature's algorithm.
     """
 
     parsed: SSHCertificate

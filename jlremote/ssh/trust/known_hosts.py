@@ -31,10 +31,7 @@ _HASH_MAGIC = "|1|"
 class KnownKey:
     """One line of a known_hosts file.
 
-    Attributes:
-        line: its number, from 1.
-        names: the comma-separated patterns, or one hashed name.
-        blob: the public key.
+    `line` is its number, from 1; `names` are comma-separated patterns, or one hashed name.
     """
 
     path: Path
