@@ -48,7 +48,8 @@ def _free(count: int, inventory: Inventory, host: str, *, share: bool) -> Chosen
     taken = by_room[:count]
     if not share and any(device.in_use for device in taken):
         raise _too_few_free(count, devices, inventory, host)
-    return _chosen([(_engine_name(device), device) for device in taken])
+    names = [device.uuid if ":" in device.place else device.place for device in taken]
+    return _chosen(list(zip(names, taken, strict=True)))
 
 
 def _too_few_free(count: int, devices: Sequence[Device], inventory: Inventory, host: str) -> Busy:
@@ -98,10 +99,6 @@ def _parts(gpu: Gpu, host: str) -> tuple[Device, ...]:
             hint="`nvidia-smi mig -cgi … -C` on the host makes them; this needs root",
         )
     return gpu.devices
-
-
-def _engine_name(device: Device) -> str:
-    return device.uuid if ":" in device.place else device.place
 
 
 def _chosen(pairs: Collection[tuple[str, Device]]) -> Chosen:

@@ -26,7 +26,6 @@ fi
 class Fault:
     """What keeps a container from its GPUs."""
 
-    said: str  # the error of `nvidia-smi` in it
     why: str  # the cause
     mend: str  # the remedy
 
@@ -46,11 +45,11 @@ def _explained(said: str, container: str, restart: str) -> Fault:
             f"the container `{container}` has lost its GPUs (`{said}`): systemd on the host was "
             "reloaded and took away the container's permission for them"
         )
-        return Fault(said, why, mend)
+        return Fault(why, mend)
     if "version mismatch" in said:
         why = (
             f"the container `{container}` cannot use its GPUs (`{said}`): the host's driver was "
             "updated since the container was started"
         )
-        return Fault(said, why, f"{mend}; if it does not, the host wants a reboot")
-    return Fault(said, f"the container `{container}` cannot use its GPUs: `{said}`", mend)
+        return Fault(why, f"{mend}; if it does not, the host wants a reboot")
+    return Fault(f"the container `{container}` cannot use its GPUs: `{said}`", mend)

@@ -53,8 +53,7 @@ class Host(Protocol):
 class OutputStream(Protocol):
     """The output of a script that still runs."""
 
-    status: int | None
-    """The exit status, set when the iteration has ended."""
+    status: int | None  # the exit status, set when the iteration has ended
 
     def __iter__(self) -> Iterator[str]:
         """Yield stdout and stderr as they come."""

@@ -117,14 +117,10 @@ class _Output:
 
 
 class FromMarker:
-    """One stream of an announced script, from the marker on.
-
-    Attributes:
-        begun: whether the marker has come.
-    """
+    """One stream of an announced script, from the marker on."""
 
     def __init__(self, marker: str) -> None:
-        self.begun = False
+        self.begun = False  # whether the marker has come
         self._marker = f"{marker}\n".encode()
         self._before = b""
 

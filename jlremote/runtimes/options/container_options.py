@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from jlremote.errors import Usage
 
@@ -42,23 +41,21 @@ class ContainerOptions:
 NO_OPTIONS = ContainerOptions()
 
 # The fields by their long options.
-FIELDS: Mapping[str, str] = MappingProxyType(
-    {
-        "volume": "volumes",
-        "env": "environment",
-        "workdir": "workdir",
-        "user": "user",
-        "shm-size": "shm_size",
-        "ulimit": "ulimits",
-        "ipc": "ipc",
-        "network": "network",
-        "init": "init",
-        "rm": "remove",
-        "log-opt": "log_options",
-        "packages": "packages",
-        "engine-arguments": "engine_arguments",
-    }
-)
+FIELDS: Mapping[str, str] = {
+    "volume": "volumes",
+    "env": "environment",
+    "workdir": "workdir",
+    "user": "user",
+    "shm-size": "shm_size",
+    "ulimit": "ulimits",
+    "ipc": "ipc",
+    "network": "network",
+    "init": "init",
+    "rm": "remove",
+    "log-opt": "log_options",
+    "packages": "packages",
+    "engine-arguments": "engine_arguments",
+}
 
 # jlr sets these itself: it finds the container by its name and sets its entrypoint.
 _OURS = ("--name", "--entrypoint", "--cidfile")

@@ -18,14 +18,6 @@ _LIMITS = (
 _LIMIT = re.compile(r"rlimit type (\d+)|RLIMIT_([A-Z]+)")
 _LOG_OPTION = re.compile(r"unknown log opt '([^']+)'")
 _UNKNOWN = re.compile(r"unknown (?:shorthand )?flag: ('\w' in )?(-\S+)")
-_NO_VOLUME = (
-    "invalid (volume )?spec",
-    "invalid mode: ",
-    "invalid mount",
-    "invalid (container|host) path",
-    "incorrect volume format",
-    "(container|host) directory cannot be empty",
-)
 # The errors of docker and podman about invalid values, by option.
 _CANNOT_BE: tuple[tuple[str, str, type[JlrError], str], ...] = (
     (
@@ -62,7 +54,10 @@ _CANNOT_BE: tuple[tuple[str, str, type[JlrError], str], ...] = (
     ),
     (
         "volume",
-        "|".join(_NO_VOLUME),
+        (
+            r"invalid (volume )?spec|invalid mode: |invalid mount|invalid (container|host) path|"
+            r"incorrect volume format|(container|host) directory cannot be empty"
+        ),
         Usage,
         "write `SOURCE:TARGET[:OPTIONS]`, both folders from `/` on, and `ro` to only read",
     ),

@@ -57,11 +57,9 @@ def create(
     """Create and start a container in one round trip; return `None` if its image is missing.
 
     With the container come the context with the engine that created it, and whether it runs our
-    command; else its entrypoint runs a program of its own.
-
-    A container that cannot start (no such GPU, a port taken) is removed at once. The lease on its
-    GPUs is for the start at first, then for as long as it runs. An entrypoint that ends it is left
-    out.
+    command; else its entrypoint runs a program of its own. A container that cannot start (no such
+    GPU, a port taken) is removed at once, and an entrypoint that ends it is left out. The lease on
+    its GPUs is for the start at first, then for as long as it runs.
 
     Raises:
         JlrError: the engine refused.

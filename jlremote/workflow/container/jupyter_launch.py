@@ -49,7 +49,6 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
 
 
 def _explain_running(start: StartContext, server: Server) -> None:
-    """Note the options that apply to a newly launched server only."""
     if start.request.idle_stop is not None and start.request.idle_stop != server.idle_stop:
         start.note(
             f"Jupyter already runs in `{start.name}`: `--idle-stop` applies to the next one only"

@@ -65,7 +65,6 @@ def _own_program(start: StartContext) -> Survey:
 
 
 def _explain_kept(start: StartContext, container: Container) -> None:
-    """Note the options that apply to new containers only."""
     typed = start.request.image
     if typed and container.image and image_names.surely_differ(typed, container.image):
         start.note(
@@ -79,7 +78,6 @@ def _explain_kept(start: StartContext, container: Container) -> None:
 
 
 def _explain_other_settings(start: StartContext, container: Container) -> None:
-    """Note the differences between the container and the requested options."""
     request = start.request
     with suppress(Usage):  # the current folder may not be a project folder
         options = with_workspace(request.options, request.workspace, request.host)
