@@ -26,12 +26,9 @@ END_SECONDS = 10.0
 
 
 class DemoServer:
-    """The server in an event loop of its own.
+    """The server in an event loop of its own; `account` is what a login gets.
 
-    Args:
-        keys: the server's own, and the one that it lets in.
-        account: what a login gets.
-        addresses: returns where forwards may lead besides the loopback; it may block.
+    `addresses` returns where forwards may lead besides the loopback; it may block.
     """
 
     def __init__(

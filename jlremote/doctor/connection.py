@@ -60,20 +60,20 @@ def failed_at(facts: ConnectionFacts) -> str | None:
 
 
 def _stage(
-    name: str, well: Callable[[ConnectionFacts], str]
-) -> Callable[[ConnectionFacts], Judgement]:
+    name: str, well: Callable[[ConnectionFacts], str], *needs: str
+) -> Check[ConnectionFacts]:
     def judge(facts: ConnectionFacts) -> Judgement:
         if facts.error is not None and failed_at(facts) == name:
             return from_error(facts.error)
         return fine(well(facts))
 
-    return judge
+    return Check(name, judge, needs)
 
 
 def _config(facts: ConnectionFacts) -> Judgement:
     if facts.notes:
         return warn("; ".join(facts.notes))
-    return _stage(CONFIG, lambda _: "can be read")(facts)
+    return _stage(CONFIG, lambda _: "can be read").judge(facts)
 
 
 def _clock(facts: ConnectionFacts) -> Judgement:
@@ -100,20 +100,12 @@ def _forwarding(facts: ConnectionFacts) -> Judgement:
 
 CHECKS: tuple[Check[ConnectionFacts], ...] = (
     Check(CONFIG, _config),
-    Check(NAME, _stage(NAME, lambda _: "has an address"), needs=(CONFIG,)),
-    Check(
-        PORT,
-        _stage(PORT, lambda f: f"{f.address} port {f.port}" if f.address else "answers"),
-        needs=(NAME,),
-    ),
-    Check(SSH, _stage(SSH, lambda _: "speaks SSH"), needs=(PORT,)),
-    Check(KEY, _stage(KEY, lambda _: "is the known one"), needs=(SSH,)),
-    Check(
-        LOGIN,
-        _stage(LOGIN, lambda f: f"as {f.user}" if f.user else "is accepted"),
-        needs=(KEY,),
-    ),
-    Check(SHELL, _stage(SHELL, lambda _: "runs scripts"), needs=(LOGIN,)),
+    _stage(NAME, lambda _: "has an address", CONFIG),
+    _stage(PORT, lambda f: f"{f.address} port {f.port}" if f.address else "answers", NAME),
+    _stage(SSH, lambda _: "speaks SSH", PORT),
+    _stage(KEY, lambda _: "is the known one", SSH),
+    _stage(LOGIN, lambda f: f"as {f.user}" if f.user else "is accepted", KEY),
+    _stage(SHELL, lambda _: "runs scripts", LOGIN),
     Check("clock", _clock, needs=(SHELL,)),
     Check("forwarding", _forwarding, needs=(SHELL,)),
 )

@@ -19,15 +19,8 @@ LITTLE_IN_HOME = 1 * 1000**3
 LITTLE_FOR_IMAGES = 10 * 1000**3  # NVIDIA's PyTorch image takes more than 20 GB
 FEW_FILES = 1000
 
-# From the output of `uname -m` to the architectures of images.
-ARCHITECTURES = {
-    "x86_64": "amd64",
-    "aarch64": "arm64",
-    "arm64": "arm64",
-    "ppc64le": "ppc64le",
-    "s390x": "s390x",
-    "riscv64": "riscv64",
-}
+# Architectures that images call otherwise than `uname -m`.
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 NO_GPU = "this host has no NVIDIA GPU"
 
 
@@ -47,7 +40,8 @@ def _disk(facts: HostFacts) -> Judgement:
         )
     scarce = [_left(room) for room, least in rooms if _is_scarce(room, least)]
     if scarce:
-        return warn(f"little space is left: {'; '.join(scarce)}", *_freeing(facts))
+        also = (facts.engine.shown("system", "df"),) if facts.engine else ()
+        return warn(f"little space is left: {'; '.join(scarce)}", "df -h", *also)
     return fine("; ".join(_together([room for room, _ in rooms])))
 
 
@@ -67,20 +61,17 @@ def _who_takes_it(folder: str) -> str:
 
 
 def _is_scarce(room: DiskSpace, least: int) -> bool:
-    few = room.free_files is not None and room.free_files < FEW_FILES
+    return _few_files(room) or (room.free_bytes is not None and room.free_bytes < least)
+
+
+def _few_files(room: DiskSpace) -> bool:
     # A file system without a table of inodes reports 0 of 0.
-    few = few and room.free_files != 0
-    return few or (room.free_bytes is not None and room.free_bytes < least)
+    return 0 < (room.free_files or 0) < FEW_FILES
 
 
 def _left(room: DiskSpace) -> str:
-    few = room.free_files is not None and 0 < room.free_files < FEW_FILES
-    return f"{_size(room)} free in {room.folder}" + (f" and {room.free_files} files" if few else "")
-
-
-def _freeing(facts: HostFacts) -> tuple[str, ...]:
-    shown = (facts.engine.shown("system", "df"),) if facts.engine else ()
-    return ("df -h", *shown)
+    files = f" and {room.free_files} files" if _few_files(room) else ""
+    return f"{_size(room)} free in {room.folder}{files}"
 
 
 def _logout(facts: HostFacts) -> Judgement:
@@ -170,13 +161,10 @@ def _image(facts: HostFacts) -> Judgement:
         return fine(facts.image.name)
     if not facts.image_needed:
         return skip(f"`{facts.image.name}` is gone from the host, but the session does not need it")
-    missing = NotFound(
-        f"the image `{facts.image.name}` is not on the host",
-        hint=f"`jlr pull {facts.host} {facts.image.name}`",
-    )
     if facts.image.complaint is not None:
         return fail(f"the engine does not tell about the image: {facts.image.complaint}")
-    return from_error(missing)
+    pull = f"`jlr pull {facts.host} {facts.image.name}`"
+    return from_error(NotFound(f"the image `{facts.image.name}` is not on the host", hint=pull))
 
 
 def _architecture(facts: HostFacts) -> Judgement:
@@ -184,16 +172,13 @@ def _architecture(facts: HostFacts) -> Judgement:
     here = ARCHITECTURES.get(facts.machine, facts.machine)
     made_for = facts.image.architecture
     if made_for and made_for != here:
+        program = facts.engine.name if facts.engine else "docker"
         return fail(
             f"the image is made for {made_for}, and the host is {here}",
             "pull or build the image for that architecture: "
-            f"`{_engine_name(facts)} pull --platform linux/{here} {facts.image.name}`",
+            f"`{program} pull --platform linux/{here} {facts.image.name}`",
         )
     return fine(f"{here}, as the host")
-
-
-def _engine_name(facts: HostFacts) -> str:
-    return facts.engine.name if facts.engine else "docker"
 
 
 CHECKS: tuple[Check[HostFacts], ...] = (

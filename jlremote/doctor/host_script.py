@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
 from jlremote.doctor.host_facts import DiskSpace, HostFacts, ImageFacts
@@ -66,6 +67,7 @@ _ROOTS = {"podman": "{{.Store.GraphRoot}}"}
 
 def steps(engine: Engine | None, image: str | None) -> Steps:
     """Return the steps that ask for all facts about a host."""
+    of_docker = engine is not None and engine.everyday.kind is DOCKER.kind
     asked = {
         "user": "id -un || id -u",
         "system": "uname -s; uname -m; cat /etc/os-release 2>/dev/null",
@@ -75,7 +77,7 @@ def steps(engine: Engine | None, image: str | None) -> Steps:
         "hardware": _HARDWARE,
         "driver": _DRIVER,
         "gpus": snapshot_script.snapshot(),
-        "toolkit": _TOOLKIT.replace("OLD_TOOL", _old_tool(engine)),
+        "toolkit": _TOOLKIT.replace("OLD_TOOL", "nvidia-docker" if of_docker else ""),
     }
     if engine is not None:
         asked |= {
@@ -88,11 +90,6 @@ def steps(engine: Engine | None, image: str | None) -> Steps:
     if engine is not None and image is not None:
         asked["image"] = tried(inspect_image_argv(engine, image))
     return asked
-
-
-def _old_tool(engine: Engine | None) -> str:
-    of_docker = engine is not None and engine.everyday.kind is DOCKER.kind
-    return "nvidia-docker" if of_docker else ""
 
 
 def _storage(engine: Engine) -> str:
@@ -112,6 +109,7 @@ def read_facts(
     kernel, _, rest = told["system"].stdout.strip().partition("\n")
     machine, _, release = rest.partition("\n")
     named = installation.os_release(release)
+    logout, storage = told["logout"].stdout, told.get("storage")
     return HostFacts(
         host=host,
         user=one_line(told["user"].stdout) or "?",
@@ -120,12 +118,12 @@ def read_facts(
         machine=one_line(machine),
         home=_room(told["home"], "the home folder"),
         temporary=_room(told["temporary"], "the temporary folder"),
-        kills_at_logout=_kills(told["logout"].stdout),
+        kills_at_logout="b true" in logout and "lingers" not in logout,
         engine=engine,
         engine_version=_version(told.get("engine")),
         engine_error=_engine_error(engine, told.get("daemon")),
         gpus_by=None if engine is None else old_docker.foreseen(engine, told, gpus=True),
-        storage=_storage_room(told.get("storage")),
+        storage=_room(storage, "") if storage is not None and storage.status == 0 else None,
         hardware=len(told["hardware"].stdout.split()),
         driver=_driver_version(told["driver"].stdout),
         gpus=_gpus(told["gpus"].stdout, host),
@@ -152,10 +150,6 @@ def _available(line: str) -> int | None:
     return int(found) if found.isdigit() else None
 
 
-def _kills(told: str) -> bool:
-    return "b true" in told and "lingers" not in told
-
-
 def _version(told: Completed | None) -> str | None:
     if told is None or told.status != 0:
         return None
@@ -166,10 +160,6 @@ def _engine_error(engine: Engine | None, told: Completed | None) -> JlrError | N
     if engine is None or told is None or told.status == 0:
         return None
     return engine_error(engine, told)
-
-
-def _storage_room(told: Completed | None) -> DiskSpace | None:
-    return None if told is None or told.status != 0 else _room(told, "")
 
 
 def _driver_version(text: str) -> str:
@@ -190,8 +180,5 @@ def _image(name: str | None, told: Completed | None) -> ImageFacts | None:
     if told.status == 0:
         (facts, *_) = json.loads(told.stdout)
         return ImageFacts(name, found=True, architecture=str(facts.get("Architecture", "")))
-    complaint = told.complaint
-    gone = any(
-        words in told.stderr.lower() for words in ("no such image", "not known", "no such object")
-    )
-    return ImageFacts(name, found=False, complaint=None if gone else complaint)
+    gone = re.search("no such image|not known|no such object", told.stderr.lower())
+    return ImageFacts(name, found=False, complaint=None if gone else told.complaint)

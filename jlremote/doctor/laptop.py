@@ -43,10 +43,6 @@ class LaptopFacts:
     unreadable: tuple[str, ...] = ()  # paths of records that cannot be read
 
 
-def _program(facts: LaptopFacts) -> Judgement:
-    return fine(facts.program)
-
-
 def _folders(facts: LaptopFacts) -> Judgement:
     if facts.folders is not None:
         return from_error(facts.folders)
@@ -118,7 +114,7 @@ def _why(session: KnownSession) -> str:
 
 
 CHECKS: tuple[Check[LaptopFacts], ...] = (
-    Check("jlr", _program),
+    Check("jlr", lambda facts: fine(facts.program)),
     Check("folders", _folders),
     Check("settings", _settings),
     Check("ssh", _ssh),

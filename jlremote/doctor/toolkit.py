@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from jlremote.doctor.findings import Judgement, fail, fine, skip, warn
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.gpus.inventory import Inventory
@@ -56,7 +54,8 @@ def proved(facts: HostFacts, where: str, done: Completed) -> Judgement:
     """Judge the toolkit by the result of `PROOF` in the container that `where` names."""
     assert facts.engine is not None
     if done.status == 0:
-        return fine(f"`nvidia-smi` in {where}: {_counted(done.stdout.splitlines())}")
+        gpus = sum(line.startswith("GPU ") for line in done.stdout.splitlines())
+        return fine(f"`nvidia-smi` in {where}: {gpus} GPU{'' if gpus == 1 else 's'}")
     said = one_line(done.stderr) or one_line(done.stdout) or f"exit status {done.status}"
     return fail(
         f"containers get no GPUs: `nvidia-smi` in {where} says {said}",
@@ -68,11 +67,6 @@ def refused(facts: HostFacts, reason: str) -> Judgement:
     """Return that the engine gives containers no GPUs."""
     assert facts.engine is not None
     return fail(reason, *_install(facts.engine, facts.distribution))
-
-
-def _counted(lines: Sequence[str]) -> str:
-    gpus = sum(line.startswith("GPU ") for line in lines)
-    return f"{gpus} GPU{'' if gpus == 1 else 's'}"
 
 
 def _install(engine: Engine, distribution: tuple[str, ...]) -> tuple[str, ...]:

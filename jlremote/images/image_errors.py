@@ -16,35 +16,18 @@ from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import EngineUnusable, engine_error
 from jlremote.text import one_line
 
-_REFUSED = (
-    "invalid username/password",
-    "unauthorized",
-    "no basic auth credentials",
-    "forbidden",
-    "denied",
+_REFUSED = re.compile(
+    "invalid username/password|unauthorized|no basic auth credentials|forbidden|denied"
 )
 # Docker Hub also answers `denied` for what does not exist.
 _AMBIGUOUS = "repository does not exist or may require"
-_MISSING = (
-    "manifest unknown",
-    "not found",
-    "does not exist",
-    "no such image",
-    "no matching manifest",
-    "name unknown",
-    "image not known",
+_MISSING = re.compile(
+    "manifest unknown|not found|does not exist|no such image|no matching manifest|name unknown"
+    "|image not known"
 )
-_OUT_OF_REACH = (
-    "dial tcp",
-    "no such host",
-    "i/o timeout",
-    "tls handshake",
-    "x509",
-    "http response to https client",
-    "connection refused",
-    "connection reset",
-    "client.timeout exceeded",
-    "unexpected eof",
+_OUT_OF_REACH = re.compile(
+    "dial tcp|no such host|i/o timeout|tls handshake|x509|http response to https client"
+    r"|connection refused|connection reset|client\.timeout exceeded|unexpected eof"
 )
 _UNKNOWN_SIGNER = "signed by unknown authority"
 _NO_TLS = "http response to https client"
@@ -85,16 +68,19 @@ def transfer_error(failed: FailedTransfer, lines: Sequence[str], status: int) ->
     if general := _engine_fails(failed.engine, lines, status):
         return general
     why, complaint = reason(lines), "\n".join(lines).lower()
-    if any(phrase in complaint for phrase in _MISSING) and _AMBIGUOUS not in complaint:
-        return NotFound(f"{failed.message}: {why}", hint=_missing_hint(failed))
-    if any(phrase in complaint for phrase in _REFUSED):
+    if _MISSING.search(complaint) and _AMBIGUOUS not in complaint:
+        hint = "check its name and tag, and whether it is made for the host's architecture"
+        if failed.verb == "push":
+            hint = f"`jlr images {failed.host}` lists the images"
+        return NotFound(f"{failed.message}: {why}", hint=hint)
+    if _REFUSED.search(complaint):
         return _refused(failed, why, ambiguous=_AMBIGUOUS in complaint)
     if "no space left" in complaint:
         return no_space(failed.engine, failed.host, why)
     if "toomanyrequests" in complaint:
         more = f"`jlr login {failed.host}`: {failed.registry} allows more after a login"
         return JlrError(f"{failed.message}: {why}", hint=more)
-    if any(phrase in complaint for phrase in _OUT_OF_REACH):
+    if _OUT_OF_REACH.search(complaint):
         return _out_of_reach(failed, why, complaint)
     return JlrError(f"{failed.message}: {why}")
 
@@ -120,24 +106,18 @@ def _out_of_reach(failed: FailedTransfer, why: str, complaint: str) -> JlrError:
     )
 
 
-def _missing_hint(failed: FailedTransfer) -> str:
-    if failed.verb == "push":
-        return f"`jlr images {failed.host}` lists the images"
-    return "check its name and tag, and whether it is made for the host's architecture"
-
-
 def login_error(engine: Engine, registry: str, user: str, host: str, failed: Completed) -> JlrError:
     """Return why a registry refused a key; the engine's output never contains the key."""
     lines = [line for line in failed.stderr.splitlines() if not line.startswith("WARNING")]
     if general := _engine_fails(engine, lines, failed.status):
         return general
     why, complaint = reason(lines), failed.stderr.lower()
-    if any(phrase in complaint for phrase in _REFUSED):
+    if _REFUSED.search(complaint):
         return Authentication(
             f"`{registry}` refuses this key of `{user}`: {why}",
             hint="check the key and `--username`; for nvcr.io that is literally `$oauthtoken`",
         )
-    if any(phrase in complaint for phrase in _OUT_OF_REACH):
+    if _OUT_OF_REACH.search(complaint):
         mend = _reach_hint(engine, registry, complaint) or "check its name"
         return JlrError(f"`{host}` cannot reach `{registry}`: {why}", hint=mend)
     return JlrError(f"cannot log in to `{registry}`: {why}")

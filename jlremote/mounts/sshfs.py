@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 CONNECTOR = "jlremote.mounts.connector"
 START_SECONDS = 60.0
 END_SECONDS = 3.0
+ANSWER_SECONDS = 10.0
 
 # https://github.com/libfuse/sshfs/releases: 3.7.6 closed both holes. Distributions have repaired
 # older versions, which then know this option.
@@ -85,20 +87,15 @@ def processes(name: str) -> list[psutil.Process]:
     """Return the sshfs processes of the mount `name`; empty if it has ended."""
     import psutil
 
-    wanted = f"-m {CONNECTOR} {name},"
-    return [process for process in psutil.process_iter(["name"]) if _is(process, wanted)]
-
-
-def _is(process: psutil.Process, wanted: str) -> bool:
-    import psutil
-
-    # Its arguments are only read if its name fits: reading them may hang with the process.
-    if process.info["name"] != "sshfs":
-        return False
-    try:
-        return any(wanted in word for word in process.cmdline())
-    except psutil.Error:
-        return False
+    found, wanted = [], f"-m {CONNECTOR} {name},"
+    # Arguments are only read if the name fits: reading them may hang with the process.
+    for process in psutil.process_iter(["name"]):
+        with suppress(psutil.Error):
+            if process.info["name"] == "sshfs" and any(
+                wanted in word for word in process.cmdline()
+            ):
+                found.append(process)
+    return found
 
 
 def end(name: str, *, patience: float = END_SECONDS) -> None:
@@ -116,7 +113,7 @@ def end(name: str, *, patience: float = END_SECONDS) -> None:
 
 def warning(program: str) -> str | None:
     """Return a warning about known holes in this sshfs, `None` if it has none."""
-    found = re.search(r"SSHFS version (\d+(?:\.\d+)*)", _output(program, "--version"))
+    found = re.search(r"SSHFS version (\d+(?:\.\d+)*)", output(program, "--version"))
     version = found[1] if found else "of an unknown version"
     if found and tuple(map(int, version.split("."))) >= SAFE_VERSION:
         return None
@@ -134,13 +131,18 @@ def warning(program: str) -> str | None:
 
 def is_repaired(program: str) -> bool:
     """Return whether the distribution has closed the holes of an older version."""
-    return CONTAINMENT in _output(program, "--help")
+    return CONTAINMENT in output(program, "--help")
 
 
-def _output(*command: str) -> str:
+def output(*command: str) -> str:
+    """Return what a command prints, empty if it cannot be run."""
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=ANSWER_SECONDS,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from jlremote.doctor import connection, host, host_script, laptop
 from jlremote.doctor.connection import ConnectionFacts
-from jlremote.doctor.findings import Check, Diagnosis, Finding, Verdict, verdict
+from jlremote.doctor.findings import Check, Diagnosis, Facts, Finding, Verdict, verdict
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.jupyter.launch import HOST_PORT
@@ -33,8 +33,6 @@ from jlremote.workflow.host.requests import StartRequest
 # `nvidia-smi` may be slow, and so may an engine with many containers.
 ASK_SECONDS = 90.0
 LOOPBACK = "127.0.0.1"
-
-Facts = TypeVar("Facts")
 
 
 @dataclass(frozen=True)
@@ -63,16 +61,16 @@ def doctor(request: DoctorRequest, context: Context, tell: Callable[[Finding], N
     return verdict(this.diagnosis.findings, "this machine")
 
 
+@dataclass
 class _RecordingAsker:
     """An asker that passes questions on and remembers the kind of the last one."""
 
-    def __init__(self, asker: Asker) -> None:
-        self._asker = asker
-        self.last: str | None = None
+    asker: Asker
+    last: str | None = None
 
     def ask(self, question: Question) -> str:
         self.last = question.kind
-        return self._asker.ask(question)
+        return self.asker.ask(question)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import shutil
-import subprocess
 from contextlib import suppress
 from dataclasses import replace
 
@@ -21,7 +20,6 @@ from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
 from jlremote.workflow.session import browser
 
-ANSWER_SECONDS = 10.0
 # A keychain may wait for its owner to unlock it.
 KEYCHAIN_SECONDS = 3.0
 _NO_ACCOUNT = "jlr doctor"
@@ -29,12 +27,23 @@ _NO_ACCOUNT = "jlr doctor"
 
 def look(context: Context, host: str | None) -> LaptopFacts:
     """Return the facts about this machine, by the settings for `host`."""
+    keychain = open_secrets(deadline=KEYCHAIN_SECONDS)
+    if keychain is not None:
+        keychain.get(_NO_ACCOUNT)
     seen = LaptopFacts(
         program=f"{__version__}, Python {platform.python_version()}, {platform.system()}",
-        ssh=_ssh(),
         settings=_settings(),
+        ssh=_ssh(),
+        keychain=keychain.name if keychain else None,
+        keychain_answers=keychain is not None and keychain.present,
+        browser=_browser(host),
     )
-    seen = _with_programs(seen, host)
+    try:
+        program = this_system().sshfs()
+        holes = None if sshfs.is_repaired(program) else sshfs.warning(program)
+        seen = replace(seen, sshfs=program, sshfs_warning=holes)
+    except JlrError as missing:
+        seen = replace(seen, sshfs=missing)
     try:
         folder = paths.state_directory()
         paths.log_directory()
@@ -51,39 +60,10 @@ def look(context: Context, host: str | None) -> LaptopFacts:
     )
 
 
-def _with_programs(seen: LaptopFacts, host: str | None) -> LaptopFacts:
-    keychain = open_secrets(deadline=KEYCHAIN_SECONDS)
-    if keychain is not None:
-        keychain.get(_NO_ACCOUNT)
-    seen = replace(
-        seen,
-        keychain=keychain.name if keychain else None,
-        keychain_answers=keychain is not None and keychain.present,
-        browser=_browser(host),
-    )
-    try:
-        program = this_system().sshfs()
-    except JlrError as missing:
-        return replace(seen, sshfs=missing)
-    holes = None if sshfs.is_repaired(program) else sshfs.warning(program)
-    return replace(seen, sshfs=program, sshfs_warning=holes)
-
-
 def _ssh() -> str | None:
-    """Return the version of `ssh`, which prints it on stderr."""
+    """Return the version of `ssh`, `None` if there is none or it does not answer."""
     program = shutil.which("ssh")
-    if program is None:
-        return None
-    with suppress(OSError, subprocess.TimeoutExpired):
-        done = subprocess.run(
-            (program, "-V"),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=ANSWER_SECONDS,
-            check=False,
-        )
-        return one_line((done.stderr or done.stdout).decode("utf-8", "replace"))
-    return None
+    return None if program is None else one_line(sshfs.output(program, "-V")) or None
 
 
 def _settings() -> JlrError | None:

@@ -119,15 +119,11 @@ class SessionChecks:
             # Without containers the survey is one of the host itself.
             self._found = survey(self.trial.link, self.trial.runtime, self._name)
             self._container = self._found.container
-            self.made.callback(self._clear)
+            script = scripts.clear(Bare(), self._name)
+            clear = self.trial.runtime.inside(self._name, script)
+            self.made.callback(_quietly, run_script, self.trial.link, clear)
         self._server, launched = jupyter_launch.ensure(self._start, self._found)
         return fine("launched" if launched else "the one in the container runs")
-
-    def _clear(self) -> None:
-        """Delete the files of a Jupyter that ran without a container."""
-        with suppress(JlrError):
-            script = scripts.clear(Bare(), self._name)
-            run_script(self.trial.link, self.trial.runtime.inside(self._name, script))
 
     def _judge_http(self) -> Judgement:
         assert self._container is not None
@@ -136,7 +132,7 @@ class SessionChecks:
         to = server_endpoint(self.trial.runtime, self._container, self._server)
         # Under its own name, so that the session's forward is left alone.
         self._forward = link.forward(self._name, ANY_PORT, to)
-        self.made.callback(self._unforward)
+        self.made.callback(_quietly, link.unforward, self._name)
         wait_for_answer(link, self._forward)
         began = time.monotonic()
         access = self._api.access()
@@ -148,10 +144,6 @@ class SessionChecks:
         taken = f" in {milliseconds} ms" if milliseconds else ""
         return fine(f"answers through the tunnel{taken}")
 
-    def _unforward(self) -> None:
-        with suppress(JlrError):
-            self.trial.link.unforward(self._name)
-
     @property
     def _api(self) -> JupyterApi:
         assert self._forward is not None
@@ -162,13 +154,9 @@ class SessionChecks:
             self._kernel = self._api.start_kernel()
         except AccessRefused:
             return skip("Jupyter asks for its password, which jlr does not have")
-        self.made.callback(self._end_kernel)
+        self.made.callback(_quietly, self._api.end_kernel, self._kernel)
         self._line = self.made.enter_context(kernel_line(self._api, self._kernel))
         return fine("answers through the tunnel")
-
-    def _end_kernel(self) -> None:
-        with suppress(JlrError):
-            self._api.end_kernel(self._kernel)
 
     def _judge_kernel(self) -> Judgement:
         assert self._line is not None
@@ -176,3 +164,8 @@ class SessionChecks:
         if ANSWER not in answer:  # R prints `[1] 42`
             return from_error(JlrError(f"the kernel answers that {QUESTION} is {answer}"))
         return fine(f"{QUESTION} is {answer}")
+
+
+def _quietly(undo: Callable[..., object], *arguments: object) -> None:
+    with suppress(JlrError):
+        undo(*arguments)

@@ -60,7 +60,10 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
         NotFound: there is no such folder or Dockerfile.
         JlrError: the build failed; the message says at which line of the Dockerfile.
     """
-    _check_names(request)
+    if not request.tags:
+        raise Usage("the image needs a name", hint="add `--tag NAME[:TAG]`")
+    for tag in request.tags:
+        image_names.parse_new(tag)
     folder = read_context(request.folder, request.dockerfile)
     host, engine = connected(request.host, context, request.engine)
     try:
@@ -78,13 +81,6 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     built = run_script(host, command_line(docker.inspect_image_argv(engine, request.tags[0])))
     image = docker.read_image(built.stdout)
     return BuildReport(request.host, request.tags, image.id, image.size)
-
-
-def _check_names(request: BuildRequest) -> None:
-    if not request.tags:
-        raise Usage("the image needs a name", hint="add `--tag NAME[:TAG]`")
-    for tag in request.tags:
-        image_names.parse_new(tag)
 
 
 def _build(

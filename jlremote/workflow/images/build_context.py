@@ -71,22 +71,23 @@ def read_context(folder: Path, dockerfile: Path | None) -> BuildContext:
     path = dockerfile or folder / "Dockerfile"
     recipe = _text(path, "Dockerfile", "name it with `-f FILE`")
     inside = _name_inside(folder, path)
-    ignore = _ignore_file(folder, path)
-    rules = read_rules(_text(ignore, "ignore file", "") if ignore else "")
+    # As in BuildKit, an ignore file that is named after the Dockerfile comes first.
+    own = path.with_name(f"{path.name}{IGNORE_FILE}")
+    ignore = next((file for file in (own, folder / IGNORE_FILE) if file.is_file()), None)
+    rules = _text(ignore, "ignore file", None) if ignore else ""
     needed = {inside, IGNORE_FILE}
-    entries = tuple(_entries(folder, "", rules, needed))
+    entries = tuple(_entries(folder, "", read_rules(rules), needed))
     if inside is not None:
         return BuildContext(folder, inside, recipe, entries)
-    return _with_own_dockerfile(folder, recipe, entries, ignore)
+    return _with_own_dockerfile(folder, recipe, entries, rules if ignore else f"{IGNORE_FILE}\n")
 
 
 def _with_own_dockerfile(
-    folder: Path, recipe: str, entries: tuple[Entry, ...], ignore: Path | None
+    folder: Path, recipe: str, entries: tuple[Entry, ...], rules: str
 ) -> BuildContext:
     """Add a Dockerfile from outside the folder, under a name that no `COPY` sees."""
     name = f".dockerfile.{secrets.token_hex(8)}"
-    rules = _text(ignore, "ignore file", "") if ignore else ""
-    ignored = f"{rules}\n{IGNORE_FILE}\n{name}\n" if ignore is None else f"{rules}\n{name}\n"
+    ignored = f"{rules}\n{name}\n"
     others = tuple(entry for entry in entries if entry.name != IGNORE_FILE)
     added = ((name, recipe.encode()), (IGNORE_FILE, ignored.encode()))
     return BuildContext(folder, name, recipe, others, added)
@@ -99,17 +100,11 @@ def _name_inside(folder: Path, path: Path) -> str | None:
         return None
 
 
-def _ignore_file(folder: Path, dockerfile: Path) -> Path | None:
-    """Return the ignore file; as in BuildKit, one named after the Dockerfile comes first."""
-    own = dockerfile.with_name(f"{dockerfile.name}{IGNORE_FILE}")
-    return next((path for path in (own, folder / IGNORE_FILE) if path.is_file()), None)
-
-
-def _text(path: Path, what: str, hint: str) -> str:
+def _text(path: Path, what: str, hint: str | None) -> str:
     try:
         return path.read_text("utf-8", "surrogateescape")
     except FileNotFoundError:
-        raise NotFound(f"there is no {what} `{path}`", hint=hint or None) from None
+        raise NotFound(f"there is no {what} `{path}`", hint=hint) from None
     except OSError as error:
         raise Usage(f"cannot read the {what} `{path}`: {_why(error)}") from error
 

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from jlremote.errors import Usage
 from jlremote.text import one_line
@@ -31,7 +32,7 @@ class IgnoreRules:
 
         A rule for a folder applies to all that is in it.
         """
-        candidates = [path, *_parents(path)]
+        candidates = [path, *map(str, PurePosixPath(path).parents)][:-1]
         ignored = False
         for rule in self.rules:
             if rule.exception == ignored and any(map(rule.matches.fullmatch, candidates)):
@@ -83,20 +84,11 @@ _PIECE = re.compile(r"\*\*/?|\*|\?|\[\^?\]?[^\]]*\]|\[|\\.|.", re.DOTALL)
 
 def _expression(pattern: str) -> str:
     pieces = _PIECE.findall(pattern)
-    if pattern.startswith("**") and not any(map(_is_wild, pieces[1:])):
-        return _suffix(pattern.removeprefix("**"))
+    if pattern.startswith("**") and not any(piece[0] in "*?[\\" for piece in pieces[1:]):
+        rest = pattern.removeprefix("**")
+        return rf"(?:.*/)?{re.escape(rest[1:])}" if rest[:1] == "/" else f".*{re.escape(rest)}"
     last = len(pieces) - 1
     return "".join(_translated(piece, last=i == last) for i, piece in enumerate(pieces))
-
-
-def _suffix(rest: str) -> str:
-    if rest.startswith("/"):
-        return rf"(?:.*/)?{re.escape(rest[1:])}"
-    return f".*{re.escape(rest)}"
-
-
-def _is_wild(piece: str) -> bool:
-    return piece[0] in "*?[\\"
 
 
 def _translated(piece: str, *, last: bool) -> str:
@@ -119,9 +111,3 @@ def _set(piece: str) -> str:
         raise re.error("a set has no end")
     inner = re.sub(r"[\[&|~]", r"\\\g<0>", piece[1:-1]).replace("--", r"-\-")
     return f"[{inner}]"
-
-
-def _parents(path: str) -> Iterator[str]:
-    while "/" in path:
-        path = path.rpartition("/")[0]
-        yield path

@@ -78,17 +78,14 @@ def forget(host: str, registry: str) -> bool:
 
 def docker_config(keys: Mapping[str, RegistryKey]) -> bytes:
     """Return the text of a docker `config.json` with `keys`, on one line."""
-    auths = {server(name): {"auth": _basic(key)} for name, key in keys.items()}
+    basic = {name: base64.b64encode(_written(key).encode()) for name, key in keys.items()}
+    auths = {server(name): {"auth": code.decode("ascii")} for name, code in basic.items()}
     return json.dumps({"auths": auths}).encode() + b"\n"
 
 
 def server(registry: str) -> str:
     """Return the name of a registry in docker's settings."""
     return _DOCKER_HUB_SERVER if registry == DOCKER_HUB else registry
-
-
-def _basic(key: RegistryKey) -> str:
-    return base64.b64encode(_written(key).encode()).decode("ascii")
 
 
 def _account(registry: str, host: str | None = None) -> str:

@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from jlremote.errors import JlrError, Unreachable
@@ -48,15 +48,15 @@ def _way_back(found: JobHandle) -> str:
 T = TypeVar("T")
 
 
+@dataclass
 class _Watch:
     """A job's output, as far as it was shown."""
 
-    def __init__(self, found: JobHandle, show: Show, context: Context) -> None:
-        self._found = found
-        self._show = show
-        self._context = context
-        self._seen: Counter[str] = Counter()
-        self._asked = 0
+    _found: JobHandle
+    _show: Show
+    _context: Context
+    _seen: Counter[str] = field(default_factory=Counter)
+    _asked: int = 0
 
     def to_the_end(self) -> int:
         """Show all output; return the exit code, or raise that it is not known."""
@@ -124,14 +124,10 @@ class _Watch:
 @contextmanager
 def _ctrl_c(then: Callable[[], None]) -> Iterator[None]:
     """Call `then` at each Ctrl-C while the block runs."""
-
-    def pressed(_number: int, _frame: FrameType | None) -> None:
-        then()
-
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, pressed)
+    before = signal.signal(signal.SIGINT, lambda *_: then())
     try:
         yield
     finally:

@@ -77,14 +77,8 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
         signal: tuple[str, ...] = ()
     else:
         # The process is marked to be signalled, because signals end at the engine's client.
-        before = homes.writable_home(place) + packages.USE
-        marked = (
-            "sh",
-            "-c",
-            before + process_mark.MARK_ITSELF + 'exec "$@"\n',
-            "sh",
-            *request.command,
-        )
+        before = homes.writable_home(place) + packages.USE + process_mark.MARK_ITSELF
+        marked = ("sh", "-c", before + 'exec "$@"\n', "sh", *request.command)
         variables = {**gpus.environment, **given, process_mark.VARIABLE: mark}
         argv = runtime.attached(place, marked, how, variables)
         way = process_mark.signal_argv(mark)

@@ -39,14 +39,10 @@ class Folder:
 def find(
     link: Link, session: SessionRecord, wanted: str | None, local: str, *, on_host: bool
 ) -> Folder:
-    """Return the folder to mount.
+    """Return the folder to mount: `wanted`, `None` for the session's project folder.
 
-    Args:
-        link: the way to the host.
-        session: the session.
-        wanted: the folder that was named, `None` for the session's project folder.
-        local: the local folder; a folder of its name in the home is the last resort.
-        on_host: whether an absolute `wanted` is a path of the host and not of the container.
+    A folder of the name of `local` in the home is the last resort. With `on_host` an absolute
+    `wanted` is a path of the host and not of the container.
 
     Raises:
         NotFound: the folder is missing, or exists only in the container.

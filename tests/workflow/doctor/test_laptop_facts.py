@@ -9,6 +9,7 @@ import pytest
 
 from jlremote.errors import JlrError, Unreachable
 from jlremote.link.wire.status import LinkStatus
+from jlremote.mounts import sshfs
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.doctor import laptop_facts
@@ -57,7 +58,7 @@ def test_an_ssh_that_hangs_counts_as_missing(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (machine / "bin" / "ssh").write_text("#!/bin/sh\nread line\nexec /bin/sleep 5\n")
-    monkeypatch.setattr(laptop_facts, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(sshfs, "ANSWER_SECONDS", 0.05)
     assert laptop_facts._ssh() is None
 
 
