@@ -111,7 +111,8 @@ class Diagnosis:
 
         A skipped check passes its reason on, so that all that follow name the first one.
         """
-        missing = next((finding for finding in self.findings if _ill(finding, needs)), None)
+        ill = (finding for finding in self.findings if finding.mark in (Mark.FAILED, Mark.SKIPPED))
+        missing = next((finding for finding in ill if finding.check in needs), None)
         if missing is None:
             return None
         return skip(missing.text if missing.mark is Mark.SKIPPED else f"needs `{missing.check}`")
@@ -119,10 +120,6 @@ class Diagnosis:
     def well(self, *needs: str) -> bool:
         """Return whether all these checks allow what needs them."""
         return self.skipped(needs) is None
-
-
-def _ill(finding: Finding, needs: Sequence[str]) -> bool:
-    return finding.check in needs and finding.mark in (Mark.FAILED, Mark.SKIPPED)
 
 
 @dataclass(frozen=True)

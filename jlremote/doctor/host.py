@@ -24,10 +24,6 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 NO_GPU = "this host has no NVIDIA GPU"
 
 
-def _system(facts: HostFacts) -> Judgement:
-    return fine(f"{facts.system}, {facts.machine}".strip(", "))
-
-
 def _disk(facts: HostFacts) -> Judgement:
     rooms = [(facts.home, LITTLE_IN_HOME), (facts.temporary, LITTLE_IN_HOME)]
     if facts.storage is not None:
@@ -182,7 +178,7 @@ def _architecture(facts: HostFacts) -> Judgement:
 
 
 CHECKS: tuple[Check[HostFacts], ...] = (
-    Check("system", _system, needs=("shell",)),
+    Check("system", lambda f: fine(f"{f.system}, {f.machine}".strip(", ")), needs=("shell",)),
     Check("disk", _disk, needs=("shell",)),
     Check("logout", _logout, needs=("shell",)),
     Check("engine", _engine, needs=("shell",)),

@@ -80,10 +80,7 @@ def steps(engine: Engine | None, image: str | None) -> Steps:
         "toolkit": _TOOLKIT.replace("OLD_TOOL", "nvidia-docker" if of_docker else ""),
     }
     if engine is not None:
-        asked |= {
-            "engine": command_line(engine("--version")),
-            "daemon": tried(usable_argv(engine)),
-        }
+        asked |= {"engine": command_line(engine("--version")), "daemon": tried(usable_argv(engine))}
         # An engine that hangs is asked nothing more.
         asked |= {name: f"{_IF_WELL}{step}" for name, step in old_docker.steps(engine).items()}
         asked["storage"] = _storage(engine)

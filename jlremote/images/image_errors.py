@@ -97,12 +97,13 @@ def _refused(failed: FailedTransfer, why: str, *, ambiguous: bool) -> JlrError:
 
 def _out_of_reach(failed: FailedTransfer, why: str, complaint: str) -> JlrError:
     name = failed.name.registry if failed.name else ""
-    mend = _reach_hint(failed.engine, name, complaint)
+    place = "docker's settings" if failed.engine.kind.daemon else "`HTTPS_PROXY`"
+    network = f"check the network of `{failed.host}`; if it needs a proxy, set it in {place} there"
     # An image that cannot be pulled is missing, whatever the registry has.
     unreachable = NotFound if failed.verb == "pull" else JlrError
     return unreachable(
         f"{failed.message}: `{failed.host}` cannot reach {failed.registry}: {why}",
-        hint=mend or _network_hint(failed.engine, failed.host),
+        hint=_reach_hint(failed.engine, name, complaint) or network,
     )
 
 
@@ -180,12 +181,6 @@ def _engine_fails(engine: Engine, lines: Sequence[str], status: int) -> JlrError
     """Return the error of an engine that does not work at all, `None` for a registry's error."""
     general = engine_error(engine, Completed(status, "", "\n".join(lines)))
     return general if isinstance(general, EngineUnusable) else None
-
-
-def _network_hint(engine: Engine, host: str) -> str:
-    """Return the hint for a host without a route to the registry."""
-    place = "docker's settings" if engine.kind.daemon else "`HTTPS_PROXY`"
-    return f"check the network of `{host}`; if it needs a proxy, set it in {place} there"
 
 
 def _reach_hint(engine: Engine, registry: str, complaint: str) -> str | None:

@@ -135,12 +135,8 @@ def take_back(name: str, mark: str) -> str:
 
 
 _SIGNAL_GROUP = 'kill -s "$1" -- "-$pid"'
-_WAIT = wait_while(
-    '[ ! -e "$directory/process" ]',
-    20,
-    every=0.05,
-    too_long='{ echo "it does not begin" >&2; exit 1; }',
-)
+_LATE = '{ echo "it does not begin" >&2; exit 1; }'
+_WAIT = wait_while('[ ! -e "$directory/process" ]', 20, every=0.05, too_long=_LATE)
 
 
 class ProcessJobs:

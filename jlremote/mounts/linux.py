@@ -47,8 +47,14 @@ class Linux:
         return refusal((program, "-u", *(("-z",) if lazily else ()), "--", path))
 
     def holders(self, path: str) -> list[Holder]:
-        """Read the links of all processes in `/proc`."""
-        return holders(path)
+        """Read the links of all processes in `/proc`, as far as the user may see them."""
+        found = []
+        for process in _PROCESSES.iterdir():
+            if process.name.isdigit() and process.name != str(os.getpid()):
+                how = _use(process, path)
+                if how is not None:
+                    found.append(Holder(int(process.name), _name(process), how))
+        return found
 
 
 def _install_hint() -> str:
@@ -61,17 +67,6 @@ def _install_hint() -> str:
     if line.startswith("https://"):
         return f"{line} says how; the package is called `sshfs` or `fuse-sshfs`"
     return f"`{line}` installs it"
-
-
-def holders(mount: str) -> list[Holder]:
-    """Return the programs that use `mount`, as far as the user may see their files."""
-    found = []
-    for folder in _PROCESSES.iterdir():
-        if folder.name.isdigit() and folder.name != str(os.getpid()):
-            how = _use(folder, mount)
-            if how is not None:
-                found.append(Holder(int(folder.name), _name(folder), how))
-    return found
 
 
 def _use(process: Path, mount: str) -> str | None:

@@ -7,8 +7,15 @@ import sys
 from typing import Protocol
 
 from jlremote.errors import JlrError
-from jlremote.mounts.points import Holder, MountPoint
+from jlremote.mounts.points import Holder, MountPoint, refusal
 
+# The file system types of macFUSE, its predecessor and FUSE-T.
+_KINDS = ("macfuse", "osxfuse", "fuse-t")
+_MACFUSE = (
+    "install macFUSE: `brew install --cask macfuse && brew install gromgit/fuse/sshfs-mac`; "
+    "or, without a kernel extension, FUSE-T: "
+    "`brew install macos-fuse-t/cask/fuse-t macos-fuse-t/cask/fuse-t-sshfs`"
+)
 _INSTALL = "winget install -e WinFsp.WinFsp SSHFS-Win.SSHFS-Win"
 
 
@@ -36,6 +43,44 @@ class System(Protocol):
 
     def holders(self, path: str) -> list[Holder]:
         """Return the programs that use a mount."""
+
+
+class MacOS:
+    """macOS, with macFUSE or FUSE-T."""
+
+    options: tuple[str, ...] = ("noappledouble",)
+
+    def sshfs(self) -> str:
+        """Find sshfs."""
+        program = shutil.which("sshfs")
+        if program is None:
+            raise JlrError("`sshfs` is not installed", hint=_MACFUSE)
+        return program
+
+    def mounted(self) -> list[MountPoint]:
+        """Read the table of getfsstat(2), which does not ask the file systems."""
+        import psutil
+
+        return [
+            MountPoint(partition.mountpoint, partition.fstype, partition.device)
+            for partition in psutil.disk_partitions(all=True)
+            if partition.fstype.startswith(_KINDS)
+        ]
+
+    def unmount(self, path: str, *, lazily: bool) -> str | None:
+        """Run `umount`, with force where Linux would unmount lazily."""
+        return refusal(("/sbin/umount", *(("-f",) if lazily else ()), "--", path))
+
+    def holders(self, path: str) -> list[Holder]:
+        """Return the programs that work in it, as far as the system shows them."""
+        import psutil
+
+        found = []
+        for process in psutil.process_iter(["name", "cwd"]):
+            folder = process.info["cwd"] or ""
+            if folder == path or folder.startswith(f"{path}/"):
+                found.append(Holder(process.pid, process.info["name"] or "a program", "works in"))
+        return found
 
 
 class Windows:
@@ -68,8 +113,6 @@ def this_system() -> System:
     if sys.platform == "win32":
         return Windows()
     if sys.platform == "darwin":
-        from jlremote.mounts.macos import MacOS
-
         return MacOS()
     from jlremote.mounts.linux import Linux
 

@@ -8,8 +8,7 @@ import pytest
 
 from jlremote.errors import JlrError
 from jlremote.mounts import linux, sshfs
-from jlremote.mounts.macos import MacOS
-from jlremote.mounts.system import System, Windows
+from jlremote.mounts.system import MacOS, System, Windows
 
 
 @pytest.fixture

@@ -13,12 +13,11 @@ from typing import Any
 import psutil
 import pytest
 
-from jlremote.mounts import macos, sshfs
+from jlremote.mounts import sshfs, system
 from jlremote.mounts.linux import Linux
-from jlremote.mounts.macos import MacOS
 from jlremote.mounts.points import Holder, MountPoint
 from jlremote.mounts.sshfs import CONNECTOR
-from jlremote.mounts.system import Windows, this_system
+from jlremote.mounts.system import MacOS, Windows, this_system
 
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="a process is named by its file")
 
@@ -103,7 +102,7 @@ def test_a_mac_names_the_programs_that_work_in_a_mount(monkeypatch: pytest.Monke
 
 def test_a_mac_unmounts_by_force_where_linux_is_lazy(monkeypatch: pytest.MonkeyPatch) -> None:
     commands: list[tuple[str, ...]] = []
-    monkeypatch.setattr(macos, "refusal", commands.append)
+    monkeypatch.setattr(system, "refusal", commands.append)
     MacOS().unmount("/m", lazily=False)
     MacOS().unmount("/m", lazily=True)
     assert commands == [("/sbin/umount", "--", "/m"), ("/sbin/umount", "-f", "--", "/m")]

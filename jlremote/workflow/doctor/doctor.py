@@ -151,8 +151,8 @@ class _Examination:
             host=link.name,
             runtime=asked_for,
             image=named,
-            python=_text(settled.get("python")),
-            conda_env=_text(settled.get("conda-env")),
+            python=settled.get("python"),
+            conda_env=settled.get("conda-env"),
         )
         return Trial(link, facts, chosen, here, start)
 
@@ -200,7 +200,3 @@ def _skew(told: str, began: float, ended: float) -> float | None:
     if began - 1 <= theirs <= ended + 1:
         return 0.0
     return theirs - (ended if theirs > ended else began)
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)

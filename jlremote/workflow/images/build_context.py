@@ -70,10 +70,11 @@ def read_context(folder: Path, dockerfile: Path | None) -> BuildContext:
         raise NotFound(f"there is no folder `{folder}`", hint="name the folder of the Dockerfile")
     path = dockerfile or folder / "Dockerfile"
     recipe = _text(path, "Dockerfile", "name it with `-f FILE`")
-    inside = _name_inside(folder, path)
+    root, file = folder.resolve(), path.resolve()
+    inside = file.relative_to(root).as_posix() if file.is_relative_to(root) else None
     # As in BuildKit, an ignore file that is named after the Dockerfile comes first.
     own = path.with_name(f"{path.name}{IGNORE_FILE}")
-    ignore = next((file for file in (own, folder / IGNORE_FILE) if file.is_file()), None)
+    ignore = next((found for found in (own, folder / IGNORE_FILE) if found.is_file()), None)
     rules = _text(ignore, "ignore file", None) if ignore else ""
     needed = {inside, IGNORE_FILE}
     entries = tuple(_entries(folder, "", read_rules(rules), needed))
@@ -91,13 +92,6 @@ def _with_own_dockerfile(
     others = tuple(entry for entry in entries if entry.name != IGNORE_FILE)
     added = ((name, recipe.encode()), (IGNORE_FILE, ignored.encode()))
     return BuildContext(folder, name, recipe, others, added)
-
-
-def _name_inside(folder: Path, path: Path) -> str | None:
-    try:
-        return path.resolve().relative_to(folder.resolve()).as_posix()
-    except ValueError:
-        return None
 
 
 def _text(path: Path, what: str, hint: str | None) -> str:

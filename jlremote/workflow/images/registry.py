@@ -99,12 +99,7 @@ def _name(image: str) -> ImageName | None:
 
 
 def _transfer(
-    host: Link,
-    engine: Engine,
-    verb: str,
-    image: str,
-    name: ImageName | None,
-    context: Context,
+    host: Link, engine: Engine, verb: str, image: str, name: ImageName | None, context: Context
 ) -> None:
     """Run a pull or push and follow it, also across a broken connection."""
     keys = registry_keys.find(host.name, () if name is None else (name.registry,))

@@ -12,7 +12,7 @@ from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.engine.engine import DOCKER
-from jlremote.workflow.doctor.doctor import _RecordingAsker, _skew, _text
+from jlremote.workflow.doctor.doctor import _RecordingAsker, _skew
 from jlremote.workflow.doctor.trial import RunningSession, Trial
 from jlremote.workflow.host.requests import StartRequest
 
@@ -62,7 +62,3 @@ def test_the_kind_of_the_last_question_is_remembered() -> None:
     assert asker.last is None
     assert asker.ask(Question("host-key", "trust it?")) == "yes"
     assert asker.last == "host-key"
-
-
-def test_settings_that_are_not_text_are_taken_as_text() -> None:
-    assert (_text(None), _text(3), _text("x")) == (None, "3", "x")
