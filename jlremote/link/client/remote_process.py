@@ -15,12 +15,7 @@ from jlremote.link.wire.protocol import Message, bytes_of
 
 @dataclass(frozen=True)
 class TerminalKind:
-    """The terminal to run a process in.
-
-    Attributes:
-        kind: `$TERM` there.
-        size: columns and rows at the start.
-    """
+    """The terminal to run a process in: `$TERM` there, columns and rows at the start."""
 
     kind: str
     size: os.terminal_size
@@ -94,10 +89,9 @@ class RemoteProcess:
             raise ended_early(*(stream.noise for stream in self._streams.values()))
 
     def give(self, data: bytes) -> bool:
-        """Send a piece of stdin, empty at its end; wait until the one before was read.
+        """Send a piece of stdin, empty at its end, once the one before was read.
 
-        Returns:
-            Whether the process may still read it.
+        Return whether the process may still read it.
         """
         self._credit.acquire()
         if not self._left.is_set():

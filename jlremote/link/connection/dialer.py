@@ -45,9 +45,8 @@ class ConnectionHost:
 class Dialer:
     """Connects to the host, each time with the present settings and SSH agent.
 
-    Attributes:
-        probing: the `ServerAlive` settings of the latest connection.
-        notes: settings of it that jlr does not support, a sentence each.
+    Of the latest connection, `probing` are its `ServerAlive` settings, `notes` a sentence for each
+    setting that jlr does not support.
     """
 
     def __init__(self, files: LinkFiles) -> None:
@@ -82,8 +81,7 @@ class Dialer:
         Raises:
             JlrError: no password is right, or there is no terminal to ask in.
         """
-        host = ConnectionHost(self._files.host, connection)
-        self._elevation.prepare(host, script, asker)
+        self._elevation.prepare(ConnectionHost(self._files.host, connection), script, asker)
 
     def forget(self) -> tuple[str, ...]:
         """Delete the keychain's entries of the host and its jump hosts; return their names."""

@@ -25,9 +25,8 @@ ON_TIME = 0.95
 class Probing:
     """The limits for noticing a dead connection, from the user's `ServerAlive` settings.
 
-    Attributes:
-        interval: seconds until the host is probed.
-        count: how many intervals, that one included, may pass without an answer.
+    The host is probed after `interval` seconds; `count` intervals, that one included, may pass
+    without an answer.
     """
 
     interval: float = 15.0
@@ -63,11 +62,7 @@ class Liveness:
             )
 
     def _disturbed(self, connection: Connection, seconds: float) -> bool:
-        """Wait for `seconds`, or less if the connection may have died.
-
-        Returns:
-            Whether the machine slept or changed networks.
-        """
+        """Wait for `seconds` at most; return whether the machine slept or changed networks."""
         while seconds > 0:
             if connection.wait_closed(min(LOOK_SECONDS, seconds)):
                 return False

@@ -7,11 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jlremote.link.connection.supervisor import Supervisor
-from jlremote.link.forwards.session_forward import (
-    Listen,
-    Locate,
-    SessionForward,
-)
+from jlremote.link.forwards.session_forward import Listen, Locate, SessionForward
 from jlremote.link.wire.states import Condition
 from jlremote.link.wire.status import ForwardKey
 from jlremote.ports.endpoint import Endpoint

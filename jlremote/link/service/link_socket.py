@@ -29,10 +29,8 @@ class LinkSocket:
     """The lock, key and socket of a running link.
 
     The system cleans their folder: `/tmp` after some days, `/run/user` at the last logout. Without
-    new ones the link would keep its ports, and no command could find it.
-
-    Attributes:
-        secret: authenticates commands and the link to each other.
+    new ones the link would keep its ports, and no command could find it. Its `secret` authenticates
+    commands and the link to each other.
     """
 
     def __init__(self, files: LinkFiles) -> None:

@@ -39,7 +39,7 @@ def _serve(files: LinkFiles, link_socket: LinkSocket) -> None:
     listener = link_socket.open()
     _say_ready()
     # From here on commands can connect; they wait while the SSH library loads.
-    from jlremote.link.service.assembly import assemble
+    from jlremote.link.service.server import assemble
 
     with assemble(files, idle_seconds=idle_seconds(os.environ)) as server:
         link_socket.keep_open(

@@ -18,12 +18,7 @@ from jlremote.ssh.contract import Connection, Stream
 
 
 class CommandTerminal:
-    """The terminal of a script, whose size follows the command's.
-
-    Attributes:
-        kind: `$TERM` there.
-        size: columns and rows.
-    """
+    """The terminal of a script: `$TERM` there, and its size, which follows the command's."""
 
     def __init__(self, request: Message) -> None:
         self.kind = str(request["kind"])
@@ -41,10 +36,8 @@ class CommandTerminal:
 class CommandStdin:
     """Pieces of stdin from a command, which sends the next one when one was taken.
 
-    So at most one waits here, however fast the command and however slow the host is.
-
-    Attributes:
-        wake: wakes the thread that runs the script.
+    So at most one waits here, however fast the command and however slow the host is. `wake` wakes
+    the thread that runs the script.
     """
 
     def __init__(self, conversation: Conversation) -> None:

@@ -23,7 +23,6 @@ class LinkFiles:
         address: the address at which `multiprocessing.connection` listens.
         key: the secret with which both sides authenticate; each link makes its own.
         mount_socket: the socket for sshfs; its name outlives the link.
-        log: the link's log.
     """
 
     host: str

@@ -32,13 +32,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Condition:
-    """A state, since when, and why.
-
-    Attributes:
-        state: the state.
-        error: the cause, if something went wrong.
-        since: seconds since the epoch.
-    """
+    """A state, since when (seconds since the epoch), and the cause if something went wrong."""
 
     state: State
     error: JlrError | None = None

@@ -17,13 +17,11 @@ class ForwardStatus:
     """A forward of a session as the link tells it.
 
     Attributes:
-        session: the session's name.
         port: the further port that it leads to, `None` for the session's Jupyter server.
         local_port: TCP port on 127.0.0.1.
         state: one of `link.wire.states.State`.
         since: seconds since the epoch.
         detail: why it is in that state, where something went wrong.
-        endpoint: where it leads.
         failure: why the last connection that was not served was turned away.
     """
 
@@ -45,12 +43,10 @@ class ForwardStatus:
 
 @dataclass(frozen=True)
 class MountStatus:
-    """A mount as the link tells it.
+    """A mount as the link tells it, by the record's name.
 
-    Attributes:
-        name: the record's name.
-        connected: whether its sshfs has an SFTP server on the host.
-        failure: why the host refused one when it was asked last.
+    It is `connected` while its sshfs has an SFTP server on the host; `failure` tells why the host
+    refused one when it was asked last.
     """
 
     name: str
@@ -66,8 +62,6 @@ class LinkStatus:
         state: one of `link.wire.states.State`.
         since: seconds since the epoch.
         detail: why it is in that state, where something went wrong.
-        forwards: the forwards of sessions, and of their further ports.
-        mounts: what sshfs reaches through it.
         notes: what the user's ssh settings ask for that jlr does not do.
     """
 

@@ -30,10 +30,7 @@ def wait_for_answer(link: Link, forward: ForwardStatus) -> None:
 
 
 def refuse_open(link: Link, forward: ForwardStatus, *, allowed: bool) -> Access:
-    """Refuse a server without token and password, unless that is allowed.
-
-    Returns:
-        How the server authenticates.
+    """Refuse a server without token and password, unless allowed; return how it authenticates.
 
     Raises:
         OpenToAll: it does not, and that is not allowed; the caller releases the forward.

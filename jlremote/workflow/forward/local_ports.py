@@ -48,10 +48,7 @@ def taken(port: int, host: str, name: str) -> Busy:
     """Return the error for a port that the session HOST/NAME cannot have, with its holder."""
     holder = _other_session(port, host, name) or _process_on(port)
     by = f" by {holder}" if holder else ""
-    return Busy(
-        f"port {port} is taken{by}",
-        hint="leave out `--port` to take the next free port",
-    )
+    return Busy(f"port {port} is taken{by}", hint="leave out `--port` to take the next free port")
 
 
 def _other_session(port: int, host: str, name: str) -> str | None:
