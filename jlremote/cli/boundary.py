@@ -97,7 +97,9 @@ def _fill_standard_streams() -> None:
 
 def _end_cleanly_on_signals() -> None:
     """Unwind on a signal that ends the process, to restore the cursor and the terminal's echo."""
-    numbers = [signal.SIGTERM] if sys.platform == "win32" else [signal.SIGTERM, signal.SIGHUP]
+    numbers = [signal.SIGTERM]
+    if sys.platform != "win32":
+        numbers.append(signal.SIGHUP)
     for number in numbers:
         if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` wants SIGHUP ignored
             signal.signal(number, _leave)
