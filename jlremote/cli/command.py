@@ -38,11 +38,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class GroupedOption(click.Option):
-    """An option that stands under a heading of its command's help.
-
-    Args:
-        group: the heading, one of `GROUPS`.
-    """
+    """An option that stands under a heading of its command's help, one of `GROUPS`."""
 
     def __init__(self, *declarations: Any, group: str, **settings: Any) -> None:
         super().__init__(*declarations, **settings)

@@ -13,21 +13,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class Invocation:
-    """The values of the global options, which may stand before or after the command's name.
+    """The values of the global options, which may stand before or after the command's name."""
 
-    Attributes:
-        ssh_config: ssh's `-F`.
-        verbose: show each remote command.
-        quiet: show no steps.
-        no_input: never ask.
-        remember: keep correct passwords in the keychain; `None` asks once.
-    """
-
-    ssh_config: str | None = None
+    ssh_config: str | None = None  # ssh's `-F`
     verbose: bool = False
     quiet: bool = False
     no_input: bool = False
-    remember: bool | None = None
+    remember: bool | None = None  # keep correct passwords in the keychain; `None` asks once
 
     def context(self, *, silent: bool = False, lasting: bool = True) -> Context:
         """Return the context of a workflow; `silent` and `lasting` are those of `Steps`."""

@@ -10,13 +10,7 @@ import click
 
 from jlremote.cli.command import command
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options.shared import (
-    host_argument,
-    json_option,
-    optional_host_argument,
-    python_options,
-    runtime_options,
-)
+from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer, answer_each, answer_json, watched
 from jlremote.errors import Usage
 
@@ -36,7 +30,7 @@ PAUSE_SECONDS = 0.5
         "jlr gpus dgx --json | jq -r '.gpus[] | select(.state == \"free\") | .index'",
     ),
 )
-@host_argument
+@shared.host_argument
 @click.option(
     "--watch",
     type=click.FloatRange(0.1, 3600),
@@ -45,7 +39,7 @@ PAUSE_SECONDS = 0.5
     metavar="[SECONDS]",
     help=f"Repeat until Ctrl-C, every SECONDS ({PAUSE_SECONDS:g} by default).",
 )
-@json_option("Print a JSON object; with --watch one per line.")
+@shared.json_option("Print a JSON object; with --watch one per line.")
 @click.pass_obj
 def gpus(invocation: Invocation, host: str, watch: float | None, as_json: bool) -> None:
     """Show the GPUs of a host and their users, containers, ages and load.
@@ -107,11 +101,11 @@ def _watch(host: str, seconds: float, context: Context, *, as_json: bool) -> Non
         "jlr doctor dgx --json | jq -r '.checks[] | select(.mark == \"failed\") | .mend[]'",
     ),
 )
-@optional_host_argument
+@shared.optional_host_argument
 @click.option("--image", metavar="IMAGE", help="Try a new container of this image, then remove it.")
-@runtime_options
-@python_options
-@json_option("Print one JSON object at the end.")
+@shared.runtime_options
+@shared.python_options
+@shared.json_option("Print one JSON object at the end.")
 @click.pass_context
 def doctor(click_context: click.Context, /, *, as_json: bool, **options: Any) -> None:
     """Find out what is wrong, and what to do about it.
@@ -142,7 +136,7 @@ def doctor(click_context: click.Context, /, *, as_json: bool, **options: Any) ->
 
 
 @command("disconnect", examples=("jlr disconnect dgx", "jlr disconnect --all"))
-@optional_host_argument
+@shared.optional_host_argument
 @click.option("--all", "every", is_flag=True, help="Every host.")
 @click.pass_obj
 def disconnect(invocation: Invocation, host: str | None, every: bool) -> None:
@@ -161,7 +155,7 @@ def disconnect(invocation: Invocation, host: str | None, every: bool) -> None:
 
 
 @command("forget", examples=("jlr forget dgx",))
-@host_argument
+@shared.host_argument
 @click.pass_obj
 def forget(invocation: Invocation, host: str) -> None:
     """Delete the passwords and passphrases of a host from the keychain.

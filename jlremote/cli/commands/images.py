@@ -10,12 +10,7 @@ import click
 from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options.shared import (
-    engine_options,
-    host_argument,
-    image_json_option,
-    json_option,
-)
+from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer, answer_either
 from jlremote.errors import Usage
 
@@ -31,10 +26,10 @@ if TYPE_CHECKING:
         "jlr images dgx --json | jq -r '.[] | select(.size > 2e10) | .id'",
     ),
 )
-@host_argument
+@shared.host_argument
 @click.option("--all", "every", is_flag=True, help="Include images without a name, left by builds.")
-@json_option("Print a JSON array.")
-@engine_options
+@shared.json_option("Print a JSON array.")
+@shared.engine_options
 @click.pass_obj
 def images(
     invocation: Invocation, host: str, engine: EngineChoice, every: bool, as_json: bool
@@ -60,7 +55,7 @@ def images(
         "jlr build dgx . -t me/torch --build-arg BASE=nvcr.io/nvidia/pytorch:24.05-py3",
     ),
 )
-@host_argument
+@shared.host_argument
 @click.argument("folder", type=click.Path())
 @click.option("-t", "--tag", "tags", multiple=True, metavar="NAME[:TAG]", help="The image's name.")
 @click.option(
@@ -78,8 +73,8 @@ def images(
     metavar="NAME=VALUE",
     help="The value of an ARG. Not for secrets: it stays readable in the image.",
 )
-@image_json_option
-@engine_options
+@shared.image_json_option
+@shared.engine_options
 @click.pass_obj
 def build(
     invocation: Invocation,
@@ -117,7 +112,7 @@ def build(
 )
 @click.argument("session", shell_complete=candidates.sessions)
 @click.argument("image")
-@image_json_option
+@shared.image_json_option
 @click.pass_obj
 def save(invocation: Invocation, session: str, image: str, as_json: bool) -> None:
     """Save a session's container as an image, with everything that was installed in it.
@@ -143,10 +138,10 @@ def save(invocation: Invocation, session: str, image: str, as_json: bool) -> Non
     "pull",
     examples=("jlr pull dgx nvcr.io/nvidia/pytorch:24.05-py3", "jlr pull dgx me/torch --json"),
 )
-@host_argument
+@shared.host_argument
 @click.argument("image")
-@image_json_option
-@engine_options
+@shared.image_json_option
+@shared.engine_options
 @click.pass_obj
 def pull(
     invocation: Invocation, host: str, image: str, engine: EngineChoice, as_json: bool
@@ -172,9 +167,9 @@ def pull(
         "jlr push dgx registry.lab.org:5000/me/torch",
     ),
 )
-@host_argument
+@shared.host_argument
 @click.argument("image")
-@engine_options
+@shared.engine_options
 @click.pass_obj
 def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) -> None:
     """Push an image of a host to the registry in its name.
@@ -196,13 +191,13 @@ def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
         "jlr login dgx --forget",
     ),
 )
-@host_argument
+@shared.host_argument
 @click.argument("registry", default="nvcr.io")
 @click.option("--username", metavar="NAME", help="User there. Default for nvcr.io: `$oauthtoken`.")
 @click.option("--password-stdin", is_flag=True, help="Read the password or API key from stdin.")
 @click.option("--keep", is_flag=True, help="Keep the key on the host, in the engine's settings.")
 @click.option("--forget", is_flag=True, help="Forget the key, here and on the host.")
-@engine_options
+@shared.engine_options
 @click.pass_obj
 def login(
     invocation: Invocation,

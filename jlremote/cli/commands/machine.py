@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options.shared import (
-    PORT,
-    browse,
-    browser_options,
-    chosen_browser,
-    json_option,
-    optional_host_argument,
-)
+from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer, answer_either, answer_json
 from jlremote.errors import JlrError, Usage
 
@@ -54,7 +47,7 @@ _NEW_FILE = """\
         'cat "$(jlr config --path)"',
     ),
 )
-@optional_host_argument
+@shared.optional_host_argument
 @click.option(
     "--profile",
     metavar="PROFILE",
@@ -63,7 +56,7 @@ _NEW_FILE = """\
 )
 @click.option("--path", is_flag=True, help="Print only the path of the file.")
 @click.option("--edit", is_flag=True, help="Open the file in your editor (VISUAL, EDITOR).")
-@json_option("Print a JSON array.")
+@shared.json_option("Print a JSON array.")
 def config(host: str | None, profile: str | None, path: bool, edit: bool, as_json: bool) -> None:
     """Show the settings and the source of each.
 
@@ -82,13 +75,9 @@ def config(host: str | None, profile: str | None, path: bool, edit: bool, as_jso
     if edit:
         return
     if as_json:
-        answer_json([_entry(origin) for origin in origins])
+        answer_json([{"option": o.option, "value": o.value, "from": o.place} for o in origins])
     else:
         _show(origins)
-
-
-def _entry(origin: Origin) -> dict[str, Any]:
-    return {"option": origin.option, "value": origin.value, "from": origin.place}
 
 
 def _show(origins: list[Origin]) -> None:
@@ -122,7 +111,7 @@ def _edit(file: Path) -> None:
 
 @command("demo", examples=("jlr demo", "jlr demo --runtime none --no-browser"))
 @click.option("--image", metavar="IMAGE", help="Image of the container, with a container engine.")
-@click.option("--port", type=PORT, metavar="PORT", help="Use exactly this local port.")
+@click.option("--port", type=shared.PORT, metavar="PORT", help="Use exactly this local port.")
 @click.option(
     "--runtime",
     type=click.Choice(["auto", "docker", "none"]),
@@ -130,8 +119,8 @@ def _edit(file: Path) -> None:
     show_default=True,
     help="How Jupyter runs; `auto` is in a container if there are an engine and an image.",
 )
-@browser_options
-@json_option("Print the session as a JSON object.")
+@shared.browser_options
+@shared.json_option("Print the session as a JSON object.")
 @click.pass_obj
 def demo(
     invocation: Invocation,
@@ -150,7 +139,7 @@ def demo(
     from jlremote.workflow.session.demo import DemoRequest
     from jlremote.workflow.session.demo import demo as run_demo
 
-    name = chosen_browser(browser, no_browser)
+    name = shared.chosen_browser(browser, no_browser)
     context = invocation.context(silent=as_json)
     running = False
 
@@ -158,7 +147,7 @@ def demo(
         nonlocal running
         running = True
         answer_either(report.url or "", report.to_json(), as_json=as_json)
-        browse(report.url or "", context, browser=name, asked=browser is not None)
+        shared.browse(report.url or "", context, browser=name, asked=browser is not None)
         context.progress.note("Ctrl-C ends the demo")
 
     try:

@@ -20,7 +20,8 @@ def hosts(context: click.Context, _parameter: click.Parameter, incomplete: str) 
     from jlremote.cli.completion.ssh_config import host_names
 
     user, at, begun = incomplete.rpartition("@")
-    names = [*host_names(_ssh_config(context)), *(host for host, _ in session_names())]
+    invocation = context.find_object(Invocation) or Invocation()
+    names = [*host_names(invocation.ssh_config), *(host for host, _ in session_names())]
     found = dict.fromkeys(name for name in names if name.startswith(begun if at else incomplete))
     return [f"{user}{at}{name}" for name in found if not (at and "@" in name)]
 
@@ -83,8 +84,3 @@ def profiles(_context: click.Context, _parameter: click.Parameter, incomplete: s
     except JlrError:
         return []
     return [name for name in known if name.startswith(incomplete)]
-
-
-def _ssh_config(context: click.Context) -> str | None:
-    invocation = context.find_object(Invocation)
-    return invocation.ssh_config if invocation else None

@@ -25,7 +25,10 @@ class _WholeWords(ShellComplete):
         items = super().get_completions(args, incomplete)
         option, equals, _ = incomplete.partition("=")
         if equals and option.startswith("--"):
-            return [_prefixed(item, option + equals) for item in items]
+            return [
+                CompletionItem(option + equals + item.value, type=item.type, help=item.help)
+                for item in items
+            ]
         return items
 
 
@@ -68,7 +71,3 @@ def script(shell: str) -> str:
     from pathlib import Path  # 5 ms, which a completion must not pay
 
     return Path(__file__).with_name(SCRIPTS[shell]).read_text("utf-8")
-
-
-def _prefixed(item: CompletionItem[str], prefix: str) -> CompletionItem[str]:
-    return CompletionItem(prefix + item.value, type=item.type, help=item.help)

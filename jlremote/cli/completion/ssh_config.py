@@ -17,8 +17,7 @@ _WORD = re.compile(r'"([^"]*)"|([^\s"]+)')
 def host_names(file: str | None = None) -> list[str]:
     """Return the names of `Host` lines without wildcards, in the order of the files.
 
-    Args:
-        file: ssh's `-F`; `None` for the user's own file and the system's.
+    `file` is ssh's `-F`, `None` the user's own file and the system's.
     """
     files = [file] if file else [os.path.expanduser(_USER), _SYSTEM]  # noqa: PTH111 - pathlib costs 5 ms
     names = [name for path in files for name in _names(path, path == _SYSTEM, 0)]

@@ -88,14 +88,10 @@ class LocalTerminal:
 
 
 class Escapes:
-    """A filter that takes `~.` and `~~` at the beginning of a line out of the typed keys.
-
-    Attributes:
-        hung_up: whether `~.` was typed.
-    """
+    """A filter that takes `~.` and `~~` at the beginning of a line out of the typed keys."""
 
     def __init__(self) -> None:
-        self.hung_up = False
+        self.hung_up = False  # whether `~.` was typed
         self._at_beginning = True
         self._tilde = False
 

@@ -20,11 +20,7 @@ _PIECE = 1 << 12
 
 
 class PosixKeyboard:
-    """A terminal's keys and size.
-
-    Args:
-        descriptor: the terminal's.
-    """
+    """The keys and the size of the terminal behind a file descriptor."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

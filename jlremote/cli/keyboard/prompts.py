@@ -21,11 +21,9 @@ NO_INPUT = NeverAsks(f"run the command once without `--no-input`; {_STAYS}")
 
 
 class Person:
-    """The `Asker` of a terminal.
+    """The `Asker` of a terminal, with the spinner `paused` while a question is on the screen.
 
-    Args:
-        paused: hides the spinner while the question is on the screen.
-        remember: the answer to whether a secret is remembered; `None` asks.
+    `remember` is the answer to whether a secret is remembered; `None` asks.
     """
 
     def __init__(

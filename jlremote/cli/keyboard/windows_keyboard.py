@@ -31,11 +31,7 @@ _kernel = ctypes.windll.kernel32
 
 
 class WindowsKeyboard:
-    """A console's keys and size.
-
-    Args:
-        descriptor: of its input.
-    """
+    """The keys and the size of the console behind the file descriptor of its input."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

@@ -94,9 +94,7 @@ creation_options = options(
 def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
     """Return the options that flags and settings give together, by their long names.
 
-    Args:
-        host: the host as it was typed.
-        options: by the names of click's parameters; `None` and `()` are not given.
+    `options` are by the names of click's parameters; `None` and `()` are not given.
 
     Raises:
         Usage: they exclude each other, or one has no value.
@@ -131,10 +129,7 @@ def request_fields(request: type[Any], chosen: dict[str, Any]) -> dict[str, Any]
 def refuse_creation(options: dict[str, Any], without: str, *but: str) -> None:
     """Refuse flags for a new container where none is created; settings are left alone.
 
-    Args:
-        options: by the names of click's parameters.
-        without: the option because of which no container is created.
-        but: options that have a meaning even so.
+    `without` is the option because of which none is created, and `but` have a meaning even so.
 
     Raises:
         Usage: a flag is for a new container.

@@ -108,7 +108,6 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _chosen(host: str, runtime: str | None, sudo: bool | None) -> EngineChoice:
-    """Return the engine that flags and settings choose for a host."""
     from jlremote.storage import settings
     from jlremote.workflow.host.requests import EngineChoice
 
@@ -127,13 +126,9 @@ def chosen_browser(flag: str | None, no_browser: bool) -> str | None:
 
 
 def browse(url: str, context: Context, *, browser: str | None, asked: bool) -> None:
-    """Open `url`, which has the token, in a browser.
+    """Open `url`, which has the token, in a browser: `none` is no browser, `None` the default one.
 
-    Args:
-        url: the address.
-        context: gets a note when no browser opens.
-        browser: its name, `none` for no browser, `None` for the default one.
-        asked: whether `--browser` was given, so that a failure is an error.
+    If none opens, that is a note, or an error if it was `asked` for with `--browser`.
 
     Raises:
         JlrError: the browser of `--browser` does not open.

@@ -29,12 +29,9 @@ _INDENT = 4
 
 
 class FindingPrinter:
-    """A printer of findings on stdout, with a heading for each machine.
+    """A printer of findings on stdout, with a heading for each machine; `quiet`, only of problems.
 
     Checks that were not tried for the same reason come last, on one line.
-
-    Args:
-        quiet: print only problems.
     """
 
     def __init__(self, *, quiet: bool = False) -> None:

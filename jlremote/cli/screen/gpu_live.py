@@ -56,17 +56,9 @@ def drawn(host: str, inventory: Inventory, history: History, width: int) -> Grou
     for gpu in inventory.gpus:
         gpus.add_row(*_gpu_cells(gpu, history.last(gpu.index, room)))
         for part in gpu.slices:
-            label = Text(f"MIG {part.profile}")
-            gpus.add_row(
-                part.place,
-                label,
-                gpu_table.memory(part),
-                "",
-                "",
-                "",
-                "",
-                gpu_table.state(part.state()),
-            )
+            label, unknown = Text(f"MIG {part.profile}"), ("",) * 4
+            state = gpu_table.state(part.state())
+            gpus.add_row(part.place, label, gpu_table.memory(part), *unknown, state)
     users = table(gpu_table.USER_HEADINGS, gpu_table.user_rows(inventory))
     title = Text(f"{one_line(host)}  (Ctrl-C ends)", style="dim")
     return Group(title, gpus, Text(""), users if users.row_count else Text("no users"))

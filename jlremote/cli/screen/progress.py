@@ -103,14 +103,10 @@ class Steps:
 
 
 class Spinner:
-    """A spinner on the terminal's last line, which appears after a short wait.
-
-    Attributes:
-        so_far: the progress behind the title; it may change at any time.
-    """
+    """A spinner on the terminal's last line, which appears after a short wait."""
 
     def __init__(self) -> None:
-        self.so_far = ""
+        self.so_far = ""  # the progress behind the title; it may change at any time
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
         self._live: Live | None = None

@@ -8,7 +8,7 @@ import click
 
 from jlremote.cli.command import command
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options.shared import browse, browser_options, chosen_browser, session_argument
+from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer
 
 # A file extension begins with a letter: `cont-2.1` may be a container, `train.ipynb` is a file.
@@ -25,9 +25,9 @@ _FILE = re.compile(r"\.[A-Za-z]\w*$")
         "jlr open --no-browser         # check that it answers, and print the URL",
     ),
 )
-@session_argument
+@shared.session_argument
 @click.argument("path", required=False)
-@browser_options
+@shared.browser_options
 @click.pass_obj
 def open_session(
     invocation: Invocation,
@@ -44,16 +44,16 @@ def open_session(
     """
     from jlremote.workflow.session.open import address
 
-    name = chosen_browser(browser, no_browser)
+    name = shared.chosen_browser(browser, no_browser)
     context = invocation.context()
     selector, wanted = _session_or_path(session, path, invocation)
     url = address(selector, wanted, context)
     answer(url)
-    browse(url, context, browser=name, asked=browser is not None)
+    shared.browse(url, context, browser=name, asked=browser is not None)
 
 
 @command("url", examples=("jlr url", "jlr url dgx/cont1", 'curl -fsS "$(jlr url cont1)"'))
-@session_argument
+@shared.session_argument
 @click.pass_obj
 def url(invocation: Invocation, session: str | None) -> None:
     """Print a session's URL and nothing else.

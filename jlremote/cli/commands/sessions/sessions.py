@@ -11,7 +11,7 @@ import click
 from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options.shared import json_option, optional_host_argument, session_argument
+from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer, answer_each, answer_json, watched
 from jlremote.errors import Usage
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
         "jlr list --json | jq -r '.[] | select(.state == \"up\") | .url'",
     ),
 )
-@optional_host_argument
+@shared.optional_host_argument
 @click.option("--all", "every", is_flag=True, help="List every container of HOST, of all users.")
-@json_option("Print a JSON array.")
+@shared.json_option("Print a JSON array.")
 @click.pass_obj
 def list_sessions(invocation: Invocation, host: str | None, every: bool, as_json: bool) -> None:
     """List the sessions, one per line: host, state, kernels, port, GPUs and image.
@@ -77,9 +77,9 @@ def _list_containers(invocation: Invocation, host: str | None, *, as_json: bool)
         "jlr status cont1 --json | jq -r .state",
     ),
 )
-@session_argument
+@shared.session_argument
 @click.option("--watch", is_flag=True, help="Show every change until Ctrl-C.")
-@json_option("Print a JSON object; with --watch one per line.")
+@shared.json_option("Print a JSON object; with --watch one per line.")
 @click.pass_obj
 def status(invocation: Invocation, session: str | None, watch: bool, as_json: bool) -> None:
     """Show one session: its state and for how long, its URL, kernels, ports and mounts."""

@@ -10,22 +10,7 @@ import click
 from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options.creation import (
-    after_dashes,
-    creation_options,
-    refuse_creation,
-    request_fields,
-    settled,
-)
-from jlremote.cli.options.shared import (
-    PORT,
-    browse,
-    browser_options,
-    host_argument,
-    json_option,
-    python_options,
-    runtime_options,
-)
+from jlremote.cli.options import creation, shared
 from jlremote.cli.screen.terminal import answer_either
 from jlremote.errors import Usage
 from jlremote.times import seconds_of
@@ -55,14 +40,14 @@ if TYPE_CHECKING:
         "jlr start dgx cont1 --image torch --dry-run",
     ),
 )
-@host_argument
+@shared.host_argument
 @click.argument("container", required=False, shell_complete=candidates.containers)
 @click.argument(
     "engine_arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ENGINE-ARGUMENTS]"
 )
-@creation_options
-@runtime_options
-@python_options
+@creation.creation_options
+@shared.runtime_options
+@shared.python_options
 @option("Jupyter", "--notebook", metavar="PATH", help="Open this notebook, file or folder.")
 @option(
     "Jupyter",
@@ -81,7 +66,7 @@ if TYPE_CHECKING:
 @option(
     "This machine",
     "--port",
-    type=PORT,
+    type=shared.PORT,
     metavar="PORT",
     help="Use exactly this local port; fail if it is taken.",
 )
@@ -90,12 +75,12 @@ if TYPE_CHECKING:
     "--forward",
     "forwarded",
     multiple=True,
-    type=PORT,
+    type=shared.PORT,
     metavar="PORT",
     help="Also forward this port of the container, for example TensorBoard's. Repeatable.",
 )
-@browser_options
-@json_option("Print the session as a JSON object.")
+@shared.browser_options
+@shared.json_option("Print the session as a JSON object.")
 @click.option("--dry-run", is_flag=True, help="Print what would run on the host; change nothing.")
 @click.pass_obj
 def start(
@@ -120,11 +105,11 @@ def start(
     Options can be set in config.toml and in the environment. A flag wins over JLR_<OPTION>, which
     wins over [hosts.HOST], [profiles.PROFILE] and [defaults].
     """
-    options = after_dashes(options)
+    options = creation.after_dashes(options)
     host = options.pop("host")
-    chosen = settled(host, options)
+    chosen = creation.settled(host, options)
     if chosen.get("runtime") == "none":
-        refuse_creation(options, "--runtime none")
+        creation.refuse_creation(options, "--runtime none")
     request = _request(host, chosen, forwarded, allow_open=allow_open)
     context = invocation.context(silent=as_json)
     if dry_run:
@@ -135,24 +120,24 @@ def start(
     answer_either(urls, report.to_json(), as_json=as_json)
     _explain(report, context)
     browser = "none" if no_browser else chosen.get("browser")
-    browse(report.url or "", context, browser=browser, asked=options["browser"] is not None)
+    shared.browse(report.url or "", context, browser=browser, asked=options["browser"] is not None)
 
 
 def _request(
-    host: str, settled: dict[str, Any], ports: tuple[int, ...], *, allow_open: bool
+    host: str, chosen: dict[str, Any], ports: tuple[int, ...], *, allow_open: bool
 ) -> StartRequest:
     from jlremote.workflow.host.requests import StartRequest, container_options
 
-    if "python" in settled and "conda-env" in settled:
+    if "python" in chosen and "conda-env" in chosen:
         raise Usage("`--python` and `--conda-env` exclude each other", hint="give one of the two")
-    if "idle-stop" in settled:
-        settled["idle-stop"] = seconds_of(settled["idle-stop"], "`--idle-stop`")
+    if "idle-stop" in chosen:
+        chosen["idle-stop"] = seconds_of(chosen["idle-stop"], "`--idle-stop`")
     return StartRequest(
         host=host,
         ports=ports,
         allow_open=allow_open,
-        options=container_options(settled),
-        **request_fields(StartRequest, settled),
+        options=container_options(chosen),
+        **creation.request_fields(StartRequest, chosen),
     )
 
 

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from jlremote.cli.command import command
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options.shared import PORT, json_option, session_argument
-from jlremote.cli.screen.terminal import answer, answer_json
+from jlremote.cli.options import shared
+from jlremote.cli.screen.terminal import answer_either
 from jlremote.errors import Usage
-
-if TYPE_CHECKING:
-    from jlremote.workflow.forward.port_report import PortReport
-    from jlremote.workflow.host.context import Context
 
 
 @command(
@@ -27,10 +21,10 @@ if TYPE_CHECKING:
         "jlr forward --json | jq -r '.[] | select(.state == \"up\") | .local_port'",
     ),
 )
-@session_argument
-@click.argument("port", required=False, type=PORT)
-@click.option("--remove", type=PORT, metavar="PORT", help="Stop forwarding this port.")
-@json_option("Print a JSON array.")
+@shared.session_argument
+@click.argument("port", required=False, type=shared.PORT)
+@click.option("--remove", type=shared.PORT, metavar="PORT", help="Stop forwarding this port.")
+@shared.json_option("Print a JSON array.")
 @click.pass_obj
 def forward(
     invocation: Invocation, session: str | None, port: int | None, remove: int | None, as_json: bool
@@ -45,14 +39,17 @@ def forward(
     `up`, `closed` (nothing listens there) or `taken` (by another program).
     """
     if port is None and session is not None and session.isdecimal():
-        session, port = None, PORT(session)
+        session, port = None, shared.PORT(session)
     if remove is not None and port is not None:
         raise Usage("`--remove` already names the port", hint=f"`jlr forward --remove {remove}`")
     from jlremote.workflow.session import further_ports
 
     context = invocation.context(silent=as_json)
     if port is not None:
-        _show_address(further_ports.add(session, port, context), context, as_json=as_json)
+        report = further_ports.add(session, port, context)
+        answer_either(report.url, [report.to_json()], as_json=as_json)
+        if report.detail:
+            context.progress.note(report.detail)
         return
     if remove is not None:
         further_ports.remove(session, remove, context)
@@ -62,12 +59,3 @@ def forward(
     found = further_ports.listed(session, context)
     none = "no further ports; `jlr forward PORT` adds one"
     tables.show_reports(found, reports.PORTS, context, as_json=as_json, none=none)
-
-
-def _show_address(report: PortReport, context: Context, *, as_json: bool) -> None:
-    if as_json:
-        answer_json([report.to_json()])
-        return
-    answer(report.url)
-    if report.detail:
-        context.progress.note(report.detail)

@@ -9,13 +9,7 @@ import click
 from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options.creation import creation_options, refuse_creation, request_fields, settled
-from jlremote.cli.options.shared import (
-    host_argument,
-    json_option,
-    optional_host_argument,
-    runtime_options,
-)
+from jlremote.cli.options import creation, shared
 from jlremote.cli.screen.terminal import answer_either, answer_json
 from jlremote.errors import Usage
 
@@ -36,7 +30,7 @@ HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "CONTAINER", "COMMAND")
         "jlr attach sweep",
     ),
 )
-@host_argument
+@shared.host_argument
 @option(
     "Session",
     "--in",
@@ -49,9 +43,9 @@ HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "CONTAINER", "COMMAND")
     "Session", "--name", metavar="NAME", help="Name of the job and its container. Default: made up."
 )
 @option("Session", "-d", "--detach", is_flag=True, help="Print the job's name and do not wait.")
-@creation_options
-@runtime_options
-@json_option("With --detach: print the job as a JSON object.")
+@creation.creation_options
+@shared.runtime_options
+@shared.json_option("With --detach: print the job as a JSON object.")
 @click.pass_obj
 def run(
     invocation: Invocation,
@@ -111,16 +105,16 @@ def _request(
 
     from jlremote.workflow.host.requests import RunRequest, container_options
 
-    chosen = settled(host, options)
+    chosen = creation.settled(host, options)
     if inside is not None or chosen.get("runtime") == "none":  # no container of its own
         elsewhere = "--runtime none" if inside is None else "--in"
-        refuse_creation(options, elsewhere, "env", "workdir", "user", "rm")
+        creation.refuse_creation(options, elsewhere, "env", "workdir", "user", "rm")
     wanted = container_options(chosen)
     # The engine would delete it before its exit code was read.
     remove = bool(wanted.remove) and not detach
     if remove:
         wanted = replace(wanted, remove=None)
-    fields = request_fields(RunRequest, chosen) | {"inside": inside, "name": name}
+    fields = creation.request_fields(RunRequest, chosen) | {"inside": inside, "name": name}
     if inside is not None:
         fields.pop("image", None)
     return RunRequest(host, command, options=wanted, **fields), remove
@@ -135,9 +129,9 @@ def _request(
         "jlr runs --json | jq -r '.[] | select(.exit_code > 0) | .name'",
     ),
 )
-@optional_host_argument
+@shared.optional_host_argument
 @click.option("--clean", is_flag=True, help="Delete the ended jobs and their output.")
-@json_option("Print a JSON array.")
+@shared.json_option("Print a JSON array.")
 @click.pass_obj
 def runs(invocation: Invocation, host: str | None, clean: bool, as_json: bool) -> None:
     """List the jobs, one per line: those on HOST, or on every host where this machine started one.

@@ -9,7 +9,7 @@ import click
 from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options.shared import json_option
+from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer_each, answer_either
 from jlremote.errors import Usage
 
@@ -33,7 +33,7 @@ from jlremote.errors import Usage
 @click.option("--on-host", is_flag=True, help="DIR is a path on the host, not in the container.")
 @click.option("--read-only", is_flag=True, help="Allow no changes through the mount.")
 @click.option("--nonempty", is_flag=True, help="Mount over a folder that is not empty.")
-@json_option("Print the mount as a JSON object, or all as an array.")
+@shared.json_option("Print the mount as a JSON object, or all as an array.")
 @click.pass_obj
 def mount(invocation: Invocation, /, *, local: str | None, as_json: bool, **options: Any) -> None:
     """Mount a folder of the host at the folder LOCAL of this machine, with sshfs.

@@ -8,7 +8,7 @@ import click
 
 from jlremote.cli.command import command
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options.shared import session_argument
+from jlremote.cli.options import shared
 
 
 @command(
@@ -22,7 +22,7 @@ from jlremote.cli.options.shared import session_argument
         "jlr shell -- python - < here.py; echo $?",
     ),
 )
-@session_argument
+@shared.session_argument
 @click.option("-u", "--user", metavar="USER[:GROUP]", help="User in the container.")
 @click.option("-w", "--workdir", metavar="FOLDER", help="Folder to start in.")
 @click.option(
