@@ -56,6 +56,7 @@ def gpus(invocation: Invocation, host: str, watch: float | None, as_json: bool) 
 
 
 def _show(host: str, context: Context, *, as_json: bool) -> None:
+    from jlremote.cli.screen import gpu_table
     from jlremote.gpus.inventory import to_json
     from jlremote.workflow.host.gpus import inventory
 
@@ -63,31 +64,27 @@ def _show(host: str, context: Context, *, as_json: bool) -> None:
     if as_json:
         answer_json(to_json(found, host))
         return
-    from jlremote.cli.screen.gpu_table import show
-
-    show(found)
+    gpu_table.show(found)
     for note in found.notes:
         context.progress.note(f"nvidia-smi: {note}")
 
 
 def _watch(host: str, seconds: float, context: Context, *, as_json: bool) -> None:
+    from jlremote.cli.screen import gpu_table, tables
+    from jlremote.gpus.inventory import to_json
     from jlremote.workflow.host.gpus import watch
 
     snapshots = watch(host, seconds, context)
     if as_json:
-        from jlremote.gpus.inventory import to_json
-
         for found in snapshots:
             answer_json(to_json(found, host), indent=None)
     elif watched(sys.stdout):
-        from jlremote.cli.screen import gpu_live, tables
+        from jlremote.cli.screen import gpu_live  # imports rich
 
         tables.show_live(gpu_live.drawings(host, snapshots))
     else:
-        from jlremote.cli.screen.gpu_table import show
-
         for found in snapshots:
-            show(found)
+            gpu_table.show(found)
             answer("")
 
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from jlremote.storage.settings import Origin
     from jlremote.workflow.session.report import SessionReport
 
-_HEADINGS = ("OPTION", "VALUE", "FROM")
 _NEW_FILE = """\
 # Settings of jlr. Keys are the names of long options; `jlr config HOST` shows their values.
 #
@@ -87,7 +86,7 @@ def _show(origins: list[Origin]) -> None:
     rows = [(origin.option, _in_words(origin.value), origin.place) for origin in origins]
     settled = {origin.option for origin in origins}
     unset = [(option, "-", "-") for option in KINDS if option not in settled]
-    tables.show_table(_HEADINGS, [*rows, *unset])
+    tables.show_table(("OPTION", "VALUE", "FROM"), [*rows, *unset])
 
 
 def _in_words(value: object) -> str:

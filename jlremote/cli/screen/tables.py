@@ -71,6 +71,13 @@ def show_rows(values: Iterable[T], columns: Columns[T]) -> None:
     show_table(columns, rows(values, columns))
 
 
+def show_section(values: Collection[T], columns: Columns[T]) -> None:
+    """Print an empty line and a table, if there are values."""
+    if values:
+        answer("")
+        show_rows(values, columns)
+
+
 def rows(values: Iterable[T], columns: Columns[T]) -> Iterator[list[str]]:
     """Give the cells of each value."""
     return ([cell(value) for cell in columns.values()] for value in values)

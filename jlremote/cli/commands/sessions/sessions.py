@@ -53,7 +53,8 @@ def list_sessions(invocation: Invocation, host: str | None, every: bool, as_json
     tables.show_reports(found, reports.SESSIONS, context, as_json=as_json, none=none)
     if not as_json:
         _show_reasons(found)
-        _show_mounts(found)
+        mounts = [mount for report in found for mount in report.mounts]
+        tables.show_section(mounts, reports.MOUNTS)
         _explain_running(found, context)
 
 
@@ -119,15 +120,10 @@ def _watch(session: str | None, context: Context, *, as_json: bool) -> None:
 def _show(report: SessionReport) -> None:
     from jlremote.cli.screen import reports, tables
 
-    for line in reports.session_lines(report):
-        answer(line)
-    if report.kernels:
-        answer("")
-        tables.show_rows(report.kernels, reports.KERNELS)
-    if report.ports:
-        answer("")
-        tables.show_rows(report.ports, reports.PORTS)
-    _show_mounts([report])
+    answer("\n".join(reports.session_lines(report)))
+    tables.show_section(report.kernels or (), reports.KERNELS)
+    tables.show_section(report.ports, reports.PORTS)
+    tables.show_section(report.mounts, reports.MOUNTS)
 
 
 def _show_reasons(found: list[SessionReport]) -> None:
@@ -147,15 +143,6 @@ def _explain_running(found: list[SessionReport], context: Context) -> None:
     if running:
         command = f"`jlr open {running.host}/{running.name}`"
         context.progress.note(f"`running` is not forwarded here; {command} forwards it")
-
-
-def _show_mounts(found: list[SessionReport]) -> None:
-    from jlremote.cli.screen import reports, tables
-
-    mounts = [mount for report in found for mount in report.mounts]
-    if mounts:
-        answer("")
-        tables.show_rows(mounts, reports.MOUNTS)
 
 
 @command(
