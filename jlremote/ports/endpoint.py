@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from jlremote.host.target import Target
@@ -16,7 +16,6 @@ class Place:
     """Where a session runs, in terms that stay true for as long as the session lives.
 
     Attributes:
-        runtime: name of the runtime.
         name: the session's name, the container's where there is one.
         container_id: the engine's id; a container of the same name may replace it.
         started_at: when it was started, as the engine says it.
@@ -33,7 +32,6 @@ class Endpoint:
     """A port of a place, and the way there.
 
     Attributes:
-        place: where.
         port: TCP port there.
         server: the Jupyter server that listens on it; `None` for a further port, where any program
             may listen now or later.
@@ -59,13 +57,7 @@ class Endpoint:
 
     def to_json(self) -> dict[str, Any]:
         """Return the endpoint as it crosses the link's socket, which only its owner can read."""
-        return {
-            "place": vars(self.place),
-            "port": self.port,
-            "server": None if self.server is None else vars(self.server),
-            "python": self.python,
-            "target": None if self.target is None else vars(self.target),
-        }
+        return asdict(self)
 
 
 def endpoint_from_json(message: dict[str, Any]) -> Endpoint:

@@ -14,7 +14,6 @@ from jlremote.errors import JlrError
 from jlremote.host.contract import Host
 from jlremote.host.target import Target
 from jlremote.host.tcp_table import Listener
-from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import ContainerGone, Survey, gone, survey
 from jlremote.ports import listeners
@@ -60,10 +59,12 @@ def _locate_server(host: Host, runtime: Runtime, place: Place, known: Server) ->
     for _ in range(LOOKS):
         found = survey(host, runtime, place.name)
         container = same_container(place, found.container)
-        server = _same_server(known, found) or _another(container, found)
+        same = next((one for one in found.servers if one.identity == known.identity), None)
+        server = same or _another(container, found)
         if server is not None:
             return server_endpoint(runtime, container, server)
-        if not known.ours or found.findings is None or _ended(found.findings):
+        findings = found.findings
+        if not known.ours or findings is None or findings.exit_status is not None or findings.ended:
             break
         time.sleep(LOOK_PAUSE_SECONDS)  # it is about to end, and its shell will tell how
     which = f" (process {known.pid})"
@@ -102,10 +103,6 @@ def same_container(place: Place, container: Container | None) -> Container:
     return container
 
 
-def _same_server(known: Server, found: Survey) -> Server | None:
-    return next((one for one in found.servers if one.identity == known.identity), None)
-
-
 def _another(container: Container, found: Survey) -> Server | None:
     """Return another server that runs in the container now.
 
@@ -114,10 +111,6 @@ def _another(container: Container, found: Survey) -> Server | None:
     """
     running = () if container.on_host_network else found.servers
     return next((server for server in running if server.token), None)
-
-
-def _ended(findings: Findings) -> bool:
-    return findings.exit_status is not None or bool(findings.ended)
 
 
 def place_of(runtime: Runtime, container: Container) -> Place:

@@ -85,11 +85,7 @@ class Caller:
     """
 
     def __init__(
-        self,
-        files: LinkFiles,
-        asker: Asker,
-        agent_socket: str | None,
-        restore: Callable[[], None],
+        self, files: LinkFiles, asker: Asker, agent_socket: str | None, restore: Callable[[], None]
     ) -> None:
         self._files = files
         self._asker = asker
@@ -117,12 +113,8 @@ class Caller:
         Raises:
             NoLink: no link runs, and none was to be started.
         """
-        request = {
-            "op": operation,
-            "version": __version__,
-            "protocol": PROTOCOL,
-            "agent": self._agent_socket,
-        } | arguments
+        versions = {"version": __version__, "protocol": PROTOCOL}
+        request = {"op": operation, "agent": self._agent_socket} | versions | arguments
         with self._accepted(request, start=start) as socket:
             yield Call(socket, self._files, self._asker)
 

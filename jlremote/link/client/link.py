@@ -94,10 +94,8 @@ class Link:
             Busy: the local port is taken.
         """
         where = endpoint.to_json()
-        answer = self._caller.ask(
-            "forward", session=session, local_port=local_port, endpoint=where, seen=seen
-        )
-        return forward_status(answer)
+        request: Message = {"session": session, "local_port": local_port, "endpoint": where}
+        return forward_status(self._caller.ask("forward", **request, seen=seen))
 
     def unforward(self, session: str, port: int | None = None) -> bool:
         """Release the local port of a session's server, or of its further `port`.

@@ -69,7 +69,9 @@ class Backoff:
     def failed(self, error: JlrError) -> None:
         """Record that an attempt failed."""
         self._failures += 1
-        self._hopeful = _no_way_there(error)
+        # If the server was not reached, another attempt costs it nothing.
+        kinds = (NameNotResolved, ConnectionRefused, ConnectionTimedOut, HungUp)
+        self._hopeful = isinstance(error, kinds) or type(error) is Unreachable
 
     def hurry(self) -> None:
         """Cut the pause short, but not below a second, because a request waits.
@@ -94,9 +96,3 @@ class Backoff:
                 break
             left -= LOOK_SECONDS
         self._hurried.clear()
-
-
-def _no_way_there(error: JlrError) -> bool:
-    """Return whether the server was not reached, so that another attempt costs it nothing."""
-    kinds = (NameNotResolved, ConnectionRefused, ConnectionTimedOut, HungUp)
-    return isinstance(error, kinds) or type(error) is Unreachable

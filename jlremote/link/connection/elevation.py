@@ -51,14 +51,15 @@ class Elevation:
         for engine in _engines(sudo.programs(script, SUDO_IF_KNOWN)):
             if engine.name not in self._settled | self._looked_up:
                 with self._asking, suppress(Authentication, EngineNotPermitted):
-                    self._look_up(host, engine)
+                    # Try the password of the keychain, once, without asking.
+                    self._looked_up |= {engine.name}
+                    self._settle(host, engine, IN_BACKGROUND)
 
     def password_for(self, script: bytes) -> str | None:
         """Return the password that a script needs, `None` for none."""
-        password = self._password
         text = script.decode("utf-8", "replace")
         takes = _engines(sudo.programs(text) | sudo.programs(text, SUDO_IF_KNOWN))
-        return password if takes else None
+        return self._password if takes else None
 
     def refused(self) -> None:
         """Drop a password that `sudo` no longer accepts; the next command is asked for another."""
@@ -67,11 +68,6 @@ class Elevation:
         if password is not None:
             account = sudo_account(self._destination())
             Credentials(IN_BACKGROUND, self._keychain).was_wrong(account, password)
-
-    def _look_up(self, host: Host, engine: Engine) -> None:
-        """Try the password of the keychain, once, without asking."""
-        self._looked_up |= {engine.name}
-        self._settle(host, engine, IN_BACKGROUND)
 
     def _settle(self, host: Host, engine: Engine, asker: Asker) -> None:
         if engine.name in self._settled:

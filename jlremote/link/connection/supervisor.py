@@ -7,13 +7,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from jlremote.errors import (
-    Authentication,
-    HostKeyChanged,
-    JlrError,
-    LinkLost,
-    NeedsAuthentication,
-)
+from jlremote.errors import Authentication, HostKeyChanged, JlrError, LinkLost, NeedsAuthentication
 from jlremote.link.connection.backoff import Backoff
 from jlremote.link.connection.liveness import Liveness
 from jlremote.link.wire.states import Condition, State, without_history
@@ -137,18 +131,16 @@ class Supervisor:
             connection = self._dial(asker)
         except BaseException as failure:
             error = failure if isinstance(failure, JlrError) else JlrError(f"bug: {failure!r}")
-            self._settle(None, self._state_after(error), error)
+            state = State.RECONNECTING if self._wanted() else State.DOWN
+            if isinstance(error, Authentication):
+                state = State.NEEDS_AUTH
+            self._settle(None, state, error)
             raise
         self._backoff.connected()
         self._settle(connection, State.UP)
         log.info("connected")
         self._on_up(connection)
         return connection
-
-    def _state_after(self, error: JlrError) -> State:
-        if isinstance(error, Authentication):
-            return State.NEEDS_AUTH
-        return State.RECONNECTING if self._wanted() else State.DOWN
 
     def _settle(
         self, connection: Connection | None, state: State, error: JlrError | None = None

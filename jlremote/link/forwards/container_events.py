@@ -1,8 +1,4 @@
-"""The engine's events: a container has ended, or has another address.
-
-The address of an ended container goes to the next one that starts. A forward that relies on an
-older proof would send requests there: on a shared host, to another user's server.
-"""
+"""The engine's events: a container has ended, or has another address."""
 
 from __future__ import annotations
 
@@ -29,8 +25,6 @@ LONGEST_PAUSE_SECONDS = 60
 LASTING_SECONDS = 60.0
 AGAIN = "observed again"
 
-Tell = Callable[[Connection, str, str | None], None]
-
 
 class ContainerEvents:
     """Reads the events of a host's engines, over one connection at a time.
@@ -40,7 +34,7 @@ class ContainerEvents:
     some were missed.
     """
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, tell: Callable[[Connection, str, str | None], None]) -> None:
         self._tell = tell
         self._lock = threading.Lock()
         self._connection: Connection | None = None
@@ -61,7 +55,9 @@ class ContainerEvents:
 
     def _follow(self, connection: Connection, engine: Engine) -> None:
         """Read events until the connection is gone or its session is needed."""
-        reader = _lines_to(lambda line: self._heard(connection, engine, line))
+        reader = _lines_to(
+            lambda line: self._tell(connection, engine.name, None if line == AGAIN else line)
+        )
         pause, again = PAUSE_SECONDS, False
         while not connection.wait_closed(pause):
             began = time.monotonic()
@@ -76,9 +72,6 @@ class ContainerEvents:
             pause = (
                 PAUSE_SECONDS if lasted > LASTING_SECONDS else min(2 * pause, LONGEST_PAUSE_SECONDS)
             )
-
-    def _heard(self, connection: Connection, engine: Engine, line: str) -> None:
-        self._tell(connection, engine.name, None if line == AGAIN else line)
 
 
 def _lines_to(call: Callable[[str], None]) -> Output:

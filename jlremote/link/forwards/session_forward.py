@@ -203,8 +203,9 @@ class SessionForward:
     ) -> None:
         with self._changed:
             if self._end_proof(proof):
-                if state is State.CONTAINER_GONE or self._is_elsewhere(endpoint):
-                    self._cut()
+                moved = state is State.CONTAINER_GONE or self._is_elsewhere(endpoint)
+                if moved and self._listener is not None:
+                    self._listener.cut()  # the far end is gone and never closes a connection
                 self._proved = True
                 self._condition = self._condition.then(state, error)
                 self._endpoint = endpoint or self._endpoint
@@ -213,11 +214,6 @@ class SessionForward:
     def _is_elsewhere(self, endpoint: Endpoint | None) -> bool:
         known = self._endpoint.target
         return endpoint is not None and known is not None and endpoint.target != known
-
-    def _cut(self) -> None:
-        """Close open connections: the far end is gone and will never close them."""
-        if self._listener is not None:
-            self._listener.cut()
 
     def _end_proof(self, proof: int) -> bool:
         """Record the end of a proof; return whether it still counts."""
@@ -236,11 +232,10 @@ class SessionForward:
         with self._changed:
             condition = self._condition if link.state is State.UP else link
             assert self._listener is not None
-            facts = {
+            return condition.to_json() | {
                 "session": self.session,
                 "port": self.port,
                 "local_port": self.local_port,
                 "failure": self._listener.failure,
                 "endpoint": self._endpoint.to_json(),
             }
-            return facts | condition.to_json()

@@ -17,14 +17,10 @@ ANSWER_SECONDS = 120.0
 
 
 class Conversation:
-    """A connected command; as an `Asker` it reaches the person behind it.
-
-    Attributes:
-        request: the command's request, once it has authenticated.
-    """
+    """A connected command with its request; as an `Asker` it reaches the person behind it."""
 
     def __init__(self, socket: sockets.Connection[Any, Any]) -> None:
-        self.request: Message = {}
+        self.request: Message = {}  # empty until it has authenticated
         self._socket = socket
         self._sending = threading.Lock()
         self._watched = False
@@ -72,20 +68,19 @@ class Conversation:
 
         Its messages until then go to `take`; without `take` any message counts as hanging up.
         """
-        self._watched = True
-        threading.Thread(target=self._wait_for_hang_up, args=(then, take), daemon=True).start()
 
-    def _wait_for_hang_up(
-        self, then: Callable[[], None], take: Callable[[Message], None] | None
-    ) -> None:
-        with contextlib.suppress(OSError, EOFError, ValueError):
-            message = receive(self._socket)
-            while take is not None:
-                take(message)
+        def wait_for_hang_up() -> None:
+            with contextlib.suppress(OSError, EOFError, ValueError):
                 message = receive(self._socket)
-        then()
-        with self._sending:  # or a message under way would go to the descriptor's next owner
-            self._socket.close()
+                while take is not None:
+                    take(message)
+                    message = receive(self._socket)
+            then()
+            with self._sending:  # or a message under way would go to the descriptor's next owner
+                self._socket.close()
+
+        self._watched = True
+        threading.Thread(target=wait_for_hang_up, daemon=True).start()
 
     def end(self) -> None:
         """Close the socket.

@@ -19,7 +19,7 @@ from jlremote.link.service.script_run import run
 from jlremote.link.wire.protocol import Message
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardKey
-from jlremote.ports.endpoint import Place, endpoint_from_json
+from jlremote.ports.endpoint import endpoint_from_json
 from jlremote.runtimes.table import runtime_named
 
 # How long a command waits for the proof of a forward.
@@ -51,7 +51,7 @@ class Operations:
             "mount": self._mount,
             "unmount": self._unmount,
             "status": self._status,
-            "forget": self._forget,
+            "forget": lambda _: self.dialer.forget(),
         }
 
     def _run(self, conversation: Conversation) -> int:
@@ -64,7 +64,9 @@ class Operations:
         connection = self.supervisor.connection(conversation)
         endpoint = endpoint_from_json(request["endpoint"])
         key = (request["session"], endpoint.further_port)
-        self.dialer.elevate(connection, _beginning(endpoint.place), conversation)
+        engine = runtime_named(endpoint.place.runtime).engine
+        if engine is not None:
+            self.dialer.elevate(connection, command_line(engine()), conversation)
         forward = self.forwards.add(
             key, request["local_port"], endpoint, connection, seen=request["seen"]
         )
@@ -121,15 +123,6 @@ class Operations:
                 return
         self.supervisor.connection(conversation)
 
-    def _forget(self, _: Conversation) -> tuple[str, ...]:
-        return self.dialer.forget()
-
 
 def _key(request: Message) -> ForwardKey:
     return request["session"], request["port"]
-
-
-def _beginning(place: Place) -> str:
-    """Return the beginning of the engine's command lines, empty without an engine."""
-    engine = runtime_named(place.runtime).engine
-    return command_line(engine()) if engine else ""

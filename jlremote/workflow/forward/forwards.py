@@ -62,20 +62,18 @@ def put_back_later(
     Its local port is the same again, and it leads to where it led, if that is still there.
     """
     before = link.status(connect=True).forward(session, port)
-    undo.callback(_put_back, link, session, port, before, progress)
 
+    def put_back() -> None:
+        try:
+            if before is None:
+                link.unforward(session, port)
+            else:
+                link.forward(session, before.local_port, before.endpoint, seen=False)
+        except JlrError as error:
+            which = f"`{session}`" if port is None else f"port {port}"
+            progress.note(f"the forward of {which} is not as it was before: {error.message}")
 
-def _put_back(
-    link: Link, session: str, port: int | None, before: ForwardStatus | None, progress: Progress
-) -> None:
-    try:
-        if before is None:
-            link.unforward(session, port)
-        else:
-            link.forward(session, before.local_port, before.endpoint, seen=False)
-    except JlrError as error:
-        which = f"`{session}`" if port is None else f"port {port}"
-        progress.note(f"the forward of {which} is not as it was before: {error.message}")
+    undo.callback(put_back)
 
 
 def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
