@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from urllib.parse import quote, urlencode
 
 LAB, TREE = "lab", "tree"  # where the page of JupyterLab is, and that of Notebook
 
@@ -47,3 +48,12 @@ class Server:
     def identity(self) -> tuple[int, str, int]:
         """The pid, its start time and the port: together they belong to one server only."""
         return self.pid, self.process_start, self.port
+
+    def address(self, local_port: int, path: str | None = None) -> str:
+        """Return the URL, with the token, of its page or of a path below its root."""
+        page = self.page
+        if path:
+            files = "lab/tree" if page == LAB else page  # Notebook redirects a file to its own page
+            page = f"{files}/{quote(path.strip('/'))}"
+        query = f"?{urlencode({'token': self.token})}" if self.token else ""
+        return f"http://127.0.0.1:{local_port}{quote(self.base_url)}{page}{query}"

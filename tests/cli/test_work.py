@@ -78,8 +78,8 @@ def test_a_job_is_removed_after_its_end_only_with_rm(
     for name, answer in (("run.run", FOUND), ("follow.follow", 0), ("jobs.remove", None)):
         workflows.will(f"jobs.{name}", answer)
     assert jlr("run", "dgx", *argv, "--", "true").code == 0
-    request = workflows.arguments("jobs.run.run")[0]
-    assert request.options.remove is None, "the engine must keep it until its exit code is read"
+    wanted = workflows.arguments("jobs.run.run")[0].wanted
+    assert wanted.options.remove is None, "the engine must keep it until its exit code is read"
     assert [name for name, _, _ in workflows.calls].count("jobs.jobs.remove") == removed
 
 

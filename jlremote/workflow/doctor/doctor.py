@@ -26,9 +26,9 @@ from jlremote.workflow.doctor.session_checks import PROOF, SessionChecks
 from jlremote.workflow.doctor.trial import Trial, running
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import Search, searched
-from jlremote.workflow.host.interrupts import undisturbed
 from jlremote.workflow.host.links import link_on
 from jlremote.workflow.host.requests import StartRequest
+from jlremote.workflow.host.rollback import undisturbed
 
 # `nvidia-smi` may be slow, and so may an engine with many containers.
 ASK_SECONDS = 90.0

@@ -10,7 +10,7 @@ from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.times import utc
-from jlremote.workflow.host.link_state import Unreached
+from jlremote.workflow.host.links import Unreached
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """A host: its link, its engine and its GPUs, and how a command cleans up there after a failure.
 
-Read `context` and `requests` first (what a command is given), then `links` and `ssh_config` (how
-the host is reached), `engines` (which container engine), `rollback` with `interrupts`.
+Read `context` and `requests` first (what a command is given), then `links` (how the
+host is reached), `engines` (which container engine) and `rollback`.
 
 Decisions:
 
@@ -20,5 +20,6 @@ earlier ones do not work.
   engine again.
 
 **What if two starts of one session run at once?** The second one on this machine waits
-(`start_lock`) and then finds what the first has made. A session that already runs needs no lock.
+for a lock (`session.start`), and then finds what the first has made. A session that already runs
+needs no lock.
 """

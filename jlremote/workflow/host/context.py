@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from jlremote.questions import Asker
+from jlremote.storage import sessions
 
 if TYPE_CHECKING:
     from jlremote.link.client.link import Link
@@ -50,3 +51,14 @@ class Context:
     asker: Asker
     progress: Progress
     restore: Callable[[Link, Path | None, str | None, Progress], None]
+
+
+def known_way(host: str, context: Context) -> Context:
+    """Return the context with the ssh configuration of the host's sessions, unless it has one.
+
+    So a host's name means the same to all commands, and only the first needs `--ssh-config`.
+    """
+    if context.ssh_config is not None:
+        return context
+    used = [Path(r.ssh_config) for r in sessions.load_all() if r.host == host and r.ssh_config]
+    return replace(context, ssh_config=next((path for path in used if path.exists()), None))

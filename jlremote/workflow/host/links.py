@@ -1,20 +1,41 @@
-"""Links to hosts, each with the ssh configuration of its sessions; `disconnect` and `forget`."""
+"""Links to hosts, each with the ssh configuration of its sessions, and their states."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from jlremote.errors import Authentication, JlrError, Unreachable, Usage
 from jlremote.host.sudo import by_hand
+from jlremote.link.client.dial import LinkStuck
 from jlremote.link.client.link import Link
+from jlremote.link.wire.states import State
 from jlremote.link.wire.status import LinkStatus
+from jlremote.questions import NeverAsks
 from jlremote.storage import sessions
 from jlremote.storage.jobs import JobRecord
 from jlremote.storage.mounts import MountRecord
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.ssh_config import known_way
+from jlremote.times import utc
+from jlremote.workflow.host.context import Context, known_way
+
+# How long a list waits for a link that is reconnecting.
+PATIENCE_SECONDS = 4.0
+
+
+@dataclass(frozen=True)
+class Unreached:
+    """Why a link is not connected; the fields are those of `SessionReport`."""
+
+    state: str
+    since: str | None
+    detail: str | None
+
+
+# A list shows that a host asks for something, and does not ask the user.
+ASKS_NOTHING = NeverAsks("`jlr status SESSION` in a terminal asks you")
 
 
 def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
@@ -74,3 +95,30 @@ def forget(host: str, context: Context) -> tuple[str, ...]:
         what was deleted, in words: `password me@dgx:22`.
     """
     return link_on(host, context).forget()
+
+
+def connected(link: Link) -> LinkStatus:
+    """Return the status of a link once it is connected."""
+    return link.status(connect=True, patience=PATIENCE_SECONDS)
+
+
+def status_of(link: Link, ask: Callable[[Link], LinkStatus] = connected) -> LinkStatus | Unreached:
+    """Return the status of a link, or why it is not connected."""
+    try:
+        return ask(link)
+    except Authentication as refused:
+        return _unreached(link, State.NEEDS_AUTH, refused)
+    except LinkStuck as stuck:  # the next question would only take as long again
+        return Unreached(State.DOWN, None, stuck.message)
+    except (Unreachable, Usage) as gone:  # Usage: the ssh config may be gone by now
+        return _unreached(link, None, gone)
+
+
+def _unreached(link: Link, state: State | None, why: JlrError) -> Unreached:
+    """Describe a link that is not connected, by its own state where it still runs."""
+    try:
+        told = link.status()
+    except JlrError:
+        return Unreached(state or State.DOWN, None, why.message)
+    same = state in (None, told.state)
+    return Unreached(state or told.state, utc(told.since) if same else None, why.message)

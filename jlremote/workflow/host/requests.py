@@ -78,27 +78,15 @@ class RunRequest:
     """`jlr run HOST -- COMMAND`.
 
     Attributes:
-        host: what `ssh HOST` takes.
+        wanted: where it runs; its `container` is the job's name. Of its options, environment,
+            folder and user apply to any job, the others to a new container.
         command: the command and its arguments.
-        name: the job's name; `None` lets the workflow choose.
         inside: the session, or any container of the host, to run it in.
-        image: the image of the container that is created for it.
-        options: the other options of that container; environment, folder and user apply to any job.
-        name_rule, runtime, sudo, workspace, gpus, share_gpus: see `StartRequest`.
     """
 
-    host: str
+    wanted: StartRequest
     command: tuple[str, ...]
-    name: str | None = None
-    name_rule: str = "{name}"
     inside: str | None = None
-    runtime: str = "auto"
-    sudo: bool = False
-    image: str | None = None
-    workspace: str | None = None
-    options: ContainerOptions = NO_OPTIONS
-    gpus: str | None = None
-    share_gpus: bool = False
 
 
 @dataclass(frozen=True)

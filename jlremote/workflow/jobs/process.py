@@ -24,14 +24,14 @@ from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.requests import RunRequest, StartRequest
 from jlremote.workflow.selection import naming
-from jlremote.workflow.selection.candidates import candidates
+from jlremote.workflow.selection.session_selection import candidates
 
 ANOTHER_NAME = "choose another name: `--name NAME`"
 
 
 def begin(start: StartContext, request: RunRequest) -> None:
     """Run a command as a process of the host, or in a session's container."""
-    place = _container(start, request) if start.runtime.has_containers else request.host
+    place = _container(start, request) if start.runtime.has_containers else start.request.host
     gpus = gpu_allocation.take(replace(start, runtime=Bare()))
     plan = _plan(start, request, place, gpus)
     start.undo.callback(_take_back, start, plan.mark)
@@ -66,7 +66,7 @@ def _container(start: StartContext, request: RunRequest) -> str:
 
 
 def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedGpus) -> ProcessPlan:
-    options, runtime, mark = request.options, start.runtime, secrets.token_hex(8)
+    options, runtime, mark = start.request.options, start.runtime, secrets.token_hex(8)
     for item in options.environment:
         if "=" not in item:
             raise Usage(f"`--env {item}` has no value", hint=f"write `--env {item}=VALUE`")
@@ -104,5 +104,5 @@ def session(request: RunRequest) -> SessionRecord | None:
     """Return the session of `--in`, `None` if this laptop has no record of it."""
     if request.inside is None:
         return None
-    name = naming.remembered(StartRequest(request.host, request.inside.rpartition("/")[2]))
-    return None if name is None else sessions.find(request.host, name)
+    name = naming.remembered(StartRequest(request.wanted.host, request.inside.rpartition("/")[2]))
+    return None if name is None else sessions.find(request.wanted.host, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from jlremote.errors import Busy, Usage
@@ -16,12 +17,11 @@ from jlremote.storage import jobs as records
 from jlremote.storage import sessions
 from jlremote.storage.jobs import JobRecord
 from jlremote.workflow.container.start_context import StartContext
-from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.context import Context, known_way
 from jlremote.workflow.host.engines import engine_on
 from jlremote.workflow.host.links import connect, link_to
-from jlremote.workflow.host.requests import EngineChoice, RunRequest, StartRequest
+from jlremote.workflow.host.requests import EngineChoice, RunRequest
 from jlremote.workflow.host.rollback import undone_on_failure
-from jlremote.workflow.host.ssh_config import known_way
 from jlremote.workflow.jobs import container, process
 from jlremote.workflow.jobs.jobs import JobHandle, find, is_taken
 from jlremote.workflow.jobs.process import ANOTHER_NAME
@@ -36,11 +36,11 @@ def run(request: RunRequest, context: Context) -> JobHandle:
         Busy: there is a job, a session or a container of that name.
         JlrError: it could not begin; nothing of it is left behind.
     """
-    typed = request.name or _name(request.command)
+    typed = request.wanted.container or _name(request.command)
     runtime = _runtime(request)
     runtime.check_name(typed)
-    context = known_way(request.host, context)
-    host = link_to(request.host, context)
+    context = known_way(request.wanted.host, context)
+    host = link_to(request.wanted.host, context)
     connect(host, context)
     runtime = _with_engine(host, request, runtime)
     with undone_on_failure() as undo:
@@ -59,20 +59,20 @@ def _runtime(request: RunRequest) -> Runtime:
     """Return the runtime as far as the laptop knows it; refuse a request that names no place."""
     if request.inside is not None:
         host, _, name = request.inside.rpartition("/")
-        if host not in ("", request.host):
+        if host not in ("", request.wanted.host):
             raise Usage(
-                f"`{request.inside}` is not on `{request.host}`",
+                f"`{request.inside}` is not on `{request.wanted.host}`",
                 hint=f"`jlr run {host} --in {name} -- …`",
             )
         if (known := process.session(request)) is not None:
             return runtime_named(known.runtime)
-    runtime = runtime_named(request.runtime, sudo=request.sudo)
+    runtime = runtime_named(request.wanted.runtime, sudo=request.wanted.sudo)
     if request.inside is not None and not runtime.has_containers:
         raise Usage(
             f"`--in {request.inside}` needs a container, and `--runtime none` has none",
             hint="leave one of the two out",
         )
-    if runtime.has_containers and request.image is None and request.inside is None:
+    if runtime.has_containers and request.wanted.image is None and request.inside is None:
         raise Usage(
             "choose where to run: `--image`, `--in` or `--runtime none`",
             hint="`--image IMAGE` creates a container, `--in SESSION` uses that of a session, and "
@@ -83,10 +83,10 @@ def _runtime(request: RunRequest) -> Runtime:
 
 def _with_engine(host: Link, request: RunRequest, runtime: Runtime) -> Runtime:
     """Return the runtime, with the first engine that works there if none is named."""
-    said = request.runtime != AUTO or not runtime.has_containers
+    said = request.wanted.runtime != AUTO or not runtime.has_containers
     if said or process.session(request) is not None:
         return runtime
-    return Containers(engine_on(host, EngineChoice(sudo=request.sudo)))
+    return Containers(engine_on(host, EngineChoice(sudo=request.wanted.sudo)))
 
 
 def _start_context(
@@ -98,24 +98,13 @@ def _start_context(
     undo: ExitStack,
 ) -> StartContext:
     """Return what the steps share; refuse a taken name. A new container is named by template."""
-    wanted = StartRequest(
-        request.host,
-        typed,
-        name_rule=request.name_rule,
-        runtime=request.runtime,
-        sudo=request.sudo,
-        image=request.image,
-        options=request.options,
-        workspace=request.workspace,
-        gpus=request.gpus,
-        share_gpus=request.share_gpus,
-    )
+    wanted = replace(request.wanted, container=typed)
     own = request.inside is None and runtime.has_containers
     name = naming.names(wanted, host)[0] if own else typed
     runtime.check_name(name)
-    if sessions.find(request.host, name) is not None:
+    if sessions.find(request.wanted.host, name) is not None:
         raise Busy(f"a session `{name}` already exists", hint=ANOTHER_NAME)
-    if request.name is not None and is_taken(host, runtime.engine, name):
+    if request.wanted.container is not None and is_taken(host, runtime.engine, name):
         raise Busy(f"a job `{name}` already exists", hint=ANOTHER_NAME)
     return StartContext(host, runtime, name, wanted, context, undo)
 

@@ -18,8 +18,7 @@ from jlremote.mounts.system import System, this_system
 from jlremote.storage import mounts
 from jlremote.storage.mounts import MountRecord
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.link_state import ASKS_NOTHING
-from jlremote.workflow.host.links import link_of
+from jlremote.workflow.host.links import ASKS_NOTHING, link_of
 
 HOSTS_AT_ONCE = 16
 

@@ -1,7 +1,7 @@
 """From a typed name to a session or a container.
 
-Read `naming` (the names that a typed one stands for), `candidates` (which of them exist on the
-host), then `session_selection` (sessions that this laptop does not know yet).
+Read `naming` (the names that a typed one stands for), then `session_selection` (which of them exist
+on the host, and sessions that this laptop does not know yet).
 
 Decisions:
 

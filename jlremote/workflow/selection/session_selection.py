@@ -1,11 +1,16 @@
-"""Resolve a typed name to a session; one of another laptop is found on its host and recorded."""
+"""Resolve a typed name to a session; one of another laptop is found on its host and recorded.
+
+A container has the typed name, one by the naming template, or by another laptop's.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 
 from jlremote.errors import Authentication, JlrError, NotFound, Unreachable, Usage
+from jlremote.host.contract import Host
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.client.link import Link
 from jlremote.ports.locate import server_endpoint
@@ -13,16 +18,16 @@ from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import SESSION_LABEL, Container, Runtime
 from jlremote.runtimes.table import runtime_named
-from jlremote.storage import sessions
+from jlremote.storage import sessions, settings
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward import forwards, local_ports
 from jlremote.workflow.forward.jupyter_check import refuse_open, wait_for_answer
-from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.context import Context, known_way
 from jlremote.workflow.host.engines import engine_if_any
 from jlremote.workflow.host.links import connect, link_of, link_to
+from jlremote.workflow.host.requests import StartRequest
 from jlremote.workflow.host.rollback import undone_on_failure
-from jlremote.workflow.host.ssh_config import known_way
-from jlremote.workflow.selection.candidates import candidates
+from jlremote.workflow.selection import naming
 
 
 def chosen(selector: str | None, context: Context, *, or_job: bool = False) -> SessionRecord:
@@ -153,3 +158,25 @@ def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey]:
 
 def _is_session(found: Survey, container: Container) -> bool:
     return found.server is not None or SESSION_LABEL in container.labels
+
+
+def candidates(host: Host, runtime: Runtime, typed: str) -> Iterator[tuple[str, Survey]]:
+    """Yield the names that `typed` may stand for, the likeliest first, each with its survey."""
+    names: tuple[str, ...] = (typed,)
+    if runtime.has_containers:
+        rule = str(settings.load().chosen(host.name, {}).get("name", naming.NAME))
+        names = naming.names(StartRequest(host.name, typed, rule), host)
+    first = survey(host, runtime, names[0], typed=typed)
+    return with_others(names, first, lambda name: survey(host, runtime, name))
+
+
+def with_others(
+    names: tuple[str, ...], first: Survey, look: Callable[[str], Survey]
+) -> Iterator[tuple[str, Survey]]:
+    """Yield the first name with its survey, then the others.
+
+    Last come the containers that were typed so on another laptop, with another naming template.
+    """
+    yield names[0], first
+    for name in (*names[1:], *first.called):
+        yield name, look(name)

@@ -1,6 +1,6 @@
 """One session: start it, open it, work in it, stop it.
 
-Read `start` first, the story of `jlr start`; `prepare` begins it early and `remember` ends it. Then
+Read `start` first, the story of `jlr start`; `prepare` begins it early. Then
 `report` (how a session is described), `open`, `stop`, and the others, one command each.
 
 Decisions:

@@ -20,9 +20,9 @@ from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.storage import paths, sessions
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.interrupts import ignore_ctrl_c, let_ctrl_c_through, undisturbed
 from jlremote.workflow.host.links import link_to
 from jlremote.workflow.host.requests import StartRequest, StopRequest
+from jlremote.workflow.host.rollback import ignore_ctrl_c, let_ctrl_c_through, undisturbed
 from jlremote.workflow.session.report import SessionReport
 from jlremote.workflow.session.start import start
 from jlremote.workflow.session.stop import stop

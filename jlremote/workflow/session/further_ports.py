@@ -15,8 +15,7 @@ from jlremote.storage.sessions import PortRecord
 from jlremote.workflow.forward.forwards import hold
 from jlremote.workflow.forward.port_report import PortReport, report, reports
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.link_state import Unreached, status_of
-from jlremote.workflow.host.links import link_of
+from jlremote.workflow.host.links import Unreached, link_of, status_of
 from jlremote.workflow.host.rollback import undone_on_failure
 from jlremote.workflow.selection import session_selection
 from jlremote.workflow.session.open import again

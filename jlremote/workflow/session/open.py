@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 
 from jlremote.errors import JlrError, NotFound
-from jlremote.jupyter.address import address as url_of
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
@@ -30,7 +29,7 @@ def address(selector: str | None, path: str | None, context: Context) -> str:
         sessions.save(record.used_now())
     if record.gpus is not None:
         _explain_lost_gpus(link, record, context)
-    return url_of(forward.server, forward.local_port, path)
+    return forward.server.address(forward.local_port, path)
 
 
 # Further imports happen where they are needed: for a running session, loading them all would double

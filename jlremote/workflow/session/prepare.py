@@ -12,9 +12,8 @@ from jlremote.errors import JlrError
 from jlremote.link.client.dial import start_link
 from jlremote.link.wire.files import LinkFiles, link_files
 from jlremote.storage import sessions
-from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.context import Context, known_way
 from jlremote.workflow.host.requests import StartRequest
-from jlremote.workflow.host.ssh_config import known_way
 from jlremote.workflow.selection.naming import session_of
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from jlremote.jupyter.address import address
 from jlremote.link.wire.states import State
 from jlremote.times import utc
 from jlremote.workflow.forward import port_report
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from jlremote.link.wire.status import ForwardStatus
     from jlremote.storage.sessions import SessionRecord
     from jlremote.workflow.forward.port_report import PortReport
-    from jlremote.workflow.host.link_state import Unreached
+    from jlremote.workflow.host.links import Unreached
     from jlremote.workflow.mounts.known_mounts import MountReport
 
 
@@ -111,7 +110,7 @@ def of_forward(
         return report
     server = forward.server
     known = replace(
-        report, url=address(server, forward.local_port), idle_stop=server.idle_stop or None
+        report, url=server.address(forward.local_port), idle_stop=server.idle_stop or None
     )
     if access is None:
         return known

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import hashlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -13,25 +15,25 @@ from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
+from jlremote.ports.endpoint import Endpoint
 from jlremote.ports.locate import server_endpoint
 from jlremote.runtimes.contract import Container, Runtime
-from jlremote.storage import sessions
+from jlremote.storage import paths, sessions
 from jlremote.storage.records import matching
+from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.container import gpu_allocation, jupyter_launch, provision
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.forward.forwards import hold
 from jlremote.workflow.forward.jupyter_check import refuse_open, wait_for_answer
-from jlremote.workflow.host.context import Context
+from jlremote.workflow.forward.port_report import PortReport, reports
+from jlremote.workflow.host.context import Context, known_way
 from jlremote.workflow.host.engines import surveyed
 from jlremote.workflow.host.links import connect, link_on, link_to
 from jlremote.workflow.host.requests import StartRequest
 from jlremote.workflow.host.rollback import undone_on_failure
-from jlremote.workflow.host.ssh_config import known_way
-from jlremote.workflow.host.start_lock import alone
 from jlremote.workflow.selection import naming
-from jlremote.workflow.selection.candidates import with_others
-from jlremote.workflow.session.remember import remember
+from jlremote.workflow.selection.session_selection import with_others
 from jlremote.workflow.session.report import SessionReport, of_forward
 
 
@@ -50,10 +52,11 @@ def start(request: StartRequest, context: Context) -> SessionReport:
     with ExitStack() as turn, undone_on_failure() as undo:
         _connect(host, context)
         runtime, name, found = _look(request, runtime, known, host, context)
-        if not found.server and turn.enter_context(alone(request.host, name, context)):
+        if not found.server and turn.enter_context(_alone(request.host, name, context)):
             runtime, name, found = _look(request, runtime, known, host, context)
         start = StartContext(host, runtime, name, request, context, undo)
-        _explain_lost_gpus(start, found)
+        if found.gpu_fault is not None:
+            start.note(f"{found.gpu_fault.why}; {found.gpu_fault.mend}")
         start, container, found = provision.ensure(start, found)
         start, gpus = _settled(start, container, found)
         server, launched = jupyter_launch.ensure(start, found)
@@ -62,7 +65,7 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         forward = hold(host, name, to, context.progress, undo, exact=request.local_port)
         access = _answered(start, forward)
         container = replace(container, gpus=gpus.shown or container.gpus)
-        record, ports = remember(start, container, forward)
+        record, ports = _remember(start, container, forward)
     up = replace(forward, state=str(State.UP))  # Jupyter has answered through it
     return replace(of_forward(record, up, access), ports=ports, started_here=launched)
 
@@ -87,11 +90,7 @@ def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
 
 
 def _connect(host: Link, context: Context) -> None:
-    """Connect the link; a session's name in the host's place is explained.
-
-    Raises:
-        NameNotResolved: the host has no address.
-    """
+    """Connect the link; a session's name in the host's place is explained."""
     try:
         connect(host, context)
     except NameNotResolved as unknown:
@@ -114,9 +113,24 @@ def _look(
     return runtime, *there
 
 
-def _explain_lost_gpus(start: StartContext, found: Survey) -> None:
-    if found.gpu_fault is not None:
-        start.note(f"{found.gpu_fault.why}; {found.gpu_fault.mend}")
+@contextmanager
+def _alone(host: str, name: str, context: Context) -> Iterator[bool]:
+    """Hold the lock of a session's start; yield whether another start had it."""
+    from filelock import FileLock, Timeout  # 20 ms that only a new session needs
+
+    word = hashlib.sha256(f"{host}\0{name}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    lock = FileLock(paths.runtime_directory() / f"start-{word}.lock", mode=0o600)
+    waited = False
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        waited = True
+        with context.progress.step(f"Wait for another start of {name}"):
+            lock.acquire()
+    try:
+        yield waited
+    finally:
+        lock.release()
 
 
 def _settled(
@@ -144,3 +158,34 @@ def _answered(start: StartContext, forward: ForwardStatus) -> Access:
     with start.context.progress.step("Wait for JupyterLab's answer"):
         wait_for_answer(start.host, forward)
         return refuse_open(start.host, forward, allowed=start.open_allowed)
+
+
+def _remember(
+    start: StartContext, container: Container, forward: ForwardStatus
+) -> tuple[SessionRecord, tuple[PortReport, ...]]:
+    """Save the session's record, and forward its further ports: the known and the new ones."""
+    record, held = _record(start, container, forward), []
+    for port in sorted({*(known.port for known in record.ports), *start.request.ports}):
+        to = Endpoint(forward.endpoint.place, port, python=forward.server.python)
+        status = hold(start.host, record.name, to, start.context.progress, start.undo)
+        record = record.with_port(PortRecord(port, status.local_port))
+        held.append(status)
+    sessions.save(record)
+    return record, reports(record, held)
+
+
+def _record(start: StartContext, container: Container, forward: ForwardStatus) -> SessionRecord:
+    config, known = start.context.ssh_config, start.known
+    typed = None if start.request.container == start.name else start.request.container
+    return SessionRecord(
+        host=start.request.host,
+        name=start.name,
+        typed=typed or (known.typed if known else None),
+        runtime=start.runtime.name,
+        local_port=forward.local_port,
+        ssh_config=None if config is None else str(config.resolve()),
+        image=container.image,
+        gpus=container.gpus,
+        ports=known.ports if known else (),
+        open_allowed=start.open_allowed,
+    )

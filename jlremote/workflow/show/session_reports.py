@@ -15,8 +15,7 @@ from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward import port_report
 from jlremote.workflow.forward.forwards import bring_back
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.link_state import Unreached, status_of
-from jlremote.workflow.host.links import link_of
+from jlremote.workflow.host.links import Unreached, link_of, status_of
 from jlremote.workflow.session.report import SessionReport, of_forward, of_record, of_unreached
 
 ANSWER_SECONDS = 5.0

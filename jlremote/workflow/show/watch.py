@@ -17,8 +17,7 @@ from jlremote.storage.sessions import SessionRecord
 from jlremote.times import utc
 from jlremote.workflow.forward import port_report
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.link_state import Unreached
-from jlremote.workflow.host.links import link_of
+from jlremote.workflow.host.links import Unreached, link_of
 from jlremote.workflow.selection import session_selection
 from jlremote.workflow.session.report import SessionReport, of_forward, of_record, of_unreached
 from jlremote.workflow.show import listing

@@ -8,7 +8,7 @@ from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.endpoint import Endpoint
 from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.forward.port_report import PortReport, report, reports
-from jlremote.workflow.host.link_state import Unreached
+from jlremote.workflow.host.links import Unreached
 from tests.link.fakes import new_endpoint
 
 PORTS = (PortRecord(6006, 6006), PortRecord(7860, 7861))

@@ -10,7 +10,7 @@ from jlremote.errors import ConnectionRefused, JlrError, NeedsAuthentication, Us
 from jlremote.link.client.dial import LinkStuck
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import LinkStatus
-from jlremote.workflow.host.link_state import Unreached, status_of
+from jlremote.workflow.host.links import Unreached, status_of
 
 
 class FakeLink:

@@ -11,7 +11,7 @@ from jlremote.link.client.link import Link
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host import links
-from jlremote.workflow.host.ssh_config import known_way
+from jlremote.workflow.host.context import known_way
 from tests.workflow.parts import context
 
 

@@ -11,8 +11,7 @@ from functools import partial
 import pytest
 
 from jlremote.errors import Busy, JlrError
-from jlremote.workflow.host.interrupts import undisturbed
-from jlremote.workflow.host.rollback import undone_on_failure
+from jlremote.workflow.host.rollback import undisturbed, undone_on_failure
 
 
 def fail(error: BaseException, *steps: Callable[[], object]) -> None:

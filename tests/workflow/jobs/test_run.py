@@ -14,7 +14,7 @@ from jlremote.errors import Usage
 from jlremote.runtimes.containers import CONTAINER_NAME
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.host.requests import RunRequest
+from jlremote.workflow.host.requests import RunRequest, StartRequest
 from jlremote.workflow.jobs import run
 from tests.workflow.parts import FakeHost
 
@@ -24,8 +24,8 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
-def runtime(**given: Any) -> str:
-    return run._runtime(RunRequest("lab", ("true",), **given)).name
+def runtime(*, inside: str | None = None, **given: Any) -> str:
+    return run._runtime(RunRequest(StartRequest("lab", **given), ("true",), inside)).name
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_a_known_session_brings_its_runtime() -> None:
 def test_an_engine_that_was_named_is_not_searched_for() -> None:
     host: Any = FakeHost("lab")  # refuses each question
     for request in (
-        RunRequest("lab", ("true",), image="x", runtime="podman"),
-        RunRequest("lab", ("true",), runtime="none"),
+        RunRequest(StartRequest("lab", image="x", runtime="podman"), ("true",)),
+        RunRequest(StartRequest("lab", runtime="none"), ("true",)),
     ):
         named = run._runtime(request)
         assert run._with_engine(host, request, named) is named

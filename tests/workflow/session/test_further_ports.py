@@ -14,7 +14,7 @@ from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.runtimes.contract import Container
 from jlremote.storage import sessions
 from jlremote.storage.sessions import PortRecord, SessionRecord
-from jlremote.workflow.host.link_state import Unreached
+from jlremote.workflow.host.links import Unreached
 from jlremote.workflow.session import further_ports
 from tests.link.fakes import new_endpoint, new_server
 from tests.workflow.forward.test_forwards import FakeLink

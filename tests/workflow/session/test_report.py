@@ -10,7 +10,7 @@ from jlremote.jupyter.api import Access, Kernel
 from jlremote.jupyter.presence import Present
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.storage.sessions import PortRecord, SessionRecord
-from jlremote.workflow.host.link_state import Unreached
+from jlremote.workflow.host.links import Unreached
 from jlremote.workflow.session.report import of_forward, of_present, of_record, of_unreached
 from tests.link.fakes import new_endpoint
 

@@ -13,7 +13,7 @@ from jlremote.jupyter.api import AccessRefused, JupyterApi, Kernel, NoAnswer
 from jlremote.jupyter.survey import ContainerGone, IdleStopped, JupyterDead, JupyterStopped
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.storage.sessions import PortRecord, SessionRecord
-from jlremote.workflow.host.link_state import connected
+from jlremote.workflow.host.links import connected
 from jlremote.workflow.session.report import SessionReport
 from jlremote.workflow.show import session_reports
 from tests.link.fakes import new_endpoint

@@ -103,7 +103,7 @@ def _request(
     """Return the request, and whether the job is deleted after its end."""
     from dataclasses import replace
 
-    from jlremote.workflow.host.requests import RunRequest, container_options
+    from jlremote.workflow.host.requests import RunRequest, StartRequest, container_options
 
     chosen = creation.settled(host, options)
     if inside is not None or chosen.get("runtime") == "none":  # no container of its own
@@ -114,10 +114,11 @@ def _request(
     remove = bool(wanted.remove) and not detach
     if remove:
         wanted = replace(wanted, remove=None)
-    fields = creation.request_fields(RunRequest, chosen) | {"inside": inside, "name": name}
+    # Of the settings, `container` and `idle-stop` are those of sessions.
+    fields = creation.request_fields(StartRequest, chosen) | {"container": name, "idle_stop": None}
     if inside is not None:
         fields.pop("image", None)
-    return RunRequest(host, command, options=wanted, **fields), remove
+    return RunRequest(StartRequest(host, options=wanted, **fields), command, inside), remove
 
 
 @command(

@@ -7,27 +7,26 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from jlremote.jupyter.address import address
 from jlremote.jupyter.server import Server
 
 SERVER = Server(7, "22", 8888, "/cont1/", "a&b=c", False, "", False, "127.0.0.1", True, "python3")
 
 
 def test_the_url_holds_the_token_for_the_first_hop() -> None:
-    assert address(SERVER, 8890) == "http://127.0.0.1:8890/cont1/lab?token=a%26b%3Dc"
+    assert SERVER.address(8890) == "http://127.0.0.1:8890/cont1/lab?token=a%26b%3Dc"
 
 
 def test_notebook_has_other_pages_than_jupyterlab() -> None:
     notebook = replace(SERVER, page="tree")
-    assert address(notebook, 8890) == "http://127.0.0.1:8890/cont1/tree?token=a%26b%3Dc"
-    assert "/cont1/tree/work/a.ipynb?" in address(notebook, 8890, "work/a.ipynb")
+    assert notebook.address(8890) == "http://127.0.0.1:8890/cont1/tree?token=a%26b%3Dc"
+    assert "/cont1/tree/work/a.ipynb?" in notebook.address(8890, "work/a.ipynb")
 
 
 @pytest.mark.parametrize(
     "path", ["work/a b#1?.ipynb", "/work/ü.ipynb/", "../../etc", "@evil.example"]
 )
 def test_a_path_stays_below_the_server(path: str) -> None:
-    parts = urlsplit(address(SERVER, 8890, path))
+    parts = urlsplit(SERVER.address(8890, path))
     assert parts.netloc == "127.0.0.1:8890"
     assert parts.path.startswith("/cont1/lab/tree/")
     assert parts.query == "token=a%26b%3Dc"
