@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from hypothesis import settings
 from playwright.sync_api import BrowserContext
 
 from tests.lab import browser, images
@@ -30,6 +31,10 @@ from tests.lab.sshd import SSHServer
 signal.signal(signal.SIGINT, signal.default_int_handler)
 for number in (signal.SIGQUIT, signal.SIGHUP):
     signal.signal(number, signal.SIG_DFL)
+
+# How long an example takes tells of the machine's load, not of the code.
+settings.register_profile("jlr", deadline=None)
+settings.load_profile("jlr")
 
 # A test that asks for one of these runs a real server, engine or browser.
 LAB_FIXTURES = {"account", "chromium", "engine", "forward_sshd", "keychain"}
