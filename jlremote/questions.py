@@ -50,11 +50,7 @@ class Asker(Protocol):
 
 @dataclass(frozen=True)
 class NeverAsks:
-    """The `Asker` of background work, lists and `--no-input`, which refuses every question.
-
-    Attributes:
-        hint: what the user can do instead.
-    """
+    """The `Asker` of background work, lists and `--no-input`; `hint` says what to do instead."""
 
     hint: str
 

@@ -13,11 +13,7 @@ _SPAN = re.compile("".join(rf"(?:(\d{{1,6}}){unit})?" for unit in UNITS))
 
 
 def seconds_of(text: str, place: str) -> int:
-    """Return the seconds of a span, 0 for `off`.
-
-    Args:
-        text: the span as it was written.
-        place: where it was written, for the message.
+    """Return the seconds of a span, 0 for `off`; `place` is where it was written, for the message.
 
     Raises:
         Usage: it is not a span of time.
@@ -44,9 +40,7 @@ def in_words(seconds: int) -> str:
 def age(since: float | None, now: float | None = None) -> str:
     """Return the time since a moment in its largest unit: `40s`, `5m`, `3h`, `2d`, or `?`.
 
-    Args:
-        since: seconds since the epoch, `None` where that is not known.
-        now: likewise, by default the time of this machine.
+    Both are seconds since the epoch; `now` is by default this machine's, `since` may be unknown.
     """
     if since is None:
         return "?"

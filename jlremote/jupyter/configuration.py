@@ -1,9 +1,5 @@
 """Configuration files for a server that jlr launches, of any version.
 
-The versions take different command lines, and asking for the version would cost a start of Python.
-So all that differs goes into files: each version reads the file of its name, and the command line
-has only what all understand. The token is made there, too: Jupyter does not log a configured one.
-
 JupyterLab 3 and 4 and Notebook 7 are extensions of jupyter_server (`ServerApp`); Notebook 6 is a
 server itself (`NotebookApp`), and JupyterLab 2 an extension of that one.
 """
@@ -43,24 +39,21 @@ if JupyterApp.instance().name == "jupyter-notebook":
 def files(base_url: str, idle_stop: int = 0) -> dict[str, str]:
     """Return the contents of the configuration files, by name.
 
-    Args:
-        base_url: the path that the server serves, with both slashes.
-        idle_stop: seconds without work after which kernels and then the server end, 0 for never.
+    `base_url` has both slashes. After `idle_stop` seconds without work kernels and then the server
+    end, 0 for never.
     """
-    common = "".join(f"{line}\n" for line in (*_common(base_url), *_idle_stop(idle_stop)))
-    return {
-        "jupyter_server_config.py": _SERVER + common,
-        "jupyter_notebook_config.py": _NOTEBOOK + textwrap.indent(common, "    "),
-    }
-
-
-def _common(base_url: str) -> tuple[str, ...]:
-    return (
+    settings = (
         "identity.token = secrets.token_hex(24)",
         f"application.base_url = {json.dumps(base_url)}",
         # Jupyter that listens on all addresses would accept any Host header: DNS rebinding.
         "application.allow_remote_access = False",
+        *_idle_stop(idle_stop),
     )
+    common = "".join(f"{line}\n" for line in settings)
+    return {
+        "jupyter_server_config.py": _SERVER + common,
+        "jupyter_notebook_config.py": _NOTEBOOK + textwrap.indent(common, "    "),
+    }
 
 
 def _idle_stop(seconds: int) -> tuple[str, ...]:

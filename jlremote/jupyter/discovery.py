@@ -29,7 +29,6 @@ class Findings:
     """The probe's result.
 
     Attributes:
-        directory: the session's folder.
         jupyter: path of a `jupyter-lab`, `jupyter-notebook` or `jupyter` on the PATH, or empty.
         exit_status: of the server that jlr launched last, `None` if it has not ended.
         servers: servers that run, jlr's own first.
@@ -82,11 +81,7 @@ def _sockets(records: list[list[str]]) -> Iterable[str]:
 def _server(
     record: list[str], directory: str, listeners: tuple[Listener, ...], idle_stop: str
 ) -> Server:
-    """Return the server of a runtime file whose process holds its port.
-
-    Raises:
-        ValueError: the process does not hold it, or this is not a runtime file.
-    """
+    """Return the server of a runtime file; `ValueError` if its process does not hold the port."""
     _, path, pid, text, stat, descriptors, executable, words = record
     facts = _facts(text)
     inodes = socket_inodes(descriptors)
@@ -109,18 +104,14 @@ def _server(
         token=facts["token"],
         password=bool(facts.get("password")),
         root_directory=facts.get("root_dir") or facts.get("notebook_dir") or "",
-        loopback_only=not any(_from_outside(listener) for listener in held),
+        # Jupyter's IPv6 sockets never take IPv4.
+        loopback_only=all(not one.is_ipv4 or one.address.startswith("127.") for one in held),
         loopback=LOCALHOST if any(listener.is_ipv4 for listener in held) else LOCALHOST_6,
         ours=ours,
         python=executable.rpartition(" -> ")[2].strip(),
         idle_stop=int(idle_stop) if ours and idle_stop.isdigit() else 0,
         page=_page(path, words.split("\0")),
     )
-
-
-def _from_outside(listener: Listener) -> bool:
-    """Check that other machines reach it; Jupyter's IPv6 sockets never take IPv4."""
-    return listener.is_ipv4 and not listener.address.startswith("127.")
 
 
 def _page(path: str, words: list[str]) -> str:
@@ -134,11 +125,7 @@ def _page(path: str, words: list[str]) -> str:
 
 
 def _facts(text: str) -> dict[str, Any]:
-    """Return the contents of a runtime file.
-
-    Raises:
-        ValueError: it is only half written, or it is not Jupyter's.
-    """
+    """Return the contents of a runtime file; half of one, or another file, is a `ValueError`."""
     facts = json.loads(text)
     wanted = {"port": int, "base_url": str, "token": str}
     if not isinstance(facts, dict) or not all(

@@ -98,11 +98,7 @@ def kernel_line(api: JupyterApi, kernel: str) -> Iterator[KernelLine]:
 
 
 def _result(message: dict[str, Any]) -> str | None:
-    """Return the result in a message, `None` for none yet.
-
-    Raises:
-        NoResult: none will come.
-    """
+    """Return the result in a message, `None` for none yet; `NoResult` if none will come."""
     content = message["content"]
     if message["msg_type"] == "execute_result":
         return str(content["data"]["text/plain"])

@@ -91,13 +91,10 @@ def launch(
 ) -> str:
     """Return the script that runs JupyterLab in the session's folder until it ends.
 
-    Args:
-        runtime: where.
-        name: the session's name, also its `base_url`.
-        launch_id: marks the files of this launch, apart from those of an earlier one.
-        bind_address: what Jupyter listens on, by default what the runtime says.
-        jupyter: shell text that sets the positional parameters to the command of JupyterLab.
-        idle_stop: seconds without work after which it ends by itself, 0 for never.
+    `name` is the session's, also its `base_url`, and `launch_id` marks the files of this launch.
+    Jupyter listens on `bind_address`, by default what the runtime says. `jupyter` is shell text
+    that sets the positional parameters to its command. After `idle_stop` seconds without work it
+    ends by itself, 0 for never.
     """
     options = (
         "--no-browser",

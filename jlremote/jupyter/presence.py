@@ -24,15 +24,7 @@ PROGRAMS = frozenset((*PAGES, "jupyter-server", "jupyter_server", "jupyterhub-si
 
 @dataclass(frozen=True)
 class Present:
-    """A session on a host, as another laptop may have started it.
-
-    Attributes:
-        name: its name.
-        runtime: name of the runtime.
-        jupyter: whether its Jupyter server runs.
-        image: the container's image.
-        gpus: the GPUs that the container was created with.
-    """
+    """A session on a host, as another laptop may have started it; `jupyter`: its server runs."""
 
     name: str
     runtime: str
@@ -58,13 +50,8 @@ class Presence:
 
 def look(host: Host, engine: Engine) -> Presence:
     """List the containers and sessions of a host, in one round trip."""
-    done = host.run(
-        {
-            "user": "id -un || id -u",
-            "containers": container_list.script(engine),
-            "bare": scripts.own_servers(),
-        }
-    )
+    steps = {"user": "id -un || id -u", "containers": container_list.script(engine)}
+    done = host.run(steps | {"bare": scripts.own_servers()})
     bare = tuple(_bare(done["bare"].stdout))
     try:
         containers = container_list.read(engine, done["containers"])
@@ -107,9 +94,8 @@ def is_session(glimpse: ListedContainer) -> bool:
 def _session(engine: Engine, glimpse: ListedContainer) -> Present | None:
     if not is_session(glimpse):
         return None
-    container = glimpse.container
-    runs = runs_jupyter(glimpse)
-    return Present(container.name, engine.name, runs, container.image, container.gpus)
+    made, runs = glimpse.container, runs_jupyter(glimpse)
+    return Present(made.name, engine.name, runs, made.image, made.gpus)
 
 
 def _bare(output: str) -> list[Present]:

@@ -60,12 +60,7 @@ class Survey:
 
 
 def survey(
-    host: Host,
-    runtime: Runtime,
-    name: str,
-    *,
-    typed: str | None = None,
-    check_gpus: bool = False,
+    host: Host, runtime: Runtime, name: str, *, typed: str | None = None, check_gpus: bool = False
 ) -> Survey:
     """Survey a session in one round trip.
 
@@ -92,10 +87,7 @@ def survey(
 
 
 def _called(engine: Engine, typed: str) -> str:
-    """Return the step that lists this user's containers with that label.
-
-    It is skipped if the probe before it has run in a container.
-    """
+    """Return the step that lists this user's containers with that label, if the probe failed."""
     names = engine("ps", "--all", "--format={{.Names}}", f"--filter=label={TYPED_LABEL}={typed}")
     return f'[ "$status" = 0 ] || {command_line(names)} {MINE}'
 

@@ -15,8 +15,6 @@ class JobRecord:
 
     Attributes:
         host: what was typed after `ssh`.
-        name: the job's name.
-        runtime: name of the runtime.
         ssh_config: ssh's `-F`.
         typed: the short name, where a naming template made another name of it.
         began: seconds since the epoch.
@@ -30,7 +28,7 @@ class JobRecord:
     began: float = field(default_factory=time.time)
 
 
-_RECORDS = Records("jobs", JobRecord, lambda record: (record.host, record.name))
+_RECORDS = Records("jobs", JobRecord, ("host", "name"))
 save, delete = _RECORDS.save, _RECORDS.delete_key
 
 

@@ -18,9 +18,7 @@ class MountRecord:
         local: absolute path of the folder here.
         remote: absolute path of the folder on the host.
         host: what was typed after `ssh`.
-        session: the session's name.
         ssh_config: ssh's `-F` of the link that it goes over.
-        read_only: whether it is mounted read-only.
         made: whether jlr made the local folder, and deletes it with the mount.
     """
 
@@ -38,7 +36,7 @@ class MountRecord:
         return hashlib.sha256(os.fsencode(self.local)).hexdigest()[:16]
 
 
-_RECORDS = Records("mounts", MountRecord, lambda record: (record.name,))
+_RECORDS = Records("mounts", MountRecord, ("name",))
 save, delete = _RECORDS.save, _RECORDS.delete
 
 

@@ -51,13 +51,9 @@ class Records(Generic[Record]):
     """All records of one kind, in a folder of their own."""
 
     def __init__(
-        self,
-        folder: str,
-        kind: type[Record],
-        key: Callable[[Record], tuple[str, ...]],
-        **parts: Callable[[Any], object],
+        self, folder: str, kind: type[Record], key: Sequence[str], **parts: Callable[[Any], object]
     ) -> None:
-        """Describe records of a dataclass, in a folder, with file names made of their keys.
+        """Describe records of a dataclass, in a folder, with file names made of the `key` fields.
 
         `parts` convert fields whose values need more than a check of their type: from JSON's value
         to the field's, or to `None` if that is wrong.
@@ -82,11 +78,11 @@ class Records(Generic[Record]):
             JlrError: it cannot be written.
         """
         document = {"format": FORMAT} | asdict(record)
-        paths.write_whole(self._file(*self._key(record)), json.dumps(document, indent=2) + "\n")
+        paths.write_whole(self._file_of(record), json.dumps(document, indent=2) + "\n")
 
     def delete(self, record: Record) -> None:
         """Delete a record; one that is gone already is fine."""
-        self.delete_key(*self._key(record))
+        self._file_of(record).unlink(missing_ok=True)
 
     def delete_key(self, *key: str) -> None:
         """Delete the record of a key likewise."""
@@ -107,6 +103,9 @@ class Records(Generic[Record]):
 
     def _file(self, *key: str) -> Path:
         return self.folder() / file_name(*key)
+
+    def _file_of(self, record: Record) -> Path:
+        return self._file(*(getattr(record, field) for field in self._key))
 
     def _load(self, file: Path) -> Record | None:
         document = _document(file)

@@ -16,12 +16,7 @@ from jlremote.storage.records import Records, selected
 
 @dataclass(frozen=True)
 class PortRecord:
-    """A further port of a session.
-
-    Attributes:
-        port: TCP port in its container.
-        local_port: TCP port on 127.0.0.1.
-    """
+    """A further port of a session: TCP `port` in its container, `local_port` on 127.0.0.1."""
 
     port: int
     local_port: int
@@ -35,10 +30,8 @@ class SessionRecord:
         host: what was typed after `ssh`.
         name: the session's name, which is also the container's.
         typed: the short name, where a naming template made another name of it.
-        runtime: name of the runtime.
         local_port: TCP port on 127.0.0.1, kept from one start to the next.
         ssh_config: ssh's `-F` that the session was started with.
-        image: the container's image.
         gpus: the GPUs that the container was created with.
         ports: its further ports, by number.
         open_allowed: whether a server without token and password may be forwarded.
@@ -124,14 +117,12 @@ def _ports(entries: Any) -> tuple[PortRecord, ...] | None:
     if not isinstance(entries, list):
         return None
     for entry in entries:
-        if not isinstance(entry, dict) or entry.keys() != {"port", "local_port"}:
-            return None
-        if not all(map(_port, entry.values())):
+        known = isinstance(entry, dict) and entry.keys() == {"port", "local_port"}
+        if not known or not all(map(_port, entry.values())):
             return None
     return tuple(PortRecord(**entry) for entry in entries)
 
 
-_PARTS = {"local_port": _port, "ports": _ports}
-_RECORDS = Records("sessions", SessionRecord, lambda record: (record.host, record.name), **_PARTS)
+_RECORDS = Records("sessions", SessionRecord, ("host", "name"), local_port=_port, ports=_ports)
 save, delete = _RECORDS.save, _RECORDS.delete
 find, unreadable = _RECORDS.find, _RECORDS.unreadable

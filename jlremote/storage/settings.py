@@ -24,7 +24,6 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from jlremote.errors import Usage
@@ -42,17 +41,11 @@ from jlremote.storage.options import (
 )
 
 FILE = "config.toml"
-NO_FLAGS: Mapping[str, Value | None] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class Source:
-    """A source of options.
-
-    Attributes:
-        name: as `jlr config` shows it: `flag`, `environment`, `[hosts.dgx]`, `built in` …
-        options: the options that it sets.
-    """
+    """A source of options, named as in `jlr config`: `flag`, `[hosts.dgx]`, `built in`, …."""
 
     name: str
     options: Layer
@@ -62,10 +55,7 @@ class Source:
 class Origin:
     """An effective value, or one item of a list, and its source.
 
-    Attributes:
-        option: the long option's name.
-        value: the value.
-        place: the source's name; for the environment, the variable's.
+    `option` is the long option's name, `place` the source's, or the variable's in the environment.
     """
 
     option: str
@@ -77,12 +67,7 @@ class Origin:
 class Settings:
     """All settings; `chosen` selects those of one command.
 
-    Attributes:
-        path: the file, for messages; it may not exist.
-        defaults: options of every host.
-        profiles: options by profile, with the built-in ones.
-        hosts: options by host.
-        environment: options of the `JLR_…` variables.
+    The file `path` may not exist; `profiles` has the built-in ones, too.
     """
 
     path: Path
@@ -92,11 +77,9 @@ class Settings:
     environment: Layer = field(default_factory=dict)
 
     def chosen(self, host: str | None, flags: Mapping[str, Value | None]) -> dict[str, Value]:
-        """Return the options that are set for `host`, by name.
+        """Return the options that are set for `host`, by name; those of `dgx` count for `me@dgx`.
 
-        Args:
-            host: what was typed after `ssh`; settings of `dgx` also apply to `me@dgx`.
-            flags: options by name from the command line; `None` and `()` set nothing.
+        In `flags`, the options of the command line by name, `None` and `()` set nothing.
 
         Raises:
             Usage: the chosen profile does not exist.
@@ -106,9 +89,7 @@ class Settings:
             option: _joined(option, origins) for option in dict.fromkeys(o.option for o in origins)
         }
 
-    def origins(
-        self, host: str | None, flags: Mapping[str, Value | None] = NO_FLAGS
-    ) -> list[Origin]:
+    def origins(self, host: str | None, flags: Mapping[str, Value | None]) -> list[Origin]:
         """Return the effective values for `host` with their sources, the built-in ones included.
 
         Raises:
@@ -223,13 +204,11 @@ def _unknown(place: str, name: str, value: object, known: list[str]) -> str:
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
-    layer = {}
-    for option in KINDS:
-        name = variable(option)
-        text = environment.get(name)
-        if text:
-            layer[option] = checked(option, parsed(option, text), f"`{name}`")
-    return layer
+    return {
+        option: checked(option, parsed(option, text), f"`{variable(option)}`")
+        for option in KINDS
+        if (text := environment.get(variable(option)))
+    }
 
 
 def _merged(sources: Iterable[Source]) -> list[Origin]:

@@ -145,7 +145,8 @@ def searched(host: Host, *, sudo: bool, may_ask: bool = True) -> Search:
     Engines that need no privileges come first, and docker before podman: where both are, docker was
     installed on purpose. For `sudo` and `may_ask` see `usable`.
     """
-    candidates = [engine for engine in _candidates() if engine.behind_sudo or not sudo]
+    every = (DOCKER, PODMAN, ENGINES["sudo docker"], ENGINES["sudo podman"])
+    candidates = [engine for engine in every if engine.behind_sudo or not sudo]
     done = host.run(
         {engine.name.replace(" ", "-"): _trial(engine, sudo=sudo) for engine in candidates}
     )
@@ -161,11 +162,6 @@ def searched(host: Host, *, sudo: bool, may_ask: bool = True) -> Search:
             unusable[engine.name] = failure
     last = locked[0] if locked and may_ask and not sudo else None
     return Search(last, unusable)
-
-
-def _candidates() -> tuple[Engine, ...]:
-    behind_sudo = (ENGINES[f"sudo {engine.name}"] for engine in (DOCKER, PODMAN))
-    return DOCKER, PODMAN, *behind_sudo
 
 
 def _trial(engine: Engine, *, sudo: bool) -> str:

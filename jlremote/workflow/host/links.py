@@ -91,8 +91,7 @@ def disconnect(host: str | None, context: Context) -> list[str]:
 def forget(host: str, context: Context) -> tuple[str, ...]:
     """Delete the passwords and passphrases of a host and its jump hosts; do not connect.
 
-    Returns:
-        what was deleted, in words: `password me@dgx:22`.
+    Return what was deleted, in words: `password me@dgx:22`.
     """
     return link_on(host, context).forget()
 

@@ -16,12 +16,7 @@ from jlremote.runtimes.options.container_options import (
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """The engine of a command that names no session.
-
-    Attributes:
-        runtime: `auto`, or an engine: `podman`.
-        sudo: whether the engine is called with `sudo`.
-    """
+    """The engine of a command that names no session: its name or `auto`, perhaps with `sudo`."""
 
     runtime: str = "auto"
     sudo: bool = False
@@ -80,7 +75,6 @@ class RunRequest:
     Attributes:
         wanted: where it runs; its `container` is the job's name. Of its options, environment,
             folder and user apply to any job, the others to a new container.
-        command: the command and its arguments.
         inside: the session, or any container of the host, to run it in.
     """
 
@@ -91,13 +85,7 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class StopRequest:
-    """`jlr stop [SESSION]`: what to stop.
-
-    Attributes:
-        container: stop the container too.
-        remove: stop the container and remove it.
-        force: stop busy kernels too.
-    """
+    """`jlr stop [SESSION]`: stop or `remove` the container too; with `force` also busy kernels."""
 
     container: bool = False
     remove: bool = False

@@ -46,7 +46,7 @@ def let_ctrl_c_through() -> None:
 def ignore_ctrl_c() -> None:
     """Ignore Ctrl-C until the process ends."""
     if _in_main_thread():
-        signal.signal(signal.SIGINT, _ignore)
+        signal.signal(signal.SIGINT, lambda *_: None)
 
 
 @contextmanager
@@ -70,7 +70,3 @@ def undisturbed() -> Iterator[None]:
 
 def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
-
-
-def _ignore(_number: int, _frame: FrameType | None) -> None:
-    pass

@@ -90,12 +90,7 @@ def _with_engine(host: Link, request: RunRequest, runtime: Runtime) -> Runtime:
 
 
 def _start_context(
-    host: Link,
-    runtime: Runtime,
-    request: RunRequest,
-    typed: str,
-    context: Context,
-    undo: ExitStack,
+    host: Link, runtime: Runtime, request: RunRequest, typed: str, context: Context, undo: ExitStack
 ) -> StartContext:
     """Return what the steps share; refuse a taken name. A new container is named by template."""
     wanted = replace(request.wanted, container=typed)

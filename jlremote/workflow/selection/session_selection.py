@@ -72,13 +72,13 @@ def running(selector: str | None, context: Context) -> SessionRecord:
 
 
 def _here_or_on_host(selector: str | None, context: Context) -> SessionRecord:
+    host, slash, name = (selector or "").rpartition("/")
     try:
         return sessions.choose(selector)
     except NotFound:
-        host, slash, name = (selector or "").rpartition("/")
         if not slash:
             raise
-        return _adopted(host, name, context)
+    return _adopted(host, name, context)
 
 
 def _adopted(host: str, typed: str, context: Context) -> SessionRecord:
@@ -96,11 +96,11 @@ def _adopted(host: str, typed: str, context: Context) -> SessionRecord:
         return record
     config = None if context.ssh_config is None else str(context.ssh_config.resolve())
     record = SessionRecord(
-        host=host,
-        name=name,
+        host,
+        name,
+        runtime.name,
+        local_ports.first_candidate(host, name),
         typed=short,
-        runtime=runtime.name,
-        local_port=local_ports.first_candidate(host, name),
         ssh_config=config,
         image=container.image,
         gpus=container.gpus,
@@ -142,8 +142,9 @@ def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey]:
         try:
             runtime.check_name(typed)
             for _, found in candidates(link, runtime, typed):
-                if found.container is not None and _is_session(found, found.container):
-                    return runtime, found.container, found
+                container = found.container
+                if container and (found.server or SESSION_LABEL in container.labels):
+                    return runtime, container, found
         except Usage:
             continue
         except (Authentication, Unreachable):
@@ -154,10 +155,6 @@ def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey]:
         f"there is no session `{typed}` on `{link.name}`",
         hint=f"`jlr list {link.name}` shows all; `jlr start {link.name} {typed}` starts one",
     )
-
-
-def _is_session(found: Survey, container: Container) -> bool:
-    return found.server is not None or SESSION_LABEL in container.labels
 
 
 def candidates(host: Host, runtime: Runtime, typed: str) -> Iterator[tuple[str, Survey]]:

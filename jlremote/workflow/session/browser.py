@@ -89,8 +89,7 @@ def _find(name: str | None) -> webbrowser.BaseBrowser | None:
 
 def _launch(browser: webbrowser.BaseBrowser, address: str) -> str | None:
     if isinstance(browser, webbrowser.GenericBrowser):
-        argv = [browser.name, *(word.replace("%s", address) for word in browser.args)]
-        return _run(argv)
+        return _run([browser.name, *(word.replace("%s", address) for word in browser.args)])
     # The library waits five seconds for a browser that was not running yet; jlr need not.
     opening = threading.Thread(target=browser.open, args=(address,), daemon=True)
     opening.start()

@@ -37,8 +37,8 @@ class DemoRequest:
     """`jlr demo`.
 
     Attributes:
-        image: the container's image, `None` for one that is on this machine.
-        local_port: the exact local TCP port, `None` for any.
+        image: `None` for one that is on this machine.
+        local_port: the exact TCP port, `None` for any.
         runtime: `auto`, `docker` or `none`.
     """
 
@@ -136,15 +136,11 @@ def _start(request: DemoRequest, context: Context) -> SessionReport:
             if request.runtime == "docker" or request.image is not None:
                 raise
             context.progress.note(f"using no container: {reason.message}")
-    return _start_plainly(_as_plain_process(request), context)
+    return _start_plainly(request, context)
 
 
 def _in_container(request: DemoRequest) -> StartRequest:
-    """Return the request for a container with a new name, because the demo removes it.
-
-    Raises:
-        JlrError: no engine works, or there is no image.
-    """
+    """Return the request for a container with a new name, because the demo removes it."""
     if sys.platform == "win32":
         raise NotImplementedError  # `_check_request` has refused
     from jlremote.demo import engine
@@ -166,26 +162,18 @@ def _in_container(request: DemoRequest) -> StartRequest:
     )
 
 
-def _as_plain_process(request: DemoRequest) -> StartRequest:
+def _start_plainly(request: DemoRequest, context: Context) -> SessionReport:
+    """Start the session as a process; its folder goes if that fails."""
     _check_installed("jupyterlab")
     # The user may have a host `demo` with a session of that name.
-    taken = sessions.find(HOST, HOST) is not None
-    return StartRequest(
-        host=HOST,
-        container=_unique_name() if taken else HOST,
-        runtime="none",
-        python=sys.executable,
-        local_port=request.local_port,
-    )
-
-
-def _start_plainly(request: StartRequest, context: Context) -> SessionReport:
-    assert request.container is not None
+    name = HOST if sessions.find(HOST, HOST) is None else _unique_name()
+    port, python = request.local_port, sys.executable
     try:
-        return start(request, context)
+        plain = StartRequest(HOST, name, runtime="none", python=python, local_port=port)
+        return start(plain, context)
     except BaseException:
         with undisturbed(), suppress(JlrError):
-            _forget(request.container, context)
+            _forget(name, context)
         raise
 
 
@@ -194,11 +182,7 @@ def _unique_name() -> str:
 
 
 def _wait(name: str, context: Context) -> None:
-    """Wait until the session is stopped; restore it if only its link has ended.
-
-    Raises:
-        JlrError: it cannot be restored.
-    """
+    """Wait until the session is stopped; restore it if only its link has ended."""
     link = link_to(HOST, context)
     while True:
         link.wait_unforwarded(name)

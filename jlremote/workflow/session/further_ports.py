@@ -32,8 +32,8 @@ def add(selector: str | None, port: int, context: Context) -> PortReport:
     """
     record = session_selection.chosen(selector, context)
     if not record.forwarded:
-        where = f"`{record.host}/{record.name}`"
-        raise NotFound(f"the session {where} does not run", hint=again(record))
+        unknown = f"the session `{record.host}/{record.name}` does not run"
+        raise NotFound(unknown, hint=again(record))
     link, runtime = link_of(record, context), runtime_named(record.runtime)
     with undone_on_failure() as undo:
         with context.progress.step(f"Look for port {port} of {record.name}"):
@@ -46,11 +46,7 @@ def add(selector: str | None, port: int, context: Context) -> PortReport:
 
 
 def _endpoint(runtime: Runtime, found: Survey, name: str, port: int) -> Endpoint:
-    """Return where a forward of a session's port leads.
-
-    Raises:
-        ContainerGone: the survey found no container that runs.
-    """
+    """Return where a forward of a session's port leads; its container must run."""
     if found.container is None or not found.container.running:
         raise ContainerGone(f"the container `{name}` is gone or does not run")
     python = found.server.python if found.server else ""
@@ -82,9 +78,8 @@ def remove(selector: str | None, port: int, context: Context) -> None:
     record = session_selection.chosen(selector, context)
     rest = tuple(known for known in record.ports if known.port != port)
     if rest == record.ports:
-        where = f"`{record.host}/{record.name}`"
         raise NotFound(
-            f"port {port} of {where} is not forwarded",
+            f"port {port} of `{record.host}/{record.name}` is not forwarded",
             hint="`jlr forward` lists the forwarded ports",
         )
     link_of(record, context).unforward(record.name, port)

@@ -1,4 +1,8 @@
-"""`jlr open` and `jlr url`: the URL of a running session."""
+"""`jlr open` and `jlr url`: the URL of a running session.
+
+Some imports happen where they are needed: for a running session, loading them all would double the
+time of the command.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +32,11 @@ def address(selector: str | None, path: str | None, context: Context) -> str:
     with suppress(JlrError):  # a full disk must not prevent the use of a session
         sessions.save(record.used_now())
     if record.gpus is not None:
-        _explain_lost_gpus(link, record, context)
+        from jlremote.workflow.host.gpus import fault
+
+        if lost := fault(link, record):
+            context.progress.note(f"{lost.why}; {lost.mend}")
     return forward.server.address(forward.local_port, path)
-
-
-# Further imports happen where they are needed: for a running session, loading them all would double
-# the time of the command.
 
 
 def _running(selector: str | None, context: Context) -> SessionRecord:
@@ -44,13 +47,6 @@ def _running(selector: str | None, context: Context) -> SessionRecord:
     from jlremote.workflow.selection import session_selection
 
     return session_selection.running(selector, context)
-
-
-def _explain_lost_gpus(link: Link, record: SessionRecord, context: Context) -> None:
-    from jlremote.workflow.host.gpus import fault
-
-    if lost := fault(link, record):
-        context.progress.note(f"{lost.why}; {lost.mend}")
 
 
 def _answering(link: Link, record: SessionRecord) -> ForwardStatus:
@@ -85,21 +81,13 @@ def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:
 
 
 def _usable(forward: ForwardStatus | None, record: SessionRecord) -> ForwardStatus:
-    """Return a forward that is up.
-
-    Raises:
-        NotFound: there is none.
-        JlrError: it is not up; the message has its state.
-    """
+    """Return a forward that is up; refuse none, or one in another state."""
+    session = f"the session `{record.host}/{record.name}`"
     if forward is None:
-        raise NotFound(
-            f"the session `{record.host}/{record.name}` does not run", hint=again(record)
-        )
+        raise NotFound(f"{session} does not run", hint=again(record))
     if forward.state != "up":
-        raise JlrError(
-            f"the session `{record.host}/{record.name}` is {forward.state}: {forward.detail}",
-            hint=again(record, gone=forward.state == State.CONTAINER_GONE),
-        )
+        hint = again(record, gone=forward.state == State.CONTAINER_GONE)
+        raise JlrError(f"{session} is {forward.state}: {forward.detail}", hint=hint)
     return forward
 
 

@@ -25,7 +25,6 @@ class SessionReport:
     """A session as it is right now.
 
     Attributes:
-        name: the session's name, which is also the container's.
         host: what was typed after `ssh`.
         container: the container's name, `None` with runtime `none`.
         runtime: an engine (`docker`), or `none`.
@@ -39,11 +38,9 @@ class SessionReport:
             `None` for never or unknown.
         url: the address to open, with the token where one is known.
         local_port: TCP port on 127.0.0.1.
-        image: the container's image as the engine names it.
         gpus: the GPUs as the engine was asked for them (`all`, `0,2`, …), `None` for none.
         kernels: what runs, `None` where Jupyter was not asked.
         mounts: its folders that are mounted on this machine.
-        ports: its further ports.
         started_here: whether this very call launched the Jupyter server.
     """
 

@@ -87,12 +87,8 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
     runtime = runtime_named(record.runtime)
     host = link_of(record, context)
     _check_runs(host, runtime, record)
-    attached = Attachment(
-        terminal=screen.size if screen.kind else None,
-        user=request.user,
-        workdir=request.workdir,
-        detach_keys=request.detach_keys,
-    )
+    size = screen.size if screen.kind else None
+    attached = Attachment(size, request.user, request.workdir, request.detach_keys)
     word = secrets.token_hex(8)
     script = shells.script(runtime, record.name, attached, request.command, word)
     terminal = TerminalKind(screen.kind, screen.size) if screen.kind else None
@@ -108,12 +104,7 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
 
 
 def _converse(host: Link, script: str, terminal: TerminalKind | None, screen: Screen) -> int:
-    """Connect a script to the screen; return its exit status.
-
-    Raises:
-        TerminalClosed: the user typed `~.` or closed the terminal.
-        LinkLost: the connection broke.
-    """
+    """Connect a script to the screen; return its exit status, or raise `TerminalClosed`."""
     with host.process(script, terminal) as process:
         process.wait_connected()
         with screen.taken():
@@ -158,10 +149,8 @@ def _check_runs(host: Link, runtime: Runtime, record: SessionRecord) -> None:
     if found is not None and found.running:
         return
     state = "does not run" if found else "is gone"
-    raise NotFound(
-        f"the container `{record.name}` {state}",
-        hint=again(record, gone=found is None),
-    )
+    hint = again(record, gone=found is None)
+    raise NotFound(f"the container `{record.name}` {state}", hint=hint)
 
 
 def _lost(record: SessionRecord, lost: LinkLost) -> LinkLost:

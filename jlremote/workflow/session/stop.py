@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
 from jlremote.errors import Busy, JlrError
@@ -91,9 +91,8 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
     done += unmount.unmount_session(record.host, record.name, context, force=request.force)
     if host.unforward(record.name) and forward is not None:
         done.append(f"released port {record.local_port}")
-    for port in record.ports:
-        if host.unforward(record.name, port.port):
-            done.append(f"released port {port.local_port}")
+    further = (port for port in record.ports if host.unforward(record.name, port.port))
+    done += [f"released port {port.local_port}" for port in further]
     if found.container is not None and runtime.engine is not None:
         done += _end_container(host, runtime.engine, found.container, request, context)
     browser.forget_redirect(record.local_port)
@@ -134,20 +133,16 @@ def _ask_first(
 def _refuse_if_busy(record: SessionRecord, api: JupyterApi, request: StopRequest) -> None:
     if request.force or not _ends(api.server, request):
         return
+    selector = f"{record.host}/{record.name}"
+    anyway = f"`jlr stop {selector} --force` stops it anyway"
     try:
         kernels = api.kernels()
     except JlrError as silent:
-        raise Busy(
-            f"cannot ask `{record.host}/{record.name}` for busy kernels: {silent.message}",
-            hint=f"`jlr stop {record.host}/{record.name} --force` stops it anyway",
-        ) from silent
-    busy = [kernel.notebook for kernel in kernels if kernel.state == "busy"]
+        failure = f"cannot ask `{selector}` for busy kernels: {silent.message}"
+        raise Busy(failure, hint=anyway) from silent
+    busy = ", ".join(f"`{kernel.notebook}`" for kernel in kernels if kernel.state == "busy")
     if busy:
-        names = ", ".join(f"`{notebook}`" for notebook in busy)
-        raise Busy(
-            f"`{record.host}/{record.name}` has busy kernels: {names}",
-            hint=f"`jlr stop {record.host}/{record.name} --force` stops it anyway",
-        )
+        raise Busy(f"`{selector}` has busy kernels: {busy}", hint=anyway)
 
 
 def _ends(server: Server, request: StopRequest) -> bool:
@@ -155,22 +150,16 @@ def _ends(server: Server, request: StopRequest) -> bool:
 
 
 def _end_server(
-    host: Host,
-    runtime: Runtime,
-    record: SessionRecord,
-    api: JupyterApi,
-    request: StopRequest,
+    host: Host, runtime: Runtime, record: SessionRecord, api: JupyterApi, request: StopRequest
 ) -> str:
     """End the server: ask it first, then terminate it, then kill it."""
     server = api.server
     if not _ends(server, request):
         return "left Jupyter running: jlr did not launch it (`--force` ends it)"
-    asked = True
-    try:
+    patience = 0
+    with suppress(JlrError):  # a signal ends it, too
         api.shut_down()
-    except JlrError:
-        asked = False  # a signal ends it, too
-    patience = 10 if asked else 0
+        patience = 10
     ending = scripts.end(runtime, record.name, server.pid, server.process_start, patience=patience)
     ended = run_script(host, runtime.inside(record.name, ending))
     if ended.status != 0 and _runs(host, runtime, record.name):

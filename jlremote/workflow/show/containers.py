@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from jlremote.jupyter.presence import Presence, is_session, look, owner, runs_jupyter
-from jlremote.runtimes.container_list import ListedContainer
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_if_any
 from jlremote.workflow.host.links import connect, link_on
@@ -17,9 +16,7 @@ class ContainerReport:
     """A container of a host.
 
     Attributes:
-        name: its name.
         id: the engine's full id.
-        image: the image as the engine names it.
         status: the engine's word: `running`, `paused`, `exited`, `created`, ….
         jupyter: whether a Jupyter server runs in it.
         session: whether jlr made it, or launched its Jupyter.
@@ -63,18 +60,16 @@ def containers(host: str, context: Context) -> list[ContainerReport]:
     found = presence(host, context)
     if found.engine_failure:
         raise found.engine_failure
-    return [_container_report(glimpse) for glimpse in found.containers]
-
-
-def _container_report(glimpse: ListedContainer) -> ContainerReport:
-    container = glimpse.container
-    return ContainerReport(
-        name=container.name,
-        id=container.id,
-        image=container.image,
-        status=glimpse.status,
-        jupyter=runs_jupyter(glimpse),
-        session=is_session(glimpse),
-        owner=owner(glimpse),
-        gpus=container.gpus,
-    )
+    return [
+        ContainerReport(
+            name=glimpse.container.name,
+            id=glimpse.container.id,
+            image=glimpse.container.image,
+            status=glimpse.status,
+            jupyter=runs_jupyter(glimpse),
+            session=is_session(glimpse),
+            owner=owner(glimpse),
+            gpus=glimpse.container.gpus,
+        )
+        for glimpse in found.containers
+    ]

@@ -37,13 +37,9 @@ def reports(context: Context, host: str | None = None) -> list[SessionReport]:
         return on_host(context, host)
     records = [record for record in sessions.load_all() if record.forwarded]
     quiet = replace(context, asker=ASKS_NOTHING)
-    by_link: dict[tuple[str, str | None], list[SessionRecord]] = defaultdict(list)
-    for record in records:
-        by_link[record.host, record.ssh_config].append(record)
+    groups = _by_link(records)
     with ThreadPoolExecutor(HOSTS_AT_ONCE) as pool:
-        answers = pool.map(
-            lambda them: session_reports.of(them, quiet, _undisturbed), by_link.values()
-        )
+        answers = pool.map(lambda them: session_reports.of(them, quiet, _undisturbed), groups)
         found = {(r.host, r.name): r for answer in answers for r in answer}
     listed = [found[record.host, record.name] for record in records]
     _note_waiting_hosts(listed, context)
@@ -57,10 +53,8 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
         JlrError: the host cannot be asked, and no session of it is recorded here.
     """
     records = [r for r in sessions.load_all() if r.forwarded and r.host == host]
-    by_link: dict[str | None, list[SessionRecord]] = defaultdict(list)
-    for record in records:
-        by_link[record.ssh_config].append(record)
-    listed = [r for them in by_link.values() for r in session_reports.of(them, context, connected)]
+    groups = _by_link(records)
+    listed = [r for them in groups for r in session_reports.of(them, context, connected)]
     try:
         found = containers.presence(host, context)
     except JlrError as unreached:
@@ -73,6 +67,13 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
     here = {record.name for record in records}
     others = [of_present(host, one) for one in found.sessions if one.name not in here]
     return with_mounts(listed, context) + others
+
+
+def _by_link(records: Sequence[SessionRecord]) -> list[list[SessionRecord]]:
+    groups: dict[tuple[str, str | None], list[SessionRecord]] = defaultdict(list)
+    for record in records:
+        groups[record.host, record.ssh_config].append(record)
+    return list(groups.values())
 
 
 def report(selector: str | None, context: Context) -> SessionReport:
