@@ -22,19 +22,14 @@ _NEEDS: dict[QuestionKind, str] = {
 
 @dataclass(frozen=True)
 class Question:
-    """A question to the user.
+    """A question to the user."""
 
-    Attributes:
-        kind: what is asked. `host-key` and `remember` want `yes` or `no`, the others a secret.
-            `remember-again` is `remember` after an earlier no: an answer that was given beforehand
-            counts, and the user is not asked.
-        text: the prompt, already free of control characters; may have several lines.
-        echo: whether the answer may be seen while it is typed.
-    """
-
+    # what is asked. `host-key` and `remember` want `yes` or `no`, the others a secret. `remember-
+    # again` is `remember` after an earlier no: an answer that was given beforehand counts, and
+    # the user is not asked
     kind: QuestionKind
-    text: str
-    echo: bool = False
+    text: str  # the prompt, already free of control characters; may have several lines
+    echo: bool = False  # whether the answer may be seen while it is typed
 
 
 class Asker(Protocol):

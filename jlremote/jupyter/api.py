@@ -37,17 +37,11 @@ class Access(StrEnum):
 
 @dataclass(frozen=True)
 class Kernel:
-    """The activity of a kernel.
+    """The activity of a kernel."""
 
-    Attributes:
-        notebook: path of its notebook, or the kernel's name without one.
-        state: `idle`, `busy`, `starting`, ….
-        last_activity: ISO 8601, UTC.
-    """
-
-    notebook: str
-    state: str
-    last_activity: str
+    notebook: str  # path of its notebook, or the kernel's name without one
+    state: str  # `idle`, `busy`, `starting`, …
+    last_activity: str  # ISO 8601, UTC
 
 
 @dataclass(frozen=True)

@@ -26,22 +26,14 @@ PAGES = {
 
 @dataclass(frozen=True)
 class Findings:
-    """The probe's result.
-
-    Attributes:
-        jupyter: path of a `jupyter-lab`, `jupyter-notebook` or `jupyter` on the PATH, or empty.
-        exit_status: of the server that jlr launched last, `None` if it has not ended.
-        servers: servers that run, jlr's own first.
-        ended: why the last one ended, if on purpose: `stopped` by a command, or `idle`.
-        sockets: paths of servers that listen on a unix socket and not on a port.
-    """
+    """The probe's result."""
 
     directory: str
-    jupyter: str
-    exit_status: int | None
-    servers: tuple[Server, ...]
-    ended: str = ""
-    sockets: tuple[str, ...] = ()
+    jupyter: str  # path of a `jupyter-lab`, `jupyter-notebook` or `jupyter` on the PATH, or empty
+    exit_status: int | None  # of the server that jlr launched last, `None` if it has not ended
+    servers: tuple[Server, ...]  # servers that run, jlr's own first
+    ended: str = ""  # why the last one ended, if on purpose: `stopped` by a command, or `idle`
+    sockets: tuple[str, ...] = ()  # paths of servers that listen on a unix socket and not on a port
 
 
 def read_probe(output: str) -> Findings:

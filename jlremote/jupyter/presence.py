@@ -35,17 +35,12 @@ class Present:
 
 @dataclass(frozen=True)
 class Presence:
-    """The containers and sessions of a host.
+    """The containers and sessions of a host."""
 
-    Attributes:
-        containers: all containers of the engine, by name.
-        sessions: those that jlr made or launched Jupyter in, without other users'.
-        engine_failure: why the containers are unknown.
-    """
-
-    containers: tuple[ListedContainer, ...]
+    containers: tuple[ListedContainer, ...]  # all containers of the engine, by name
+    # those that jlr made or launched Jupyter in, without other users'
     sessions: tuple[Present, ...]
-    engine_failure: JlrError | None = None
+    engine_failure: JlrError | None = None  # why the containers are unknown
 
 
 def look(host: Host, engine: Engine) -> Presence:

@@ -10,39 +10,25 @@ LAB, TREE = "lab", "tree"  # where the page of JupyterLab is, and that of Notebo
 
 @dataclass(frozen=True)
 class Server:
-    """A running Jupyter server, as its runtime file and its process describe it.
+    """A running Jupyter server, as its runtime file and its process describe it."""
 
-    Attributes:
-        pid: process id where it runs.
-        process_start: start time of that process in clock ticks since boot; with `pid` it tells
-            whether this is still the same process (proc(5), field 22 of `stat`).
-        port: TCP port it listens on.
-        base_url: path below which it serves, with both slashes.
-        token: its token, empty for none; never shown by `repr`.
-        password: whether it wants a password in place of a token.
-        root_directory: the folder it shows.
-        loopback_only: whether it is reached from its own machine alone: it listens on loopback, or
-            on IPv6, which few containers have outside.
-        loopback: the address at which its own machine reaches it.
-        ours: whether jlr launched it.
-        python: the interpreter that runs it.
-        idle_stop: seconds without work after which it ends by itself, 0 for never or unknown.
-        page: `lab` or `tree`: it was started as JupyterLab or as Notebook.
-    """
-
-    pid: int
+    pid: int  # process id where it runs
+    # start time of that process in clock ticks since boot; with `pid` it tells whether this is
+    # still the same process (proc(5), field 22 of `stat`)
     process_start: str
-    port: int
-    base_url: str
-    token: str = field(repr=False)
-    password: bool
-    root_directory: str
+    port: int  # TCP port it listens on
+    base_url: str  # path below which it serves, with both slashes
+    token: str = field(repr=False)  # its token, empty for none; never shown by `repr`
+    password: bool  # whether it wants a password in place of a token
+    root_directory: str  # the folder it shows
+    # whether it is reached from its own machine alone: it listens on loopback, or on IPv6, which
+    # few containers have outside
     loopback_only: bool
-    loopback: str
-    ours: bool
-    python: str
-    idle_stop: int = 0
-    page: str = LAB
+    loopback: str  # the address at which its own machine reaches it
+    ours: bool  # whether jlr launched it
+    python: str  # the interpreter that runs it
+    idle_stop: int = 0  # seconds without work after which it ends by itself, 0 for never or unknown
+    page: str = LAB  # `lab` or `tree`: it was started as JupyterLab or as Notebook
 
     @property
     def identity(self) -> tuple[int, str, int]:

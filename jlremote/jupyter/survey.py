@@ -34,18 +34,13 @@ class IdleStopped(JlrError):
 
 @dataclass(frozen=True)
 class Survey:
-    """The result of one round trip about a session.
+    """The result of one round trip about a session."""
 
-    Attributes:
-        container: the container, `None` if none has that name.
-        findings: the probe's result, `None` if the probe could not run in the container.
-        gpu_fault: why it has lost its GPUs, if that was checked.
-        called: containers whose label has the typed name, if no container has the name itself.
-    """
-
-    container: Container | None
+    container: Container | None  # the container, `None` if none has that name
+    # the probe's result, `None` if the probe could not run in the container
     findings: Findings | None
-    gpu_fault: lost.Fault | None = None
+    gpu_fault: lost.Fault | None = None  # why it has lost its GPUs, if that was checked
+    # containers whose label has the typed name, if no container has the name itself
     called: tuple[str, ...] = ()
 
     @property

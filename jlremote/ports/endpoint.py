@@ -13,37 +13,25 @@ LOOPBACK = ("127.0.0.1", "::1")
 
 @dataclass(frozen=True)
 class Place:
-    """Where a session runs, in terms that stay true for as long as the session lives.
-
-    Attributes:
-        name: the session's name, the container's where there is one.
-        container_id: the engine's id; a container of the same name may replace it.
-        started_at: when it was started, as the engine says it.
-    """
+    """Where a session runs, in terms that stay true for as long as the session lives."""
 
     runtime: str
-    name: str
-    container_id: str
-    started_at: str
+    name: str  # the session's name, the container's where there is one
+    container_id: str  # the engine's id; a container of the same name may replace it
+    started_at: str  # when it was started, as the engine says it
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A port of a place, and the way there.
-
-    Attributes:
-        port: TCP port there.
-        server: the Jupyter server that listens on it; `None` for a further port, where any program
-            may listen now or later.
-        python: an interpreter there, for a relay; empty if none is known.
-        target: the way there as it was proved last, `None` before.
-    """
+    """A port of a place, and the way there."""
 
     place: Place
-    port: int
+    port: int  # TCP port there
+    # the Jupyter server that listens on it; `None` for a further port, where any program may
+    # listen now or later
     server: Server | None = None
-    python: str = ""
-    target: Target | None = None
+    python: str = ""  # an interpreter there, for a relay; empty if none is known
+    target: Target | None = None  # the way there as it was proved last, `None` before
 
     @property
     def further_port(self) -> int | None:

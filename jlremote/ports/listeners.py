@@ -30,19 +30,12 @@ printf 'held\037%s\036' "$([ $# = 0 ] || ls -l "$@" 2>/dev/null | grep 'socket:'
 
 @dataclass(frozen=True)
 class Listeners:
-    """The sockets that listen on a port.
+    """The sockets that listen on a port."""
 
-    Attributes:
-        user: the id of the user who looked.
-        python: an interpreter there, empty for none.
-        found: the sockets, those first that a connection would meet first.
-        held: inodes of the sockets that processes of the place hold.
-    """
-
-    user: int
-    python: str
-    found: tuple[Listener, ...]
-    held: frozenset[str]
+    user: int  # the id of the user who looked
+    python: str  # an interpreter there, empty for none
+    found: tuple[Listener, ...]  # the sockets, those first that a connection would meet first
+    held: frozenset[str]  # inodes of the sockets that processes of the place hold
 
 
 def probe(port: int) -> str:

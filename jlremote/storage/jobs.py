@@ -11,21 +11,14 @@ from jlremote.storage.records import Records, selected
 
 @dataclass(frozen=True)
 class JobRecord:
-    """The laptop's record of a job.
+    """The laptop's record of a job."""
 
-    Attributes:
-        host: what was typed after `ssh`.
-        ssh_config: ssh's `-F`.
-        typed: the short name, where a naming template made another name of it.
-        began: seconds since the epoch.
-    """
-
-    host: str
+    host: str  # what was typed after `ssh`
     name: str
     runtime: str
-    ssh_config: str | None
-    typed: str | None = None
-    began: float = field(default_factory=time.time)
+    ssh_config: str | None  # ssh's `-F`
+    typed: str | None = None  # the short name, where a naming template made another name of it
+    began: float = field(default_factory=time.time)  # seconds since the epoch
 
 
 _RECORDS = Records("jobs", JobRecord, ("host", "name"))

@@ -12,23 +12,15 @@ from jlremote.storage.records import Records
 
 @dataclass(frozen=True)
 class MountRecord:
-    """The laptop's record of a mount.
+    """The laptop's record of a mount."""
 
-    Attributes:
-        local: absolute path of the folder here.
-        remote: absolute path of the folder on the host.
-        host: what was typed after `ssh`.
-        ssh_config: ssh's `-F` of the link that it goes over.
-        made: whether jlr made the local folder, and deletes it with the mount.
-    """
-
-    local: str
-    remote: str
-    host: str
+    local: str  # absolute path of the folder here
+    remote: str  # absolute path of the folder on the host
+    host: str  # what was typed after `ssh`
     session: str
-    ssh_config: str | None
+    ssh_config: str | None  # ssh's `-F` of the link that it goes over
     read_only: bool
-    made: bool
+    made: bool  # whether jlr made the local folder, and deletes it with the mount
 
     @property
     def name(self) -> str:

@@ -24,33 +24,20 @@ class PortRecord:
 
 @dataclass(frozen=True)
 class SessionRecord:
-    """The laptop's record of a session.
+    """The laptop's record of a session."""
 
-    Attributes:
-        host: what was typed after `ssh`.
-        name: the session's name, which is also the container's.
-        typed: the short name, where a naming template made another name of it.
-        local_port: TCP port on 127.0.0.1, kept from one start to the next.
-        ssh_config: ssh's `-F` that the session was started with.
-        gpus: the GPUs that the container was created with.
-        ports: its further ports, by number.
-        open_allowed: whether a server without token and password may be forwarded.
-        forwarded: whether its ports are kept; false after `jlr stop`.
-        last_used: seconds since the epoch.
-    """
-
-    host: str
-    name: str
+    host: str  # what was typed after `ssh`
+    name: str  # the session's name, which is also the container's
     runtime: str
-    local_port: int
-    typed: str | None = None
-    ssh_config: str | None = None
+    local_port: int  # TCP port on 127.0.0.1, kept from one start to the next
+    typed: str | None = None  # the short name, where a naming template made another name of it
+    ssh_config: str | None = None  # ssh's `-F` that the session was started with
     image: str | None = None
-    gpus: str | None = None
-    ports: tuple[PortRecord, ...] = ()
-    open_allowed: bool = False
-    forwarded: bool = True
-    last_used: float = field(default_factory=time.time)
+    gpus: str | None = None  # the GPUs that the container was created with
+    ports: tuple[PortRecord, ...] = ()  # its further ports, by number
+    open_allowed: bool = False  # whether a server without token and password may be forwarded
+    forwarded: bool = True  # whether its ports are kept; false after `jlr stop`
+    last_used: float = field(default_factory=time.time)  # seconds since the epoch
 
     @property
     def container(self) -> str | None:

@@ -12,27 +12,16 @@ from jlremote.storage import paths
 
 @dataclass(frozen=True)
 class LinkFiles:
-    """The files of one link, all in a folder that only its user can enter.
+    """The files of one link, all in a folder that only its user can enter."""
 
-    Attributes:
-        host: the destination as typed after `ssh`.
-        ssh_config: ssh's `-F`; another configuration is another link.
-        lock: held by the link for as long as it lives. A pid is never trusted.
-        starting: held by the command that starts the link, or restores what the last one held.
-        restoring: exists until that is restored.
-        address: the address at which `multiprocessing.connection` listens.
-        key: the secret with which both sides authenticate; each link makes its own.
-        mount_socket: the socket for sshfs; its name outlives the link.
-    """
-
-    host: str
-    ssh_config: Path | None
-    lock: Path
-    starting: Path
-    restoring: Path
-    address: str
-    key: Path
-    mount_socket: Path
+    host: str  # the destination as typed after `ssh`
+    ssh_config: Path | None  # ssh's `-F`; another configuration is another link
+    lock: Path  # held by the link for as long as it lives. A pid is never trusted
+    starting: Path  # held by the command that starts the link, or restores what the last one held
+    restoring: Path  # exists until that is restored
+    address: str  # the address at which `multiprocessing.connection` listens
+    key: Path  # the secret with which both sides authenticate; each link makes its own
+    mount_socket: Path  # the socket for sshfs; its name outlives the link
     log: Path
 
 

@@ -14,25 +14,16 @@ ForwardKey = tuple[str, int | None]
 
 @dataclass(frozen=True)
 class ForwardStatus:
-    """A forward of a session as the link tells it.
-
-    Attributes:
-        port: the further port that it leads to, `None` for the session's Jupyter server.
-        local_port: TCP port on 127.0.0.1.
-        state: one of `link.wire.states.State`.
-        since: seconds since the epoch.
-        detail: why it is in that state, where something went wrong.
-        failure: why the last connection that was not served was turned away.
-    """
+    """A forward of a session as the link tells it."""
 
     session: str
-    port: int | None
-    local_port: int
-    state: str
-    since: float
-    detail: str | None
+    port: int | None  # the further port that it leads to, `None` for the session's Jupyter server
+    local_port: int  # TCP port on 127.0.0.1
+    state: str  # one of `link.wire.states.State`
+    since: float  # seconds since the epoch
+    detail: str | None  # why it is in that state, where something went wrong
     endpoint: Endpoint
-    failure: str | None
+    failure: str | None  # why the last connection that was not served was turned away
 
     @property
     def server(self) -> Server:
@@ -56,21 +47,14 @@ class MountStatus:
 
 @dataclass(frozen=True)
 class LinkStatus:
-    """A link as it tells itself.
+    """A link as it tells itself."""
 
-    Attributes:
-        state: one of `link.wire.states.State`.
-        since: seconds since the epoch.
-        detail: why it is in that state, where something went wrong.
-        notes: what the user's ssh settings ask for that jlr does not do.
-    """
-
-    state: str
-    since: float
-    detail: str | None
+    state: str  # one of `link.wire.states.State`
+    since: float  # seconds since the epoch
+    detail: str | None  # why it is in that state, where something went wrong
     forwards: tuple[ForwardStatus, ...]
     mounts: tuple[MountStatus, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what the user's ssh settings ask for that jlr does not do
 
     def forward(self, session: str, port: int | None = None) -> ForwardStatus | None:
         """Return the forward to a session's server, or to a further port of it."""

@@ -26,36 +26,27 @@ _JUMP = re.compile(
 
 @dataclass(frozen=True)
 class Destination:
-    """One host as the user's ssh settings describe it.
+    """One host as the user's ssh settings describe it."""
 
-    Attributes:
-        host: the typed name, without user and port.
-        hostname: the name or address to connect to.
-        connect_timeout: seconds, `None` for our default.
-        alive_interval: seconds between probes, 0 for the caller's default.
-        alive_count: unanswered probes after which the connection counts as lost.
-        proxy_command: the shell command whose stdin and stdout reach the server, tokens expanded.
-        proxy_passes_descriptor: ProxyUseFdpass, the command hands over a connected socket.
-        notes: the settings that jlr does not honour, a sentence each.
-    """
-
-    host: str
-    hostname: str
+    host: str  # the typed name, without user and port
+    hostname: str  # the name or address to connect to
     port: int
     user: str
     host_key: rules.HostKeyRules = field(default_factory=rules.HostKeyRules)
     login: rules.LoginRules = field(default_factory=rules.LoginRules)
     algorithms: rules.Algorithms = field(default_factory=rules.Algorithms)
-    connect_timeout: float | None = None
+    connect_timeout: float | None = None  # seconds, `None` for our default
     address_family: AddressFamily = "any"
     bind_address: str | None = None
     compression: bool = False
-    alive_interval: float = 0
-    alive_count: int = 3
+    alive_interval: float = 0  # seconds between probes, 0 for the caller's default
+    alive_count: int = 3  # unanswered probes after which the connection counts as lost
+    # the shell command whose stdin and stdout reach the server, tokens expanded
     proxy_command: str | None = None
+    # ProxyUseFdpass, the command hands over a connected socket
     proxy_passes_descriptor: bool = False
     jump: Destination | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # the settings that jlr does not honour, a sentence each
 
     @property
     def step_seconds(self) -> float:

@@ -53,22 +53,15 @@ class HostKeyRules:
 
 @dataclass(frozen=True)
 class LoginRules:
-    """The credentials that may be offered, and their order.
+    """The credentials that may be offered, and their order."""
 
-    Attributes:
-        identity_files: IdentityFile, in order; a missing file is no error.
-        identities_only: whether agent keys that no IdentityFile names are left out.
-        identity_agent: IdentityAgent; `None` for the agent of the calling shell.
-        methods: in the order of PreferredAuthentications, without those switched off.
-        prompts: how many times a password is asked for; never with `batch`.
-    """
-
-    identity_files: tuple[Path, ...] = ()
+    identity_files: tuple[Path, ...] = ()  # IdentityFile, in order; a missing file is no error
     certificate_files: tuple[Path, ...] = ()
-    identities_only: bool = False
-    identity_agent: str | None = None
+    identities_only: bool = False  # whether agent keys that no IdentityFile names are left out
+    identity_agent: str | None = None  # IdentityAgent; `None` for the agent of the calling shell
+    # in the order of PreferredAuthentications, without those switched off
     methods: tuple[str, ...] = _PREFERRED
-    prompts: int = 3
+    prompts: int = 3  # how many times a password is asked for; never with `batch`
     batch: bool = False
 
 

@@ -27,15 +27,10 @@ _DEAD_CONNECTION_PAUSE = 0.05
 
 @dataclass(frozen=True)
 class WaitLimits:
-    """The seconds that a connection may wait for the host.
+    """The seconds that a connection may wait for the host."""
 
-    Attributes:
-        connection: until it is closed. Long enough to hide a reconnect.
-        page_load: until a browser that loads a page gets one that says why.
-    """
-
-    connection: float = 30.0
-    page_load: float = 4.0
+    connection: float = 30.0  # until it is closed. Long enough to hide a reconnect
+    page_load: float = 4.0  # until a browser that loads a page gets one that says why
 
 
 class ConnectionRouter:

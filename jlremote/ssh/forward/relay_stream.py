@@ -14,16 +14,11 @@ from jlremote.ssh.forward.socket_bridge import SocketBridge
 
 @dataclass(eq=False)
 class FrameSender:
-    """Sends frames over a channel; those that it has no room for wait.
-
-    Attributes:
-        ready: whether the relay reads frames.
-        over: whether it has ended, or was told to.
-    """
+    """Sends frames over a channel; those that it has no room for wait."""
 
     _channel: TunnelChannel
-    ready: bool = False
-    over: bool = False
+    ready: bool = False  # whether the relay reads frames
+    over: bool = False  # whether it has ended, or was told to
     waiting: bytearray = field(default_factory=bytearray)
 
     def room(self) -> int:

@@ -86,19 +86,12 @@ REFUSED = RefusedSecrets()
 
 @dataclass
 class Credentials:
-    """The sources of secrets during one login, and the secrets that were right.
+    """The sources of secrets during one login, and the secrets that were right."""
 
-    Attributes:
-        asker: asks the person.
-        keychain: keeps secrets, `None` for none.
-        remember: whether a secret that was right is kept: `ask` asks once.
-        refused: must not be sent again.
-    """
-
-    asker: Asker
-    keychain: Keychain | None = None
-    remember: Remember = "ask"
-    refused: RefusedSecrets = field(default_factory=lambda: REFUSED)
+    asker: Asker  # asks the person
+    keychain: Keychain | None = None  # keeps secrets, `None` for none
+    remember: Remember = "ask"  # whether a secret that was right is kept: `ask` asks once
+    refused: RefusedSecrets = field(default_factory=lambda: REFUSED)  # must not be sent again
     _right: dict[str, str] = field(default_factory=dict, repr=False)
 
     def remembered(self, account: str) -> str | None:

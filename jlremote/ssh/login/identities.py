@@ -23,21 +23,13 @@ _RSA = ("rsa-sha2-512", "rsa-sha2-256")
 
 @dataclass(frozen=True)
 class Identity:
-    """One key or certificate to offer.
+    """One key or certificate to offer."""
 
-    Attributes:
-        blob: the public blob to offer; `None` where the file must be decrypted first.
-        label: its name, for people.
-        agent: signs; without one `path` is read.
-        path: the private key's file.
-        held: the agent's blob of the key that signs; a certificate may come from a file.
-    """
-
-    blob: bytes | None
-    label: str
-    agent: Agent | None = None
-    path: Path | None = None
-    held: bytes = b""
+    blob: bytes | None  # the public blob to offer; `None` where the file must be decrypted first
+    label: str  # its name, for people
+    agent: Agent | None = None  # signs; without one `path` is read
+    path: Path | None = None  # the private key's file
+    held: bytes = b""  # the agent's blob of the key that signs; a certificate may come from a file
 
 
 def agent_of(rules: LoginRules, agent_socket: str | None) -> Agent | None:

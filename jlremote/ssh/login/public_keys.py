@@ -20,19 +20,15 @@ _LOG = logging.getLogger("jlremote.ssh")
 
 @dataclass
 class PublicKeys:
-    """Offers identities one after the other.
-
-    Attributes:
-        offered: labels of the keys that the server was asked about.
-        problems: why keys are of no use, a sentence each.
-    """
+    """Offers identities one after the other."""
 
     _wire: UserAuthentication
     _destination: Destination
     _credentials: Credentials
     agent: Agent | None
+    # labels of the keys that the server was asked about
     offered: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)  # why keys are of no use, a sentence each
     _loaded: dict[Path, PrivateKey] = field(default_factory=dict)
     _done: set[bytes] = field(default_factory=set)
 

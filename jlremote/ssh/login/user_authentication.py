@@ -26,17 +26,11 @@ _METHOD_SPECIFIC = 60
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of an attempt.
+    """The result of an attempt."""
 
-    Attributes:
-        success: whether the login is complete.
-        methods: the methods that the server accepts next.
-        partial: whether the attempt was right and another method is needed too.
-    """
-
-    success: bool
-    methods: tuple[str, ...] = ()
-    partial: bool = False
+    success: bool  # whether the login is complete
+    methods: tuple[str, ...] = ()  # the methods that the server accepts next
+    partial: bool = False  # whether the attempt was right and another method is needed too
 
 
 @dataclass(frozen=True)

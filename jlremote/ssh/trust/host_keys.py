@@ -21,17 +21,12 @@ _RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256")
 
 @dataclass(frozen=True)
 class KnownHost:
-    """The lines of the known_hosts files about one destination.
+    """The lines of the known_hosts files about one destination."""
 
-    Attributes:
-        name: the host's name in the files, with the port where it is not 22.
-        keys: the lines that match the name.
-        portless: without HostKeyAlias and on another port: the lines of the bare name, which ssh
-            accepts too if they hold the same key.
-    """
-
-    name: str
-    keys: tuple[KnownKey, ...]
+    name: str  # the host's name in the files, with the port where it is not 22
+    keys: tuple[KnownKey, ...]  # the lines that match the name
+    # without HostKeyAlias and on another port: the lines of the bare name, which ssh accepts too
+    # if they hold the same key
     portless: tuple[KnownKey, ...] = ()
 
     def algorithms(self) -> tuple[str, ...]:

@@ -15,21 +15,13 @@ from jlremote.workflow.host.links import Unreached
 
 @dataclass(frozen=True)
 class PortReport:
-    """The forward of a further port of a session as it is right now.
+    """The forward of a further port of a session as it is right now."""
 
-    Attributes:
-        port: TCP port in the container.
-        local_port: TCP port on 127.0.0.1.
-        state: `up`, `closed` (nothing listens there), `taken` (by others), or a session's state.
-        since: ISO 8601 in UTC, `None` where it is unknown.
-        detail: one sentence that says why, where the state is not `up`.
-    """
-
-    port: int
-    local_port: int
-    state: str
-    since: str | None = None
-    detail: str | None = None
+    port: int  # TCP port in the container
+    local_port: int  # TCP port on 127.0.0.1
+    state: str  # `up`, `closed` (nothing listens there), `taken` (by others), or a session's state
+    since: str | None = None  # ISO 8601 in UTC, `None` where it is unknown
+    detail: str | None = None  # one sentence that says why, where the state is not `up`
 
     @property
     def url(self) -> str:

@@ -36,20 +36,14 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class Context:
-    """The laptop's side of a workflow.
+    """The laptop's side of a workflow."""
 
-    Attributes:
-        ssh_config: ssh's `-F`, `None` for the user's own configuration.
-        asker: answers questions, or raises `NeedsAuthentication`.
-        progress: receives steps and notes.
-        restore: restores, on a new link, the forwards and mounts of the host's last link; takes the
-            link, its ssh configuration, a session to leave out, and the progress. The command line
-            passes it in, because forwards and mounts lie above this package.
-    """
-
-    ssh_config: Path | None
-    asker: Asker
-    progress: Progress
+    ssh_config: Path | None  # ssh's `-F`, `None` for the user's own configuration
+    asker: Asker  # answers questions, or raises `NeedsAuthentication`
+    progress: Progress  # receives steps and notes
+    # restores, on a new link, the forwards and mounts of the host's last link; takes the link,
+    # its ssh configuration, a session to leave out, and the progress. The command line passes it
+    # in, because forwards and mounts lie above this package
     restore: Callable[[Link, Path | None, str | None, Progress], None]
 
 

@@ -40,14 +40,10 @@ _UNMASK = (
 
 @dataclass(frozen=True)
 class Search:
-    """The result of a search for an engine.
+    """The result of a search for an engine."""
 
-    Attributes:
-        found: the first engine that works, `None` for none.
-        unusable: why the earlier ones do not work, by their names.
-    """
-
-    found: Engine | None = None
+    found: Engine | None = None  # the first engine that works, `None` for none
+    # why the earlier ones do not work, by their names
     unusable: Mapping[str, EngineUnusable] = field(default_factory=dict)
 
     @property

@@ -27,60 +27,42 @@ ANY_ENGINE = EngineChoice()
 
 @dataclass(frozen=True)
 class StartRequest:
-    """`jlr start HOST [CONTAINER]`.
+    """`jlr start HOST [CONTAINER]`."""
 
-    Attributes:
-        host: what `ssh HOST` takes.
-        container: the name of the container and session; `None` lets the workflow choose.
-        name_rule: the naming template of a new container: `{name}` stands for the typed name,
-            `{user}` for the user's name on the host.
-        runtime: `auto`, an engine (`podman`), or `none`.
-        sudo: whether the engine is called with `sudo`.
-        image: the image of a new container.
-        options: the other options of a new container.
-        workspace: a folder of the host for `/workspace`; `.` has the current folder's name.
-        gpus: as the engine's `--gpus`, and `none`, `auto`, `auto:2`; see `gpus.request`.
-        share_gpus: whether GPUs that others use may be taken.
-        local_port: the exact local TCP port, `None` for any.
-        ports: further TCP ports of the container to forward.
-        python: with runtime `none`: a Python executable or a virtual environment's folder.
-        conda_env: with runtime `none`: a conda environment's name or folder.
-        idle_stop: seconds without work after which Jupyter ends by itself, 0 for never; `None`
-            for no wish.
-        allow_open: whether a server without token and password may be forwarded.
-    """
-
-    host: str
+    host: str  # what `ssh HOST` takes
+    # the name of the container and session; `None` lets the workflow choose
     container: str | None = None
+    # the naming template of a new container: `{name}` stands for the typed name, `{user}` for the
+    # user's name on the host
     name_rule: str = "{name}"
-    runtime: str = "auto"
-    sudo: bool = False
-    image: str | None = None
-    options: ContainerOptions = NO_OPTIONS
+    runtime: str = "auto"  # `auto`, an engine (`podman`), or `none`
+    sudo: bool = False  # whether the engine is called with `sudo`
+    image: str | None = None  # the image of a new container
+    options: ContainerOptions = NO_OPTIONS  # the other options of a new container
+    # a folder of the host for `/workspace`; `.` has the current folder's name
     workspace: str | None = None
+    # as the engine's `--gpus`, and `none`, `auto`, `auto:2`; see `gpus.request`
     gpus: str | None = None
-    share_gpus: bool = False
-    local_port: int | None = None
-    ports: tuple[int, ...] = ()
+    share_gpus: bool = False  # whether GPUs that others use may be taken
+    local_port: int | None = None  # the exact local TCP port, `None` for any
+    ports: tuple[int, ...] = ()  # further TCP ports of the container to forward
+    # with runtime `none`: a Python executable or a virtual environment's folder
     python: str | None = None
-    conda_env: str | None = None
+    conda_env: str | None = None  # with runtime `none`: a conda environment's name or folder
+    # seconds without work after which Jupyter ends by itself, 0 for never; `None` for no wish
     idle_stop: int | None = None
-    allow_open: bool = False
+    allow_open: bool = False  # whether a server without token and password may be forwarded
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """`jlr run HOST -- COMMAND`.
+    """`jlr run HOST -- COMMAND`."""
 
-    Attributes:
-        wanted: where it runs; its `container` is the job's name. Of its options, environment,
-            folder and user apply to any job, the others to a new container.
-        inside: the session, or any container of the host, to run it in.
-    """
-
+    # where it runs; its `container` is the job's name. Of its options, environment, folder and
+    # user apply to any job, the others to a new container
     wanted: StartRequest
     command: tuple[str, ...]
-    inside: str | None = None
+    inside: str | None = None  # the session, or any container of the host, to run it in
 
 
 @dataclass(frozen=True)

@@ -34,17 +34,11 @@ NOTED_SECONDS = 15.0
 
 @dataclass(frozen=True)
 class DemoRequest:
-    """`jlr demo`.
+    """`jlr demo`."""
 
-    Attributes:
-        image: `None` for one that is on this machine.
-        local_port: the exact TCP port, `None` for any.
-        runtime: `auto`, `docker` or `none`.
-    """
-
-    image: str | None = None
-    local_port: int | None = None
-    runtime: str = "auto"
+    image: str | None = None  # `None` for one that is on this machine
+    local_port: int | None = None  # the exact TCP port, `None` for any
+    runtime: str = "auto"  # `auto`, `docker` or `none`
 
 
 def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport], None]) -> None:

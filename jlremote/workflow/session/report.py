@@ -22,45 +22,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SessionReport:
-    """A session as it is right now.
-
-    Attributes:
-        host: what was typed after `ssh`.
-        container: the container's name, `None` with runtime `none`.
-        runtime: an engine (`docker`), or `none`.
-        state: `up`, `reconnecting`, `needs-auth`, `down`, `jupyter-dead`, `container-gone`,
-            `stopped`, `idle-stopped`; `running` for one that is not forwarded here; ….
-        since: since when it is in that state, ISO 8601 in UTC; `None` where that is unknown.
-        detail: one sentence that says why, where the state is not `up`.
-        access: what Jupyter asks for: `token`, `password` or `open` (nothing, so that all users
-            that reach its port can run code); `None` where it was not asked.
-        idle_stop: seconds without work after which kernels and then Jupyter end by themselves,
-            `None` for never or unknown.
-        url: the address to open, with the token where one is known.
-        local_port: TCP port on 127.0.0.1.
-        gpus: the GPUs as the engine was asked for them (`all`, `0,2`, …), `None` for none.
-        kernels: what runs, `None` where Jupyter was not asked.
-        mounts: its folders that are mounted on this machine.
-        started_here: whether this very call launched the Jupyter server.
-    """
+    """A session as it is right now."""
 
     name: str
-    host: str
-    container: str | None
-    runtime: str
+    host: str  # what was typed after `ssh`
+    container: str | None  # the container's name, `None` with runtime `none`
+    runtime: str  # an engine (`docker`), or `none`
+    # `up`, `reconnecting`, `needs-auth`, `down`, `jupyter-dead`, `container-gone`, `stopped`,
+    # `idle-stopped`; `running` for one that is not forwarded here; …
     state: str
-    url: str | None = None
-    local_port: int | None = None
+    url: str | None = None  # the address to open, with the token where one is known
+    local_port: int | None = None  # TCP port on 127.0.0.1
+    # since when it is in that state, ISO 8601 in UTC; `None` where that is unknown
     since: str | None = None
-    detail: str | None = None
+    detail: str | None = None  # one sentence that says why, where the state is not `up`
     image: str | None = None
+    # the GPUs as the engine was asked for them (`all`, `0,2`, …), `None` for none
     gpus: str | None = None
-    kernels: tuple[Kernel, ...] | None = None
-    mounts: tuple[MountReport, ...] = ()
+    kernels: tuple[Kernel, ...] | None = None  # what runs, `None` where Jupyter was not asked
+    mounts: tuple[MountReport, ...] = ()  # its folders that are mounted on this machine
     ports: tuple[PortReport, ...] = ()
+    # what Jupyter asks for: `token`, `password` or `open` (nothing, so that all users that reach
+    # its port can run code); `None` where it was not asked
     access: str | None = None
+    # seconds without work after which kernels and then Jupyter end by themselves, `None` for
+    # never or unknown
     idle_stop: int | None = None
-    started_here: bool = False
+    started_here: bool = False  # whether this very call launched the Jupyter server
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable form that `--json` prints."""

@@ -59,21 +59,13 @@ class Screen(Protocol):
 
 @dataclass(frozen=True)
 class ShellRequest:
-    """`jlr shell [SESSION] [-- COMMAND]`.
+    """`jlr shell [SESSION] [-- COMMAND]`."""
 
-    Attributes:
-        session: `NAME` or `HOST/NAME`, the latest by default.
-        command: the command; a shell if it is empty.
-        user: `USER[:GROUP]` in the container.
-        workdir: the folder to begin in.
-        detach_keys: as the engine's own `--detach-keys`.
-    """
-
-    session: str | None = None
-    command: tuple[str, ...] = ()
-    user: str | None = None
-    workdir: str | None = None
-    detach_keys: str | None = None
+    session: str | None = None  # `NAME` or `HOST/NAME`, the latest by default
+    command: tuple[str, ...] = ()  # the command; a shell if it is empty
+    user: str | None = None  # `USER[:GROUP]` in the container
+    workdir: str | None = None  # the folder to begin in
+    detach_keys: str | None = None  # as the engine's own `--detach-keys`
 
 
 def shell(request: ShellRequest, screen: Screen, context: Context) -> int:

@@ -13,26 +13,18 @@ from jlremote.workflow.host.links import connect, link_on
 
 @dataclass(frozen=True)
 class ContainerReport:
-    """A container of a host.
-
-    Attributes:
-        id: the engine's full id.
-        status: the engine's word: `running`, `paused`, `exited`, `created`, ….
-        jupyter: whether a Jupyter server runs in it.
-        session: whether jlr made it, or launched its Jupyter.
-        owner: its likely owner: the user in jlr's label, else of its processes, or of a home folder
-            in it; `None` if unknown.
-        gpus: the GPUs as the engine was asked for them, `None` for none.
-    """
+    """A container of a host."""
 
     name: str
-    id: str
+    id: str  # the engine's full id
     image: str | None
-    status: str
-    jupyter: bool
-    session: bool
+    status: str  # the engine's word: `running`, `paused`, `exited`, `created`, …
+    jupyter: bool  # whether a Jupyter server runs in it
+    session: bool  # whether jlr made it, or launched its Jupyter
+    # its likely owner: the user in jlr's label, else of its processes, or of a home folder in it;
+    # `None` if unknown
     owner: str | None
-    gpus: str | None
+    gpus: str | None  # the GPUs as the engine was asked for them, `None` for none
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable form that `--json` prints."""
