@@ -222,7 +222,7 @@ def test_three_wrong_passwords_end_with_a_remedy(newcomer: Laptop) -> None:
         for wrong in ("wrong", "still wrong", "and again"):
             terminal.answers(ASKED, wrong)
         assert terminal.ends() == 4, terminal.text
-    assert "no password that `sudo` takes" in terminal.text
+    assert "`sudo` refused every password" in terminal.text
     assert "NOPASSWD: /usr/bin/docker" in terminal.text
 
 

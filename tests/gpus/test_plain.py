@@ -82,7 +82,7 @@ def test_none_is_none(demo: Laptop) -> None:
 
 
 def test_a_value_of_the_engines_own_is_refused_without_one(demo: Laptop) -> None:
-    failed(start(demo, "refused", "--gpus", "driver=nvidia,count=2"), 2, "there is none")
+    failed(start(demo, "refused", "--gpus", "driver=nvidia,count=2"), 2, "needs a container engine")
 
 
 def test_the_plan_shows_the_variable_and_takes_nothing(demo: Laptop, gpus: Gpus) -> None:

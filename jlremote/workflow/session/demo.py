@@ -220,5 +220,6 @@ def _end(name: str, context: Context) -> None:
 
 def _forget(name: str, context: Context) -> None:
     """Delete the session's folder on the host, with its log."""
-    delete = session_directory(Bare(), name) + 'rm -rf "$directory"'
+    # The shell that launched Jupyter may write its exit status meanwhile: the second one succeeds.
+    delete = session_directory(Bare(), name) + 'rm -rf "$directory" || rm -rf "$directory"'
     run_script(link_to(HOST, context), delete)
