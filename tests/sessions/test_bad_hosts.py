@@ -160,7 +160,7 @@ def test_a_name_that_no_container_can_have_is_refused_before_the_host_is_asked(
     lasting_laptop: Laptop, container: ContainerFactory, name: str
 ) -> None:
     words = ("--image", "lab/jupyter", "--no-browser", "--", "lab", name)
-    message = failed(lasting_laptop.jlr("start", *words), 2, "container's name")
+    message = failed(lasting_laptop.jlr("start", *words), 2, "invalid container name")
     assert "\x1b" not in message
     assert len(message) < 600
 

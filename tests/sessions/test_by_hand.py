@@ -128,7 +128,7 @@ def test_a_server_with_a_password_asks_for_it_in_the_browser(
         assert laptop.jlr(*words).stdout.strip() == report["url"]
     status = told(laptop, "status").report
     assert (status["access"], status["kernels"]) == ("password", None)
-    assert "its password" in laptop.jlr("list").stdout
+    assert "a password in the browser" in laptop.jlr("list").stdout
     with urlopen(report["url"], timeout=30) as page:
         assert "/login" in page.url
     # What its kernels do is not known, so it takes a word to end the container under them.

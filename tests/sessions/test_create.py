@@ -64,8 +64,8 @@ def test_neither_container_nor_image_names_what_the_host_has(
     name = container.name()
     message = failed(start(laptop, "lab", name), 6, f"`{name}`", "--image")
     # Which ones come first is for whatever else the engine holds to say.
-    assert re.search(r"containers there: \w\S+", message)
-    assert re.search(r"images there: \w\S+:\w+", message)
+    assert re.search(r"its containers: \w\S+", message)
+    assert re.search(r"its images: \w\S+:\w+", message)
 
 
 @pytest.mark.parametrize(
