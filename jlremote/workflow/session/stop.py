@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
@@ -34,6 +35,8 @@ from jlremote.workflow.session import browser
 
 ANY_PORT = 0
 ANSWER_SECONDS = 5.0
+NOTICED_SECONDS = 10.0  # an engine under load reports a container's end so much later
+KILLED = 128 + 9
 
 
 @dataclass(frozen=True)
@@ -162,7 +165,7 @@ def _end_server(
         patience = 10
     ending = scripts.end(runtime, record.name, server.pid, server.process_start, patience=patience)
     ended = run_script(host, runtime.inside(record.name, ending))
-    if ended.status != 0 and _runs(host, runtime, record.name):
+    if ended.status != 0 and _runs(host, runtime, record.name, ended.status):
         raise JlrError(
             f"cannot stop Jupyter (process {server.pid}): {ended.complaint}",
             hint=f"`jlr stop {record.host}/{record.name} --container` stops its container",
@@ -170,10 +173,17 @@ def _end_server(
     return "stopped JupyterLab"
 
 
-def _runs(host: Host, runtime: Runtime, name: str) -> bool:
-    """Check that the container runs; one whose main process was the server has ended with it."""
-    container = survey(host, runtime, name).container
-    return container is not None and container.running
+def _runs(host: Host, runtime: Runtime, name: str, status: int) -> bool:
+    """Check that the container runs; one whose main process was the server has ended with it.
+
+    Its end kills what runs in it (`status`) a moment before the engine reports it.
+    """
+    deadline = time.monotonic() + (NOTICED_SECONDS if status == KILLED else 0)
+    while (container := survey(host, runtime, name).container) is not None and container.running:
+        if time.monotonic() >= deadline:
+            return True
+        time.sleep(0.2)
+    return False
 
 
 def _end_container(
