@@ -13,12 +13,14 @@ from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey
 from jlremote.link.wire.status import ForwardStatus
+from jlremote.runtimes.contract import Container
+from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.host.requests import StopRequest
 from jlremote.workflow.session import stop
 from tests.link.fakes import new_endpoint, new_server
-from tests.workflow.parts import context
+from tests.workflow.parts import FakeHost, context
 
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901, ports=(PortRecord(6006, 7001),))
 OURS = new_server(1)
@@ -134,3 +136,14 @@ def test_stop_all_ends_the_others_before_it_reports_a_failure(
     with pytest.raises(Busy, match=r"`cont\d` is busy"):
         stop.stop_all(StopRequest(), context())
     assert sorted(tried) == ["cont1", "cont2"]
+
+
+@pytest.mark.parametrize(("status", "runs"), [(stop.KILLED, False), (1, True)])
+def test_a_killed_script_waits_for_the_engine_to_notice_the_containers_end(
+    monkeypatch: pytest.MonkeyPatch, status: int, runs: bool
+) -> None:
+    dying = replace(found(), container=Container("a" * 64, "cont1", True, "2026"))
+    surveys = iter((dying, dying, found()))
+    monkeypatch.setattr(stop, "survey", lambda *_: next(surveys))
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    assert stop._runs(FakeHost("dgx"), runtime_named("docker"), "cont1", status) is runs
