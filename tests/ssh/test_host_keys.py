@@ -16,7 +16,7 @@ from jlremote.errors import (
 )
 from tests.lab.accounts import Account
 from tests.lab.sshd import SSHServer, make_key
-from tests.ssh.conftest import PASSWORD, StartServer, sign
+from tests.ssh.conftest import PASSWORD, WITH_PASSWORDS, StartServer, sign
 from tests.ssh.laptop import Laptop, Person, logins
 
 
@@ -110,6 +110,27 @@ def test_a_changed_key_is_refused_whatever_the_setting_and_nothing_is_offered(
     assert place(middle) in str(caught.value.hint)
     assert person.asked == []
     assert logins(middle) == [], "the man in the middle saw an attempt to log in"
+
+
+@pytest.mark.parametrize("setting", ["ask", "yes", "no", "accept-new"])
+def test_a_key_of_another_type_than_the_known_one_has_changed_as_with_ssh(
+    setting: str, start: StartServer, laptop: Laptop, account: Account
+) -> None:
+    middle = start(WITH_PASSWORDS, known=False, host_key_kinds=("ecdsa",))
+    methods = "PreferredAuthentications password,keyboard-interactive"
+    laptop.configure(middle, account, f"StrictHostKeyChecking {setting}", methods)
+    other = make_key(laptop.folder / "other").with_suffix(".pub").read_text().strip()
+    line = f"{place(middle)} {other}\n"
+    laptop.known_hosts.write_text(line)
+    assert isinstance(laptop.ours("yes", PASSWORD, PASSWORD), HostKeyChanged)
+    assert laptop.theirs("yes", PASSWORD, PASSWORD) is not None
+    assert laptop.known_hosts.read_text() == line
+    assert not any("Accepted" in entry or "Failed password" in entry for entry in logins(middle))
+    # It is the right key of one of several types that counts, whatever its place in the file.
+    laptop.known_hosts.write_text(f"{line}{place(middle)} {host_public(middle)}\n{line}")
+    laptop.configure(middle, account, f"StrictHostKeyChecking {setting}")
+    assert laptop.ours() is None
+    assert laptop.theirs() is None
 
 
 def test_a_man_in_the_middle_behind_a_known_jump_host_sees_no_login(

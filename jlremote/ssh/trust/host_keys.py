@@ -55,8 +55,11 @@ def look_up(destination: Destination) -> KnownHost:
 def verify(destination: Destination, blob: bytes, asker: Asker) -> None:
     """Check that the server's key is known, or ask the person to accept it.
 
+    As in ssh, a key of another type than the known ones has changed too: with a question, or
+    with `accept-new`, a man in the middle would only need a key of a type that is not known.
+
     Raises:
-        HostKeyUnknown: the key is not known.
+        HostKeyUnknown: the key is not known, and no other is.
         HostKeyChanged: another key is known.
         HostKeyRevoked: the key is marked as revoked.
         NeedsAuthentication: a person must decide and cannot be asked.
@@ -73,9 +76,9 @@ def verify(destination: Destination, blob: bytes, asker: Asker) -> None:
     plain = [line for line in known.keys if line.marker == ""]
     if any(line.blob == blob for line in plain):
         return
-    same_type = [line for line in plain if line.type == key_type(blob)]
-    if same_type:
-        raise _changed(destination, known, same_type, blob)
+    if plain:
+        same_type = [line for line in plain if line.type == key_type(blob)]
+        raise _changed(destination, known, (same_type or plain)[0], blob)
     if any(line.marker == "" and line.blob == blob for line in known.portless):
         return
     _accept_new(destination, known, blob, asker)
@@ -142,12 +145,12 @@ def _certificate_problem(
 
 
 def _changed(
-    destination: Destination, known: KnownHost, lines: list[KnownKey], blob: bytes
+    destination: Destination, known: KnownHost, line: KnownKey, blob: bytes
 ) -> HostKeyChanged:
-    line = lines[0]
+    kind = "" if line.type == key_type(blob) else f"the {_kind(line.blob)} key "
     return HostKeyChanged(
         f"the key of `{destination.place}` has changed: its {_shown(blob)}, and {line.where} has"
-        f" {fingerprint(line.blob)}",
+        f" {kind}{fingerprint(line.blob)}",
         hint=f'`ssh-keygen -f "{line.path}" -R "{known.name}"` once the administrator has confirmed'
         " the new key; until then the connection may be intercepted",
     )
@@ -160,7 +163,7 @@ def _accept_new(destination: Destination, known: KnownHost, blob: bytes, asker: 
     if strict == "ask":
         if destination.login.batch:
             raise _unknown(destination, blob, "`BatchMode` is `yes`")
-        answer = asker.ask(Question("host-key", _question(destination, known, blob), echo=True))
+        answer = asker.ask(Question("host-key", _question(destination, blob), echo=True))
         if answer.strip().lower() != "yes" and answer.strip() != fingerprint(blob):
             raise _unknown(destination, blob, "it was not accepted")
     _remember(destination, known, blob)
@@ -174,19 +177,20 @@ def _unknown(destination: Destination, blob: bytes, reason: str) -> HostKeyUnkno
     )
 
 
-def _question(destination: Destination, known: KnownHost, blob: bytes) -> str:
-    others = [line.where for line in known.keys if line.marker == ""]
-    also = f"\nkeys of another type are known for it: {', '.join(others)}" if others else ""
+def _question(destination: Destination, blob: bytes) -> str:
     return (
         f"the authenticity of host '{destination.place}' cannot be established\n"
-        f"its {_shown(blob)}{also}\n"
+        f"its {_shown(blob)}\n"
         "connect, and remember this key"
     )
 
 
 def _shown(blob: bytes) -> str:
-    name = key_type(blob).removeprefix("ssh-").partition("-")[0].upper()
-    return f"{name} key is {fingerprint(blob)}"
+    return f"{_kind(blob)} key is {fingerprint(blob)}"
+
+
+def _kind(blob: bytes) -> str:
+    return key_type(blob).removeprefix("ssh-").partition("-")[0].upper()
 
 
 def _remember(destination: Destination, known: KnownHost, blob: bytes) -> None:

@@ -26,6 +26,7 @@ from jlremote.ssh.wire_format import fingerprint
 from tests.ssh.certificates import FOREVER, blob_of, certificate, new_key, public_line, wire_blob
 
 HOST = "lab.example.org"
+ECDSA = "AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTY="
 
 
 @dataclass
@@ -117,6 +118,33 @@ def test_a_changed_key_is_refused_with_every_setting(known: Path, strict: str) -
         verify(destination(known, strict=strict), wire_blob(new_key()), Person("yes"))
     assert f'ssh-keygen -f "{known}" -R "{HOST}"' in (caught.value.hint or "")
     assert f"{known}:1 has" in caught.value.message
+
+
+def test_a_line_of_another_type_beside_the_right_one_is_fine(known: Path) -> None:
+    key = new_key()
+    append(known, f"{HOST} ecdsa-sha2-nistp256 {ECDSA}\n".encode())
+    with pytest.raises(HostKeyChanged, match=f"{known}:1 has the ECDSA key"):
+        verify(destination(known), wire_blob(key), Person("yes"))
+    remember(known, HOST, key)
+    append(known, f"{HOST} ssh-rsa AAAAB3NzaC1yc2EAAAADAQAB\n".encode())
+    verify(destination(known, strict="yes"), wire_blob(key), Person())
+
+
+@pytest.mark.parametrize("marker", ["@cert-authority", "@revoked"])
+def test_an_authority_or_a_revoked_key_makes_no_other_key_a_changed_one(
+    known: Path, marker: str
+) -> None:
+    person = Person("yes")
+    remember(known, HOST, new_key(), marker)
+    verify(destination(known), wire_blob(new_key()), person)
+    assert len(person.asked) == 1
+
+
+def test_a_bare_key_behind_a_foreign_certificate_has_changed_beside_a_line(known: Path) -> None:
+    remember(known, HOST, new_key(), "@cert-authority")
+    remember(known, HOST, new_key())
+    with pytest.raises(HostKeyChanged, match=f"{known}:2 has"):
+        verify(destination(known), host_certificate(new_key(), new_key()), Person("yes"))
 
 
 def test_a_key_of_the_bare_name_counts_on_another_port_only_if_it_is_the_same(known: Path) -> None:
