@@ -5,6 +5,7 @@ Sleep of the laptop and a change of its network are reasons to ask the host at o
 
 from __future__ import annotations
 
+import logging
 import socket
 import sys
 import time
@@ -14,6 +15,8 @@ from dataclasses import dataclass
 from jlremote.errors import JlrError, LinkLost, Unreachable
 from jlremote.link.connection.backoff import LOOK_SECONDS
 from jlremote.ssh.contract import Connection
+
+log = logging.getLogger(__name__)
 
 # After a wake, or on another network, a connection that is still good answers soon.
 ALARM_SECONDS = 5.0
@@ -84,6 +87,9 @@ class Liveness:
                 patience -= turn
                 if self.changed():
                     patience = min(patience, ALARM_SECONDS)
+            except Exception:  # what cannot be probed is not known to live
+                log.exception("the connection could not be probed")
+                return False
             else:
                 return True
         return False

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from jlremote.errors import Authentication, HostKeyChanged, JlrError, LinkLost, NeedsAuthentication
 from jlremote.link.connection.backoff import Backoff
 from jlremote.link.connection.liveness import Liveness
+from jlremote.link.lasting import keep_going
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.questions import Asker, NeverAsks
 from jlremote.ssh.contract import Connection
@@ -56,7 +57,7 @@ class Supervisor:
 
     def start(self) -> None:
         """Start the thread that watches the connection."""
-        threading.Thread(target=self._watch, name="supervisor", daemon=True).start()
+        threading.Thread(target=self._keep_watching, name="supervisor", daemon=True).start()
 
     def connection(self, asker: Asker) -> Connection:
         """Return the live connection, or make one; the host's questions go to `asker`.
@@ -130,7 +131,7 @@ class Supervisor:
         try:
             connection = self._dial(asker)
         except BaseException as failure:
-            error = failure if isinstance(failure, JlrError) else JlrError(f"bug: {failure!r}")
+            error = _known(failure)
             state = State.RECONNECTING if self._wanted() else State.DOWN
             if isinstance(error, Authentication):
                 state = State.NEEDS_AUTH
@@ -139,7 +140,10 @@ class Supervisor:
         self._backoff.connected()
         self._settle(connection, State.UP)
         log.info("connected")
-        self._on_up(connection)
+        try:
+            self._on_up(connection)
+        except Exception:  # the connection is good, and its callers wait for it
+            log.exception("the forwards were not told of the connection")
         return connection
 
     def _settle(
@@ -157,6 +161,9 @@ class Supervisor:
             self._connection = connection
             self._condition = self._condition.then(state, error)
             self._changed.notify_all()
+
+    def _keep_watching(self) -> None:
+        keep_going("supervisor", self._watch, wanted=lambda: not self._ended)
 
     def _watch(self) -> None:
         while not self._ended:
@@ -188,8 +195,16 @@ class Supervisor:
             except JlrError as error:
                 log.info("reconnect failed: %s", error)
                 self._backoff.failed(error)
+            except Exception as bug:
+                log.exception("reconnect failed")
+                self._backoff.failed(_known(bug))
             else:
                 return
         with self._changed:
             if self._gone():
                 self._become(None, State.DOWN, self._condition.error)
+
+
+def _known(failure: BaseException) -> JlrError:
+    """Return an error that a command can be told of."""
+    return failure if isinstance(failure, JlrError) else JlrError(f"bug: {failure!r}")

@@ -68,6 +68,8 @@ class ContainerEvents:
             except JlrError as refused:
                 log.info("containers of %s are not observed: %s", engine.name, refused)
                 return
+            except Exception:
+                log.exception("the events of %s are read again", engine.name)
             lasted, again = time.monotonic() - began, True
             pause = (
                 PAUSE_SECONDS if lasted > LASTING_SECONDS else min(2 * pause, LONGEST_PAUSE_SECONDS)

@@ -164,8 +164,12 @@ class SessionForward:
             self._connection = connection
             self._proof += 1
             self._proving, self._proved, self._doubted = True, False, False
-            arguments = (self._proof, connection, self._endpoint)
-        threading.Thread(target=self._find, args=arguments, daemon=True).start()
+            proof, endpoint = self._proof, self._endpoint
+            arguments = (proof, connection, endpoint)
+        try:
+            threading.Thread(target=self._find, args=arguments, daemon=True).start()
+        except RuntimeError as full:  # no thread is left: requests must not wait for ever
+            self._settle(proof, State.DOWN, JlrError(f"cannot check `{self.name}`: {full}"))
 
     def _is_to_be_proved(self, connection: Connection) -> bool:
         if self._connection is not connection:

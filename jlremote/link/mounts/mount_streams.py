@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jlremote.errors import JlrError, LinkLost
+from jlremote.link.lasting import keep_going
 from jlremote.ssh.contract import Connection
 from jlremote.ssh.forward.sftp import Ended, SftpStream, SftpStreams
 
@@ -52,7 +53,9 @@ class MountStreams:
             self._streams[stream] = name
             if not self._watching:
                 self._watching = True
-                threading.Thread(target=self._watch, name="mount-watch", daemon=True).start()
+                threading.Thread(
+                    target=self._keep_watching, name="mount-watch", daemon=True
+                ).start()
 
     def abort(self, name: str) -> None:
         """Close the streams of a mount."""
@@ -73,6 +76,9 @@ class MountStreams:
     def _all(self) -> tuple[SftpStream, ...]:
         with self._lock:
             return tuple(self._streams)
+
+    def _keep_watching(self) -> None:
+        keep_going("mount-watch", self._watch)
 
     def _watch(self) -> None:
         """Probe the connections as long as there are streams."""

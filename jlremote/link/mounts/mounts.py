@@ -21,6 +21,7 @@ from jlremote.ssh.forward.sftp import SftpStreams
 log = logging.getLogger(__name__)
 
 HANDOVER_SECONDS = 5.0
+NO_DESCRIPTORS_PAUSE = 0.2
 # Programs do not notice a reconnect that takes no longer. It counts from the first request that
 # waits: sshfs connects for one request at a time, and each would wait for those before it.
 GRACE_SECONDS = 8.0
@@ -145,12 +146,13 @@ class MountSocket:
         self._listener = None
 
     def _accept(self, listener: socket.socket) -> None:
-        while True:
+        while listener.fileno() >= 0:  # until `close`
             try:
                 visitor, _ = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._receive, args=(visitor,), daemon=True).start()
+                threading.Thread(target=self._receive, args=(visitor,), daemon=True).start()
+            except Exception as error:  # noqa: BLE001  # no descriptor or thread is left
+                log.info("no sshfs was accepted: %r", error)
+                time.sleep(NO_DESCRIPTORS_PAUSE)
 
     def _receive(self, visitor: socket.socket) -> None:
         if sys.platform == "win32":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import multiprocessing.connection as sockets
 import threading
 from collections.abc import Callable
@@ -11,6 +11,8 @@ from typing import Any
 from jlremote.errors import NeedsAuthentication, from_json
 from jlremote.link.wire.protocol import Message, receive, send
 from jlremote.questions import Question
+
+log = logging.getLogger(__name__)
 
 # sshd's default `LoginGraceTime`. Other commands wait for this answer meanwhile.
 ANSWER_SECONDS = 120.0
@@ -70,14 +72,19 @@ class Conversation:
         """
 
         def wait_for_hang_up() -> None:
-            with contextlib.suppress(OSError, EOFError, ValueError):
+            try:
                 message = receive(self._socket)
                 while take is not None:
                     take(message)
                     message = receive(self._socket)
-            then()
-            with self._sending:  # or a message under way would go to the descriptor's next owner
-                self._socket.close()
+            except (OSError, EOFError, ValueError):
+                pass
+            except Exception:
+                log.exception("a command's message was not understood")
+            finally:
+                then()
+                with self._sending:  # or a message under way would go to the next owner
+                    self._socket.close()
 
         self._watched = True
         threading.Thread(target=wait_for_hang_up, daemon=True).start()

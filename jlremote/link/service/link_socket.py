@@ -68,19 +68,22 @@ class LinkSocket:
     ) -> None:
         while True:
             time.sleep(LOOK_SECONDS)
-            if self._is_open() or not wanted():
-                continue
             try:
-                paths.private_directory(self._files.lock.parent)
-                if _identity(self._files.lock) != self._claimed and not self.claim(0):
-                    log.warning("another link has taken over")
-                    # An orderly end would remove the other link's socket.
-                    os._exit(0)
-                listen(self.open())
+                if not self._is_open() and wanted():
+                    self._make_again(listen)
             except (JlrError, OSError) as error:
                 log.info("commands cannot find this link: %s", error)
-            else:
-                log.warning("the files were gone; made them again")
+            except Exception:
+                log.exception("commands cannot find this link")
+
+    def _make_again(self, listen: Callable[[sockets.Listener], None]) -> None:
+        paths.private_directory(self._files.lock.parent)
+        if _identity(self._files.lock) != self._claimed and not self.claim(0):
+            log.warning("another link has taken over")
+            # An orderly end would remove the other link's socket.
+            os._exit(0)
+        listen(self.open())
+        log.warning("the files were gone; made them again")
 
     def _is_open(self) -> bool:
         there = self._files.key.exists() and (os.name == "nt" or Path(self._files.address).exists())

@@ -98,7 +98,7 @@ def run(conversation: Conversation, connection: Connection) -> int:
             given.arrived(message)
 
     conversation.when_gone(cancelled.set, told)
-    conversation.say({"connected": True})
+    _say(conversation, {"connected": True})
 
     try:
         return connection.execute(
@@ -118,10 +118,14 @@ def run(conversation: Conversation, connection: Connection) -> int:
 
 
 def _pass_on(conversation: Conversation, stream: Stream, data: bytes) -> None:
+    # Raises, because a flood of output leaves no time to look at `cancelled`.
+    _say(conversation, {"stream": stream, "data": text_of(data)})
+
+
+def _say(conversation: Conversation, message: Message) -> None:
     try:
-        conversation.say({"stream": stream, "data": text_of(data)})
+        conversation.say(message)
     except OSError as gone:
-        # Raised, because a flood of output leaves no time to look at `cancelled`.
         raise LinkLost("the command has gone") from gone
 
 

@@ -102,12 +102,21 @@ class LinkServer:
     def _accept(self, listener: sockets.Listener, secret: bytes) -> None:
         while not self._ended:
             try:
-                socket = listener.accept()
+                self._accept_one(listener, secret)
             except OSError as error:  # the listener was closed, or no descriptor is left
                 log.info("no conversation was accepted: %r", error)
                 self._deaf.wait(NO_DESCRIPTORS_PAUSE)
-                continue
+            except Exception:
+                log.exception("no conversation was accepted")
+                self._deaf.wait(NO_DESCRIPTORS_PAUSE)
+
+    def _accept_one(self, listener: sockets.Listener, secret: bytes) -> None:
+        socket = listener.accept()
+        try:
             threading.Thread(target=self._converse, args=(socket, secret), daemon=True).start()
+        except BaseException:  # no thread is left
+            socket.close()
+            raise
 
     def _converse(self, socket: sockets.Connection[Any, Any], secret: bytes) -> None:
         conversation = Conversation(socket)
@@ -124,6 +133,8 @@ class LinkServer:
                 self._deaf.wait()
         except (OSError, EOFError, ValueError, AuthenticationError) as error:
             log.info("a conversation ended early: %r", error)
+        except Exception:
+            log.exception("a conversation ended early")
         finally:
             conversation.end()
 
@@ -151,14 +162,16 @@ class LinkServer:
             return
         conversation.say({"accepted": True})
         try:
-            conversation.say({"result": self._perform(conversation)})
+            answer = {"result": self._perform(conversation)}
         except JlrError as error:
-            conversation.say(error.to_json())
-        except (OSError, EOFError):
-            raise
+            answer = error.to_json()
+        except OSError as trouble:  # of the machine: no memory, no descriptor, a full disk
+            log.exception("`%s` failed", request.get("op"))
+            answer = JlrError(f"the link failed: {trouble}").to_json()
         except Exception as bug:
             log.exception("bug in `%s`", request.get("op"))
-            conversation.say({"error": "Bug", "message": f"the link failed: {bug!r}"})
+            answer = {"error": "Bug", "message": f"the link failed: {bug!r}"}
+        conversation.say(answer)
 
     def _perform(self, conversation: Conversation) -> Any:
         request = conversation.request

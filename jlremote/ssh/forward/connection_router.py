@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 import time
@@ -15,6 +16,8 @@ from jlremote.ssh.contract import Connection, Gateway
 from jlremote.ssh.forward.relay import Relay
 from jlremote.ssh.forward.socket_bridge import SocketBridge
 from jlremote.ssh.forward.waiting_page import is_page_load, waiting_page
+
+_LOG = logging.getLogger(__name__)
 
 _REQUEST_LIMIT = 64 * 1024
 _TICK = 0.25
@@ -101,8 +104,8 @@ class ConnectionRouter:
     def _route(self, bridge: SocketBridge) -> None:
         try:
             connection, target = self._gateway.wait(0)
-        except JlrError as error:
-            self._obstacle = error
+        except Exception as error:  # noqa: BLE001  # it must not wait for ever
+            self._obstacle = _explained(error)
             self._enqueue(bridge)
             return
         if connection.transport.is_active():
@@ -130,8 +133,8 @@ class ConnectionRouter:
     def _enqueue(self, bridge: SocketBridge) -> None:
         self._queue.append(bridge)
         if not self._waiting:
-            self._waiting = True
             threading.Thread(target=self._wait, name="forward-gateway", daemon=True).start()
+            self._waiting = True  # now: starting a thread may fail
 
     def _wait(self) -> None:
         """Wait for the gateway while connections wait; in a thread of its own."""
@@ -140,11 +143,11 @@ class ConnectionRouter:
             since = time.monotonic()
             try:
                 connection, _ = self._gateway.wait(_TURN)
-            except JlrError as error:
-                self._obstacle = error
+            except Exception as error:  # noqa: BLE001  # connections must not wait for ever
+                self._obstacle = _explained(error)
                 # An error before the timeout is final: the link has stopped trying.
                 if time.monotonic() - since < _TURN / 2:
-                    final = error
+                    final = self._obstacle
                     break
             else:
                 if connection.transport.is_active():
@@ -170,7 +173,14 @@ class ConnectionRouter:
             self._loop.call_later(_TICK, self._tick)
 
     def _tick(self) -> None:
-        now = time.monotonic()
+        try:
+            self._turn_late_away(time.monotonic())
+        finally:
+            self._ticking = bool(self._arrivals)
+            if self._ticking:
+                self._loop.call_later(_TICK, self._tick)
+
+    def _turn_late_away(self, now: float) -> None:
         for bridge in list(self._silent):
             self._turn_away(bridge)
         for bridge, arrival in list(self._arrivals.items()):
@@ -179,9 +189,6 @@ class ConnectionRouter:
             request = _request(bridge.socket) or b""
             if now - arrival >= self._limits.connection or is_page_load(request):
                 self._turn_away(bridge)
-        self._ticking = bool(self._arrivals)
-        if self._ticking:
-            self._loop.call_later(_TICK, self._tick)
 
     def _turn_away(self, bridge: SocketBridge) -> None:
         """Close a connection; a browser gets a page first, even if its request is still to come."""
@@ -193,6 +200,13 @@ class ConnectionRouter:
         if is_page_load(request or b""):
             _answer(bridge.socket, waiting_page(self._obstacle))
         bridge.close()
+
+
+def _explained(error: Exception) -> JlrError:
+    if isinstance(error, JlrError):
+        return error
+    _LOG.error("the gateway failed", exc_info=error)
+    return JlrError(f"bug: {error!r}")
 
 
 def _request(sock: socket.socket) -> bytes | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from jlremote.errors import ConnectionTimedOut, JlrError, NeedsAuthentication
+from jlremote.errors import ConnectionTimedOut, NeedsAuthentication
 from jlremote.host.target import Target
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.contract import Connection
@@ -24,7 +25,7 @@ class Gateway:
 
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
-        self.error: JlrError | None = None
+        self.error: Exception | None = None
         self.rechecks = 0
 
     def wait(self, timeout: float) -> tuple[Connection, Target]:
@@ -108,6 +109,36 @@ def test_a_connection_is_opened_to_the_target_at_once(desk: Desk) -> None:
     assert desk.transport.sent[-1].endswith(b"hello")
     desk.channel()._take(memoryview(b"answer"))
     assert client.recv(100) == b"answer"
+
+
+def test_a_gateway_that_fails_unexpectedly_ends_one_wait_and_not_the_next(desk: Desk) -> None:
+    desk.gateway.error = ZeroDivisionError("by accident")
+    client = desk.connect(PAGE)
+    desk.turn_until(lambda: desk.router.failure is not None)
+    assert b"by accident" in client.recv(100000)
+    desk.gateway.error = NeedsAuthentication("`lab` wants a password")
+    second = desk.connect(b"POST / HTTP/1.1\r\n\r\n")
+    desk.turn_until(lambda: is_closed(second))
+    desk.gateway.error = None
+    desk.connect(b"hello")
+    assert len(desk.transport.sent) == 1
+
+
+def test_connections_wait_after_one_for_which_no_thread_was_left(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.gateway.error = NeedsAuthentication("`lab` wants a password")
+
+    def full(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", full)
+        with pytest.raises(RuntimeError):
+            desk.connect(b"hello")
+    client = desk.connect(b"hello")
+    desk.turn_until(lambda: is_closed(client))
+    assert desk.router.failure == "`lab` wants a password"
 
 
 def test_a_refusal_has_the_target_checked_again(desk: Desk) -> None:

@@ -1,0 +1,341 @@
+"""An exception that no one expected ends no loop of the link's threads."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing.connection as sockets
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from jlremote.errors import JlrError, LinkLost
+from jlremote.link.connection.backoff import Backoff
+from jlremote.link.connection.liveness import Liveness, Probing
+from jlremote.link.connection.supervisor import Supervisor
+from jlremote.link.forwards.container_events import ContainerEvents
+from jlremote.link.forwards.session_forward import SessionForward
+from jlremote.link.lasting import LONGEST_PAUSE, keep_going
+from jlremote.link.mounts import mount_streams
+from jlremote.link.mounts.mount_streams import MountStreams
+from jlremote.link.mounts.mounts import MountSocket
+from jlremote.link.service import link_socket
+from jlremote.link.service.link_socket import LinkSocket
+from jlremote.link.wire.files import link_files
+from jlremote.link.wire.protocol import PROTOCOL, receive, send
+from jlremote.link.wire.states import Condition, State
+from jlremote.ssh.contract import Connection, Output
+from tests.link.fakes import (
+    FakeConnection,
+    FakeDialer,
+    FakeListener,
+    FakePerson,
+    new_endpoint,
+    until,
+)
+from tests.link.service.parts import SECRET, Parts, new_parts, served
+
+
+def new_bug() -> Exception:
+    return ZeroDivisionError("by accident")
+
+
+class FailsFirst:
+    """A function whose first calls fail."""
+
+    def __init__(self, then: Callable[..., Any], times: int = 1) -> None:
+        self.then = then
+        self.times = times
+        self.calls = 0
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        self.calls += 1
+        if self.calls <= self.times:
+            raise new_bug()
+        return self.then(*arguments, **named)
+
+
+def test_a_loop_that_fails_goes_on_with_longer_and_longer_pauses(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pauses: list[float] = []
+    keep_going("loop", FailsFirst(lambda: None, times=12), pause=pauses.append)
+    assert pauses[:3] == [0.25, 0.5, 1.0]
+    assert pauses[-1] == LONGEST_PAUSE
+    assert "by accident" in caplog.text
+
+
+def test_a_loop_that_is_not_wanted_any_more_is_not_run_again() -> None:
+    loop = FailsFirst(lambda: None, times=99)
+    keep_going("loop", loop, wanted=lambda: loop.calls < 3, pause=lambda _: None)
+    assert loop.calls == 3
+
+
+class Watched:
+    """A supervisor whose parts fail as the test says."""
+
+    def __init__(self) -> None:
+        self.dialer = FakeDialer()
+        self.on_up: Callable[[Connection], None] = lambda connection: None
+        self.changed: Callable[[], bool] = lambda: False
+        self.supervisor = Supervisor(
+            self.dialer,
+            wanted=lambda: True,
+            on_up=lambda connection: self.on_up(connection),
+            liveness=Liveness(lambda: Probing(0.01), lambda: self.changed()),
+            backoff=Backoff(lambda: False, wait=lambda event, seconds: True),
+        )
+        self.supervisor.start()
+
+    def connect(self, connection: FakeConnection) -> FakeConnection:
+        self.dialer.outcomes.put(connection)
+        assert self.supervisor.connection(FakePerson()) is connection
+        return connection
+
+    def comes_back(self) -> None:
+        """Expect a new connection in the background."""
+        again = FakeConnection()
+        self.dialer.outcomes.put(again)
+        until(lambda: self.supervisor._connection is again, "the reconnect")
+        assert self.supervisor.condition.state is State.UP
+
+
+@pytest.fixture
+def watched() -> Iterator[Watched]:
+    made = Watched()
+    yield made
+    made.supervisor.end()
+    made.dialer.outcomes.put(LinkLost("the test is over"))
+
+
+@pytest.mark.parametrize("failure", [OSError("no `ssh` here"), IndexError("of garbage"), new_bug()])
+def test_a_reconnect_that_fails_unexpectedly_is_tried_again(
+    watched: Watched, failure: Exception
+) -> None:
+    """`ssh -G` without memory, or a server that sends garbage, ended supervision for good."""
+    watched.connect(FakeConnection()).close()
+    watched.dialer.outcomes.put(failure)
+    until(lambda: watched.supervisor.condition.error is not None, "the failure")
+    watched.comes_back()
+
+
+def test_a_connection_that_cannot_be_probed_counts_as_dead(watched: Watched) -> None:
+    class Odd(FakeConnection):
+        def probe(self, timeout: float) -> float:
+            raise new_bug()
+
+    odd = watched.connect(Odd())
+    until(odd.gone.is_set, "the end of the odd connection")
+    watched.comes_back()
+
+
+def test_a_watch_that_fails_still_notices_the_next_loss(watched: Watched) -> None:
+    changed = watched.changed = FailsFirst(lambda: False)
+    connection = watched.connect(FakeConnection())
+    until(lambda: changed.calls > 1, "another look at the laptop")
+    connection.close()
+    watched.comes_back()
+
+
+def test_a_connection_is_used_although_a_forward_could_not_be_told(watched: Watched) -> None:
+    watched.on_up = FailsFirst(lambda connection: None)
+    watched.connect(FakeConnection()).close()
+    watched.comes_back()
+
+
+@pytest.fixture
+def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parts]:
+    made = new_parts(monkeypatch, tmp_path)
+    with served(made):
+        yield made
+
+
+def test_commands_are_accepted_after_one_that_could_not_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accept = FailsFirst(sockets.Listener.accept, times=2)
+    monkeypatch.setattr(sockets.Listener, "accept", lambda listener: accept(listener))
+    parts = new_parts(monkeypatch, tmp_path)
+    with served(parts):
+        assert parts.link().status().state == "up"
+    assert accept.calls > 2
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"", b"\xff\0", b"[]", b"[" * 50_000, b'{"version": 5}', b'{"op": {}, "version": "0"}'],
+    ids=("empty", "binary", "list", "deep", "version", "operation"),
+)
+def test_garbage_at_the_socket_ends_its_own_conversation_only(
+    garbage: bytes, parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    died: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", died.append)
+    with sockets.Client(parts.files.address, authkey=SECRET) as stranger:
+        stranger.send_bytes(garbage)
+        with suppress(EOFError, OSError):
+            while True:
+                stranger.recv_bytes()
+    assert parts.link().status().state == "up"
+    assert died == []
+
+
+def test_garbage_in_a_running_script_ends_the_script(parts: Parts) -> None:
+    ended = threading.Event()
+
+    def run(script: bytes, output: Output, options: dict[str, Any]) -> int:
+        assert options["cancelled"].wait(20)
+        ended.set()
+        return 0
+
+    parts.supervisor.host.run = run
+    request = {"op": "run", "script": "x", "version": "0", "protocol": PROTOCOL, "gives": True}
+    terminal = {"kind": "xterm", "size": [80, 25]}
+    with sockets.Client(parts.files.address, authkey=SECRET) as socket:
+        send(socket, request | {"terminal": terminal})
+        while "connected" not in receive(socket):
+            pass
+        send(socket, {"size": None})
+        assert ended.wait(20)
+
+
+def test_an_operation_without_memory_is_told_and_no_bug(parts: Parts) -> None:
+    def fail(_: Any) -> None:
+        raise OSError(12, os.strerror(12))
+
+    parts.supervisor.connects = fail
+    with pytest.raises(JlrError, match="Cannot allocate memory") as told:
+        parts.link().mount("data")
+    assert told.value.exit_code == 1
+
+
+def test_lost_files_are_made_again_after_a_look_that_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_socket, "LOOK_SECONDS", 0.01)
+    look = FailsFirst(LinkSocket._is_open)
+    monkeypatch.setattr(LinkSocket, "_is_open", lambda socket: look(socket))
+    tmp_path.chmod(0o700)
+    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    socket, again = LinkSocket(link_files("dgx", None)), threading.Event()
+    wanted = True
+    assert socket.claim(0)
+    listeners = [socket.open()]
+
+    def listen(listener: sockets.Listener) -> None:
+        listeners.append(listener)
+        again.set()
+
+    socket.keep_open(listen, lambda: wanted)
+    until(lambda: look.calls > 1, "the look after the failure")
+    link_files("dgx", None).key.unlink()
+    assert again.wait(20)
+    wanted = False
+    for listener in listeners:
+        with suppress(OSError):  # the first one's file is gone
+            listener.close()
+    socket.close()
+
+
+def test_requests_are_told_when_no_thread_is_left_for_a_proof(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connection = FakeConnection()
+
+    class Supervised:
+        def wait(self, timeout: float) -> Connection:
+            return connection
+
+    supervisor = cast(Supervisor, Supervised())
+    forward = SessionForward(
+        ("one", None), new_endpoint(), connection, supervisor, lambda _, known: known
+    )
+    forward.listen(FakeListener, 8888)
+
+    def full(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", full)
+        forward.prove_again(connection)
+    with pytest.raises(JlrError, match="can't start new thread"):
+        forward.wait(0)
+    forward.prove_again(connection)
+    assert forward.settled(20)
+    assert forward.to_json(Condition(State.UP))["state"] == "up"
+
+
+def test_events_are_read_again_after_one_that_could_not_be_told() -> None:
+    class Host:
+        pauses = 0
+
+        def wait_closed(self, timeout: float) -> bool:
+            self.pauses += 1
+            return self.pauses == 4
+
+        def run_preemptible(self, script: bytes, output: Output) -> bool:
+            output("stdout", b"died c0ffee\n")
+            return True
+
+    host, told = Host(), FailsFirst(lambda *_: None, times=2)
+    ContainerEvents(told).observe(cast(Connection, host), "docker")
+    until(lambda: host.pauses == 4, "three readings")
+    assert told.calls == 3
+
+
+def test_sshfs_is_accepted_after_one_that_could_not_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Listener:
+        """Has no descriptor twice, then a visitor, and is closed."""
+
+        calls = 0
+
+        def fileno(self) -> int:
+            return -1 if self.calls == 3 else 5
+
+        def accept(self) -> tuple[str, None]:
+            self.calls += 1
+            if self.calls < 3:
+                raise OSError(24, os.strerror(24))
+            return "sshfs", None
+
+    door = MountSocket(tmp_path / "mounts", lambda name, local: None)
+    received: list[Any] = []
+    monkeypatch.setattr(door, "_receive", received.append)
+    door._accept(cast(Any, Listener()))
+    until(lambda: received == ["sshfs"], "the visitor")
+
+
+def test_mounts_are_watched_after_a_look_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mount_streams, "TICK_SECONDS", 0.01)
+
+    class Stream:
+        def __init__(self, connection: Connection, ended: Callable[[str | None], None]) -> None:
+            self.connection, self.ended, self.heard = connection, ended, 0.0
+
+        def abort(self) -> None:
+            self.ended(None)
+
+    class Opener:
+        def open(self, connection: Connection, local: Any, ended: Any) -> Any:
+            return Stream(connection, ended)
+
+    streams = MountStreams(cast(Any, Opener()), lambda connection, error: None)
+    look = FailsFirst(streams._look_after)
+    monkeypatch.setattr(streams, "_look_after", look)
+    connection = FakeConnection()
+    streams.open("data", connection, None, lambda reason: None)
+    until(lambda: look.calls >= 2, "a look after the failure")
+    connection.close()
+    until(lambda: not streams.connected("data"), "the end of the dead stream")
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
