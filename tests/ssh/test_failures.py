@@ -169,6 +169,13 @@ def test_an_unknown_name_a_closed_port_and_a_missing_algorithm_are_different_err
         assert error.hint
 
 
+@pytest.mark.parametrize("name", ["a..b", "x" * 64, f"{'x' * 64}.example"])
+def test_a_name_that_no_host_can_have_has_no_address(name: str) -> None:
+    with pytest.raises(NameNotResolved, match="cannot be the name of a host: label") as caught:
+        connect_tcp(Destination("lab", name, 22, "me"), b"hello")
+    assert caught.value.hint
+
+
 def test_an_http_answer_is_quoted_and_a_limit_of_sshd_is_recognized(
     host: SSHServer, guest: Laptop, account: Account
 ) -> None:

@@ -31,9 +31,7 @@ def connect_tcp(destination: Destination, greeting: bytes) -> socket.socket:
         NameNotResolved: there is no address of the wanted family.
     """
     last: OSError | None = None
-    wanted = _FAMILIES[destination.address_family]
-    found = socket.getaddrinfo(destination.hostname, destination.port, wanted, socket.SOCK_STREAM)
-    for family, _, _, _, address in found:
+    for family, _, _, _, address in _addresses(destination):
         try:
             with selectors.DefaultSelector() as attempts:
                 return _Caller(destination, family, address, greeting, attempts).call()
@@ -43,6 +41,17 @@ def connect_tcp(destination: Destination, greeting: bytes) -> socket.socket:
         f"`{destination.hostname}` has no address of the family `{destination.address_family}`",
         hint="check `AddressFamily` in your ssh config",
     )
+
+
+def _addresses(destination: Destination) -> list[Any]:
+    host, wanted = destination.hostname, _FAMILIES[destination.address_family]
+    try:
+        return socket.getaddrinfo(host, destination.port, wanted, socket.SOCK_STREAM)
+    except UnicodeError as error:  # a part between dots is empty or has more than 63 letters
+        raise NameNotResolved(
+            f"`{host}` cannot be the name of a host: {error.__cause__ or error}",
+            hint="check the name, and `HostName` in your ssh config",
+        ) from error
 
 
 @dataclass(frozen=True)
