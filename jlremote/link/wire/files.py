@@ -28,7 +28,8 @@ class LinkFiles:
 def link_files(host: str, ssh_config: Path | None) -> LinkFiles:
     """Return the files of the link to `host`; names are short because socket paths are limited."""
     config = "" if ssh_config is None else str(ssh_config.resolve())
-    digest = hashlib.sha256(f"{host}\0{config}".encode()).hexdigest()[:16]
+    # Arguments may hold bytes that are no UTF-8; the link refuses such a host by its name.
+    digest = hashlib.sha256(os.fsencode(f"{host}\0{config}")).hexdigest()[:16]
     folder = paths.runtime_directory()
     named_pipe = rf"\\.\pipe\jlr-{digest}"
     return LinkFiles(

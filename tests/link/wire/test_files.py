@@ -35,6 +35,10 @@ def test_another_host_or_configuration_shares_no_file(tmp_path: Path) -> None:
     assert len(set(files)) == len(files)
 
 
+def test_a_host_whose_bytes_are_no_utf8_has_files() -> None:
+    assert link_files(os.fsdecode(b"\xff"), None) != link_files(os.fsdecode(b"\xfe"), None)
+
+
 def test_a_configuration_is_the_same_however_its_path_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
