@@ -1,0 +1,143 @@
+"""Argument lists that nobody would type: no traceback, no bug (exit code 3), no hang.
+
+Every command of the program gets its share, drawn with a fixed seed from its own parameters and
+from values that are hostile to each. No host answers: links refuse at once.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import pytest
+
+from jlremote.cli.program import COMMANDS
+from jlremote.cli.program import jlr as program
+from jlremote.errors import ConnectionRefused
+from jlremote.link.client import call, dial
+from tests.cli.conftest import Jlr, jlr, laptop, process, remember
+
+__all__ = ["jlr", "laptop", "process"]
+
+NAMES = [name for rows in COMMANDS.values() for name in rows]
+LONG = bool(os.environ.get("JLR_LONG"))
+LISTS_EACH = 1000 if LONG else 40
+MOST_SECONDS = 10.0
+CODES = {0, 1, 2, 4, 5, 6, 7}
+ENDLESS = {("status", "watch"), ("config", "edit")}  # they wait for Ctrl-C, and for an editor
+
+HOSTILE = (
+    *("\x1b]52;c;aGk=\x07", "\x1b[2J", "\x9b31m", "\r", "\n", "a\nb", "\t", "\x7f", "\x01"),
+    *("ü", "日本", "🚀", "e\u0301", "a\u202egnp", "\u200b", "\u2028", "\udcff", "\u2400", "%00"),
+    *("-1", "0", "65536", "9" * 30, "1e308", "nan", "inf", "-0", "0x10", "١٢", "²", "1_0"),
+    *("/nonexistent/x", "../..", "~", "~nobody/x", "/dev/null", ".", "a/b/c", "//", "/proc/1/x"),
+    *("-", "--", "-x", "--no-such", "--help=1", "-vvvv", "--json=", "--=", "\u2212-json"),
+    *("$(touch pwned)", "`id`", ";id", "'", '"', "%s%n", "{0}", "{user}", "\\", "*", "a b", "!"),
+    *("a@b@c", "user@", "@host", "host:22", "[::1]", "ssh://x", "dgx/", "/cont1", "a" * 300),
+    *("=", "A=", "=x", "a:b", ":", "a:b:c:d", "auto:0", "auto:-1", "0,0", "-1h", "1h1h"),
+    *("", " ", "x" * 5000, "memlock=x"),
+)
+PLAIN = ("dgx", "cont1", "dgx/cont1", "8888", "docker", "none", "1h", "torch", "nvidia", "A=b")
+
+
+class Hang(BaseException):
+    """A command took too long; not an Exception, which the error boundary would take."""
+
+
+@contextmanager
+def bounded(seconds: float) -> Iterator[None]:
+    """Raise `Hang` once the time is over."""
+
+    def ring(*_: object) -> None:
+        raise Hang(f"more than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def value(draw: random.Random) -> str:
+    """Return a hostile value, and now and then a plain one, which leads further."""
+    return draw.choice(HOSTILE) if draw.random() < 0.6 else draw.choice(PLAIN)
+
+
+def option(parameter: click.Option, draw: random.Random) -> list[str]:
+    """Return an option as it may be typed."""
+    name = draw.choice([*parameter.opts, *parameter.secondary_opts] or ["--"])
+    if parameter.is_flag:
+        return [name]
+    if isinstance(parameter.type, click.Choice) and draw.random() < 0.5:
+        return [name, str(draw.choice(parameter.type.choices))]
+    return [f"{name}={value(draw)}"] if draw.random() < 0.4 else [name, value(draw)]
+
+
+def arguments(name: str, draw: random.Random) -> list[str]:
+    """Return an argument list for the command `name`."""
+    command = program.get_command(click.Context(program), name)
+    assert command is not None
+    known = [each for each in command.params if (name, each.name) not in ENDLESS]
+    options = [each for each in known if isinstance(each, click.Option)]
+    chosen = draw.sample(options, draw.randint(0, min(4, len(options))))
+    words = [option(parameter, draw) for parameter in chosen]
+    words += [[value(draw)] for _ in range(draw.randint(0, 3))]
+    draw.shuffle(words)
+    plain = [draw.choice(PLAIN[:3])] if draw.random() < 0.5 else []
+    return [name, *plain, *(word for group in words for word in group)]
+
+
+@pytest.fixture
+def no_host_answers(laptop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Know a session, whose host refuses every connection at once."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ConnectionRefused("nothing listens on port 22 of `dgx`")
+
+    for place in (dial, call):
+        monkeypatch.setattr(place, "start_link", refuse)
+    remember(("dgx", "cont1"))
+    here = laptop / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_argument_list_is_a_bug_or_hangs(
+    name: str, jlr: Jlr, no_host_answers: None, laptop: Path
+) -> None:
+    draw = random.Random(f"{name} 1")
+    for _ in range(LISTS_EACH):
+        argv = arguments(name, draw)
+        with bounded(MOST_SECONDS):
+            outcome = jlr(*argv)
+        told = outcome.stdout + outcome.stderr
+        assert outcome.code in CODES, (argv, outcome)
+        assert "Traceback" not in told, (argv, outcome)
+        assert outcome.code == 0 or told.strip(), argv
+    assert list((laptop / "here").iterdir()) == []
+
+
+def test_the_lists_are_at_least_three_hundred() -> None:
+    assert len(NAMES) * LISTS_EACH >= 300
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["\udcff", "a\x1b[2Jb", "a\nb", "a b", "a..b", "x" * 300, "u@-oProxyCommand=id", "@", ""],
+)
+def test_a_real_link_refuses_what_is_no_host(host: str, process: Jlr) -> None:
+    outcome = process("--no-input", "--", "list", host)
+    assert outcome.code in {2, 5}
+    assert "error: " in outcome.stderr
+    assert "Traceback" not in outcome.stderr
