@@ -6,10 +6,10 @@ host is reached), `engines` (which container engine) and `rollback`.
 Decisions:
 
 **Which engine?** The one that was named (`--runtime`, a setting); else the one in the session's
-record; else docker, and where docker does not work the first that works of podman, `sudo docker`
-and `sudo podman` (`engines`). Docker is tried in the survey itself, so only a host without docker
-costs a second round trip. `jlr doctor` and `jlr run` try the same order; doctor says why the
-earlier ones do not work.
+record, also while its daemon is down; else docker, and where docker does not work the first that
+works of podman, `sudo docker` and `sudo podman` (`engines`). Docker is tried in the survey itself,
+so only a host without docker costs a second round trip. `jlr doctor` and `jlr run` try the same
+order; doctor says why the earlier ones do not work.
 
 - A `docker` that is podman (podman-docker) does not count: podman is used under its own name,
   because it does some things differently.

@@ -58,16 +58,18 @@ def surveyed(
 ) -> tuple[Runtime, Survey]:
     """Survey a session with its likely engine, or else with the first that works.
 
-    It takes one round trip if the likely one works.
+    It takes one round trip if the likely one works. The engine in the session's record is not
+    replaced: while its daemon is down, another engine would show no container of that name.
 
     Raises:
-        EngineUnusable: no engine works, or the named one does not.
+        EngineUnusable: no engine works, or the named or recorded one does not.
     """
     typed = request.container
     try:
         return runtime, survey(host, runtime, name, typed=typed, check_gpus=True)
     except EngineUnusable as unusable:
-        if request.runtime != AUTO:
+        known = sessions.find(request.host, name)
+        if request.runtime != AUTO or (known and known.runtime == runtime.name):
             raise
         found = Containers(usable(host, sudo=request.sudo, reason=unusable))
         context.progress.note(f"{found.name} is used, as {unusable.message}")

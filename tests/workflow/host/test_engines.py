@@ -10,11 +10,13 @@ from jlremote.errors import JlrError
 from jlremote.host.contract import Completed
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES
 from jlremote.runtimes.engine.engine_errors import EngineMissing, EngineNotRunning, EngineUnusable
+from jlremote.runtimes.table import runtime_named
 from jlremote.storage import jobs, sessions
 from jlremote.storage.jobs import JobRecord
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.host.engines import searched, usable, used_on
-from tests.workflow.parts import FakeHost
+from jlremote.workflow.host.engines import searched, surveyed, usable, used_on
+from jlremote.workflow.host.requests import StartRequest
+from tests.workflow.parts import FakeHost, context
 
 WORKS = Completed(0, "", "")
 MISSING = Completed(127, "", "sh: docker: not found\n")
@@ -78,3 +80,17 @@ def test_the_engines_of_a_host_are_those_of_its_sessions_and_jobs(
     sessions.save(SessionRecord("lab", "other", "docker", 8891))
     jobs.save(JobRecord("dgx", "job", "docker", None))
     assert [engine.name for engine in used_on("dgx")] == ["sudo docker", "podman", "docker"]
+
+
+def test_a_recorded_session_waits_for_its_engine_instead_of_moving_to_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Podman would find no such container, and the record would lead to a new, empty one."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    sessions.save(SessionRecord("dgx", "cont1", "docker", 8888))
+    there = host(STOPPED, WORKS)
+    there.answers |= {"container": STOPPED, "inside": SKIPPED, "called": SKIPPED}
+    request, docker = StartRequest("dgx", "cont1"), runtime_named("docker")
+    with pytest.raises(EngineNotRunning, match="`docker` daemon does not run"):
+        surveyed(there, docker, "cont1", request, context())
+    assert list(there.asked) == ["container", "inside", "called"]
