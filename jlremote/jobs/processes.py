@@ -2,6 +2,7 @@
 
 Each has its own folder (0700) beside those of the sessions: `stdout` and `stderr` are its output,
 `process` identifies it, `signal` is a script that signals it, and `exit` has its exit code and end.
+`.variables` has its variables until it has read them.
 In a session's container the process is the engine's client, so the output outlasts the container.
 
 Only `sh`, `cat`, `date`, `mkdir`, `mv`, `rm`, `sed`, `tail`, `uname` and `/proc` are needed.
@@ -17,6 +18,7 @@ from jlremote.host.shell_text import command_line, pause, until_hang_up, wait_wh
 from jlremote.host.sudo import KEEP
 from jlremote.jobs.job import Job
 from jlremote.runtimes.bare import Bare
+from jlremote.runtimes.scripts.variables import stdin as stdin_of
 
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 TAKEN = 75  # sysexits.h: EX_TEMPFAIL
@@ -48,7 +50,7 @@ if command -v setsid >/dev/null; then set -- setsid; else
   set -- python3 -c 'import os, sys; os.setsid(); os.execvp(sys.argv[1], sys.argv[1:])'
 fi
 (exec "$@" sh -c RECORD sh "$directory" COMMAND \
-  >"$directory/stdout" 2>"$directory/stderr" </dev/null)
+  >"$directory/stdout" 2>"$directory/stderr" <STDIN)
 status=$?
 printf '%s %s\\n' "$status" "$(date +%s)" >"$directory/.exit"
 mv -f "$directory/.exit" "$directory/exit"
@@ -59,6 +61,7 @@ start_of() { set -- $(sed 's/.*) //' "/proc/$1/stat"); shift 19; echo "$1"; }
 boot=$(cat /proc/sys/kernel/random/boot_id)
 echo $$ "$(start_of $$)" "$boot" "$PPID" "$(start_of $PPID)" >"$directory/.process"
 mv -f "$directory/.process" "$directory/process"
+rm -f "$directory/.variables"
 exec "$@"
 """
 
@@ -93,6 +96,7 @@ class ProcessPlan:
     gpus: str = ""  # the GPUs as they were requested, empty for none
     exports: str = ""  # shell text that sets its variables
     signal: tuple[str, ...] = ()  # with a signal appended: signals it in a container; else empty
+    variables: str = ""  # shell text with its variables, which it reads from its stdin
     mark: str = ""  # unique to this job; `take_back` removes no other
 
 
@@ -106,7 +110,9 @@ def launch(plan: ProcessPlan) -> str:
     It fails with `TAKEN` if there is a job of that name, with `NO_FOLDER` if no folder can be
     created.
     """
-    run = _RUN.replace("RECORD", shlex.quote(_RECORD)).replace("COMMAND", command_line(plan.argv))
+    stdin = '"$directory/.variables"' if plan.variables else "/dev/null"
+    run = _RUN.replace("RECORD", shlex.quote(_RECORD)).replace("STDIN", stdin)
+    run = run.replace("COMMAND", command_line(plan.argv))
     detached = Bare().detached(plan.name, _folder(plan.name) + plan.exports + run)
     way = f'{command_line(plan.signal)} "$1" </dev/null' if plan.signal else _SIGNAL_GROUP
     facts = {
@@ -119,9 +125,11 @@ def launch(plan: ProcessPlan) -> str:
     notes = "".join(
         f'printf %s {shlex.quote(text)} >"$directory/{file}"\n' for file, text in facts.items()
     )
+    # No argument has them, not even that of the shell which waits for the job.
+    given = f'cat >"$directory/.variables" {stdin_of(plan.variables)}' if plan.variables else ""
     return (
         f'{_folder(plan.name)}(umask 077; mkdir -p "${{directory%/*}}") || exit {NO_FOLDER}\n'
-        f'(umask 077; mkdir "$directory") || exit {TAKEN}\n{notes}{detached}\n'
+        f'(umask 077; mkdir "$directory") || exit {TAKEN}\n{notes}{given}{detached}\n'
         f'{_WAIT}cat "$directory/process"\n'
     )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -19,7 +20,7 @@ from jlremote.runtimes.docker import docker_errors, old_docker
 from jlremote.runtimes.docker.old_docker import OtherWay
 from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.runtimes.engine.engine_errors import EngineUnusable, engine_error, reason
-from jlremote.runtimes.scripts import waiting
+from jlremote.runtimes.scripts import variables, waiting
 from jlremote.runtimes.table import AUTO
 from jlremote.text import one_line
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
@@ -97,7 +98,7 @@ def create(
 def _attempt(start: StartContext, spec: ContainerSpec, gpus: AllocatedGpus, mark: str) -> Completed:
     labels = {**gpus.labels, **naming.label(start.request.container, start.name), START_LABEL: mark}
     create = docker.create_argv(start.engine, spec, labels)
-    script = _script(start, spec, with_owner(create))
+    script = _script(start, spec, with_owner(create, spec.options.environment))
     script = f"{unless_missing(start.engine, spec.image)}{script}"
     steps = {"create": script} | gpus.keep_for(start.engine, spec.name)
     return start.host.run(steps, timeout=_TIMEOUT_SECONDS)["create"]
@@ -149,14 +150,21 @@ def unless_missing(engine: Engine, image: str) -> str:
     return f"LC_ALL=C; export LC_ALL\n{there} >/dev/null || exit {_NOT_CREATED}\n"
 
 
-def with_owner(create: Argv) -> str:
+def with_owner(create: Argv, environment: Iterable[str] = ()) -> str:
     """Return a command that creates a container, with a label of the user who runs it.
 
-    The host's shell finds out that user. Variables may precede the engine's name.
+    The host's shell finds out that user. Variables may precede the engine's name. The values of
+    `environment` are taken off its arguments, which all users of the host can read.
     """
-    head = create.index("create") + 1
+    words, own, lines = variables.off_arguments(create, environment)
+    head = words.index("create") + 1
     label = f'"--label={USER_LABEL}=$(id -un || id -u)"'
-    return f"{command_line(create[:head])} {label} {command_line(create[head:])}"
+    assigned = (
+        f"{name}={shlex.quote(value)} " for name, _, value in (x.partition("=") for x in own)
+    )
+    command = f"{command_line(words[:head])} {label} {command_line(words[head:])}"
+    command = "".join((*assigned, command))
+    return f"{{ {command} {variables.stdin(lines)}}}" if lines else command
 
 
 def _does_not_stay(done: Completed) -> str | None:

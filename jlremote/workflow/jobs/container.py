@@ -117,7 +117,8 @@ def _steps(
     engine: Engine, spec: ContainerSpec, argv: Argv, labels: Mapping[str, str], gpus: AllocatedGpus
 ) -> Steps:
     """Return the steps that create and start it, and make it hold its GPUs."""
-    job = creation.with_owner(docker.job_argv(engine, spec, argv, labels))
+    create = docker.job_argv(engine, spec, argv, labels)
+    job = creation.with_owner(create, spec.options.environment)
     begin = _with_shell if spec.script else _begin
     script = (
         f"{creation.unless_missing(engine, spec.image)}{job} >/dev/null || exit 125\n"

@@ -16,7 +16,7 @@ from jlremote.jobs.processes import ProcessPlan
 from jlremote.jupyter.survey import survey
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.contract import Attachment
-from jlremote.runtimes.scripts import homes, packages
+from jlremote.runtimes.scripts import homes, packages, variables
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.container import gpu_allocation
@@ -71,16 +71,19 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
         if "=" not in item:
             raise Usage(f"`--env {item}` has no value", hint=f"write `--env {item}=VALUE`")
     given = dict(item.split("=", 1) for item in options.environment)
+    plain, private = variables.parted(given)
     how = Attachment(user=options.user, workdir=options.workdir)
+    take = variables.TAKE if private else ""
     if not runtime.has_containers:
-        argv = runtime.attached(place, request.command, how, given)
+        command = ("sh", "-c", f'{take}exec "$@"', "sh", *request.command)
+        argv = runtime.attached(place, command if take else request.command, how, plain)
         signal: tuple[str, ...] = ()
     else:
         # The process is marked to be signalled, because signals end at the engine's client.
-        before = homes.writable_home(place) + packages.USE + process_mark.MARK_ITSELF
+        before = take + homes.writable_home(place) + packages.USE + process_mark.MARK_ITSELF
         marked = ("sh", "-c", before + 'exec "$@"\n', "sh", *request.command)
-        variables = {**gpus.environment, **given, process_mark.VARIABLE: mark}
-        argv = runtime.attached(place, marked, how, variables)
+        plain = {**gpus.environment, **plain, process_mark.VARIABLE: mark}
+        argv = runtime.attached(place, marked, how, plain)
         way = process_mark.signal_argv(mark)
         signal = runtime.attached(place, way, Attachment(user=options.user), {})
     return ProcessPlan(
@@ -91,6 +94,7 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
         gpus=gpus.shown or "",
         exports="" if runtime.has_containers else gpu_allocation.exports(gpus),
         signal=signal,
+        variables=private,
         mark=mark,
     )
 

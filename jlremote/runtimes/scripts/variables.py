@@ -1,0 +1,75 @@
+"""A person's variables, given by stdin: all users of a host can read the arguments of processes."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shlex
+from collections.abc import Iterable, Mapping
+
+from jlremote.errors import Usage
+from jlremote.host.sudo import SUDO
+from jlremote.runtimes.engine.engine import Argv
+
+# Begins a script of the program that is to have them; its stdin is empty afterwards.
+TAKE = 'jlr_given=$(cat); eval "$jlr_given"; unset jlr_given; exec </dev/null\n'
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Bash ends at an assignment to these, and no secret is called so.
+_READ_ONLY = frozenset(("BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"))
+# A line of an engine's `--env-file`, which takes the rest of the line as it is.
+_LINE = re.compile(r"[\w.-]+=[^\r\n]*")
+
+
+def parted(variables: Mapping[str, str]) -> tuple[dict[str, str], str]:
+    """Return the variables that only an argument can set, and the shell text for `TAKE`.
+
+    Raises:
+        Usage: no shell takes such a name.
+    """
+    for name in variables:
+        if not _NAME.fullmatch(name):
+            raise Usage(
+                f"`--env {name}=…` has a name that shells do not take",
+                hint="use letters, digits and `_`, not beginning with a digit",
+            )
+    plain = {name: value for name, value in variables.items() if name in _READ_ONLY}
+    given = (item for item in variables.items() if item[0] not in _READ_ONLY)
+    return plain, "".join(f"export {name}={shlex.quote(value)}\n" for name, value in given)
+
+
+def stdin(text: str) -> str:
+    """Return a redirection of a command's stdin from lines of text; it must end a line."""
+    end = f"end-{secrets.token_hex(8)}"  # in no value
+    return f"<<'{end}'\n{text}{end}\n"
+
+
+def off_arguments(create: Argv, environment: Iterable[str]) -> tuple[Argv, Argv, str]:
+    """Return the words of a command that creates a container, without the values of variables.
+
+    The other two are the variables that it must be run with itself, `NAME=VALUE`, and its stdin: a
+    line for each variable. Values of more lines do not fit there.
+
+    Raises:
+        Usage: `sudo` would drop one of the former.
+    """
+    words, own, lines = list(create), [], []
+    for item in environment:
+        name, _, value = item.partition("=")
+        if f"--env={item}" not in words or not value:
+            continue
+        place = words.index(f"--env={item}")
+        if _LINE.fullmatch(item):
+            lines.append(f"{item}\n")
+            del words[place]
+        elif _NAME.fullmatch(name):
+            own.append(item)
+            words[place] = f"--env={name}"
+    if own and words[0] == SUDO[0]:
+        raise Usage(
+            f"`--env {own[0].partition('=')[0]}` has several lines, which `sudo` does not pass on",
+            hint="put the value into a file of the host and mount that: `--volume`",
+        )
+    if lines:
+        words.insert(words.index("create") + 1, "--env-file=/dev/stdin")
+    return tuple(words), tuple(own), "".join(lines)
