@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LOOPBACK = ("127.0.0.1", "::1")
+
 
 @dataclass(frozen=True)
 class Target:
@@ -14,3 +16,8 @@ class Target:
     # A command on the host whose stdin and stdout speak the relay's protocol, for a server that
     # listens on a container's own loopback only.
     relay: tuple[str, ...] | None = None
+
+    @property
+    def shared(self) -> bool:
+        """Whether any user of the host can take the port once its program has ended."""
+        return self.relay is None and self.address in LOOPBACK

@@ -20,8 +20,9 @@ How is a further port known to be the session's? It has no token and no runtime 
 by its place alone: the same container with the same start, and in it the kernel's table of
 listeners. On a network that only the container has, every listener is the container's. On the
 host's, a process of the container must hold the socket; without a container, the user must have
-made it. Since others can take such a port at any moment, that proof holds for two seconds, and not
-until the next reconnect.
+made it. Others can take such a port at any moment, also a server's once that has ended. So on the
+host's loopback the proof comes after each connection and before its first byte; behind a relay it
+holds for two seconds, and not until the next reconnect.
 
 What if nothing listens there yet? That is a state (`closed`), because TensorBoard is often started
 later. The next request looks again.

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from jlremote.host.target import Target
+from jlremote.host.target import LOOPBACK, Target
 from jlremote.jupyter.server import Server
-
-LOOPBACK = ("127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
@@ -39,9 +37,10 @@ class Endpoint:
         return self.port if self.server is None else None
 
     @property
-    def shared(self) -> bool:
-        """Whether the port belongs to a host on which others can take it at any time."""
-        return self.server is None and self.target is not None and self.target.address in LOOPBACK
+    def changeable(self) -> bool:
+        """Whether another program behind the relay can take the further port at any time."""
+        target = self.target if self.server is None else None
+        return target is not None and target.relay is not None and target.address in LOOPBACK
 
     def to_json(self) -> dict[str, Any]:
         """Return the endpoint as it crosses the link's socket, which only its owner can read."""

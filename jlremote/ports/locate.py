@@ -12,12 +12,12 @@ from dataclasses import replace
 
 from jlremote.errors import JlrError
 from jlremote.host.contract import Host
-from jlremote.host.target import Target
+from jlremote.host.target import LOOPBACK, Target
 from jlremote.host.tcp_table import Listener
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import ContainerGone, Survey, gone, survey
 from jlremote.ports import listeners
-from jlremote.ports.endpoint import LOOPBACK, Endpoint, Place
+from jlremote.ports.endpoint import Endpoint, Place
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.table import runtime_named
 

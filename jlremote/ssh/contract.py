@@ -137,6 +137,13 @@ class Gateway(Protocol):
             JlrError: there is none within `timeout` seconds; the message says why.
         """
 
+    def confirm(self, timeout: float) -> tuple[Connection, Target]:
+        """Return the same after a proof that begins now, for connections that are open by now.
+
+        Raises:
+            JlrError: the proof failed, or did not end within `timeout` seconds.
+        """
+
     def recheck(self) -> None:
         """Prove the target again: it has refused a connection."""
 

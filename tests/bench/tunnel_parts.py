@@ -131,6 +131,9 @@ class _Gateway:
     def wait(self, timeout: float) -> tuple[Connection, Target]:
         return cast("Connection", self), self._target
 
+    def confirm(self, timeout: float) -> tuple[Connection, Target]:
+        return self.wait(timeout)
+
     def recheck(self) -> None:
         pass
 

@@ -50,6 +50,9 @@ class SwitchedGateway:
         with self._changed:
             self._route = None
 
+    def confirm(self, timeout: float) -> tuple[Connection, Target]:
+        return self.wait(timeout)
+
     def recheck(self) -> None:
         self.rechecks += 1
 

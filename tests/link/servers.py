@@ -104,10 +104,11 @@ def start_inside(container: Container, port: int, bind: str = "0.0.0.0") -> None
 
 
 class Squatter:
-    """Another user's server on a port of the host; it only counts its visits."""
+    """Another user's server on a port of the host; it answers, and notes what it is sent."""
 
     def __init__(self, port: int) -> None:
         self.visits = 0
+        self.heard = b""
         self._listener = socket.create_server(("127.0.0.1", port))
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -118,7 +119,13 @@ class Squatter:
             except OSError:
                 return
             self.visits += 1
-            visitor.close()
+            threading.Thread(target=self._listen_to, args=(visitor,), daemon=True).start()
+
+    def _listen_to(self, visitor: socket.socket) -> None:
+        with visitor, suppress(OSError):
+            visitor.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            while data := visitor.recv(65536):
+                self.heard += data
 
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)

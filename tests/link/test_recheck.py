@@ -12,11 +12,12 @@ from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire.states import State
 from jlremote.ports.endpoint import Endpoint, Place
 from jlremote.ports.locate import NothingListens, PortTaken
-from tests.link.fakes import new_endpoint, until
+from tests.link.fakes import Call, new_endpoint, until
 from tests.link.test_forwards import KEY, Parts, is_in, state_of
 
 PLACE = Place("docker", "cont1", "c0ffee", "2026-01-01T00:00:00Z")
-OWN, SHARED = Target("172.17.0.2", 6006), Target("127.0.0.1", 6006)
+OWN = Target("172.17.0.2", 6006)
+RELAYED = Target("127.0.0.1", 6006, ("podman", "exec", "c0ffee", "python3"))
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def test_a_closed_or_taken_port_is_looked_for_at_the_next_request(
     assert state_of(forward) == State.UP
 
 
-@pytest.mark.parametrize(("target", "proofs"), [(OWN, 1), (SHARED, 2)])
+@pytest.mark.parametrize(("target", "proofs"), [(OWN, 1), (RELAYED, 2)])
 def test_only_a_port_that_others_may_take_is_proved_again(
     target: Target, proofs: int, parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,6 +88,18 @@ def test_only_a_port_that_others_may_take_is_proved_again(
     parts.settle(seen_at(target))
     assert forward.wait(20)[1] == target
     assert len(parts.asked) == proofs
+
+
+def test_what_open_connections_lead_to_is_proved_after_they_were_opened(parts: Parts) -> None:
+    forward = parts.forwards.add(KEY, 8888, new_endpoint("127.0.0.1"), parts.connection)
+    assert forward.wait(0)[1] == new_endpoint("127.0.0.1").target
+    confirmed = Call(lambda: forward.confirm(20))
+    until(lambda: len(parts.asked) == 1, "the proof")
+    with pytest.raises(JlrError, match="could not be checked in time"):
+        forward.wait(0)
+    parts.settle(JupyterDead("the server is gone"))
+    with pytest.raises(JupyterDead):
+        confirmed.result()
 
 
 def test_a_check_asks_however_sure_it_seems(parts: Parts) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from jlremote.jupyter.server import Server
 from jlremote.ports.endpoint import Endpoint, Place, endpoint_from_json
 from tests.link.fakes import new_endpoint
 
+RELAY = ("podman", "exec", "-i", "c0ffee", "python3")
 PLACE = new_endpoint().place
 PORTS = st.integers(1, 65535)
 TARGETS = st.builds(Target, st.text(), PORTS, st.none() | st.lists(st.text()).map(tuple))
@@ -39,17 +41,23 @@ def test_only_a_port_without_a_server_is_a_further_port() -> None:
 @pytest.mark.parametrize(
     ("target", "shared"),
     [
-        (None, False),
         (Target("172.17.0.5", 6006), False),
         (Target("127.0.0.1", 6006), True),
         (Target("::1", 6006), True),
+        (Target("127.0.0.1", 6006, RELAY), False),
     ],
 )
-def test_a_further_port_on_the_hosts_loopback_is_shared_with_other_users(
-    target: Target | None, shared: bool
+def test_only_the_hosts_own_loopback_is_shared_with_other_users(
+    target: Target, shared: bool
 ) -> None:
-    assert Endpoint(PLACE, 6006, target=target).shared is shared
+    assert target.shared is shared
 
 
-def test_a_servers_port_is_never_taken_for_shared() -> None:
-    assert not new_endpoint("127.0.0.1").shared
+@pytest.mark.parametrize(
+    ("target", "changeable"), [(None, False), (Target("127.0.0.1", 6006, RELAY), True)]
+)
+def test_a_further_port_behind_a_relay_may_change_hands(
+    target: Target | None, changeable: bool
+) -> None:
+    assert Endpoint(PLACE, 6006, target=target).changeable is changeable
+    assert not replace(new_endpoint(), target=target).changeable

@@ -116,6 +116,12 @@ class SessionForward:
             assert self._endpoint.target is not None
             return self._connection, self._endpoint.target
 
+    def confirm(self, timeout: float) -> tuple[Connection, Target]:
+        """Prove the target anew, however sure it seems, and return it (see `Gateway.confirm`)."""
+        with self._changed:
+            self._begin(self._connection)
+        return self.wait(timeout)
+
     def recheck(self) -> None:
         """Prove it again, unless that was just done: the far end refuses (see `Gateway`)."""
         with self._changed:
@@ -175,7 +181,7 @@ class SessionForward:
         if self._connection is not connection:
             return True
         state = self._condition.state
-        passing = self._doubted or state in PASSING + ENDED or self._endpoint.shared
+        passing = self._doubted or state in PASSING + ENDED or self._endpoint.changeable
         sure = self._proved and not passing
         pause = ENDED_SECONDS if state in ENDED else UNSURE_SECONDS
         asked_long_ago = time.monotonic() - self._asked_at >= pause

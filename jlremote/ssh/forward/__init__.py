@@ -1,7 +1,8 @@
 """The forward of a local port: from an accepted connection to its far end. SFTP goes the same way.
 
 Read `forwarder` (the listener), `connection_router` with `waiting_page` (a far end for each
-connection, or the wait for one), `socket_bridge` (the bytes). A container's own loopback is reached
+connection, or the wait for one), `confirmation` (the proof after a connection and before its first
+byte), `socket_bridge` (the bytes). A container's own loopback is reached
 through `relay`, `relay_stream` and `relay_program`, which runs in the container. `sftp` serves
 mounts.
 

@@ -13,6 +13,7 @@ from jlremote.host.target import Target
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel, direct_tcpip
 from jlremote.ssh.contract import Connection, Gateway
+from jlremote.ssh.forward.confirmation import Confirmation
 from jlremote.ssh.forward.relay import Relay
 from jlremote.ssh.forward.socket_bridge import SocketBridge
 from jlremote.ssh.forward.waiting_page import is_page_load, waiting_page
@@ -53,6 +54,7 @@ class ConnectionRouter:
         self.failure: str | None = None
         self._obstacle: JlrError = ConnectionTimedOut("the host does not answer")
         self._relay: Relay | None = None
+        self._confirmation = Confirmation(gateway, loop, self._confirmed)
         self._waiting = False
         self._ticking = False
         self._closing = threading.Event()
@@ -80,9 +82,12 @@ class ConnectionRouter:
 
     # The bridges' events: `BridgeOwner`.
 
-    def accepted(self, bridge: SocketBridge) -> None:
+    def accepted(self, bridge: SocketBridge) -> bool:
         """See `BridgeOwner`."""
+        if self._confirmation.opened(bridge):
+            return False
         self._arrivals.pop(bridge, None)
+        return True
 
     def refused(self, bridge: SocketBridge, reason: str) -> None:
         """See `BridgeOwner`; a browser gets a page that loads itself again."""
@@ -93,10 +98,12 @@ class ConnectionRouter:
 
     def failed(self, bridge: SocketBridge) -> None:
         """See `BridgeOwner`."""
+        self._confirmation.forget(bridge)
         self._route(bridge)
 
     def finished(self, bridge: SocketBridge) -> None:
         """See `BridgeOwner`."""
+        self._confirmation.forget(bridge)
         self._bridges.discard(bridge)
         self._arrivals.pop(bridge, None)
         self._silent.pop(bridge, None)
@@ -114,6 +121,7 @@ class ConnectionRouter:
             self._enqueue(bridge)
 
     def _connect(self, bridge: SocketBridge, connection: Connection, target: Target) -> None:
+        self._confirmation.expect(bridge, connection, target)
         if target.relay is not None:
             self._relay_to(connection, target).connect(bridge)
             return
@@ -121,6 +129,14 @@ class ConnectionRouter:
         bridge.join(channel)
         origin = bridge.socket.getsockname()
         channel.ask(b"direct-tcpip", direct_tcpip(target.address, target.port, origin))
+
+    def _confirmed(self, bridge: SocketBridge, failure: Exception | None) -> None:
+        if failure is None:
+            self._arrivals.pop(bridge, None)
+            bridge.start()
+        else:
+            self._obstacle = _explained(failure)
+            self._turn_away(bridge)
 
     def _relay_to(self, connection: Connection, target: Target) -> Relay:
         if self._relay is not None:

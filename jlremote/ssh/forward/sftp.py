@@ -74,9 +74,10 @@ class SftpStream:
 
     # The bridge's events, in the loop's thread: `BridgeOwner`.
 
-    def accepted(self, _bridge: SocketBridge) -> None:
+    def accepted(self, _bridge: SocketBridge) -> bool:
         """Start the SFTP server; sshfs's first request follows without waiting for the answer."""
         self._channel.start()
+        return True
 
     def refused(self, _bridge: SocketBridge, reason: str) -> None:
         """See `BridgeOwner`."""

@@ -44,8 +44,8 @@ class FarEnd(Protocol):
 class BridgeOwner(Protocol):
     """The owner of a bridge; called in the loop's thread."""
 
-    def accepted(self, bridge: SocketBridge) -> None:
-        """Handle that the far end accepted, before bytes flow."""
+    def accepted(self, bridge: SocketBridge) -> bool:
+        """Return whether bytes may flow: the far end accepted. If not, `start` follows later."""
 
     def refused(self, bridge: SocketBridge, reason: str) -> None:
         """Handle that the far end refused; the bridge closes itself next."""
@@ -82,6 +82,8 @@ class SocketBridge:
 
     def join(self, far: FarEnd) -> None:
         """Set the far end, before it opens; again when the last one was lost."""
+        with self._lock:
+            self._kept.clear()
         self._far = far
 
     def close(self) -> None:
@@ -118,7 +120,7 @@ class SocketBridge:
         with self._lock:
             if self._closed:
                 return len(data)
-            if self._kept:
+            if self._kept or not self._started:
                 self._kept += data
                 return 0
             sent = self._write(data)
@@ -152,10 +154,14 @@ class SocketBridge:
     # The local socket's events and everything else, in the loop's thread.
 
     def _begin(self) -> None:
-        if not self._closed:
+        if not self._closed and self._owner.accepted(self):
+            self.start()
+
+    def start(self) -> None:
+        """Let bytes flow, both ways."""
+        with self._lock:
             self._started = True
-            self._owner.accepted(self)
-            self._update()
+        self._update()
 
     def _be_refused(self, reason: str) -> None:
         if not self._closed:

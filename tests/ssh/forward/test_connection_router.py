@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import socket
 import threading
 import time
@@ -27,6 +28,8 @@ class Gateway:
         self.transport = transport
         self.error: Exception | None = None
         self.rechecks = 0
+        self.target = Target("10.0.0.2", 8888)
+        self.proofs: queue.Queue[Exception | None] = queue.Queue()
 
     def wait(self, timeout: float) -> tuple[Connection, Target]:
         if self.error is not None:
@@ -34,7 +37,11 @@ class Gateway:
                 time.sleep(min(timeout, 0.6))
             raise self.error
         made: Any = self
-        return made, Target("10.0.0.2", 8888)
+        return made, self.target
+
+    def confirm(self, timeout: float) -> tuple[Connection, Target]:
+        self.error = self.proofs.get(timeout=5)
+        return self.wait(timeout)
 
     def recheck(self) -> None:
         self.rechecks += 1

@@ -47,8 +47,9 @@ class Owner:
     def __init__(self) -> None:
         self.events: list[str] = []
 
-    def accepted(self, _bridge: SocketBridge) -> None:
+    def accepted(self, _bridge: SocketBridge) -> bool:
         self.events.append("accepted")
+        return True
 
     def refused(self, _bridge: SocketBridge, reason: str) -> None:
         self.events.append(f"refused: {reason}")

@@ -1,0 +1,5 @@
+"""People and hosts for attacks."""
+
+from tests.link.conftest import desk, servers
+
+__all__ = ["desk", "servers"]

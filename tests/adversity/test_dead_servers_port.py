@@ -1,0 +1,97 @@
+"""Another user of the host takes the port of a server that has just ended."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from jlremote.errors import JlrError
+from jlremote.host.target import Target
+from jlremote.jupyter.survey import JupyterDead
+from jlremote.ssh.forward.connection_router import WaitLimits
+from tests.link.desk import Desk
+from tests.link.servers import HostServers, Squatter
+from tests.link.test_proof import asked, check_turned_away
+from tests.ssh.forward.test_connection_router import PAGE, is_closed
+from tests.ssh.forward.test_connection_router import Desk as Router
+
+SECRET = b"GET /cont1/lab HTTP/1.1\r\nCookie: secret\r\n\r\n"
+ANSWER = b"HTTP/1.1 200 OK\r\n\r\n<script>"
+
+
+@pytest.fixture
+def router() -> Iterator[Router]:
+    """A forward that leads to a port of the host's own loopback."""
+    made = Router(WaitLimits(connection=5, page_load=5))
+    made.gateway.target = Target("127.0.0.1", 8888)
+    yield made
+    made.router.close()
+    for client in made.clients:
+        client.close()
+    made.loop.close()
+
+
+def opened(router: Router, said: bytes) -> socket.socket:
+    """Return a client whose connection the program on the port has accepted and answered."""
+    client = router.connect(said)
+    router.channel()._set_remote_channel(3, 1000, 1000)
+    router.channel()._take(memoryview(ANSWER))
+    router.turn()
+    return client
+
+
+def test_a_port_that_others_can_take_gets_no_byte_before_a_newer_proof(router: Router) -> None:
+    client = opened(router, SECRET)
+    assert len(router.transport.sent) == 1  # the request to connect
+    client.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        client.recv(1)
+    router.gateway.proofs.put(None)
+    router.turn_until(lambda: len(router.transport.sent) == 2)
+    assert router.transport.sent[-1].endswith(SECRET)
+    router.turn()
+    assert client.recv(100) == ANSWER
+
+
+def test_who_has_taken_the_port_reads_nothing_and_says_nothing(router: Router) -> None:
+    browser = opened(router, PAGE)
+    router.gateway.proofs.put(JupyterDead("the Jupyter server of `cont1` is gone"))
+    router.turn_until(lambda: not router.router._bridges)
+    told = browser.recv(100000)
+    assert b"is gone" in told
+    assert ANSWER not in told
+    assert b"GET" not in b"".join(router.transport.sent)
+
+
+def test_a_proof_counts_only_for_connections_that_it_found_open(router: Router) -> None:
+    opened(router, SECRET)
+    late = router.connect(SECRET)
+    _, second = router.transport._channels.values()
+    router.gateway.proofs.put(None)
+    router.turn_until(lambda: len(router.transport.sent) == 3)
+    second._set_remote_channel(4, 1000, 1000)
+    router.turn()
+    assert len(router.transport.sent) == 3
+    router.gateway.proofs.put(JlrError("the far end changed"))
+    router.turn_until(lambda: is_closed(late))
+
+
+def test_another_user_on_the_port_gets_no_byte_while_the_link_stays_up(
+    desk: Desk, servers: HostServers
+) -> None:
+    servers.start("one")
+    desk.start("one")
+    forward = desk.forward("one")
+    assert desk.server_pid(forward) > 0
+    servers.kill("one")
+    squatter = Squatter(forward.server.port)
+    try:
+        request = b"PUT /one/api/contents/a.ipynb HTTP/1.1\r\nHost: x\r\nCookie: a=b\r\n\r\n"
+        assert asked(forward.local_port, request) == b""
+        check_turned_away(desk, "one", "jupyter-dead", "is gone")
+        assert squatter.visits > 0
+        assert squatter.heard == b""
+    finally:
+        squatter.close()
