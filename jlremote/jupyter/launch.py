@@ -118,10 +118,11 @@ def launch(
 
 _LAUNCH = """\
 umask 077
+# With Jupyter's cookie secret: a cookie of an earlier server opens nothing.
+rm -rf "$directory/runtime" "$directory/config"
 mkdir -p "$directory/runtime" "$directory/config" || exit 1
 [ ! -e "$directory/jupyter.log" ] || mv -f "$directory/jupyter.log" "$directory/jupyter.log.1"
-rm -f "$directory"/exit "$directory"/ended "$directory"/idle-stop "$directory"/pid \\
-  "$directory"/runtime/*.json
+rm -f "$directory"/exit "$directory"/ended "$directory"/idle-stop "$directory"/pid
 echo "$launch" >"$directory/launch"
 CONFIGURE
 [ "$(id -u)" != 0 ] || root_allowed=--allow-root

@@ -194,6 +194,14 @@ def test_a_launch_writes_the_configuration_and_the_exit_status(
     }
 
 
+def test_a_launch_leaves_nothing_of_an_earlier_server(folder: Path, tmp_path: Path) -> None:
+    secret = folder / "runtime" / "jupyter_cookie_secret"
+    secret.write_text("known to others")
+    sh(launch.launch(BARE, NAME, "mine", jupyter=fake_jupyter(tmp_path, "exit 3")))
+    assert (folder / "exit").read_text() == "3\n"
+    assert not secret.exists()
+
+
 def test_jupyters_own_idle_stop_is_noted(folder: Path, tmp_path: Path) -> None:
     jupyter = fake_jupyter(tmp_path, "echo 'No kernels for 60 s; shutting down'")
     sh(launch.launch(BARE, NAME, "mine", jupyter=jupyter))
