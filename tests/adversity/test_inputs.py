@@ -132,10 +132,7 @@ def test_the_lists_are_at_least_three_hundred() -> None:
     assert len(NAMES) * LISTS_EACH >= 300
 
 
-@pytest.mark.parametrize(
-    "host",
-    ["\udcff", "a\x1b[2Jb", "a\nb", "a b", "a..b", "x" * 300, "u@-oProxyCommand=id", "@", ""],
-)
+@pytest.mark.parametrize("host", ["\udcff", "a\nb", "a..b", "u@-oProxyCommand=id"])
 def test_a_real_link_refuses_what_is_no_host(host: str, process: Jlr) -> None:
     outcome = process("--no-input", "--", "list", host)
     assert outcome.code in {2, 5}
