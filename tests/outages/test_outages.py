@@ -87,6 +87,7 @@ def test_a_link_that_is_killed(work: Work, laptop: Laptop) -> None:
     work.comes_back(BACK)
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("drops", [20, LONG(100)])
 def test_nineteen_in_twenty_drops_are_over_in_two_seconds(
     work: Work, sshd: SSHServer, drops: int
