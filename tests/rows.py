@@ -1,4 +1,4 @@
-"""The rows of docs/rows.md: what people do by hand, and the tests that show jlr doing it."""
+"""The tables of docs/ whose last column names tests: rows of guides, attacks, and faults."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import re
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[1]
-ROW = re.compile(r"^\| ([ABDE]\d+) \|.*\|(.*)\|$", re.MULTILINE)
-TEST = re.compile(r"`(\w+(?:/\w+)+::test_\w+)`")
+PAGES = ("rows", "security", "outages")
+TEST = re.compile(r"`(\w+(?:/\w+)*::test_\w+)`")
 
 
-def named_tests() -> dict[str, list[str]]:
-    """Return the tests that each row names, as `folder/test_file::test_name`."""
-    text = (REPOSITORY / "docs/rows.md").read_text(encoding="utf-8")
-    return {row: TEST.findall(column) for row, column in ROW.findall(text)}
+def named_tests(page: str) -> dict[str, list[str]]:
+    """Return the tests that each row of docs/`page`.md names, as `folder/test_file::test_name`.
+
+    A row goes by its first cell. The heads of these tables end with `shown by`.
+    """
+    text = (REPOSITORY / f"docs/{page}.md").read_text(encoding="utf-8")
+    tables = [block.splitlines() for block in text.split("\n\n")]
+    rows = [row for head, *rows in tables if head.endswith("| shown by |") for row in rows[1:]]
+    cells = [row.strip("| ").split(" | ") for row in rows]
+    return {first: TEST.findall(last) for first, *_, last in cells}

@@ -1,4 +1,4 @@
-"""docs/rows.md has every row of the guides, and names tests for each.
+"""The tables of docs/ are whole, and name tests of this tree for each row.
 
 That each of them ran and passed is for `tests/run` to say (`tests/verdict.py`).
 """
@@ -7,18 +7,26 @@ from __future__ import annotations
 
 import ast
 
-from tests.rows import REPOSITORY, named_tests
+import pytest
+
+from tests.rows import PAGES, REPOSITORY, named_tests
 
 GUIDES = {"A": 10, "B": 11, "D": 6, "E": 13}
 
 
 def test_every_row_of_the_guides_is_there() -> None:
     wanted = {f"{guide}{row + 1}" for guide, count in GUIDES.items() for row in range(count)}
-    assert set(named_tests()) == wanted
+    assert set(named_tests("rows")) == wanted
 
 
-def test_every_row_names_tests_of_this_tree() -> None:
-    for row, tests in named_tests().items():
+@pytest.mark.parametrize("page", ["security", "outages"])
+def test_thirty_attacks_and_thirty_faults_are_kept(page: str) -> None:
+    assert len(named_tests(page)) >= 30
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_row_names_tests_of_this_tree(page: str) -> None:
+    for row, tests in named_tests(page).items():
         assert tests, f"{row} names no test"
         for test in tests:
             file, _, name = test.partition("::")

@@ -145,7 +145,7 @@ def test_a_row_whose_test_was_skipped_is_named_and_fails_with_ci_only(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("CI", ci)
-    file, _, name = named_tests()["A1"][0].partition("::")
+    file, _, name = named_tests("rows")["A1"][0].partition("::")
     first.add(file.replace("/", "."), name, SKIP)
     assert run("--part", first.path, monkeypatch=monkeypatch) == status
     assert f"docs/rows.md: A1: {file}::{name} was skipped" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""The last lines of `tests/run`: flaky tests, and rows of docs/rows.md that no test showed.
+"""The last lines of `tests/run`: flaky tests, and rows of docs/ that no test showed.
 
 `python -m tests.verdict [--part] FIRST [AGAIN]` reads what `pytest --junitxml` recorded: of the
 run, and of the second run of the tests that had failed. It exits with 1 where it finds fault.
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tests.rows import named_tests
+from tests.rows import PAGES, named_tests
 
 MOST_FLAKY = 2
 Outcomes = dict[str, str]
@@ -81,11 +81,15 @@ def main() -> int:
     first = outcomes(given.first)
     again = outcomes(given.again) if given.again else {}
     unsteady = flaky(first, again)
-    missing = unshown(named_tests(), first | again, part=given.part)
+    missing = [
+        f"docs/{page}.md: {line}"
+        for page in PAGES
+        for line in unshown(named_tests(page), first | again, part=given.part)
+    ]
     for name in unsteady:
         print(f"flaky: {name} failed beside other tests and passed alone")
     for line in missing:
-        print(f"docs/rows.md: {line}")
+        print(line)
     if len(unsteady) > MOST_FLAKY:
         print(f"{len(unsteady)} flaky tests are more than the {MOST_FLAKY} that are let through")
     skipped = os.environ.get("CI") != "true" and all("skipped" in line for line in missing)
