@@ -28,6 +28,7 @@ An error that is defined in another package is drawn with that package's name. :
     ├── OutputTooLong            host      a script printed more than its limit
     ├── NoLink                   link      no link runs for the host
     ├── LinkStuck                link      the host's link does not answer
+    ├── OtherVersion             link      … it is of a version that is not understood
     ├── EngineUnusable           runtimes  the container engine cannot be used
     │   ├── EngineMissing        runtimes  … it is not installed
     │   ├── EngineNotPermitted   runtimes  … the user may not use it

@@ -47,15 +47,19 @@ def session(desk: Desk, servers: HostServers) -> Desk:
     return desk
 
 
-def test_a_newer_command_replaces_the_link_and_the_sessions_are_back(
+def test_a_newer_command_that_connects_replaces_the_link_and_the_sessions_are_back(
     session: Desk, tmp_path: Path
 ) -> None:
     old, forward = session.process(), session.forward("one")
     pid = session.server_pid(forward)
     newer = Release(tmp_path, "99.0")
-    answer = newer.jlr(session, "list", "--json")
+    for words in (("list", "--json"), ("status", "one", "--json")):
+        answer = newer.jlr(session, *words)
+        assert answer.status == 0, answer
+        assert '"state": "up"' in answer.stdout
+        assert session.process().pid == old.pid
+    answer = newer.jlr(session, "open", "one", "--no-browser")
     assert answer.status == 0, answer
-    assert '"state": "up"' in answer.stdout
     old.wait(10)
     assert session.forward("one").local_port == forward.local_port
     assert session.server_pid(forward) == pid
@@ -69,6 +73,8 @@ def test_an_older_command_that_the_link_does_not_understand_is_told_what_to_do(
 ) -> None:
     older = Release(tmp_path, "0.0.1", protocol=0)
     answer = older.jlr(session, "status", "one")
+    assert "0.0.1, which is too old" in answer.stdout
+    answer = older.jlr(session, "gpus", "lab")
     assert answer.status == 1, answer
     assert "0.0.1, which is too old" in answer.stderr
     assert "jlr disconnect" in answer.stderr

@@ -93,28 +93,37 @@ class Caller:
         self._restore = restore
         self._restoring = False
 
-    def ask(self, operation: str, *, start: bool = True, **arguments: Any) -> Any:
-        """Return the result of an operation.
+    def ask(
+        self, operation: str, *, start: bool = True, replace: bool | None = None, **arguments: Any
+    ) -> Any:
+        """Return the result of an operation (see `call`).
 
         Raises:
             NoLink: no link runs, and none was to be started.
             JlrError: what the link reports.
         """
-        with self.call(operation, start=start, **arguments) as call:
+        with self.call(operation, start=start, replace=replace, **arguments) as call:
             for message in call.messages():
                 if "result" in message:
                     return message["result"]
         raise Bug(f"the link did not answer `{operation}`")
 
     @contextmanager
-    def call(self, operation: str, *, start: bool = True, **arguments: Any) -> Iterator[Call]:
+    def call(
+        self, operation: str, *, start: bool = True, replace: bool | None = None, **arguments: Any
+    ) -> Iterator[Call]:
         """Begin an operation of the link; leaving the block hangs up.
+
+        `replace` tells whether a link of an older version may end for it, which takes the forwards
+        away until the new link has logged in; by default if it may start a link.
 
         Raises:
             NoLink: no link runs, and none was to be started.
         """
         versions = {"version": __version__, "protocol": PROTOCOL}
-        request = {"op": operation, "agent": self._agent_socket} | versions | arguments
+        replaces = start if replace is None else replace
+        common = {"op": operation, "agent": self._agent_socket, "replaces": replaces}
+        request = common | versions | arguments
         with self._accepted(request, start=start) as socket:
             yield Call(socket, self._files, self._asker)
 

@@ -106,7 +106,7 @@ class Link:
 
     def check(self, session: str, port: int | None = None) -> ForwardStatus | None:
         """Have the far end of a forward proved anew; `None` if there is no such forward."""
-        answer = self._caller.ask("check", session=session, port=port)
+        answer = self._caller.ask("check", replace=False, session=session, port=port)
         return None if answer is None else forward_status(answer)
 
     def refusal(self, address: str, port: int) -> str | None:
@@ -133,17 +133,19 @@ class Link:
     def status(self, *, connect: bool = False, patience: float | None = None) -> LinkStatus:
         """Return the link's state; `connect` starts the link and brings its connection up first.
 
-        A link that is reconnecting gets `patience` seconds for that; `None` means one attempt.
+        A link that is reconnecting gets `patience` seconds for that; `None` means one attempt. With
+        `patience` it only looks, and leaves a link of an older version alone.
 
         Raises:
             NoLink: no link runs, and none was to be started.
         """
         asked = {"connect": connect, "patience": patience}
-        return link_status(self._caller.ask("status", start=connect, **asked))
+        replace = connect and patience is None
+        return link_status(self._caller.ask("status", start=connect, replace=replace, **asked))
 
     def forget(self) -> tuple[str, ...]:
         """Delete the host's entries in the keychain and return their names. Does not connect."""
-        return tuple(self._caller.ask("forget"))
+        return tuple(self._caller.ask("forget", replace=False))
 
     def wait_unforwarded(self, session: str) -> None:
         """Wait until the session's forward, or the link, is gone."""

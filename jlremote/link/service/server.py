@@ -22,7 +22,7 @@ from jlremote.link.mounts.mounts import Mounts
 from jlremote.link.service.conversation import Conversation
 from jlremote.link.service.operations import Operations
 from jlremote.link.wire.files import LinkFiles
-from jlremote.link.wire.protocol import PROTOCOL
+from jlremote.link.wire.protocol import PROTOCOL, Message, OtherVersion
 from jlremote.link.wire.states import State
 from jlremote.ports.endpoint import Endpoint
 from jlremote.ports.locate import locate
@@ -155,7 +155,7 @@ class LinkServer:
 
     def _answer(self, conversation: Conversation) -> None:
         request = conversation.request
-        if _version(request.get("version", "")) > _version(__version__):
+        if self._is_replaced_by(request):
             log.info("ending for version %s", request["version"])
             conversation.say({"replace": __version__})
             self._end()
@@ -179,14 +179,33 @@ class LinkServer:
         # A command of any version must be able to end the link.
         understood = request.get("protocol") == PROTOCOL or operation == self._shutdown
         if operation is None or not understood:
-            raise JlrError(
-                f"the link was started by jlr {__version__}, and this is jlr "
-                f"{request.get('version')}, which is too old for it",
-                hint="update jlr; or `jlr disconnect HOST`, and it starts its own link",
-            )
+            raise self._misunderstood(request)
         if request.get("agent"):
             self._dialer.hand_over(request["agent"])
         return operation(conversation)
+
+    def _is_replaced_by(self, request: Message) -> bool:
+        """Return whether to end for a newer link, which has to log in before it can forward.
+
+        A command that only looks must not cost the forwards, nor one that may not ask a person. So
+        a link that understands the command ends only for one that connects anyway.
+        """
+        if not (request.get("replaces") and self._is_newer(request)):
+            return False
+        return request.get("op") == "status" or request.get("protocol") != PROTOCOL
+
+    def _is_newer(self, request: Message) -> bool:
+        return _version(str(request.get("version"))) > _version(__version__)
+
+    def _misunderstood(self, request: Message) -> JlrError:
+        newer = self._is_newer(request)
+        mend = "`jlr open SESSION` replaces the link, and its forwards come back"
+        other = "`jlr disconnect HOST`, and it starts its own link"
+        return OtherVersion(
+            f"the link was started by jlr {__version__}, and this is jlr "
+            f"{request.get('version')}, which is too {'new' if newer else 'old'} for it",
+            hint=mend if newer else f"update jlr; or {other}",
+        )
 
     def _watch(self, conversation: Conversation) -> bool:
         """Answer once the named forward is gone, or the command is."""

@@ -3,9 +3,9 @@
 One connection is one conversation. The command sends one request; the link answers with any
 number of messages and closes. The messages, told apart by their only or first key::
 
-    → {"op": …, "version": …, "protocol": …, "agent": …, …}   the request
+    → {"op": …, "version": …, "protocol": …, "replaces": …, "agent": …, …}   the request
     ← {"accepted": true}         work begins; before this a request may be sent again
-    ← {"replace": VERSION}       the link is older than the command and ends; try again
+    ← {"replace": VERSION}       the link is older than a command that `replaces` it, and ends
     ← {"ask": KIND, "text": …, "echo": …}   → {"answer": …} or {"declined": ERROR}
     ← {"connected": true}        a script begins; no more questions
     ← {"stream": "stdout" | "stderr", "data": …}
@@ -23,9 +23,15 @@ import json
 from multiprocessing.connection import Connection
 from typing import Any
 
+from jlremote.errors import JlrError
+
 Message = dict[str, Any]
-PROTOCOL = 3
+PROTOCOL = 4
 MESSAGE_BYTES = 16 << 20
+
+
+class OtherVersion(JlrError):
+    """The link and the command do not understand each other."""
 
 
 def send(connection: Connection[Any, Any], message: Message) -> None:

@@ -11,6 +11,7 @@ from jlremote.errors import Authentication, JlrError, Unreachable, Usage
 from jlremote.host.sudo import by_hand
 from jlremote.link.client.dial import LinkStuck
 from jlremote.link.client.link import Link
+from jlremote.link.wire.protocol import OtherVersion
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import LinkStatus
 from jlremote.questions import NeverAsks
@@ -109,6 +110,8 @@ def status_of(link: Link, ask: Callable[[Link], LinkStatus] = connected) -> Link
         return _unreached(link, State.NEEDS_AUTH, refused)
     except LinkStuck as stuck:  # the next question would only take as long again
         return Unreached(State.DOWN, None, stuck.message)
+    except OtherVersion as other:  # its forwards go on, whatever their state is
+        return Unreached(State.DOWN, None, f"{other.message}; {other.hint}")
     except (Unreachable, Usage) as gone:  # Usage: the ssh config may be gone by now
         return _unreached(link, None, gone)
 

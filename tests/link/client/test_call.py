@@ -97,6 +97,7 @@ def test_a_request_names_the_version_the_protocol_and_the_agent(
             "op": "check",
             "version": __version__,
             "protocol": PROTOCOL,
+            "replaces": True,
             "agent": "/tmp/agent",
             "session": "cont1",
             "port": None,

@@ -15,10 +15,11 @@ import pytest
 from jlremote import __version__
 from jlremote.errors import Bug, Busy, JlrError, LinkLost, NeedsAuthentication, Unreachable
 from jlremote.host.framing import OutputTooLong
+from jlremote.link.client import call
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.link import Link
 from jlremote.link.service import server
-from jlremote.link.wire.protocol import PROTOCOL, receive, send
+from jlremote.link.wire.protocol import PROTOCOL, OtherVersion, receive, send
 from jlremote.link.wire.states import State
 from jlremote.ports.endpoint import Endpoint
 from jlremote.questions import Asker, Question
@@ -243,11 +244,42 @@ def test_a_command_that_watches_hears_of_the_end_of_a_forward(parts: Parts, link
     assert not watching.running
 
 
-def test_a_newer_command_has_the_link_end(parts: Parts) -> None:
-    assert conversation(parts, op="status", version="99.0", protocol=PROTOCOL) == [
-        {"replace": __version__}
-    ]
+@pytest.mark.parametrize(("op", "protocol"), [("status", PROTOCOL), ("run", PROTOCOL + 1)])
+def test_a_newer_command_that_connects_or_is_not_understood_has_the_link_end(
+    op: str, protocol: int, parts: Parts
+) -> None:
+    request = {"op": op, "version": "99.0", "protocol": protocol, "replaces": True}
+    assert conversation(parts, **request) == [{"replace": __version__}]
     assert not parts.server.goes_on
+
+
+def test_a_newer_command_that_only_looks_costs_no_forward(
+    parts: Parts, link: Link, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The link ended for it, and no other was started: the ports were gone."""
+    link.forward("cont1", 8888, SERVER)
+    monkeypatch.setattr(call, "__version__", "99.0")
+    assert link.status().state == "up"
+    assert link.status(connect=True, patience=4.0).state == "up"
+    assert link.check("cont1") is not None
+    assert not link.unforward("cont1", 6006)
+    assert not link.unmount("data")
+    assert link.refusal("10.0.0.2", 80) is None
+    link.forget()
+    assert [one.session for one in link.status().forwards] == ["cont1"]
+    assert parts.server.goes_on
+
+
+def test_a_newer_command_that_only_looks_says_what_it_does_not_understand(
+    parts: Parts, link: Link, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call, "__version__", "99.0")
+    monkeypatch.setattr(call, "PROTOCOL", PROTOCOL + 1)
+    for look in (link.status, lambda: link.unforward("cont1")):
+        with pytest.raises(OtherVersion, match="which is too new for it") as told:
+            look()
+        assert "jlr open SESSION" in (told.value.hint or "")
+    assert parts.server.goes_on
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from jlremote.errors import ConnectionRefused, JlrError, NeedsAuthentication, Usage
 from jlremote.link.client.dial import LinkStuck
 from jlremote.link.client.link import Link
+from jlremote.link.wire.protocol import OtherVersion
 from jlremote.link.wire.status import LinkStatus
 from jlremote.workflow.host.links import Unreached, status_of
 
@@ -59,6 +60,11 @@ def test_a_link_without_a_connection_says_why(
     failure: JlrError, own: LinkStatus | None, expected: tuple[str, str | None]
 ) -> None:
     assert state_of(failure, own) == Unreached(*expected, failure.message)
+
+
+def test_a_link_of_another_version_says_what_to_do_and_does_not_end_a_list() -> None:
+    told = state_of(OtherVersion("too new", hint="`jlr open SESSION`"), status("up"))
+    assert told == Unreached("down", None, "too new; `jlr open SESSION`")
 
 
 def test_other_failures_are_not_hidden() -> None:
