@@ -12,6 +12,12 @@ def string(value: bytes) -> bytes:
     return len(value).to_bytes(4, "big") + value
 
 
+def direct_tcpip(address: str, port: int, origin: tuple[str, int]) -> bytes:
+    """Return the details of a `direct-tcpip` opening, RFC 4254 section 7.2."""
+    target = string(address.encode()) + port.to_bytes(4, "big")
+    return target + string(origin[0].encode()) + origin[1].to_bytes(4, "big")
+
+
 def number(value: int) -> bytes:
     """Return a non-negative multiple-precision integer."""
     return string(value.to_bytes(value.bit_length() // 8 + 1, "big") if value else b"")

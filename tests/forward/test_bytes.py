@@ -135,7 +135,7 @@ def test_bytes_are_equal_through_a_jump_host(
 ) -> None:
     """There the connection's socket is a channel of another connection."""
     place = ("127.0.0.1", forward_sshd.port)
-    channel = transport.open_channel("direct-tcpip", place, ("127.0.0.1", 0))
+    channel = transport.open_tunnel(*place, 20)
     inner = log_in(channel, forward_key)
     gateway.up(inner, echo_server.target)
     question = os.urandom(4 * MEGABYTE)

@@ -12,12 +12,16 @@ import paramiko
 import pytest
 
 from jlremote.errors import LinkLost, NoCommonAlgorithm
+from jlremote.ssh.channels.event_loop import EventLoop
+from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.config.rules import Algorithms
 from jlremote.ssh.connection import SSHConnection
 from jlremote.ssh.transport.algorithms import CIPHERS, HOST_KEYS, KEY_EXCHANGE, MACS, Offer, offer
+from jlremote.ssh.wire_format import direct_tcpip
 from tests.lab.accounts import Account
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
+from tests.ssh.channels.parts import Handler
 from tests.ssh.conftest import StartServer
 from tests.ssh.laptop import Laptop
 
@@ -46,6 +50,10 @@ def test_the_settings_only_ever_narrow_the_offer() -> None:
     made = offer(narrow, (), compression=False)
     assert (made.ciphers, made.macs) == (("aes256-ctr",), ("hmac-sha2-512",))
     assert made.host_keys == Offer().host_keys
+    made = offer(Algorithms(macs=("hmac-sha1",)), (), compression=False)
+    assert made.ciphers == CIPHERS[:2], "only those that need no MAC"
+    with pytest.raises(NoCommonAlgorithm, match="MACs"):
+        offer(Algorithms(ciphers=CIPHERS[2:], macs=("hmac-sha1",)), (), compression=False)
     with pytest.raises(NoCommonAlgorithm, match="Ciphers"):
         offer(Algorithms(ciphers=("3des-cbc",)), (), compression=False)
 
@@ -91,6 +99,42 @@ def test_probes_at_once_each_get_an_answer_while_keys_are_renewed(
         for thread in (*probes, busy):
             thread.join(30)
         assert len(times) == 20
+
+
+def test_a_server_that_asks_whether_we_are_alive_gets_an_answer_from_a_tunnel(
+    start: StartServer, laptop: Laptop, account: Account
+) -> None:
+    server = start(["ClientAliveInterval 1", "ClientAliveCountMax 1"])
+    laptop.configure(server, account)
+    loop = EventLoop()
+    running = threading.Thread(target=loop.run)
+    running.start()
+    handler = Handler()
+    with laptop.connected() as connection:
+        channel = TunnelChannel(connection.transport, handler, loop)
+        details = direct_tcpip("127.0.0.1", server.port, ("127.0.0.1", 1))
+        loop.call(lambda: channel.ask(b"direct-tcpip", details))
+        # Two unanswered questions, a second apart, end a connection.
+        assert not connection.wait_closed(3.5)
+        assert handler.events == ["opened"]
+    loop.stop()
+    running.join(5)
+    loop.close()
+
+
+@pytest.mark.parametrize("mac", ["umac-128-etm@openssh.com", "hmac-sha1"])
+def test_a_server_with_no_mac_of_ours_is_used_with_a_cipher_that_needs_none(
+    mac: str, start: StartServer, laptop: Laptop, account: Account
+) -> None:
+    ciphers = "Ciphers aes128-ctr,aes256-gcm@openssh.com"
+    server = start([f"MACs {mac}", ciphers])
+    laptop.configure(server, account)
+    assert laptop.ours() is None
+    assert laptop.theirs() is None
+    laptop.configure(start([ciphers]), account, "MACs umac-64@openssh.com")
+    assert laptop.ours() is None
+    laptop.configure(server, account, "Ciphers aes128-ctr", f"MACs {mac}")
+    assert isinstance(laptop.ours(), NoCommonAlgorithm)
 
 
 def test_a_dead_connection_is_found_within_the_deadline(host: SSHServer, guest: Laptop) -> None:

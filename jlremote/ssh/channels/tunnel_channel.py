@@ -9,6 +9,7 @@ only.
 
 from __future__ import annotations
 
+import logging
 import struct
 import threading
 import time
@@ -19,17 +20,17 @@ import paramiko
 from paramiko import common
 
 from jlremote.ssh.channels.channel_handler import ChannelHandler
-from jlremote.ssh.channels.channel_registry import ChannelRegistry
+from jlremote.ssh.channels.channel_registry import ChannelRegistry, Sharing
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.transport.packet_reader import PacketReader
-from jlremote.ssh.transport.tuning import LARGEST_PACKET, PACED_SECONDS, PACED_WINDOW
+from jlremote.ssh.transport.tuning import FIRST_WINDOW, LARGEST_PACKET, PACED_SECONDS, PACED_WINDOW
 from jlremote.ssh.wire_format import string
 
 _DATA = struct.Struct(">BII")
-# Seconds after other channels' last message for which a download leaves room for them: with a
-# smaller window, and paced while small messages go to and fro.
-_SHARED_SECONDS = 5.0
-_TALK_SECONDS = 0.02
+# Bytes beyond the window after which a channel ends; ssh permits a tenth as well.
+_GRACE = FIRST_WINDOW // 10
+
+_log = logging.getLogger(__name__)
 
 
 class TunnelChannel:
@@ -65,13 +66,13 @@ class TunnelChannel:
         self._unread = 0
         self._since_growth = 0
         self._granting = False
-        self._granted_at = 0.0
+        self._sharing = Sharing(self._registry, self._reader, self._number)
         self._open = False
         self._asked = 0.0
-        self._shared_at = -_SHARED_SECONDS
         self._close_sent = False
         self._close_received = False
         self._released = False
+        self._failed = False
 
     def ask(self, kind: bytes, details: bytes = b"") -> None:
         """Ask the far end to open the channel; it calls `opened` or `refused`."""
@@ -80,11 +81,6 @@ class TunnelChannel:
         self._send((common.cMSG_CHANNEL_OPEN, string(kind), opening, details))
         if not self._transport.is_active():
             self._unlink()  # registered after the others had been told
-
-    def request(self, kind: bytes, details: bytes = b"") -> None:
-        """Send a request of a session channel without an answer, such as `exec`."""
-        head = self._head(common.cMSG_CHANNEL_REQUEST)
-        self._send((head, string(kind), b"\0", details))
 
     def room(self) -> int:
         """Return how many bytes `send` takes now."""
@@ -133,40 +129,43 @@ class TunnelChannel:
         if self._close_received:
             self._release()
 
+    def fail(self) -> None:
+        """End the channel, which alone is to blame: the connection goes on. Any thread."""
+        self._failed = True
+        self._reader.sinks[self._number] = lambda _data: None
+        self._loop.call(self._give_up)
+
+    def _give_up(self) -> None:
+        self.close()
+        self._handler.lost() if self._open else self._handler.refused("its answer makes no sense")
+
     def _consume(self, count: int) -> None:
         """Count what was passed on; let the far end send more if need be. Hold the lock."""
         self._since_growth += count
+        if self._credit < -_GRACE and not self._failed:
+            _log.error("the server sent more than a channel's window")
+            self.fail()
         if self._granting or self._window - self._credit - self._unread < self._window // 4:
             return
         self._granting = True
         self._loop.call(self._grant)
 
     def _grant(self) -> None:
-        now = time.monotonic()
-        is_others = self._registry.sender != self._number
-        is_paced = is_others and now - self._reader.talked_at < _TALK_SECONDS
-        if is_paced and now < self._granted_at + PACED_SECONDS:
+        is_paced = self._sharing.is_paced()
+        if is_paced and not self._sharing.is_turn():
             self._loop.call_later(PACED_SECONDS, self._grant)
             return
-        self._granted_at = now
         with self._lock:
             self._granting = False
             if self._since_growth >= self._window // 2:
                 self._since_growth = 0
-                self._window = self._registry.grown(self._window, shared=self._is_shared())
+                self._window = self._registry.grown(self._window, shared=self._sharing.is_shared())
             if is_paced:
                 self._window = min(self._window, PACED_WINDOW)
             more = self._window - self._credit - self._unread
             self._credit += max(0, more)
         if more > 0 and not self._close_sent:
             self._send((self._head(common.cMSG_CHANNEL_WINDOW_ADJUST), more.to_bytes(4, "big")))
-
-    def _is_shared(self) -> bool:
-        """Return whether other channels used the connection in the last seconds."""
-        registry = self._registry
-        if registry.sender not in {0, self._number}:
-            self._shared_at = max(self._shared_at, registry.sent_at)
-        return time.monotonic() - self._shared_at < _SHARED_SECONDS
 
     def _head(self, kind: bytes) -> bytes:
         return kind + self._peer.to_bytes(4, "big")
@@ -215,12 +214,18 @@ class TunnelChannel:
         self._handler.refused(reason)
 
     def _feed(self, message: Any) -> None:
-        self._take(memoryview(message.get_binary()))
+        if not self._failed:
+            self._take(memoryview(message.get_binary()))
 
     def _take(self, data: memoryview) -> None:
         """Pass data on; called straight from the packet reader where the cipher allows."""
         size = len(data)
-        kept = size - self._handler.received(data)
+        try:
+            kept = size - self._handler.received(data)
+        except Exception:  # noqa: BLE001 - a container's relay may send anything
+            _log.exception("the data of a channel ended it")
+            self.fail()
+            return
         if kept:
             self._registry.unread(kept)
         with self._lock:
@@ -258,10 +263,17 @@ class TunnelChannel:
         else:
             self._handler.closed()
 
-    def _ignore(self, _message: Any) -> None:
-        """Ignore an exit status or signal, which the end follows, and answers not requested."""
+    def refuse_request(self) -> None:
+        """Refuse a request of the server, as RFC 4254 section 5.4 demands.
 
-    _handle_request = _request_success = _request_failed = _ignore
+        sshd makes one for `ClientAliveInterval`, and ends a connection that does not answer.
+        """
+        if not self._close_sent:
+            self._loop.call(lambda: self._send((self._head(common.cMSG_CHANNEL_FAILURE),)))
+
+    def _ignore(self, _message: Any) -> None: ...  # answers that were not requested
+
+    _request_success = _request_failed = _ignore
 
     def _unlink(self) -> None:
         """Handle the end of the connection, in the thread that closes it."""
@@ -271,9 +283,3 @@ class TunnelChannel:
             self._close_sent = self._close_received = True
         self._release()
         self._handler.lost()
-
-
-def direct_tcpip(address: str, port: int, origin: tuple[str, int]) -> bytes:
-    """Return the details of a `direct-tcpip` opening, RFC 4254 section 7.2."""
-    target = string(address.encode()) + struct.pack(">I", port)
-    return target + string(origin[0].encode()) + struct.pack(">I", origin[1])

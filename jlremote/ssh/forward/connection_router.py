@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from jlremote.errors import ConnectionTimedOut, JlrError
 from jlremote.host.target import Target
 from jlremote.ssh.channels.event_loop import EventLoop
-from jlremote.ssh.channels.tunnel_channel import TunnelChannel, direct_tcpip
+from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.contract import Connection, Gateway
 from jlremote.ssh.forward.confirmation import Confirmation
 from jlremote.ssh.forward.relay import Relay
 from jlremote.ssh.forward.socket_bridge import SocketBridge
 from jlremote.ssh.forward.waiting_page import is_page_load, waiting_page
+from jlremote.ssh.wire_format import direct_tcpip
 
 _LOG = logging.getLogger(__name__)
 

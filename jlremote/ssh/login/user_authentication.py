@@ -157,7 +157,11 @@ class UserAuthentication:
         return table
 
     def _queue(self, kind: int) -> Callable[[Any], None]:
-        return lambda message: self._answers.put((kind, message))
+        def put(message: Any) -> None:
+            if not self._authenticated:  # nobody would take it any more
+                self._answers.put((kind, message))
+
+        return put
 
     def _succeed(self, message: Any) -> None:
         if self._authenticated:

@@ -31,8 +31,9 @@ From Jupyter to the browser:
    `TunnelChannel._grant` lets the host send more; `ChannelRegistry`
    (`channels/channel_registry.py`) and `tuning.py` decide how much.
 
-Read `transport`, `packetizer`, `packet_reader`, `packet_format`; `algorithms` and `tuning` hold
-choices and numbers.
+Read `transport`, `packetizer`, `packet_reader`, `packet_format`; then `channel_opening` and
+`channel_messages` (paramiko's own channels). `algorithms`, `key_exchange`, `paramiko_defaults` and
+`tuning` hold choices and numbers. `tests/ssh/test_private_names.py` lists what we rely on.
 
 How does jlr know that a connection is alive? By an answer: `Transport.probe` requests one, with a
 deadline on the monotonic clock. paramiko's keepalive requests none, and its `is_active()` is true

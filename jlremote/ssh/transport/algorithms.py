@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from jlremote.errors import NoCommonAlgorithm
 from jlremote.ssh.config.rules import Algorithms
@@ -17,6 +17,7 @@ CIPHERS = (
     "aes192-ctr",
     "aes256-ctr",
 )
+_SEALING = CIPHERS[:2]
 # For CTR only; no MD5, no SHA-1.
 MACS = (
     "hmac-sha2-256-etm@openssh.com",
@@ -65,13 +66,27 @@ def offer(allowed: Algorithms, known: Sequence[str], *, compression: bool) -> Of
     Raises:
         NoCommonAlgorithm: the settings allow nothing that jlr has.
     """
+    ciphers = _within(CIPHERS, allowed.ciphers, "Ciphers")
+    sealing = tuple(name for name in ciphers if name in _SEALING)
+    if sealing and allowed.macs is not None and not set(MACS) & set(allowed.macs):
+        ciphers, allowed = sealing, replace(allowed, macs=None)  # no MAC will be used
     return Offer(
-        ciphers=_within(CIPHERS, allowed.ciphers, "Ciphers"),
+        ciphers=ciphers,
         macs=_within(MACS, allowed.macs, "MACs"),
         key_exchange=_within(KEY_EXCHANGE, allowed.key_exchange, "KexAlgorithms"),
         host_keys=_within(_host_keys(known), allowed.host_keys, "HostKeyAlgorithms"),
         compression=compression,
     )
+
+
+def is_sealed(ciphers: Sequence[str], server: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether both directions get a cipher that needs no MAC.
+
+    `server` has the server's lists of algorithms under paramiko's names.
+    """
+    lists = (server["client_encrypt_algo_list"], server["server_encrypt_algo_list"])
+    agreed = [next((name for name in ciphers if name in names), None) for names in lists]
+    return all(name in _SEALING for name in agreed)
 
 
 def _host_keys(known: Sequence[str]) -> tuple[str, ...]:

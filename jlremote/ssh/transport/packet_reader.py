@@ -76,6 +76,12 @@ class PacketReader:
             if self._is_exchange_due():
                 return None
 
+    def take_rest(self) -> bytes:
+        """Return what was read beyond the last packet, which has another cipher."""
+        rest = bytes(self._buffer[self._start : self._end])
+        self._start = self._end = 0
+        return rest
+
     def _may_lend(self) -> bool:
         return self._start == self._end and not self._is_exchanging()
 

@@ -47,6 +47,7 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         self._socket = sock
         self._is_socket = isinstance(sock, socket.socket)
         self._keys_out: Keys | None = None
+        self._uncounted_out = 0  # packets of these keys before numbers began anew
         self._compress: Callable[[bytes], bytes] | None = None
         self._sending = threading.Lock()
         self._exchanging = True
@@ -83,13 +84,21 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
             self.reader.keys = self._new_keys(rest["block_engine"], iv_in)
             # Its end wakes the reading thread, which need not check whether it was closed.
             self._socket.settimeout(None)
+        else:
+            self._Packetizer__remainder += self.reader.take_rest()
+
+    def reset_seqno_out(self) -> None:
+        """Count sent packets from 0; strict key exchange does so before the new keys are set."""
+        super().reset_seqno_out()
+        self._uncounted_out = self._keys_out.packets if self._keys_out else 0
 
     def set_outbound_cipher(self, *, aead: bool = False, iv_out: Any = None, **rest: Any) -> None:
         """Use new keys for sent packets."""
         super().set_outbound_cipher(aead=aead, iv_out=iv_out, **rest)
-        self._Packetizer__sequence_number_out += self._keys_out.packets if self._keys_out else 0
+        sent = self._keys_out.packets if self._keys_out else 0
+        self._Packetizer__sequence_number_out += sent - self._uncounted_out
         self._Packetizer__sequence_number_out &= _ALL
-        self._keys_out = None
+        self._keys_out, self._uncounted_out = None, 0
         if aead and self._is_socket:
             self._keys_out = self._new_keys(rest["block_engine"], iv_out)
 

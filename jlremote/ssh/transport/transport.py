@@ -9,16 +9,19 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 import paramiko
 from paramiko import common
-from paramiko.kex_curve25519 import KexCurve25519
 
 from jlremote.errors import LinkLost
-from jlremote.ssh.transport.algorithms import Offer
+from jlremote.ssh.transport.algorithms import Offer, is_sealed
+from jlremote.ssh.transport.channel_messages import CHANNEL_HANDLERS
+from jlremote.ssh.transport.channel_opening import WINDOW, open_channel
+from jlremote.ssh.transport.key_exchange import KEY_EXCHANGES
 from jlremote.ssh.transport.packetizer import Packetizer
+from jlremote.ssh.transport.paramiko_defaults import set_defaults
+from jlremote.ssh.transport.tuning import send_at_once
 from jlremote.ssh.wire_format import key_type, string
 
 # paramiko logs to stderr where logging is not configured. A handler added to this logger still
@@ -26,13 +29,13 @@ from jlremote.ssh.wire_format import key_type, string
 _LOG = logging.getLogger("paramiko")
 _LOG.addHandler(logging.NullHandler())
 _LOG.propagate = False
+set_defaults()
 
-_SIGNALS = {"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "ABRT": 6, "FPE": 8, "KILL": 9, "USR1": 10}
-_SIGNALS |= {"SEGV": 11, "USR2": 12, "PIPE": 13, "ALRM": 14, "TERM": 15}
 _RSA_SIGNATURE = re.compile(r"rsa-sha2-(?:256|512)")
-_WINDOW = 4 << 20
 # Seconds between needless wake-ups of the reading thread; `close` wakes it at once.
 _IDLE_SECONDS = 5.0
+# Replies that wait for the end of a key exchange; a server that asks more then gets none.
+_MOST_REPLIES = 100
 
 
 # The first line that a client sends, RFC 4253 section 4.2; as paramiko sends it.
@@ -51,13 +54,12 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
     """
 
     _active_check_timeout = _IDLE_SECONDS
-    # The same exchange under the name that RFC 8731 gave it; some servers know only that.
-    _kex_info = paramiko.Transport._kex_info | {"curve25519-sha256": KexCurve25519}
+    _kex_info = paramiko.Transport._kex_info | KEY_EXCHANGES
 
     def __init__(self, sock: Any, offer: Offer, *, has_greeted: bool = False) -> None:
-        _send_at_once(sock)
+        send_at_once(sock)
         super().__init__(
-            sock, default_window_size=_WINDOW, strict_kex=True, packetizer_class=Packetizer
+            sock, default_window_size=WINDOW, strict_kex=True, packetizer_class=Packetizer
         )
         self.packetizer.already_sent = GREETING if has_greeted else b""
         self._preferred_ciphers = offer.ciphers
@@ -73,7 +75,10 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         self.greeting: list[str] = []
         self.server_offer: dict[str, Any] = {}
         self._probes: deque[threading.Event] = deque()
-        self._channel_handler_table = _CHANNEL_HANDLERS
+        self._late_replies: deque[bytes] = deque(maxlen=_MOST_REPLIES)
+        self._channel_handler_table = CHANNEL_HANDLERS
+        # The answer of a server that does not even know global requests.
+        self._handler_table[common.MSG_UNIMPLEMENTED] = self._parse_request_success
 
     @property
     def preferred_keys(self) -> tuple[str, ...]:
@@ -82,8 +87,13 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
 
     def open_tunnel(self, address: str, port: int, seconds: float) -> Any:
         """Return a channel that the server connects to an address, as `ssh -W` opens it."""
-        origin = ("127.0.0.1", 0)
-        return self.open_channel("direct-tcpip", (address, port), origin, timeout=seconds)
+        return self.open_channel("direct-tcpip", (address, port), ("127.0.0.1", 0), timeout=seconds)
+
+    def open_channel(
+        self, kind: str, address: Any = None, origin: Any = None, *, timeout: float
+    ) -> Any:
+        """Return a new channel; see `channel_opening`."""
+        return open_channel(self, kind, filter(None, (address, origin)), timeout)
 
     def handshake(self, seconds: float) -> None:
         """Exchange keys; the caller verifies the server's key before it does anything else.
@@ -99,6 +109,9 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
             raise TimeoutError
         if not self.is_active():
             raise self.get_exception() or EOFError("the server closed the connection")
+        if not self.host_key_blob:
+            # Another release of paramiko may call `_verify_key` by another name.
+            raise paramiko.SSHException("the server's key was not checked")
 
     def _check_banner(self) -> None:
         """Keep the lines of the greeting: they tell which server this is, or why it hangs up."""
@@ -113,9 +126,12 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         super()._check_banner()
 
     def _really_parse_kex_init(self, *arguments: Any, **options: Any) -> dict[str, Any]:
-        """Keep the server's offer for the error that names it."""
-        self.server_offer = super()._really_parse_kex_init(*arguments, **options)
-        return self.server_offer
+        """Keep the server's offer for the error that names it; AES-GCM needs no common MAC."""
+        offer: dict[str, Any] = super()._really_parse_kex_init(*arguments, **options)
+        self.server_offer = dict(offer)
+        if is_sealed(self._preferred_ciphers, offer):
+            offer["client_mac_algo_list"] = offer["server_mac_algo_list"] = [*self._preferred_macs]
+        return offer
 
     def probe(self, seconds: float) -> float:
         """Return the seconds that the reply to a keepalive request took.
@@ -178,6 +194,8 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
             # would wait for ever. A new channel checks `active` after it was registered.
             for channel in tuple(self._channels.values()):
                 channel._unlink()
+            for answered in tuple(self.channel_events.values()):
+                answered.set()
             if self.completion_event is not None:
                 self.completion_event.set()
             self.packetizer.complete_handshake()
@@ -201,6 +219,25 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         message.get_int()
         self.disconnection = message.get_string().decode("utf-8", "replace")
 
+    def _parse_channel_open(self, message: Any) -> None:
+        """Refuse a channel that the server opens; its kind may be any bytes."""
+        message.get_string()
+        number = message.get_int()
+        code = common.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED
+        head = common.cMSG_CHANNEL_OPEN_FAILURE + number.to_bytes(4, "big")
+        self.reply(head + code.to_bytes(4, "big") + string(b"") + string(b""))
+
+    def _parse_channel_open_success(self, message: Any) -> None:
+        """Close a channel that is granted too late: it would keep one of the server's sessions."""
+        number, theirs = message.get_int(), message.get_int()
+        channel = self._channels.get(number)
+        is_awaited = number in self.channel_events
+        if is_awaited or not (channel is None or isinstance(channel, paramiko.Channel)):
+            message.rewind()
+            super()._parse_channel_open_success(message)
+        else:
+            self.reply(common.cMSG_CHANNEL_CLOSE + theirs.to_bytes(4, "big"))
+
     def _parse_channel_open_failure(self, message: Any) -> None:
         """Keep the server's own words, which tell a refused connection from one not permitted."""
         number, code = message.get_int(), message.get_int()
@@ -218,48 +255,27 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         if event is not None:
             event.set()
 
+    def _parse_global_request(self, message: Any) -> None:
+        """Refuse a request, whose name may be any bytes."""
+        message.get_string()
+        if message.get_boolean():
+            self.reply(common.cMSG_REQUEST_FAILURE)
+
+    def reply(self, answer: bytes) -> None:
+        """Send an answer from the reading thread, which must not wait for a key exchange."""
+        if self.clear_to_send.is_set():
+            self._send_message(paramiko.Message(answer))
+        else:
+            self._late_replies.append(answer)
+
+    def _parse_newkeys(self, message: Any) -> None:
+        super()._parse_newkeys(message)
+        while self._late_replies:
+            self.reply(self._late_replies.popleft())
+
     def _parse_request_success(self, _message: Any) -> None:
         if self._probes:
             self._probes.popleft().set()
 
     # "No such request" is an answer to a probe as well, and the usual one.
     _parse_request_failure = _parse_request_success
-
-
-def _send_at_once(sock: Any) -> None:
-    """Switch Nagle's algorithm off: against delayed ACKs it costs 40 ms a message."""
-    if isinstance(sock, socket.socket) and sock.family in {socket.AF_INET, socket.AF_INET6}:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-
-def _channel_request(channel: Any, message: Any) -> None:
-    """Report an exit by signal as a shell would; paramiko drops the message.
-
-    The end of the shell also wakes the thread that waits for the channel's output.
-    """
-    if not isinstance(channel, paramiko.Channel):
-        channel._handle_request(message)
-        return
-    start = message.packet.tell()
-    if message.get_text() == "exit-signal":
-        message.get_boolean()
-        channel.exit_status = 128 + _SIGNALS.get(message.get_text(), 0)
-        channel.status_event.set()
-    else:
-        message.packet.seek(start)
-        channel._handle_request(message)
-    waiting = channel.in_buffer._event
-    if waiting is not None and channel.status_event.is_set():
-        waiting.set()
-
-
-def _by_name(handler: Callable[..., None]) -> Callable[[Any, Any], None]:
-    """Return a handler that calls the channel's own method, not `paramiko.Channel`'s."""
-    name = handler.__name__
-    return lambda channel, message: getattr(channel, name)(message)
-
-
-_CHANNEL_HANDLERS = {
-    **{kind: _by_name(one) for kind, one in paramiko.Transport._channel_handler_table.items()},
-    common.MSG_CHANNEL_REQUEST: _channel_request,
-}

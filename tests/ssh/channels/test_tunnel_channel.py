@@ -10,9 +10,9 @@ from paramiko import Message, common
 
 from jlremote.ssh.channels.channel_registry import BUFFER_LIMIT, ChannelRegistry
 from jlremote.ssh.channels.session_slots import KEPT, SessionChannel, SessionSlots
-from jlremote.ssh.channels.tunnel_channel import TunnelChannel, direct_tcpip
+from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.transport.tuning import FIRST_WINDOW, window_for
-from jlremote.ssh.wire_format import string
+from jlremote.ssh.wire_format import direct_tcpip, string
 from tests.ssh.channels.parts import Handler, Transport
 
 PACKET = 1000
