@@ -17,7 +17,9 @@ But each reads the configuration file of its own name, so jlr writes two (`confi
 command line has only what all versions understand. Which page to open is told by the process's
 program, also for a server that was started by hand.
 
-**Why a `base_url` for each session?** Browsers share cookies between the ports of 127.0.0.1.
+**Why a `base_url` for each session, that cannot be guessed?** Browsers share cookies between the
+ports of 127.0.0.1, and keep them to a path. Most open a session under a name of its own
+(`ports/origins`), which the configuration allows; Safari resolves none.
 
 **Why is Jupyter not started with the shell's `&`?** POSIX makes such a process ignore SIGINT for
 good, and then Ctrl-C works in none of JupyterLab's terminals.

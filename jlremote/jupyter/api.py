@@ -7,7 +7,7 @@ Source: jupyter_server's REST API, https://jupyter-server.readthedocs.io/en/late
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from http.client import HTTPConnection, HTTPException
 from typing import Any
@@ -17,6 +17,7 @@ from jlremote.errors import JlrError, Unreachable
 from jlremote.jupyter.server import Server
 
 ANSWER_SECONDS = 30.0
+LOCALHOST = "127.0.0.1"
 
 
 class NoAnswer(Unreachable):
@@ -46,16 +47,41 @@ class Kernel:
 
 @dataclass(frozen=True)
 class JupyterApi:
-    """A client of the server behind a local port."""
+    """A client of the server behind a local port, which it calls `hostname` in its requests."""
 
     local_port: int
     server: Server
     timeout: float = ANSWER_SECONDS
+    hostname: str = LOCALHOST
 
     def status(self) -> dict[str, Any]:
         """Return `/api/status`; it needs the token, so an answer proves which server answers."""
         answer: dict[str, Any] = self._request("GET", "api/status")
         return answer
+
+    def accepted_name(self, hostname: str) -> str:
+        """Return the name under which the server answers: `hostname`, or else 127.0.0.1.
+
+        A server of another configuration refuses names that it does not know (DNS rebinding).
+        """
+        named = replace(self, hostname=hostname)
+        try:
+            named.status()
+        except NoAnswer:
+            raise
+        except AccessRefused:  # it asks for a password under any name, but tells its version
+            return hostname if named._tells_version() else self.hostname
+        except JlrError:
+            self.status()
+            return self.hostname
+        return hostname
+
+    def _tells_version(self) -> bool:
+        try:
+            self._request("GET", "api")
+        except (JlrError, ValueError):
+            return False
+        return True
 
     def access(self) -> Access:
         """Return what the server asks for; its own file does not know every kind of password."""
@@ -100,12 +126,11 @@ class JupyterApi:
         return {"Authorization": f"token {self.server.token}"} if self.server.token else {}
 
     def _request(self, method: str, path: str, content: Any = None) -> Any:
-        connection = HTTPConnection("127.0.0.1", self.local_port, timeout=self.timeout)
+        connection = HTTPConnection(LOCALHOST, self.local_port, timeout=self.timeout)
         text = None if content is None else json.dumps(content)
+        headers = {"Host": f"{self.hostname}:{self.local_port}", **self.headers}
         try:
-            connection.request(
-                method, quote(self.server.base_url) + path, text, headers=self.headers
-            )
+            connection.request(method, quote(self.server.base_url) + path, text, headers=headers)
             response = connection.getresponse()
             body = response.read()
         except (OSError, HTTPException) as error:

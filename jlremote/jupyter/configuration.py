@@ -36,17 +36,20 @@ if JupyterApp.instance().name == "jupyter-notebook":
 """
 
 
-def files(base_url: str, idle_stop: int = 0) -> dict[str, str]:
+def files(name: str, hostname: str, idle_stop: int = 0) -> dict[str, str]:
     """Return the contents of the configuration files, by name.
 
-    `base_url` has both slashes. After `idle_stop` seconds without work kernels and then the server
-    end, 0 for never.
+    `name` is the session's, which its `base_url` begins with, and `hostname` the one that browsers
+    have for it. After `idle_stop` seconds without work kernels and then the server end, 0 for
+    never.
     """
     settings = (
         "identity.token = secrets.token_hex(24)",
-        f"application.base_url = {json.dumps(base_url)}",
+        # A page of another session must not guess it: it could have cookies for that path sent.
+        f"application.base_url = {json.dumps(f'/{name}-')} + secrets.token_hex(8) + '/'",
         # Jupyter that listens on all addresses would accept any Host header: DNS rebinding.
         "application.allow_remote_access = False",
+        f"application.local_hostnames = ['localhost', {json.dumps(hostname)}]",
         *_idle_stop(idle_stop),
     )
     common = "".join(f"{line}\n" for line in settings)

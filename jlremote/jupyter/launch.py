@@ -85,16 +85,17 @@ def launch(
     name: str,
     launch_id: str,
     *,
+    hostname: str,
     bind_address: str | None = None,
     jupyter: str = ON_PATH,
     idle_stop: int = 0,
 ) -> str:
     """Return the script that runs JupyterLab in the session's folder until it ends.
 
-    `name` is the session's, also its `base_url`, and `launch_id` marks the files of this launch.
-    Jupyter listens on `bind_address`, by default what the runtime says. `jupyter` is shell text
-    that sets the positional parameters to its command. After `idle_stop` seconds without work it
-    ends by itself, 0 for never.
+    `name` is the session's, also the begin of its `base_url`, and `hostname` the one that browsers
+    have for it; `launch_id` marks the files of this launch. Jupyter listens on `bind_address`, by
+    default what the runtime says. `jupyter` is shell text that sets the positional parameters to
+    its command. After `idle_stop` seconds without work it ends by itself, 0 for never.
     """
     options = (
         "--no-browser",
@@ -103,7 +104,7 @@ def launch(
     )
     settings = "".join(
         f"cat >\"$directory/config/{file}\" <<'END'\n{text}END\n"
-        for file, text in configuration.files(f"/{name}/", idle_stop).items()
+        for file, text in configuration.files(name, hostname, idle_stop).items()
     )
     if idle_stop:
         settings += f'echo {idle_stop} >"$directory/idle-stop"\n'

@@ -35,11 +35,14 @@ class Server:
         """The pid, its start time and the port: together they belong to one server only."""
         return self.pid, self.process_start, self.port
 
-    def address(self, local_port: int, path: str | None = None) -> str:
-        """Return the URL, with the token, of its page or of a path below its root."""
+    def address(self, local_port: int, path: str | None = None, name: str = "127.0.0.1") -> str:
+        """Return the URL, with the token, of its page or of a path below its root.
+
+        `name` is this machine's, under which the server answers.
+        """
         page = self.page
         if path:
             files = "lab/tree" if page == LAB else page  # Notebook redirects a file to its own page
             page = f"{files}/{quote(path.strip('/'))}"
         query = f"?{urlencode({'token': self.token})}" if self.token else ""
-        return f"http://127.0.0.1:{local_port}{quote(self.base_url)}{page}{query}"
+        return f"http://{name}:{local_port}{quote(self.base_url)}{page}{query}"

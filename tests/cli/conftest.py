@@ -17,6 +17,7 @@ import pytest
 from jlremote.cli import boundary
 from jlremote.jupyter.api import Kernel
 from jlremote.storage import paths, sessions
+from jlremote.workflow.session.address import Address
 from jlremote.workflow.session.report import SessionReport
 
 WORKFLOWS = (
@@ -34,6 +35,8 @@ WORKFLOWS = (
 )
 
 URL = "http://127.0.0.1:8888/cont1/lab?token=5ec2e7"
+PAGE = "http://cont1-dgx.localhost:8888/cont1/lab?token=5ec2e7"
+ADDRESS = Address(URL, PAGE)
 REPORT = SessionReport(
     name="cont1",
     host="dgx",
@@ -41,6 +44,7 @@ REPORT = SessionReport(
     runtime="docker",
     state="up",
     url=URL,
+    page=PAGE,
     local_port=8888,
     image="nvcr.io/nvidia/pytorch:24.05-py3",
     gpus="all",

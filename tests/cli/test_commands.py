@@ -8,7 +8,7 @@ import pytest
 from jlremote.errors import Busy
 from jlremote.workflow.host.requests import StopRequest
 from jlremote.workflow.session.stop import StopReport
-from tests.cli.conftest import REPORT, URL, Jlr, Workflows, remember
+from tests.cli.conftest import ADDRESS, REPORT, URL, Jlr, Workflows, remember
 
 
 @pytest.mark.parametrize(
@@ -30,16 +30,16 @@ def test_open_tells_a_session_from_a_path(
     argv: tuple[str, ...], selector: str | None, path: str | None, jlr: Jlr, workflows: Workflows
 ) -> None:
     remember(("dgx", "cont1"), ("dgx", "data.v2"))
-    workflows.will("session.open.address", URL)
+    workflows.will("session.open.address", ADDRESS)
     workflows.will("session.browser.open_in_browser", None)
     outcome = jlr("open", *argv)
     assert (outcome.code, outcome.stdout) == (0, URL + "\n")
     assert workflows.arguments("session.open.address")[:2] == (selector, path)
-    assert workflows.arguments("session.browser.open_in_browser") == (URL, None)
+    assert workflows.arguments("session.browser.open_in_browser") == (ADDRESS, None)
 
 
 def test_open_without_a_browser_only_prints(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("session.open.address", URL)
+    workflows.will("session.open.address", ADDRESS)
     assert jlr("open", "--no-browser").stdout == URL + "\n"
 
 
@@ -47,14 +47,14 @@ def test_open_takes_the_browser_from_the_environment(
     jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JLR_BROWSER", "chromium")
-    workflows.will("session.open.address", URL)
+    workflows.will("session.open.address", ADDRESS)
     workflows.will("session.browser.open_in_browser", None)
     jlr("open")
-    assert workflows.arguments("session.browser.open_in_browser") == (URL, "chromium")
+    assert workflows.arguments("session.browser.open_in_browser") == (ADDRESS, "chromium")
 
 
 def test_url_prints_the_url_and_nothing_else(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("session.open.address", URL)
+    workflows.will("session.open.address", ADDRESS)
     outcome = jlr("url", "cont1")
     assert (outcome.code, outcome.stdout, outcome.stderr) == (0, URL + "\n", "")
 

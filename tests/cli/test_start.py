@@ -9,7 +9,8 @@ from jlremote.errors import Busy, NotFound, Unreachable
 from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.storage.options import variable
 from jlremote.workflow.host.requests import StartRequest
-from tests.cli.conftest import REPORT, URL, Jlr, Workflows
+from jlremote.workflow.session.address import Address
+from tests.cli.conftest import ADDRESS, REPORT, URL, Jlr, Workflows
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +31,7 @@ def test_the_url_is_the_only_line_on_stdout(jlr: Jlr, workflows: Workflows) -> N
     assert workflows.arguments("session.start.start")[0] == StartRequest(
         host="dgx", container="cont1"
     )
-    assert workflows.arguments("session.browser.open_in_browser") == (URL, None)
+    assert workflows.arguments("session.browser.open_in_browser") == (ADDRESS, None)
 
 
 def test_every_option_is_in_the_request(jlr: Jlr, workflows: Workflows) -> None:
@@ -106,7 +107,7 @@ def test_an_option_without_a_flag_comes_from_the_settings(
         gpus="2",
         options=ContainerOptions(shm_size="8g", environment=("A=host", "B=flag")),
     )
-    assert workflows.arguments("session.browser.open_in_browser") == (URL, "firefox")
+    assert workflows.arguments("session.browser.open_in_browser") == (ADDRESS, "firefox")
 
 
 def test_an_error_in_the_settings_is_a_usage_error(jlr: Jlr, laptop: Path) -> None:
@@ -165,11 +166,11 @@ def test_a_missing_browser_of_a_flag_is_an_error(jlr: Jlr, workflows: Workflows)
 
 
 def test_the_url_of_a_started_session_opens_its_notebook(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("session.open.address", "http://there")
+    workflows.will("session.open.address", Address("http://there", "http://own"))
     outcome = jlr("start", "dgx", "cont1", "--notebook", "work/train.ipynb")
     assert outcome.stdout == "http://there\n"
     assert workflows.arguments("session.open.address")[:2] == ("dgx/cont1", "work/train.ipynb")
-    assert workflows.arguments("session.browser.open_in_browser")[0] == "http://there"
+    assert workflows.arguments("session.browser.open_in_browser")[0].page == "http://own"
 
 
 @pytest.mark.parametrize("option", ["--volume", "--env", "--ulimit", "--install"])

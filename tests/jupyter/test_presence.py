@@ -18,7 +18,7 @@ from jlremote.runtimes.contract import SESSION_LABEL, Container, Volume
 from jlremote.runtimes.engine.engine import DOCKER
 
 CONTAINER = Container("f00", "cont1", running=True, started_at="t")
-LAUNCHED = launch(Containers(DOCKER), "cont1", "1")
+LAUNCHED = launch(Containers(DOCKER), "cont1", "1", hostname="cont1-dgx.localhost")
 
 
 def glimpse(

@@ -19,6 +19,7 @@ from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.runtimes.bare import Bare
 
 BARE = Bare()
+OWN = "cont1-dgx.localhost"
 NAME = "cont1"
 
 
@@ -180,7 +181,7 @@ def test_a_launch_writes_the_configuration_and_the_exit_status(
 ) -> None:
     (folder / "exit").write_text("1\n")
     jupyter = fake_jupyter(tmp_path, 'echo "$@"; echo "$JUPYTER_CONFIG_PATH"; exit 3')
-    text = launch.launch(BARE, NAME, "mine", jupyter=jupyter, idle_stop=3600)
+    text = launch.launch(BARE, NAME, "mine", hostname=OWN, jupyter=jupyter, idle_stop=3600)
     assert sh(text).returncode == 0
     assert (folder / "exit").read_text() == "3\n"
     assert (folder / "launch").read_text() == "mine\n"
@@ -197,14 +198,14 @@ def test_a_launch_writes_the_configuration_and_the_exit_status(
 def test_a_launch_leaves_nothing_of_an_earlier_server(folder: Path, tmp_path: Path) -> None:
     secret = folder / "runtime" / "jupyter_cookie_secret"
     secret.write_text("known to others")
-    sh(launch.launch(BARE, NAME, "mine", jupyter=fake_jupyter(tmp_path, "exit 3")))
+    sh(launch.launch(BARE, NAME, "mine", hostname=OWN, jupyter=fake_jupyter(tmp_path, "exit 3")))
     assert (folder / "exit").read_text() == "3\n"
     assert not secret.exists()
 
 
 def test_jupyters_own_idle_stop_is_noted(folder: Path, tmp_path: Path) -> None:
     jupyter = fake_jupyter(tmp_path, "echo 'No kernels for 60 s; shutting down'")
-    sh(launch.launch(BARE, NAME, "mine", jupyter=jupyter))
+    sh(launch.launch(BARE, NAME, "mine", hostname=OWN, jupyter=jupyter))
     assert (folder / "ended").read_text() == "idle\n"
     assert not (folder / "idle-stop").exists()
 
@@ -212,7 +213,7 @@ def test_jupyters_own_idle_stop_is_noted(folder: Path, tmp_path: Path) -> None:
 def test_an_abandoned_launch_starts_no_server(folder: Path, tmp_path: Path) -> None:
     (folder / "abandoned-mine").touch()
     jupyter = fake_jupyter(tmp_path, "echo started")
-    sh(launch.launch(BARE, NAME, "mine", jupyter=jupyter))
+    sh(launch.launch(BARE, NAME, "mine", hostname=OWN, jupyter=jupyter))
     assert (folder / "jupyter.log").read_text() == ""
 
 

@@ -105,7 +105,10 @@ def test_the_browser_is_given_a_private_file_that_leads_to_the_session(
     assert stat.S_IMODE(redirect.stat().st_mode) == 0o600
     assert stat.S_IMODE(redirect.parent.stat().st_mode) == 0o700
     [target] = re.findall(r'content="0;url=([^"]*)"', redirect.read_text())
-    assert target == start.stdout.strip()
+    for_programs = urlsplit(start.stdout.strip())
+    assert for_programs.hostname == "127.0.0.1"
+    own = f"{here.name}-lab.localhost:{for_programs.port}"
+    assert target == for_programs._replace(netloc=own).geturl()
     assert laptop.jlr("stop").status == 0
     assert not redirect.exists()
 

@@ -145,8 +145,8 @@ def demo(
     def ready(report: SessionReport) -> None:
         nonlocal running
         running = True
-        answer_either(report.url or "", report.to_json(), as_json=as_json)
-        shared.browse(report.url or "", context, browser=name, asked=browser is not None)
+        answer_either(shared.shown(report.address), report.to_json(), as_json=as_json)
+        shared.browse(report.address, context, browser=name, asked=browser is not None)
         context.progress.note("Ctrl-C ends the demo")
 
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from jlremote.storage.options import RUNTIMES
 if TYPE_CHECKING:
     from jlremote.workflow.host.context import Context
     from jlremote.workflow.host.requests import EngineChoice
+    from jlremote.workflow.session.address import Address
 
 _ENGINES = [name for name in RUNTIMES if name != "none"]
 _LISTED = ", ".join(f"`{name}`" for name in _ENGINES)
@@ -125,8 +127,17 @@ def chosen_browser(flag: str | None, no_browser: bool) -> str | None:
     return None if browser is None else str(browser)
 
 
-def browse(url: str, context: Context, *, browser: str | None, asked: bool) -> None:
-    """Open `url`, which has the token, in a browser: `none` is no browser, `None` the default one.
+def shown(address: Address) -> str:
+    """Return the URL to print: for a pipe the one that programs resolve.
+
+    A click on macOS may open Safari, which resolves no other one either.
+    """
+    clickable = sys.stdout.isatty() and sys.platform != "darwin"
+    return address.page if clickable else address.url
+
+
+def browse(address: Address, context: Context, *, browser: str | None, asked: bool) -> None:
+    """Open a page, with its token, in a browser: `none` is no browser, `None` the default one.
 
     If none opens, that is a note, or an error if it was `asked` for with `--browser`.
 
@@ -137,7 +148,7 @@ def browse(url: str, context: Context, *, browser: str | None, asked: bool) -> N
         return
     from jlremote.workflow.session.browser import open_in_browser
 
-    trouble = open_in_browser(url, browser)
+    trouble = open_in_browser(address, browser)
     if trouble and asked:
         raise JlrError(trouble, hint="the session runs; open the URL above yourself")
     if trouble:

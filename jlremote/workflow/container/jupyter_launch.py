@@ -14,6 +14,7 @@ from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.jupyter.launch import ON_PATH, launch, launch_once, with_conda, with_python
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey
+from jlremote.ports.origins import hostname
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.docker import docker_errors
 from jlremote.runtimes.docker.docker_commands import logs_argv
@@ -74,6 +75,7 @@ def _script(start: StartContext) -> str:
         start.runtime,
         start.name,
         start.launch_id,
+        hostname=hostname(start.request.host, start.name),
         bind_address="127.0.0.1" if start.loopback else None,
         jupyter=start.environment + jupyter,
         idle_stop=start.request.idle_stop or 0,

@@ -5,17 +5,20 @@ from __future__ import annotations
 from contextlib import suppress
 
 from jlremote.errors import Busy, JlrError
-from jlremote.jupyter.api import Access, AccessRefused, JupyterApi, NoAnswer
+from jlremote.jupyter.api import Access, JupyterApi, NoAnswer
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
+from jlremote.ports.origins import hostname
 
 
 class OpenToAll(JlrError):
     """The server lets anyone run code, and that was not allowed."""
 
 
-def wait_for_answer(link: Link, forward: ForwardStatus) -> None:
+def wait_for_answer(link: Link, forward: ForwardStatus) -> str:
     """Wait until Jupyter answers through a forward, which proves the whole way.
+
+    Return the name of this machine under which it answers: the session's own, or 127.0.0.1.
 
     Raises:
         NoAnswer: it does not answer; with the reason, where the link knows one.
@@ -23,8 +26,8 @@ def wait_for_answer(link: Link, forward: ForwardStatus) -> None:
         JlrError: the host's SSH server forbids the forward, or Jupyter refused.
     """
     try:
-        with suppress(AccessRefused):  # it answers; its password is typed in the browser
-            JupyterApi(forward.local_port, forward.server).status()
+        own = hostname(link.name, forward.session)
+        return JupyterApi(forward.local_port, forward.server).accepted_name(own)
     except NoAnswer as silent:
         raise _explained(link, forward, silent) from silent
 

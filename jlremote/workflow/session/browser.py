@@ -2,6 +2,8 @@
 
 Every user of a machine can read those. So the browser is given the address of a small file in the
 runtime folder, which only this user can read and which redirects to the URL, as Jupyter does it.
+
+The page sends Safari to 127.0.0.1, because that resolves no name below `localhost`.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from jlremote.storage import paths
+from jlremote.workflow.session.address import Address
 
 # The standard library falls back on these, but JupyterLab needs JavaScript.
 _TEXT_BROWSERS = frozenset(("www-browser", "links", "elinks", "lynx", "w3m"))
@@ -29,13 +32,17 @@ _STALE_SECONDS = 60.0
 
 _PAGE = """<!DOCTYPE html>
 <html><head><meta charset="utf-8"><meta name="referrer" content="no-referrer">
-<meta http-equiv="refresh" content="0;url={url}"><title>jlr</title></head>
-<body><a href="{url}">JupyterLab</a></body></html>
+<noscript><meta http-equiv="refresh" content="0;url={page}"></noscript><title>jlr</title></head>
+<body><a id="page" href="{page}">JupyterLab</a> <a id="url" href="{url}">(in Safari)</a>
+<script>
+const id = /Apple/.test(navigator.vendor) ? "url" : "page"
+location.replace(document.getElementById(id).href)
+</script></body></html>
 """
 
 
-def open_in_browser(url: str, name: str | None = None) -> str | None:
-    """Open `url` in the browser `name`, or in the default one (`BROWSER`, the desktop's).
+def open_in_browser(address: Address, name: str | None = None) -> str | None:
+    """Open a page in the browser `name`, or in the default one (`BROWSER`, the desktop's).
 
     `name` is one that `webbrowser` knows, or a program, with or without arguments and `%s`. Return
     `None` if a browser was started, else one sentence that says why not.
@@ -44,7 +51,7 @@ def open_in_browser(url: str, name: str | None = None) -> str | None:
         JlrError: the redirect file cannot be written.
     """
     browser = _chosen(name)
-    return browser if isinstance(browser, str) else _launch(browser, _redirect(url).as_uri())
+    return browser if isinstance(browser, str) else _launch(browser, _redirect(address).as_uri())
 
 
 def trouble(name: str | None = None) -> str | None:
@@ -117,10 +124,12 @@ def _run(argv: list[str]) -> str | None:
     return f"the browser `{argv[0]}` ended with status {status}" if status else None
 
 
-def _redirect(url: str) -> Path:
-    path = _redirect_path(urlsplit(url).port or 0)
+def _redirect(address: Address) -> Path:
+    path = _redirect_path(urlsplit(address.url).port or 0)
     _remove_stale(path.parent)
-    paths.write_whole(path, _PAGE.format(url=html.escape(url)))
+    paths.write_whole(
+        path, _PAGE.format(page=html.escape(address.page), url=html.escape(address.url))
+    )
     return path
 
 

@@ -17,10 +17,11 @@ from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward.jupyter_check import wait_for_answer
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
+from jlremote.workflow.session.address import Address, address_of
 
 
-def address(selector: str | None, path: str | None, context: Context) -> str:
-    """Return the URL of a session, or of a path in it, with the token, once its server answers.
+def address(selector: str | None, path: str | None, context: Context) -> Address:
+    """Return the URLs of a session, or of a path in it, with the token, once its server answers.
 
     Raises:
         NotFound: there is no such session, or it was stopped.
@@ -28,7 +29,7 @@ def address(selector: str | None, path: str | None, context: Context) -> str:
     """
     record = _running(selector, context)
     link = link_of(record, context)
-    forward = _answering(link, record)
+    forward, name = _answering(link, record)
     with suppress(JlrError):  # a full disk must not prevent the use of a session
         sessions.save(record.used_now())
     if record.gpus is not None:
@@ -36,7 +37,7 @@ def address(selector: str | None, path: str | None, context: Context) -> str:
 
         if lost := fault(link, record):
             context.progress.note(f"{lost.why}; {lost.mend}")
-    return forward.server.address(forward.local_port, path)
+    return address_of(forward, name, path)
 
 
 def _running(selector: str | None, context: Context) -> SessionRecord:
@@ -49,19 +50,17 @@ def _running(selector: str | None, context: Context) -> SessionRecord:
     return session_selection.running(selector, context)
 
 
-def _answering(link: Link, record: SessionRecord) -> ForwardStatus:
-    """Return the session's forward, after Jupyter has answered through it."""
+def _answering(link: Link, record: SessionRecord) -> tuple[ForwardStatus, str]:
+    """Return the session's forward, and the name under which Jupyter has answered through it."""
     forward = live_forward(link, record)
     try:
-        wait_for_answer(link, forward)
+        return forward, wait_for_answer(link, forward)
     except JlrError:
         # A server that was started since the last check has another port or token.
         now = _usable(link.check(record.name), record)
         if now.endpoint == forward.endpoint:
             raise
-        wait_for_answer(link, now)
-        return now
-    return forward
+        return now, wait_for_answer(link, now)
 
 
 def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:

@@ -9,6 +9,7 @@ from jlremote.link.wire.states import State
 from jlremote.times import utc
 from jlremote.workflow.forward import port_report
 from jlremote.workflow.forward.jupyter_check import access_note
+from jlremote.workflow.session.address import Address
 
 if TYPE_CHECKING:
     from jlremote.jupyter.api import Kernel
@@ -31,7 +32,10 @@ class SessionReport:
     # `up`, `reconnecting`, `needs-auth`, `down`, `jupyter-dead`, `container-gone`, `stopped`,
     # `idle-stopped`; `running` for one that is not forwarded here; …
     state: str
-    url: str | None = None  # the address to open, with the token where one is known
+    # its address for programs, on 127.0.0.1, with the token where one is known
+    url: str | None = None
+    # the address for a browser, of an origin that only this session has, where it was asked for
+    page: str | None = None
     local_port: int | None = None  # TCP port on 127.0.0.1
     # since when it is in that state, ISO 8601 in UTC; `None` where that is unknown
     since: str | None = None
@@ -49,6 +53,11 @@ class SessionReport:
     # never or unknown
     idle_stop: int | None = None
     started_here: bool = False  # whether this very call launched the Jupyter server
+
+    @property
+    def address(self) -> Address:
+        """Its URLs; empty where it is not up."""
+        return Address(self.url or "", self.page or self.url or "")
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable form that `--json` prints."""

@@ -34,6 +34,7 @@ from jlremote.workflow.host.requests import StartRequest
 from jlremote.workflow.host.rollback import undone_on_failure
 from jlremote.workflow.selection import naming
 from jlremote.workflow.selection.session_selection import with_others
+from jlremote.workflow.session.address import address_of
 from jlremote.workflow.session.report import SessionReport, of_forward
 
 
@@ -63,11 +64,13 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         gpu_allocation.keep(start, gpus, server)
         to = server_endpoint(start.runtime, container, server)
         forward = hold(host, name, to, context.progress, undo, exact=request.local_port)
-        access = _answered(start, forward)
+        access, hostname = _answered(start, forward)
         container = replace(container, gpus=gpus.shown or container.gpus)
         record, ports = _remember(start, container, forward)
     up = replace(forward, state=str(State.UP))  # Jupyter has answered through it
-    return replace(of_forward(record, up, access), ports=ports, started_here=launched)
+    report = of_forward(record, up, access)
+    page = address_of(up, hostname).page
+    return replace(report, page=page, ports=ports, started_here=launched)
 
 
 def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
@@ -153,11 +156,11 @@ def _gpus_without_container(start: StartContext, found: Survey) -> AllocatedGpus
     return AllocatedGpus(shown=gpus)
 
 
-def _answered(start: StartContext, forward: ForwardStatus) -> Access:
-    """Return what the server asks for, which has answered through the forward."""
+def _answered(start: StartContext, forward: ForwardStatus) -> tuple[Access, str]:
+    """Return what the server asks for, and the name under which it answers."""
     with start.context.progress.step("Wait for JupyterLab's answer"):
-        wait_for_answer(start.host, forward)
-        return refuse_open(start.host, forward, allowed=start.open_allowed)
+        hostname = wait_for_answer(start.host, forward)
+        return refuse_open(start.host, forward, allowed=start.open_allowed), hostname
 
 
 def _remember(

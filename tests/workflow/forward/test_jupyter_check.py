@@ -45,12 +45,20 @@ def forward(local_port: int, *, token: str = "secret", failure: str | None = Non
 
 
 @contextmanager
-def jupyter(status: int) -> Iterator[int]:
-    """Answer every request with a status; give the port."""
+def jupyter(
+    status: int, *, knows: str = "cont1-dgx.localhost", asked: list[str] | None = None
+) -> Iterator[int]:
+    """Answer requests with a status, 403 under other names than `knows`; give the port.
+
+    Its version it tells without credentials, as Jupyter does.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(status)
+            name = self.headers["Host"].partition(":")[0]
+            (asked if asked is not None else []).append(f"{name}{self.path}")
+            usual = 200 if self.path.endswith("/api") else status
+            self.send_response(usual if name in (knows, "127.0.0.1") else 403)
             self.end_headers()
             self.wfile.write(b"{}")
 
@@ -63,14 +71,34 @@ def jupyter(status: int) -> Iterator[int]:
         server.shutdown()
 
 
-def check(local_port: int, link: FakeLink, token: str = "secret") -> None:
-    wait_for_answer(cast(Link, link), forward(local_port, token=token))
+def check(local_port: int, link: FakeLink, token: str = "secret") -> str:
+    return wait_for_answer(cast(Link, link), forward(local_port, token=token))
 
 
 @pytest.mark.parametrize(("status", "token"), [(200, "secret"), (200, ""), (403, "")])
 def test_an_answer_proves_the_way_also_if_it_asks_for_a_password(status: int, token: str) -> None:
     with jupyter(status) as port:
         check(port, FakeLink(lost=True), token)
+
+
+def test_a_server_that_knows_its_own_name_is_asked_once() -> None:
+    asked: list[str] = []
+    with jupyter(200, asked=asked) as port:
+        assert check(port, FakeLink()) == "cont1-dgx.localhost"
+    assert asked == ["cont1-dgx.localhost/cont1/api/status"]
+
+
+@pytest.mark.parametrize("token", ["secret", ""])
+def test_a_server_of_another_configuration_is_opened_on_127_0_0_1(token: str) -> None:
+    with jupyter(200, knows="localhost") as port:
+        assert check(port, FakeLink(), token) == "127.0.0.1"
+
+
+def test_a_server_with_a_password_is_opened_under_the_name_that_it_accepts() -> None:
+    with jupyter(403) as port:
+        assert check(port, FakeLink(), token="") == "cont1-dgx.localhost"
+    with jupyter(403, knows="localhost") as port:
+        assert check(port, FakeLink(), token="") == "127.0.0.1"
 
 
 def test_a_wrong_token_is_no_answer_of_the_sessions_server() -> None:

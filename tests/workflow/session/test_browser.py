@@ -13,10 +13,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from jlremote.errors import JlrError
+from jlremote.workflow.session.address import Address
 from jlremote.workflow.session.browser import forget_redirect, open_in_browser
 from tests.lab.programs import wait_until
 
 URL = "http://127.0.0.1:8888/cont1/lab?token=5ec2e7&a='b'"
+PAGE = "http://cont1-dgx.localhost:8888/cont1/lab?token=5ec2e7&a='b'"
+ADDRESS = Address(URL, PAGE)
 Record = Callable[[], list[str]]
 
 
@@ -60,16 +63,16 @@ def followed(address: str) -> str:
 
 def test_the_browser_gets_a_file_that_leads_to_the_url(recorder: tuple[Path, Record]) -> None:
     program, argv = recorder
-    assert open_in_browser(URL, str(program)) is None
+    assert open_in_browser(ADDRESS, str(program)) is None
     [address] = argv()
     assert address.startswith("file:///")
     assert "5ec2e7" not in address
-    assert followed(address) == URL
+    assert followed(address) == PAGE
 
 
 def test_only_this_user_can_read_the_file(recorder: tuple[Path, Record]) -> None:
     program, argv = recorder
-    open_in_browser(URL, str(program))
+    open_in_browser(ADDRESS, str(program))
     file = Path(urlsplit(argv()[0]).path)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
@@ -80,24 +83,24 @@ def test_browser_from_the_environment_is_respected(
 ) -> None:
     program, argv = recorder
     monkeypatch.setenv("BROWSER", str(program))
-    assert open_in_browser(URL) is None
-    assert followed(argv()[0]) == URL
+    assert open_in_browser(ADDRESS) is None
+    assert followed(argv()[0]) == PAGE
 
 
 @pytest.mark.parametrize("form", ["{} --new-window %s", "{} --new-window %s &", "{} --new-window"])
 def test_a_browser_may_have_arguments(form: str, recorder: tuple[Path, Record]) -> None:
     program, argv = recorder
-    assert open_in_browser(URL, form.format(program)) is None
+    assert open_in_browser(ADDRESS, form.format(program)) is None
     option, address = argv()
     assert option == "--new-window"
-    assert followed(address) == URL
+    assert followed(address) == PAGE
 
 
 def test_output_of_the_browser_is_dropped(
     recorder: tuple[Path, Record], capfd: pytest.CaptureFixture[str]
 ) -> None:
     program, argv = recorder
-    open_in_browser(URL, str(program))
+    open_in_browser(ADDRESS, str(program))
     argv()
     assert capfd.readouterr() == ("", "")
 
@@ -105,13 +108,13 @@ def test_output_of_the_browser_is_dropped(
 def test_without_a_display_nothing_is_opened(monkeypatch: pytest.MonkeyPatch, laptop: Path) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.delenv("DISPLAY")
-    assert open_in_browser(URL) == "this machine has no display for a browser"
+    assert open_in_browser(ADDRESS) == "this machine has no display for a browser"
     assert not laptop.exists()
 
 
 @pytest.mark.parametrize("name", ["no-such-browser", "no-such-browser --flag %s", "an 'open quote"])
 def test_a_missing_browser_is_reported(name: str) -> None:
-    complaint = open_in_browser(URL, name) or ""
+    complaint = open_in_browser(ADDRESS, name) or ""
     assert complaint.startswith(
         ("this machine has no browser `", "the browser `no-such-browser` does not")
     )
@@ -121,7 +124,7 @@ def test_a_machine_without_a_browser_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert open_in_browser(URL) == "this machine has no browser"
+    assert open_in_browser(ADDRESS) == "this machine has no browser"
 
 
 def test_a_text_browser_is_not_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -129,15 +132,15 @@ def test_a_text_browser_is_not_started(monkeypatch: pytest.MonkeyPatch, tmp_path
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "is a text browser" in (open_in_browser(URL) or "")
-    assert "is a text browser" in (open_in_browser(URL, "w3m") or "")
+    assert "is a text browser" in (open_in_browser(ADDRESS) or "")
+    assert "is a text browser" in (open_in_browser(ADDRESS, "w3m") or "")
 
 
 def test_a_browser_that_fails_is_reported(tmp_path: Path) -> None:
     program = tmp_path / "broken"
     program.write_text("#!/bin/sh\nexit 3\n")
     program.chmod(0o755)
-    assert open_in_browser(URL, str(program)) == f"the browser `{program}` ended with status 3"
+    assert open_in_browser(ADDRESS, str(program)) == f"the browser `{program}` ended with status 3"
 
 
 def test_a_session_has_one_file_and_old_ones_are_deleted(
@@ -150,15 +153,15 @@ def test_a_session_has_one_file_and_old_ones_are_deleted(
         path.write_text("x")
     for path in (stale, foreign):
         os.utime(path, (0, 0))
-    open_in_browser(URL, str(program))
-    open_in_browser(URL, str(program))
+    open_in_browser(ADDRESS, str(program))
+    open_in_browser(ADDRESS, str(program))
     names = sorted(path.name for path in laptop.iterdir())
     assert names == ["open-2.html", "open-8888.html", "other.html"]
 
 
 def test_the_file_is_deleted_with_its_session(recorder: tuple[Path, Record], laptop: Path) -> None:
     program, argv = recorder
-    open_in_browser(URL, str(program))
+    open_in_browser(ADDRESS, str(program))
     argv()
     forget_redirect(8888)
     forget_redirect(8888)
@@ -170,4 +173,4 @@ def test_the_directory_of_another_user_is_not_used(
 ) -> None:
     laptop.mkdir(mode=0o755)
     with pytest.raises(JlrError, match="others have access"):
-        open_in_browser(URL, str(recorder[0]))
+        open_in_browser(ADDRESS, str(recorder[0]))

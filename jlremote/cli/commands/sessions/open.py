@@ -47,9 +47,9 @@ def open_session(
     name = shared.chosen_browser(browser, no_browser)
     context = invocation.context()
     selector, wanted = _session_or_path(session, path, invocation)
-    url = address(selector, wanted, context)
-    answer(url)
-    shared.browse(url, context, browser=name, asked=browser is not None)
+    found = address(selector, wanted, context)
+    answer(shared.shown(found))
+    shared.browse(found, context, browser=name, asked=browser is not None)
 
 
 @command("url", examples=("jlr url", "jlr url dgx/cont1", 'curl -fsS "$(jlr url cont1)"'))
@@ -63,7 +63,7 @@ def url(invocation: Invocation, session: str | None) -> None:
     """
     from jlremote.workflow.session.open import address
 
-    answer(address(session, None, invocation.context()))
+    answer(address(session, None, invocation.context()).url)
 
 
 def _session_or_path(

@@ -116,11 +116,11 @@ def start(
         _show_plan(request, context, as_json=as_json)
         return
     report = _start(request, notebook, context)
-    urls = "\n".join([report.url or "", *(port.url for port in report.ports)])
+    urls = "\n".join([shared.shown(report.address), *(port.url for port in report.ports)])
     answer_either(urls, report.to_json(), as_json=as_json)
     _explain(report, context)
     browser = "none" if no_browser else chosen.get("browser")
-    shared.browse(report.url or "", context, browser=browser, asked=options["browser"] is not None)
+    shared.browse(report.address, context, browser=browser, asked=options["browser"] is not None)
 
 
 def _request(
@@ -154,7 +154,8 @@ def _start(request: StartRequest, notebook: str | None, context: Context) -> Ses
         return report
     from jlremote.workflow.session.open import address
 
-    return replace(report, url=address(f"{report.host}/{report.name}", notebook, context))
+    found = address(f"{report.host}/{report.name}", notebook, context)
+    return replace(report, url=found.url, page=found.page)
 
 
 def _explain(report: SessionReport, context: Context) -> None:
