@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import stat
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -25,6 +27,7 @@ else:
     Record = TypeVar("Record")
 
 FORMAT = 1
+MOST_BYTES = 1 << 20  # no record comes near it
 LONGEST_STEM = 200  # a file's name has 255 bytes at most, and a draft's is longer than the file's
 
 
@@ -150,9 +153,18 @@ def selected(known: Sequence[NamedRecord], selector: str, kind: str) -> NamedRec
 
 def _document(file: Path) -> dict[str, Any] | None:
     try:
-        document = json.loads(file.read_text("utf-8"))
+        document = json.loads(_bytes_of(file))
     except (OSError, ValueError, RecursionError):  # the last one for a thousand brackets
         return None
     if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
         return None
     return document
+
+
+def _bytes_of(path: Path) -> bytes:
+    """Return a file's contents; `OSError` for a FIFO or a device, which may have no end."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(f"`{path}` is no file")
+        return file.read(MOST_BYTES)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -125,6 +128,20 @@ def test_folders_and_dangling_links_are_ignored(folder: Path) -> None:
     (folder / "folder.json").mkdir()
     (folder / "link.json").symlink_to("/nonexistent")
     assert sessions.load_all() == [RECORD]
+
+
+def test_files_without_an_end_are_passed_over(folder: Path) -> None:
+    """In a process of its own, which a FIFO would hold and an endless file would fill."""
+    sessions.save(RECORD)
+    os.mkfifo(folder / "fifo.json")
+    (folder / "endless.json").symlink_to("/dev/zero")
+    with (folder / "large.json").open("wb") as large:
+        large.truncate(1 << 36)
+    code = "from jlremote.storage.sessions import *; print(len(load_all()), len(unreadable()))"
+    listing = subprocess.run(
+        (sys.executable, "-c", code), capture_output=True, text=True, timeout=20
+    )
+    assert listing.stdout == "1 3\n", listing.stderr
 
 
 def test_a_record_that_was_cut_short_is_written_anew(folder: Path) -> None:
