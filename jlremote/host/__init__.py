@@ -2,7 +2,8 @@
 
 Read `contract` first (a host runs steps, and each ends as a `Completed`). `framing` turns steps
 into one script and back; `shell_text` and `records` are the pieces that scripts are made
-of; `tcp_table` reads the kernel's sockets; `process_mark` and `sudo` stand alone.
+of; `answers` tells odd answers from mistakes of ours; `tcp_table` reads the kernel's sockets;
+`process_mark` and `sudo` stand alone.
 
 Decisions:
 

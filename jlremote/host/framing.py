@@ -6,6 +6,7 @@ room's decisions). It is collected up to a limit, or decoded from the marker on 
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from jlremote.host.contract import Completed, Steps
 from jlremote.text import printable
 
 NOISE_BYTES = 4096
+_STATUS = re.compile("[0-9]{1,3}")
 
 Execute = Callable[[str, Callable[[str, bytes], None]], object]
 
@@ -61,7 +63,7 @@ def unframed(steps: Iterable[str], stdout: str, stderr: str, marker: str) -> dic
     results: dict[str, Completed] = {}
     for name in steps:
         found = _between(stdout, name, marker)
-        if found is None:
+        if found is None or not _STATUS.fullmatch(found[1]):
             raise ended_early(stdout, stderr)
         output, status = found
         complaint = _between(stderr, name, marker)

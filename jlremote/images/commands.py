@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jlremote.host.answers import understood
 from jlremote.host.shell_text import command_line
 from jlremote.images import image_names
 from jlremote.runtimes.contract import CREATOR_LABEL
@@ -50,6 +51,7 @@ def list_script(engine: Engine, *, every: bool) -> str:
     )
 
 
+@understood("the container engine")
 def read_list(printed: str, *, every: bool) -> list[Image]:
     """Return the images, the latest first; without `every` only those with a name."""
     images = [image for line in printed.splitlines() for image in _named(json.loads(line))]
@@ -69,6 +71,7 @@ def inspect_image_argv(engine: Engine, image: str) -> Argv:
     return engine("image", "inspect", "--", image)
 
 
+@understood("the container engine")
 def read_image(printed: str) -> Image:
     """Return the image of an `image inspect`, without its name."""
     (facts,) = json.loads(printed)

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from jlremote.gpus.snapshot_script import MINE
+from jlremote.host.answers import understood
 from jlremote.host.shell_text import command_line, until_hang_up
 from jlremote.host.sudo import endable
 from jlremote.jobs.job import Job
@@ -96,6 +97,7 @@ def _beyond(show: str, stdout: int, stderr: int) -> str:
     return f"{{ {{\n{show}\n}} | tail -c +{stderr + 1} >&2 5>&-; }} 5>&1 | tail -c +{stdout + 1}\n"
 
 
+@understood("the container engine")
 def read(printed: str) -> list[Job]:
     """Return the jobs that the script of `tell` printed."""
     return [_job(inspected) for inspected in json.loads(printed or "[]")]

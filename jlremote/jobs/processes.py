@@ -13,6 +13,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
+from jlremote.host.answers import understood
 from jlremote.host.records import PRINT_FIELD, PRINT_RECORD, records
 from jlremote.host.shell_text import command_line, pause, until_hang_up, wait_while
 from jlremote.host.sudo import KEEP
@@ -198,6 +199,7 @@ def _watch(name: str, stdout: str, stderr: str) -> str:
     return until_hang_up(command_line(("sh", "-c", watching)))
 
 
+@understood("the shell")
 def read(printed: str) -> list[Job]:
     """Return the jobs that the script of `tell` printed."""
     return [_job(fields) for fields in records(printed)]

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from jlremote.host.answers import understood
 from jlremote.host.contract import Completed
 from jlremote.host.records import FIELD, PRINT_FIELD, PRINT_RECORD, RECORD
 from jlremote.host.shell_text import command_line
@@ -58,6 +59,7 @@ def _of(variable: str, argv: Argv) -> str:
     return command_line(argv).replace(_WHICH, variable)
 
 
+@understood("the container engine")
 def read(engine: Engine, done: Completed) -> tuple[ListedContainer, ...]:
     """Return the containers that the script listed, sorted by name.
 

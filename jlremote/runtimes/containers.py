@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jlremote.errors import Usage
+from jlremote.host.answers import understood
 from jlremote.host.contract import Completed, Steps
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.contract import Attachment, Container, Volume
@@ -60,6 +61,7 @@ class Containers:
             "inside": f'[ "$status" = 0 ] && {self.inside(name, inside)}',
         }
 
+    @understood("the container engine")
     def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
         """Return the container that the survey found."""
         inspected = results["container"]

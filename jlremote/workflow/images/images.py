@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jlremote.errors import NotFound, Usage
+from jlremote.host.answers import understood
 from jlremote.host.contract import Host, run_script
 from jlremote.host.shell_text import command_line, wait_while
 from jlremote.images import commands as docker
@@ -103,6 +104,7 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
     return SaveReport(record.host, image, found.id, found.size, outside, variables)
 
 
+@understood("the container engine")
 def _inspected(
     host: Host, engine: Engine, record: SessionRecord
 ) -> tuple[dict[str, Any], dict[str, Any]]:
