@@ -36,7 +36,29 @@ def test_it_listens_on_loopback_only(forward: TunnelForward) -> None:
         for connection in psutil.Process().net_connections("tcp")
         if connection.status == psutil.CONN_LISTEN and connection.laddr.port == forward.local_port
     }
-    assert listening == {"127.0.0.1"}
+    assert listening == {"127.0.0.1", "::1"}
+
+
+def test_another_program_cannot_take_the_address_that_browsers_try_first(
+    gateway: SwitchedGateway, forward: TunnelForward
+) -> None:
+    with pytest.raises(OSError, match="in use"):
+        socket.create_server(("::1", forward.local_port), family=socket.AF_INET6)
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(Busy, match=f"`{port}`"):
+            TunnelForward(port, gateway).start()
+        socket.create_server(("127.0.0.1", port)).close()  # released again
+
+
+def test_a_browser_that_tries_ipv6_first_is_served(
+    gateway: SwitchedGateway, forward: TunnelForward, transport: Any, echo_server: Server
+) -> None:
+    gateway.up(transport, echo_server.target)
+    with socket.create_connection(("::1", forward.local_port), timeout=30) as sock:
+        sock.sendall(b"early bird")
+        sock.shutdown(socket.SHUT_WR)
+        assert read_all(sock) == b"early bird"
 
 
 def test_a_taken_port_is_named(gateway: SwitchedGateway) -> None:

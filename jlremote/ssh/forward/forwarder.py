@@ -25,7 +25,7 @@ from jlremote.ssh.contract import Gateway
 from jlremote.ssh.forward.connection_router import ConnectionRouter, WaitLimits
 from jlremote.ssh.transport.tuning import allow_many_descriptors, has_descriptors_to_spare
 
-LOCALHOST = "127.0.0.1"
+LOCALHOST, LOCALHOST_6 = "127.0.0.1", "::1"
 # sshtunnel's constructor needs a target; ours comes from the gateway with every connection.
 _NOWHERE = (LOCALHOST, 1)
 _BACKLOG = 1024
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # sshtunnel has no types
-    """A listener on 127.0.0.1 whose connections end at the gateway's target; see `Forward`.
+    """A listener on 127.0.0.1 and ::1 whose connections end at the gateway's target; see `Forward`.
 
     The listener stays open while the forward lives, with or without an SSH connection. Its
     `local_port` is 0 before `start` when any port was asked for.
@@ -123,20 +123,22 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
 
 
 class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has no types
-    """The listener, and the thread of the whole forward."""
+    """The listeners, and the thread of the whole forward."""
 
     # On Windows it would let another program take the port over.
     allow_reuse_address = os.name == "posix"
     request_queue_size = _BACKLOG
+    _listeners: tuple[socket.socket, ...] = ()
+    _paused = False
 
     def __init__(
         self, address: tuple[str, int], *rest: Any, gateway: Gateway, limits: WaitLimits, **log: Any
     ) -> None:
         try:
             super().__init__(address, *rest, **log)
+            self._listeners = _on_both(self.socket)
         except OSError as error:
             raise _cannot_listen(address[1], error) from error
-        self.socket.setblocking(False)
         self._loop = EventLoop()
         self._finished = threading.Event()
         self.router = ConnectionRouter(gateway, self._loop, limits)
@@ -158,15 +160,25 @@ class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has 
         # A thread that writes to a dead SSH connection ends only when that is closed.
         self._finished.wait(_STOP_SECONDS)
 
-    def _listen(self) -> None:
-        self._loop.watch(self.socket, 0, READ, self._accept)
+    def server_close(self) -> None:
+        super().server_close()
+        for listener in self._listeners:
+            listener.close()
 
-    def _accept(self, _events: int) -> None:
-        if not has_descriptors_to_spare(self.socket.fileno()):
+    def _listen(self) -> None:
+        self._paused = False
+        self._watch(0, READ)
+
+    def _watch(self, old: int, new: int) -> None:
+        for listener in self._listeners:
+            self._loop.watch(listener, old, new, functools.partial(self._accept, listener))
+
+    def _accept(self, listener: socket.socket, _events: int) -> None:
+        if self._paused or not has_descriptors_to_spare(listener.fileno()):
             self._pause()
             return
         try:
-            accepted, _ = self.socket.accept()
+            accepted, _ = listener.accept()
         except BlockingIOError:  # the client has left
             return
         except OSError:
@@ -178,8 +190,29 @@ class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has 
 
     def _pause(self) -> None:
         """Stop accepting for a moment: without free descriptors the listener is always ready."""
-        self._loop.watch(self.socket, READ, 0, self._accept)
-        self._loop.call_later(_NO_DESCRIPTORS_PAUSE, self._listen)
+        if not self._paused:
+            self._paused = True
+            self._watch(READ, 0)
+            self._loop.call_later(_NO_DESCRIPTORS_PAUSE, self._listen)
+
+
+def _on_both(listener: socket.socket) -> tuple[socket.socket, ...]:
+    """Return a listener and one on ::1 with its port, where there is IPv6.
+
+    Browsers try ::1 first for a name below `localhost`. If another user's program listened there,
+    it would get the token and the cookies.
+    """
+    listeners = [listener]
+    try:
+        there = (LOCALHOST_6, listener.getsockname()[1])
+        listeners += [socket.create_server(there, family=socket.AF_INET6, backlog=_BACKLOG)]
+    except OSError as error:
+        if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+            listener.close()
+            raise
+    for each in listeners:
+        each.setblocking(False)
+    return tuple(listeners)
 
 
 def _cannot_listen(port: int, error: OSError) -> JlrError:
