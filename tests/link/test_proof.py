@@ -13,7 +13,7 @@ from tests.link.desk import Desk
 from tests.link.fakes import until
 from tests.link.servers import HostServers, Squatter, start_inside
 
-PAGE_LOAD = b"GET /lab HTTP/1.1\r\nHost: x\r\nAccept: text/html\r\n\r\n"
+PAGE_LOAD = b"GET /lab HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/html\r\n\r\n"
 PORT = 8888
 
 

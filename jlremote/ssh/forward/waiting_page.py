@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import html
+import re
 
 from jlremote.errors import Authentication, JlrError, Unreachable
 
 _RELOAD_SECONDS = 2
+# This machine's names. Under any other a page of elsewhere would ask (DNS rebinding).
+_HERE = re.compile(rb"(127\.0\.0\.1|\[::1\]|([a-z0-9-]+\.)?localhost)(:[0-9]+)?")
 # What a browser loads as a page, in the terms of https://www.w3.org/TR/fetch-metadata/.
 _PAGES = (b"document", b"iframe", b"frame")
 
@@ -40,7 +43,7 @@ def is_page_load(request: bytes) -> bool:
     """Return whether the beginning of a connection is a browser that loads a page.
 
     Only such a request may be answered in place of the server: a script or a WebSocket would take
-    the page for the server's own answer.
+    the page for the server's own answer. It must name this machine as its host.
     """
     if not request.startswith(b"GET "):
         return False
@@ -48,6 +51,7 @@ def is_page_load(request: bytes) -> bool:
     headers = {name: value.strip() for name, _, value in (line.partition(b":") for line in lines)}
     # A script may accept HTML as well; only a browser names the purpose.
     is_page = headers.get(b"sec-fetch-dest", b"document") in _PAGES
+    is_page &= _HERE.fullmatch(headers.get(b"host", b"")) is not None
     return is_page and b"text/html" in headers.get(b"accept", b"")
 
 

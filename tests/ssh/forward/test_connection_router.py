@@ -18,7 +18,7 @@ from jlremote.ssh.contract import Connection
 from jlremote.ssh.forward.connection_router import ConnectionRouter, WaitLimits
 from tests.ssh.channels.parts import Transport
 
-PAGE = b"GET / HTTP/1.1\r\nAccept: text/html\r\nSec-Fetch-Dest: document\r\n\r\n"
+PAGE = b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\nSec-Fetch-Dest: document\r\n\r\n"
 
 
 class Gateway:

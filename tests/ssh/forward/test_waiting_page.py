@@ -29,6 +29,29 @@ def test_only_a_browser_that_loads_a_page_gets_one(request_: bytes, expected: bo
     assert is_page_load(request_) is expected
 
 
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("localhost:8888", True),
+        ("[::1]:8888", True),
+        ("Cont1-DGX.localhost:8888", True),
+        ("evil.example:8888", False),
+        ("evil.example", False),
+        ("127.0.0.1.evil.example", False),
+        ("localhost.evil.example", False),
+        ("evil.example/.localhost", False),
+        ("", False),
+    ],
+)
+def test_a_page_of_elsewhere_that_rebinds_its_name_gets_nothing(host: str, expected: bool) -> None:
+    request = f"GET / HTTP/1.1\r\nHost: {host}\r\nAccept: text/html\r\n\r\n".encode()
+    assert is_page_load(request) is expected
+
+
+def test_a_request_without_a_host_gets_nothing() -> None:
+    assert not is_page_load(b"GET / HTTP/1.0\r\nAccept: text/html\r\n\r\n")
+
+
 def test_the_page_says_why_and_reloads_itself() -> None:
     head, _, body = waiting_page(
         ConnectionTimedOut("`<lab>` did not answer", hint="check the & VPN")
