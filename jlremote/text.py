@@ -7,21 +7,22 @@ from typing import Literal
 
 # Escape sequences are removed whole, so that no `[31m` stays behind: CSI (colours, cursor), then
 # the string sequences OSC, DCS, SOS, PM and APC (titles, hyperlinks, clipboard) up to their BEL or
-# ST, then any other two- or three-byte escape. Each also begins with its 8-bit form.
-_SEQUENCE = re.compile(
+# ST, then any other two- or three-byte escape. Each also begins with its 8-bit form. A string that
+# is not ended stops at the next one's beginning, so that a thousand of them take no thousand looks
+# at the whole text. The other controls: C0, C1 and DEL, lone surrogates (they cannot be encoded),
+# and characters that change the order of a line ("trojan source", CVE-2021-42574).
+_HOSTILE = re.compile(
     r"""
     (?: \x1b\[ | \x9b ) [\x30-\x3f]* [\x20-\x2f]* [\x40-\x7e]
-    | (?: \x1b[\]PX^_] | [\x9d\x90\x98\x9e\x9f] ) [^\x07\x1b\x9c\n]* (?: \x07 | \x1b\\ | \x9c )
+    | (?: \x1b[\]PX^_] | [\x9d\x90\x98\x9e\x9f] ) [^\x07\x1b\x9c\n\x9d\x90\x98\x9e\x9f]*
+      (?: \x07 | \x1b\\ | \x9c )
     | \x1b [\x20-\x2f]* [\x30-\x7e]
+    | [\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069]
+    | [\ud800-\udfff]
     """,
     re.VERBOSE,
 )
-
-# The other controls: C0, C1 and DEL, lone surrogates (they cannot be encoded), and characters that
-# change the order of a line ("trojan source", CVE-2021-42574).
-_CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]"
-)
+_COLOUR = re.compile(r"\x1b\[(?:[012;]|3[0-7])*m")  # those that jlr itself uses
 
 _UNITS = {1000: ("B", "kB", "MB", "GB", "TB"), 1024: ("B", "KiB", "MiB", "GiB", "TiB")}
 
@@ -32,8 +33,26 @@ def printable(text: str) -> str:
     A carriage return before a newline goes; any other becomes a newline, so that progress bars
     stay readable and nothing overwrites what was printed before.
     """
-    lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _CONTROL.sub("", _SEQUENCE.sub("", lines))
+    return without_controls(_in_lines(text))
+
+
+def styled(text: str) -> str:
+    """Return `text` as `printable` does, but with the colours that jlr itself has added."""
+    return without_controls(_in_lines(text), _COLOUR)
+
+
+def without_controls(text: str, kept: re.Pattern[str] | None = None) -> str:
+    """Return `text` without control characters, newline and tab excepted, and escape sequences.
+
+    Those that match `kept` stay.
+    """
+    if kept is None:
+        return _HOSTILE.sub("", text)
+    return _HOSTILE.sub(lambda found: found[0] if kept.fullmatch(found[0]) else "", text)
+
+
+def _in_lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def one_line(text: str) -> str:

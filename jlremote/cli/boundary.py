@@ -12,6 +12,7 @@ import click
 
 from jlremote.cli.screen.terminal import tell
 from jlremote.errors import EXIT_INTERRUPTED, Bug, JlrError, Usage
+from jlremote.text import printable
 
 
 def run() -> int:
@@ -54,9 +55,9 @@ def _explain(failure: Exception) -> int:
 
         message, hint = bug_report.write(failure)
         code = Bug.exit_code
-    tell(f"{click.style('error', fg='red', bold=True)}: {message}")
+    tell(f"{click.style('error', fg='red', bold=True)}: {printable(message)}")
     if hint:
-        tell(f"{click.style('hint', fg='cyan', bold=True)}: {hint}")
+        tell(f"{click.style('hint', fg='cyan', bold=True)}: {printable(hint)}")
     return code
 
 

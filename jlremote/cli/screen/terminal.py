@@ -1,4 +1,8 @@
-"""Output: answers on stdout, everything else on stderr."""
+"""Output: answers on stdout, everything else on stderr.
+
+All text goes through `answer` or `tell`, which take out the escape sequences of a host, an image or
+a notebook. A job's own output (`job_output`) and that of `jlr shell` have ways of their own.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from jlremote.errors import JlrError
+from jlremote.text import styled
 
 if TYPE_CHECKING:
     from jlremote.workflow.host.context import Context
@@ -24,7 +29,7 @@ def answer(text: str, *, newline: bool = True) -> None:
         JlrError: it cannot be written, as on a full disk.
     """
     with writing():
-        click.echo(text, nl=newline, color=coloured(sys.stdout))
+        click.echo(styled(text), nl=newline, color=coloured(sys.stdout))
         sys.stdout.flush()
 
 
@@ -53,7 +58,8 @@ def answer_json(value: Any, indent: int | None = 2) -> None:
     """Print one JSON value on stdout; without an indent on one line."""
     import json
 
-    answer(json.dumps(value, indent=indent))
+    # DEL is the one control character that stands in JSON as it is.
+    answer(json.dumps(value, indent=indent).replace("\x7f", "\\u007f"))
 
 
 def answer_either(text: str, value: Any, *, as_json: bool) -> None:
@@ -64,7 +70,7 @@ def answer_either(text: str, value: Any, *, as_json: bool) -> None:
 def tell(text: str) -> None:
     """Print a message on stderr; a closed stderr is no error."""
     try:
-        click.echo(text, err=True, color=coloured(sys.stderr))
+        click.echo(styled(text), err=True, color=coloured(sys.stderr))
     except OSError as failure:
         if failure.errno not in (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF):
             raise

@@ -176,9 +176,9 @@ def logs(invocation: Invocation, session: str | None, follow: bool, tail: int) -
 
     context = invocation.context()
     if job := jobs.meant(session, context):
-        from jlremote.cli.keyboard.local_terminal import LocalTerminal
+        from jlremote.cli.screen.job_output import JobOutput
 
-        jobs.log(job, LocalTerminal().show, follow=follow, tail=tail)
+        jobs.log(job, JobOutput().show, follow=follow, tail=tail)
         return
     for text in log(session, context, follow=follow, tail=tail):
         answer(text, newline=False)

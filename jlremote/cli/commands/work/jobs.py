@@ -82,11 +82,11 @@ def run(
     if detach:
         answer_either(found.job.name, found.job.to_json(), as_json=as_json)
         return 0
-    from jlremote.cli.keyboard.local_terminal import LocalTerminal
+    from jlremote.cli.screen.job_output import JobOutput
     from jlremote.workflow.jobs import follow, jobs
 
     context.progress.note(f"job {found.selector}")
-    code = follow.follow(found, LocalTerminal().show, context)
+    code = follow.follow(found, JobOutput().show, context)
     if remove:
         jobs.remove(found)
     return code
@@ -164,11 +164,11 @@ def attach(invocation: Invocation, job: str | None) -> int:
     JOB is its name, or HOST/NAME if another machine started it. Default: the latest job of this
     machine. Ctrl-C is sent to the job, as with `jlr run`.
     """
-    from jlremote.cli.keyboard.local_terminal import LocalTerminal
+    from jlremote.cli.screen.job_output import JobOutput
     from jlremote.workflow.jobs import follow, jobs
 
     context = invocation.context()
-    return follow.follow(jobs.find(job, context), LocalTerminal().show, context)
+    return follow.follow(jobs.find(job, context), JobOutput().show, context)
 
 
 def _row(host: str, job: Job) -> tuple[str, ...]:

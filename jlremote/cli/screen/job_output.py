@@ -1,0 +1,55 @@
+"""A job's output: as it is into a file or pipe; on a terminal without what acts beyond the text.
+
+An escape sequence can write the clipboard (OSC 52), or make the terminal type its answer into the
+shell. Colours stay, and the moves within the last lines that progress bars are made of.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+
+from jlremote.cli.screen.terminal import writing
+from jlremote.text import without_controls
+
+_FILES = {"stdout": 1, "stderr": 2}
+# The colours, the cursor's steps, the column, the erased rest of a line; CR and backspace.
+_KEPT = re.compile(r"\x1b\[[0-9;:]{0,40}[mABCDGK]|[\r\b]")
+_BEGUN = re.compile(r"\x1b(?:[\x20-\x2f]*|\[[\x20-\x3f]*|[\]PX^_][^\x07\x1b\x9c\n]*)\Z")
+_LONGEST = 4096
+
+
+class JobOutput:
+    """Writes the pieces of a job's output."""
+
+    def __init__(self) -> None:
+        self._filters = {name: Filter() for name, number in _FILES.items() if os.isatty(number)}
+
+    def show(self, stream: str, data: bytes) -> None:
+        """Write a piece of `stdout` or `stderr`.
+
+        Raises:
+            JlrError: it cannot be written, as on a full disk.
+        """
+        if stream in self._filters:
+            data = self._filters[stream].harmless(data)
+        rest = memoryview(data)
+        with writing():
+            while rest:
+                rest = rest[os.write(_FILES[stream], rest) :]
+
+
+class Filter:
+    """A filter of one stream for a terminal; a sequence may come in several pieces."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._held = ""  # the beginning of a sequence
+
+    def harmless(self, data: bytes) -> bytes:
+        """Return what may be shown by now."""
+        text = self._held + self._decoder.decode(data)
+        begun = _BEGUN.search(text, max(0, len(text) - _LONGEST))
+        self._held = begun[0] if begun else ""
+        return without_controls(text.removesuffix(self._held), _KEPT).encode()
