@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -31,6 +32,8 @@ def run() -> int:
         return request.exit_code
     except click.ClickException as failure:
         return _explain(_in_our_words(failure))
+    except OSError as failure:
+        return _explain(_told_of_disk(failure))
     except Exception as failure:  # noqa: BLE001 - this is the boundary
         return _explain(failure)
 
@@ -74,6 +77,14 @@ def _in_our_words(failure: click.ClickException) -> JlrError:
     if near:
         hint = f"did you mean `{near[0]}`?"
     return Usage(message[:1].lower() + message[1:], hint=hint)
+
+
+def _told_of_disk(failure: OSError) -> Exception:
+    """Return the error of a full or broken disk, which is no bug of jlr; any other as it is."""
+    if failure.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS):
+        return failure
+    what = f"`{failure.filename}`" if failure.filename else "the output"
+    return JlrError(f"cannot write {what}: {(failure.strerror or str(failure)).lower()}")
 
 
 def _forget_output() -> None:

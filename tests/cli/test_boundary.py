@@ -173,11 +173,10 @@ def test_a_broken_pipe_prints_no_error(process: Jlr) -> None:
     assert done.stderr == ""
 
 
-def test_a_full_disk_behind_stdout_is_one_clear_error() -> None:
+@pytest.mark.parametrize("argv", [("completion", "bash"), ("--help",), ("--version",)])
+def test_a_full_disk_behind_stdout_is_one_clear_error(argv: tuple[str, ...]) -> None:
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [*JLR, "completion", "bash"], stdout=full, stderr=subprocess.PIPE, text=True
-        )
+        done = subprocess.run([*JLR, *argv], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert done.stderr == "error: cannot write the output: no space left on device\n"
 
