@@ -123,7 +123,7 @@ def commit_argv(
     """
     labels = inspected["Config"].get("Labels") or {}
     changes: list[str] = []
-    if CREATOR_LABEL in labels:
+    if labels.get(CREATOR_LABEL):
         config = base.get("Config") or {}
         changes = [
             f"ENTRYPOINT {_entrypoint(engine, config)}",

@@ -50,43 +50,43 @@ class ContainerJobs:
         filters = (f"--filter=label={label}" for label in labels)
         return f"{command_line(self.engine('ps', '--all', '--quiet', *filters))} {MINE}"
 
-    def follow(self, name: str, stdout: int, stderr: int) -> str:
+    def follow(self, key: str, stdout: int, stderr: int) -> str:
         """Follow the log behind these bytes; the engine itself knows only lines."""
-        show = endable(self.engine("logs", "--follow", name))
+        show = endable(self.engine("logs", "--follow", key))
         if not stdout and not stderr:
             return until_hang_up(show)
         return _beyond(until_hang_up(f"{show} 2>&1 1>&5 5>&-"), stdout, stderr)
 
-    def rest(self, name: str, stdout: int, stderr: int) -> str:
+    def rest(self, key: str, stdout: int, stderr: int) -> str:
         """Print the log behind these bytes."""
-        show = command_line(self.engine("logs", name))
+        show = command_line(self.engine("logs", key))
         return _beyond(f"{show} 2>&1 1>&5 5>&-", stdout, stderr)
 
-    def log(self, name: str, lines: int, *, follow: bool) -> str:
+    def log(self, key: str, lines: int, *, follow: bool) -> str:
         """Print the engine's log."""
-        show = logs_argv(self.engine, name, lines, follow=follow)
+        show = logs_argv(self.engine, key, lines, follow=follow)
         return until_hang_up(endable(show)) if follow else command_line(show)
 
-    def signal(self, name: str, signal: str) -> str:
+    def signal(self, key: str, signal: str) -> str:
         """Signal the container's init, which passes it on to the whole group.
 
         Podman's does not; there a shell in the container signals all, if the image has one.
         """
-        by_init = command_line(self.engine("kill", f"--signal={signal}", name))
+        by_init = command_line(self.engine("kill", f"--signal={signal}", key))
         if self.engine.kind.init_tells_all or signal == "KILL":
             return by_init
-        to_all = self.engine("exec", name, "sh", "-c", _TELL_ALL, "sh", signal)
+        to_all = self.engine("exec", key, "sh", "-c", _TELL_ALL, "sh", signal)
         return f"{command_line(to_all)} 2>/dev/null || {by_init}"
 
-    def stop(self, name: str, *, force: bool) -> str:
+    def stop(self, key: str, *, force: bool) -> str:
         """Stop it by the engine."""
         if force:
-            return self.signal(name, "KILL")
-        return ended_script(self.engine, stop_argv(self.engine, name), name)
+            return self.signal(key, "KILL")
+        return ended_script(self.engine, stop_argv(self.engine, key), key)
 
-    def remove(self, name: str) -> str:
+    def remove(self, key: str) -> str:
         """Remove its container."""
-        return ended_script(self.engine, remove_argv(self.engine, name), name)
+        return ended_script(self.engine, remove_argv(self.engine, key), key)
 
 
 def _beyond(show: str, stdout: int, stderr: int) -> str:
@@ -100,7 +100,13 @@ def _beyond(show: str, stdout: int, stderr: int) -> str:
 @understood("the container engine")
 def read(printed: str) -> list[Job]:
     """Return the jobs that the script of `tell` printed."""
-    return [_job(inspected) for inspected in json.loads(printed or "[]")]
+    return [_job(each) for each in json.loads(printed or "[]") if _is_job(each)]
+
+
+def _is_job(inspected: Mapping[str, Any]) -> bool:
+    """Check that jlr made the container: a label of an image names no container of its own."""
+    labels = inspected["Config"].get("Labels") or {}
+    return bool(labels.get(JOB_LABEL) == inspected["Name"].lstrip("/"))
 
 
 def _job(inspected: Mapping[str, Any]) -> Job:
@@ -111,6 +117,7 @@ def _job(inspected: Mapping[str, Any]) -> Job:
     over = not running and not created
     killed = state.get("OOMKilled")
     return Job(
+        id=inspected["Id"],
         name=labels.get(JOB_LABEL, ""),
         state="running" if running else "created" if created else "ended",
         command=labels.get(COMMAND_LABEL, ""),

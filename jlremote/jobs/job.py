@@ -19,11 +19,17 @@ class Job:
     container: str | None = None  # its container, `None` for the host itself
     gpus: str | None = None  # the GPUs as they were requested
     detail: str | None = None  # why it ended, if more is known than the exit code
+    id: str | None = None  # the engine's full id of a container of its own
 
     @property
     def over(self) -> bool:
         """Whether it runs no longer."""
         return self.state in ("ended", "lost")
+
+    @property
+    def key(self) -> str:
+        """What its backend is told: the id, as another container may get the name meanwhile."""
+        return self.id or self.name
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable form that `--json` prints."""
@@ -31,25 +37,28 @@ class Job:
 
 
 class JobBackend(Protocol):
-    """What runs jobs and keeps their output: an engine, or processes and their files."""
+    """What runs jobs and keeps their output: an engine, or processes and their files.
 
-    def follow(self, name: str, stdout: int, stderr: int) -> str:
+    A job is told by its `key`.
+    """
+
+    def follow(self, key: str, stdout: int, stderr: int) -> str:
         """Return the script that prints the output as it comes, until the job or stdin ends.
 
         The first `stdout` and `stderr` bytes of these streams are left out.
         """
 
-    def rest(self, name: str, stdout: int, stderr: int) -> str:
+    def rest(self, key: str, stdout: int, stderr: int) -> str:
         """Return the script that prints the output behind these bytes, and ends."""
 
-    def log(self, name: str, lines: int, *, follow: bool) -> str:
+    def log(self, key: str, lines: int, *, follow: bool) -> str:
         """Return the script that prints the last lines, and with `follow` what comes."""
 
-    def signal(self, name: str, signal: str) -> str:
+    def signal(self, key: str, signal: str) -> str:
         """Return the script that sends a signal, for example `INT`, to the job and its children."""
 
-    def stop(self, name: str, *, force: bool) -> str:
+    def stop(self, key: str, *, force: bool) -> str:
         """Return the script that ends it: SIGTERM; SIGKILL after ten seconds, or with `force`."""
 
-    def remove(self, name: str) -> str:
+    def remove(self, key: str) -> str:
         """Return the script that deletes a job that is over, with its output."""

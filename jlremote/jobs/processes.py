@@ -157,29 +157,29 @@ class ProcessJobs:
         show = "".join(f"printf '{PRINT_FIELD}'; cat \"$directory/{file}\"\n" for file in _FILES)
         return f"{_ALIVE}{_TELL}".replace("FOLDERS", f"{_ROOT}/{which}").replace("SHOW\n", show)
 
-    def follow(self, name: str, stdout: int, stderr: int) -> str:
+    def follow(self, key: str, stdout: int, stderr: int) -> str:
         """Print both files behind these bytes."""
-        return _watch(name, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
+        return _watch(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
 
-    def rest(self, name: str, stdout: int, stderr: int) -> str:
+    def rest(self, key: str, stdout: int, stderr: int) -> str:
         """Print both files behind these bytes."""
-        return _show(name, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
+        return _show(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
 
-    def log(self, name: str, lines: int, *, follow: bool) -> str:
+    def log(self, key: str, lines: int, *, follow: bool) -> str:
         """Print the last lines of both files."""
-        return (_watch if follow else _show)(name, f"-n {lines}", f"-n {lines}")
+        return (_watch if follow else _show)(key, f"-n {lines}", f"-n {lines}")
 
-    def signal(self, name: str, signal: str) -> str:
+    def signal(self, key: str, signal: str) -> str:
         """Signal it with the script in the job's folder."""
-        return f'{_folder(name)}{_ALIVE}alive || exit 0\nset -- {signal}\n. "$directory/signal"\n'
+        return f'{_folder(key)}{_ALIVE}alive || exit 0\nset -- {signal}\n. "$directory/signal"\n'
 
-    def stop(self, name: str, *, force: bool) -> str:
+    def stop(self, key: str, *, force: bool) -> str:
         """Send SIGTERM and wait; then SIGKILL and wait again."""
-        return f"{_folder(name)}{_ALIVE}{_STOP.replace('FORCE', 'yes' if force else 'no')}"
+        return f"{_folder(key)}{_ALIVE}{_STOP.replace('FORCE', 'yes' if force else 'no')}"
 
-    def remove(self, name: str) -> str:
+    def remove(self, key: str) -> str:
         """Delete its folder."""
-        return f'{_folder(name)}rm -rf -- "$directory"\n'
+        return f'{_folder(key)}rm -rf -- "$directory"\n'
 
 
 def _show(name: str, stdout: str, stderr: str) -> str:

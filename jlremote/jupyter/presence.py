@@ -14,7 +14,6 @@ from jlremote.jupyter.discovery import PAGES, read_probe
 from jlremote.runtimes import container_list
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.container_list import ListedContainer
-from jlremote.runtimes.contract import SESSION_LABEL
 from jlremote.runtimes.engine.engine import Engine
 
 ADMINISTRATOR = ("root", "0")
@@ -83,7 +82,7 @@ def owner(glimpse: ListedContainer) -> str | None:
 def is_session(glimpse: ListedContainer) -> bool:
     """Check that jlr made a container, or launched the Jupyter that runs in it."""
     launched = any(scripts.LAUNCH_MARK in process.command for process in glimpse.processes)
-    return launched or SESSION_LABEL in glimpse.container.labels
+    return launched or glimpse.container.is_session
 
 
 def _session(engine: Engine, glimpse: ListedContainer) -> Present | None:

@@ -12,7 +12,7 @@ from jlremote.errors import Usage
 from jlremote.host.answers import understood
 from jlremote.host.contract import Completed, Steps
 from jlremote.host.shell_text import command_line
-from jlremote.runtimes.contract import Attachment, Container, Volume
+from jlremote.runtimes.contract import SESSION_LABEL, Attachment, Container, Volume
 from jlremote.runtimes.docker.docker_commands import inspect_argv
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import DockerIsPodman, engine_error, is_podman
@@ -107,18 +107,20 @@ class Containers:
 def read_container(inspected: Mapping[str, Any]) -> Container:
     """Return a container from one element of `docker container inspect`'s array."""
     state, config = inspected["State"], inspected["Config"]
+    name, labels = inspected["Name"].lstrip("/"), config.get("Labels") or {}
+    ours = labels if labels.get(SESSION_LABEL) == name else {}  # else they are its image's
     return Container(
         id=inspected["Id"],
-        name=inspected["Name"].lstrip("/"),
+        name=name,
         running=bool(state.get("Running")) and not state.get("Paused"),
         started_at=state.get("StartedAt", ""),
         image=config.get("Image"),
         addresses=_addresses(inspected),
         gpus=gpus_of(inspected),
-        labels=config.get("Labels") or {},
+        labels=labels,
         workdir=config.get("WorkingDir") or "/",
         volumes=_volumes(inspected),
-        options=existing_options.read(inspected),
+        options=existing_options.read(inspected, ours),
     )
 
 

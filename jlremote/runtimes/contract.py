@@ -48,6 +48,11 @@ class Container:
         """Whether it shares the host's network."""
         return self.addresses == ("127.0.0.1",)
 
+    @property
+    def is_session(self) -> bool:
+        """Whether jlr made it: a label that it has from its image does not name it."""
+        return self.labels.get(SESSION_LABEL) == self.name
+
 
 @dataclass(frozen=True)
 class ContainerSpec:

@@ -28,6 +28,7 @@ def inspected(status: str, **state: Any) -> str:
     return json.dumps(
         [
             {
+                "Id": "c0ffee",
                 "Name": "/train",
                 "State": {"Status": status, "StartedAt": BEGAN, **state},
                 "Config": {"Labels": labels},

@@ -11,8 +11,15 @@ from jlremote.runtimes.options.existing_options import (
     ARGUMENTS_LABEL,
     Difference,
     differences,
-    read,
 )
+from jlremote.runtimes.options.existing_options import (
+    read as read_with,
+)
+
+
+def read(inspected: dict[str, Any]) -> ContainerOptions:
+    return read_with(inspected, inspected["Config"]["Labels"])
+
 
 # As docker 20.10 and podman 4.3 tell it.
 DOCKER: dict[str, Any] = {

@@ -17,6 +17,25 @@ from jlremote.runtimes.scripts import waiting
 from jlremote.storage.options import LOG_LIMIT, key
 
 GONE_SECONDS = 30
+# Every label of ours is set, also where it says nothing: else an image's own would count. The
+# user's comes from the host's shell.
+UNUSED_LABELS: Mapping[str, str] = MappingProxyType(
+    {
+        f"org.jlremote.{word}": ""
+        for word in (
+            "created-by",
+            "engine-arguments",
+            "gpus",
+            "job",
+            "job-command",
+            "job-gpus",
+            "packages",
+            "session",
+            "start",
+            "typed",
+        )
+    }
+)
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -50,7 +69,7 @@ def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] =
 
 def _create(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str]) -> Argv:
     never = ("--pull=never",) if engine.kind.pulls_never else ()
-    told = (f"--label={name}={value}" for name, value in labels.items())
+    told = (f"--label={name}={value}" for name, value in {**UNUSED_LABELS, **labels}.items())
     return with_gpus(engine, spec.gpus)("create", *never, f"--name={spec.name}", *told)
 
 

@@ -31,10 +31,9 @@ class Difference:
     there: str | None  # the container's value, `None` for none
 
 
-def read(inspected: Mapping[str, Any]) -> ContainerOptions:
-    """Return a container's options from one element of the engine's `inspect`."""
+def read(inspected: Mapping[str, Any], labels: Mapping[str, str]) -> ContainerOptions:
+    """Return a container's options from its `inspect`, and from the labels that jlr gave it."""
     config, host = inspected["Config"], inspected["HostConfig"]
-    labels = config.get("Labels") or {}
     return ContainerOptions(
         volumes=tuple(_volume(mount) for mount in inspected.get("Mounts") or ()),
         environment=tuple(config.get("Env") or ()),

@@ -79,7 +79,8 @@ def take_again(start: StartContext, container: Container) -> AllocatedGpus:
     Raises:
         Busy: they are in use.
     """
-    uuids = tuple(filter(None, container.labels.get(GPUS_LABEL, "").split(",")))
+    labels = container.labels if container.is_session else {}
+    uuids = tuple(filter(None, labels.get(GPUS_LABEL, "").split(",")))
     if not uuids:
         return AllocatedGpus()
     try:

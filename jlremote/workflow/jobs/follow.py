@@ -78,7 +78,7 @@ class _Watch:
         """Show the new output that a script prints; begin again after a loss."""
 
         def once() -> None:
-            text = script(self._found.job.name, self._seen["stdout"], self._seen["stderr"])
+            text = script(self._found.job.key, self._seen["stdout"], self._seen["stderr"])
             with self._found.host.process(text) as process:
                 for stream, data in process:
                     self._show(stream, data)
@@ -116,7 +116,7 @@ class _Watch:
 
     def _send(self, number: str) -> None:
         try:
-            run_script(self._found.host, self._found.backend.signal(self._found.job.name, number))
+            run_script(self._found.host, self._found.backend.signal(self._found.job.key, number))
         except JlrError as failure:
             self._context.progress.note(f"cannot signal the job: {failure.message}")
 

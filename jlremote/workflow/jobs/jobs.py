@@ -47,7 +47,10 @@ class JobHandle:
     def again(self) -> Job:
         """Ask the host for its present state."""
         engine = self.backend.engine if isinstance(self.backend, ContainerJobs) else None
-        return _one(self.host, engine, self.job.name).job
+        job = _one(self.host, engine, self.job.name).job
+        if job.key != self.job.key:
+            raise NotFound(f"the job `{self.selector}` was deleted, and another has its name now")
+        return job
 
 
 def find(selector: str | None, context: Context) -> JobHandle:
@@ -100,7 +103,7 @@ def is_taken(host: Link, engine: Engine | None, name: str) -> bool:
 
 def log(found: JobHandle, show: Show, *, follow: bool, tail: int) -> None:
     """Show the last lines of a job's output, and with `follow` what comes until it ends."""
-    with found.host.process(found.backend.log(found.job.name, tail, follow=follow)) as process:
+    with found.host.process(found.backend.log(found.job.key, tail, follow=follow)) as process:
         for stream, data in process:
             show(stream, data)
 
@@ -143,7 +146,7 @@ def stop(found: JobHandle, context: Context, *, force: bool, delete: bool) -> li
     """
     done = []
     if not found.job.over:
-        text = found.backend.stop(found.job.name, force=force)
+        text = found.backend.stop(found.job.key, force=force)
         with context.progress.step(f"Stop {found.job.name}"):
             ended = run_script(found.host, text)
         if ended.status != 0:
@@ -161,7 +164,7 @@ def remove(found: JobHandle) -> None:
     Raises:
         JlrError: it could not be deleted.
     """
-    done = run_script(found.host, found.backend.remove(found.job.name))
+    done = run_script(found.host, found.backend.remove(found.job.key))
     if done.status != 0:
         raise JlrError(f"cannot delete `{found.selector}`: {done.complaint}")
     records.delete(found.host.name, found.job.name)

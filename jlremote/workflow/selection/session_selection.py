@@ -16,7 +16,7 @@ from jlremote.link.client.link import Link
 from jlremote.ports.locate import server_endpoint
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
-from jlremote.runtimes.contract import SESSION_LABEL, Container, Runtime
+from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions, settings
 from jlremote.storage.sessions import SessionRecord
@@ -143,7 +143,7 @@ def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey]:
             runtime.check_name(typed)
             for _, found in candidates(link, runtime, typed):
                 container = found.container
-                if container and (found.server or SESSION_LABEL in container.labels):
+                if container and (found.server or container.is_session):
                     return runtime, container, found
         except Usage:
             continue
@@ -175,5 +175,8 @@ def with_others(
     Last come the containers that were typed so on another laptop, with another naming template.
     """
     yield names[0], first
-    for name in (*names[1:], *first.called):
-        yield name, look(name)
+    yield from ((name, look(name)) for name in names[1:])
+    for name in first.called:
+        found = look(name)
+        if found.container and found.container.is_session:
+            yield name, found

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from jlremote.errors import Busy, JlrError
 from jlremote.host.contract import Host, run_script
-from jlremote.host.shell_text import command_line
 from jlremote.jupyter import scripts
 from jlremote.jupyter.api import JupyterApi
 from jlremote.jupyter.server import Server
@@ -191,15 +190,15 @@ def _end_container(
 ) -> list[str]:
     name, goes = container.name, bool(container.options.remove)
     if request.remove:
-        argv, verb, did = docker.remove_argv(engine, name), "rm", "removed the container"
+        argv, verb, did = docker.remove_argv(engine, container.id), "rm", "removed the container"
     elif request.container:
-        argv, verb, did = docker.stop_argv(engine, name), "stop", "stopped the container"
+        argv, verb, did = docker.stop_argv(engine, container.id), "stop", "stopped the container"
     else:
         return []
     with context.progress.step(engine.shown(verb, name)):
-        ended = run_script(host, docker.ended_script(engine, argv, name, goes=goes))
+        ended = run_script(host, docker.ended_script(engine, argv, container.id, goes=goes))
     if ended.status != 0:
-        raise JlrError(f"`{command_line(argv)}` failed: {reason(ended)}")
+        raise JlrError(f"`{engine.shown(verb, name)}` failed: {reason(ended)}")
     return [f"{did}, and it is gone (`--rm`)" if goes and not request.remove else did]
 
 

@@ -159,7 +159,7 @@ def test_a_value_of_the_engine_s_own_needs_an_engine() -> None:
 
 
 def container(gpus: str) -> Container:
-    labels = {"org.jlremote.gpus": gpus}
+    labels = {"org.jlremote.gpus": gpus, "org.jlremote.session": "cont1"}
     return Container("c0ffee", "cont1", running=False, started_at="", labels=labels)
 
 

@@ -30,6 +30,7 @@ def process(name: str, began: int, ended: str = "") -> str:
 def container(name: str, typed: str | None = None) -> dict[str, Any]:
     labels = {JOB_LABEL: name, COMMAND_LABEL: "python x", "org.jlremote.typed": typed or ""}
     return {
+        "Id": f"id-of-{name}",
         "Name": f"/{name}",
         "State": {"Status": "running", "StartedAt": "2025-03-01T12:00:00Z"},
         "Config": {"Labels": labels},
