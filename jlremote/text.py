@@ -1,4 +1,4 @@
-"""Text for the terminal: without control characters, and sizes in words."""
+"""Text for the terminal: without control characters, sizes in words, and names that are names."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ _HOSTILE = re.compile(
     re.VERBOSE,
 )
 _COLOUR = re.compile(r"\x1b\[(?:[012;]|3[0-7])*m")  # those that jlr itself uses
+
+_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}")
+# As OpenSSH refuses them (`valid_hostname` in ssh.c), and white space, which it refuses too.
+_NO_HOST = re.compile(r"\A-|[\s\x00-\x1f\x7f'`\";&<>|(){}]")
 
 _UNITS = {1000: ("B", "kB", "MB", "GB", "TB"), 1024: ("B", "KiB", "MiB", "GiB", "TiB")}
 
@@ -58,6 +62,19 @@ def _in_lines(text: str) -> str:
 def one_line(text: str) -> str:
     """Return `text` as `printable` does, on one line: white space runs become one space."""
     return " ".join(printable(text).split())
+
+
+def is_name(text: str) -> bool:
+    """Return whether a host may call a session, container or job so.
+
+    A name reaches records, hints and the completion of shells, so another one is ignored.
+    """
+    return _NAME.fullmatch(text) is not None
+
+
+def is_host(text: str) -> bool:
+    """Return whether ssh takes it for a destination."""
+    return bool(text) and _NO_HOST.search(text) is None
 
 
 def size_in_words(size: int, step: Literal[1000, 1024] = 1000) -> str:

@@ -17,6 +17,7 @@ from jlremote.jobs.job import Job
 from jlremote.runtimes.contract import TYPED_LABEL
 from jlremote.runtimes.docker.docker_commands import ended_script, logs_argv, remove_argv, stop_argv
 from jlremote.runtimes.engine.engine import Engine
+from jlremote.text import is_name
 
 JOB_LABEL = "org.jlremote.job"
 COMMAND_LABEL = "org.jlremote.job-command"
@@ -105,8 +106,8 @@ def read(printed: str) -> list[Job]:
 
 def _is_job(inspected: Mapping[str, Any]) -> bool:
     """Check that jlr made the container: a label of an image names no container of its own."""
-    labels = inspected["Config"].get("Labels") or {}
-    return bool(labels.get(JOB_LABEL) == inspected["Name"].lstrip("/"))
+    labels, name = inspected["Config"].get("Labels") or {}, inspected["Name"].lstrip("/")
+    return is_name(name) and labels.get(JOB_LABEL) == name
 
 
 def _job(inspected: Mapping[str, Any]) -> Job:

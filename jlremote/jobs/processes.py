@@ -20,6 +20,7 @@ from jlremote.host.sudo import KEEP
 from jlremote.jobs.job import Job
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.scripts.variables import stdin as stdin_of
+from jlremote.text import is_name
 
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 TAKEN = 75  # sysexits.h: EX_TEMPFAIL
@@ -202,7 +203,7 @@ def _watch(name: str, stdout: str, stderr: str) -> str:
 @understood("the shell")
 def read(printed: str) -> list[Job]:
     """Return the jobs that the script of `tell` printed."""
-    return [_job(fields) for fields in records(printed)]
+    return [_job(fields) for fields in records(printed) if is_name(fields[0])]
 
 
 def _job(fields: list[str]) -> Job:

@@ -15,6 +15,7 @@ from jlremote.runtimes import container_list
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.container_list import ListedContainer
 from jlremote.runtimes.engine.engine import Engine
+from jlremote.text import is_name
 
 ADMINISTRATOR = ("root", "0")
 HOME = re.compile(r"/(?:home|Users)/([^/]+)")
@@ -86,7 +87,7 @@ def is_session(glimpse: ListedContainer) -> bool:
 
 
 def _session(engine: Engine, glimpse: ListedContainer) -> Present | None:
-    if not is_session(glimpse):
+    if not is_session(glimpse) or not is_name(glimpse.container.name):
         return None
     made, runs = glimpse.container, runs_jupyter(glimpse)
     return Present(made.name, engine.name, runs, made.image, made.gpus)
@@ -95,4 +96,4 @@ def _session(engine: Engine, glimpse: ListedContainer) -> Present | None:
 def _bare(output: str) -> list[Present]:
     groups = map(read_probe, output.split(GROUP))
     names = [found.directory.rpartition("/")[2] for found in groups if found.servers]
-    return [Present(name, Bare().name, jupyter=True) for name in names]
+    return [Present(name, Bare().name, jupyter=True) for name in names if is_name(name)]

@@ -14,6 +14,7 @@ from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.jupyter.server import Server
 from jlremote.runtimes.contract import TYPED_LABEL, Container, Runtime
 from jlremote.runtimes.engine.engine import Engine
+from jlremote.text import is_name
 
 
 class ContainerGone(JlrError):
@@ -71,7 +72,7 @@ def survey(
     results = host.run(steps)
     container = runtime.read(name, results)
     if container is None and "called" in results:
-        return Survey(None, None, called=tuple(results["called"].stdout.split()))
+        return Survey(None, None, called=tuple(filter(is_name, results["called"].stdout.split())))
     probed = results["inside"]
     reachable = container is not None and container.running and probed.status == 0
     if not reachable:

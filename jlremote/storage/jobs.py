@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from jlremote.errors import NotFound
-from jlremote.storage.records import Records, selected
+from jlremote.storage.records import NAMES, Records, selected
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class JobRecord:
     began: float = field(default_factory=time.time)  # seconds since the epoch
 
 
-_RECORDS = Records("jobs", JobRecord, ("host", "name"))
+_RECORDS = Records("jobs", JobRecord, ("host", "name"), **NAMES)
 save, delete = _RECORDS.save, _RECORDS.delete_key
 
 

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from jlremote.storage.records import Records
+from jlremote.storage.records import NAMES, Records
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class MountRecord:
         return hashlib.sha256(os.fsencode(self.local)).hexdigest()[:16]
 
 
-_RECORDS = Records("mounts", MountRecord, ("name",))
+_RECORDS = Records("mounts", MountRecord, ("name",), host=NAMES["host"])
 save, delete = _RECORDS.save, _RECORDS.delete
 
 

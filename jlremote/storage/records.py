@@ -10,14 +10,17 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, get_type_hints
 from urllib.parse import quote
 
 from jlremote.errors import Usage
 from jlremote.storage import paths
+from jlremote.text import is_host, is_name
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -29,6 +32,15 @@ else:
 FORMAT = 1
 MOST_BYTES = 1 << 20  # no record comes near it
 LONGEST_STEM = 200  # a file's name has 255 bytes at most, and a draft's is longer than the file's
+
+
+# The `parts` of records whose names reach hints and completion, whatever wrote the file.
+NAMES: Mapping[str, Callable[[Any], str | None]] = MappingProxyType(
+    {
+        "host": lambda value: value if isinstance(value, str) and is_host(value) else None,
+        "name": lambda value: value if isinstance(value, str) and is_name(value) else None,
+    }
+)
 
 
 class Named(Protocol):
@@ -65,6 +77,11 @@ class Records(Generic[Record]):
         self._kind = kind
         self._key = key
         self._parts = parts
+
+    @cached_property
+    def _wanted(self) -> dict[str, Any]:
+        """The type of each field; to find them out takes longer than to read a record."""
+        return get_type_hints(self._kind)
 
     def folder(self) -> Path:
         """Return the folder.
@@ -112,11 +129,13 @@ class Records(Generic[Record]):
 
     def _load(self, file: Path) -> Record | None:
         document = _document(file)
-        wanted = get_type_hints(self._kind)
+        wanted = self._wanted
         if document is None or document.keys() != wanted.keys():
             return None
         for field, kind in wanted.items():
             value, part = document[field], self._parts.get(field)
+            if isinstance(value, str) and "\0" in value:  # no path or argument has one
+                return None
             document[field] = part(value) if part else value
             if document[field] is None if part else not isinstance(value, kind):
                 return None

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
+from jlremote.text import is_host, is_name
+
 
 def session_names() -> list[tuple[str, str]]:
     """Return the host and the name of each session, the latest first."""
@@ -27,7 +29,8 @@ def _names(kind: str) -> list[tuple[str, str]]:
     except (OSError, RuntimeError):
         return []
     names = [name for _, name in sorted(dated, reverse=True) if name.endswith(".json")]
-    return [_parsed(name) for name in names if name.count("+") == 1]
+    known = [_parsed(name) for name in names if name.count("+") == 1]
+    return [(host, name) for host, name in known if is_host(host) and is_name(name)]
 
 
 def _folder(kind: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from jlremote.errors import NotFound
 from jlremote.storage import paths
-from jlremote.storage.records import Records, selected
+from jlremote.storage.records import NAMES, Records, selected
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,8 @@ def _ports(entries: Any) -> tuple[PortRecord, ...] | None:
     return tuple(PortRecord(**entry) for entry in entries)
 
 
-_RECORDS = Records("sessions", SessionRecord, ("host", "name"), local_port=_port, ports=_ports)
+_RECORDS = Records(
+    "sessions", SessionRecord, ("host", "name"), local_port=_port, ports=_ports, **NAMES
+)
 save, delete = _RECORDS.save, _RECORDS.delete
 find, unreadable = _RECORDS.find, _RECORDS.unreadable

@@ -27,19 +27,19 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "jlr" / "jobs" / os.uname().nodename
 
 
-def launch(*argv: str, name: str = "a job", mark: str = "mine") -> int:
+def launch(*argv: str, name: str = "a-job", mark: str = "mine") -> int:
     """Launch a job and return its pid."""
     done = run_sh("sh", processes.launch(ProcessPlan(name, argv, command_line(argv), mark=mark)))
     assert done.returncode == 0, done
     return int(done.stdout.split()[0])
 
 
-def job(name: str = "a job") -> Job:
+def job(name: str = "a-job") -> Job:
     (found,) = processes.read(run_sh("sh", JOBS.tell(name)).stdout)
     return found
 
 
-def over(name: str = "a job") -> Job:
+def over(name: str = "a-job") -> Job:
     """Return a job once it is over."""
     script = f"{wait_while(f'[ ! -e {name} ]', 10, every=0.05)}"
     folder = Path(os.environ["XDG_STATE_HOME"], "jlr", "jobs", os.uname().nodename)
@@ -55,52 +55,52 @@ def test_a_job_keeps_its_output_and_exit_code() -> None:
     assert ended.since is not None
     assert ended.ended is not None
     assert ended.ended >= ended.since
-    shown = run_sh("sh", JOBS.rest("a job", 0, 0))
+    shown = run_sh("sh", JOBS.rest("a-job", 0, 0))
     assert (shown.stdout, shown.stderr) == ("out\n", "err\n")
-    later = run_sh("sh", JOBS.rest("a job", 2, 1))
+    later = run_sh("sh", JOBS.rest("a-job", 2, 1))
     assert (later.stdout, later.stderr) == ("t\n", "rr\n")
 
 
 def test_only_the_user_may_look_into_the_folder_of_a_job(state: Path) -> None:
     launch("true")
     over()
-    assert (state / "a job").stat().st_mode & 0o777 == 0o700
+    assert (state / "a-job").stat().st_mode & 0o777 == 0o700
 
 
 def test_a_second_job_of_a_name_is_refused_and_the_first_one_stays() -> None:
     launch("sh", "-c", "echo first")
-    second = run_sh("sh", processes.launch(ProcessPlan("a job", ("echo", "second"), "echo second")))
+    second = run_sh("sh", processes.launch(ProcessPlan("a-job", ("echo", "second"), "echo second")))
     assert second.returncode == TAKEN
     over()
-    assert run_sh("sh", JOBS.log("a job", 10, follow=False)).stdout == "first\n"
+    assert run_sh("sh", JOBS.log("a-job", 10, follow=False)).stdout == "first\n"
 
 
 def test_without_a_folder_no_job_begins(tmp_path: Path) -> None:
     (tmp_path / "jlr").write_text("a file where the folder should be")
-    refused = run_sh("sh", processes.launch(ProcessPlan("a job", ("true",), "true")))
+    refused = run_sh("sh", processes.launch(ProcessPlan("a-job", ("true",), "true")))
     assert refused.returncode == NO_FOLDER
 
 
 def test_a_signal_reaches_the_job_and_its_children() -> None:
     launch("sh", "-c", "sleep 100 & echo $!; wait")
     assert job().state == "running"
-    assert run_sh("sh", JOBS.signal("a job", "TERM")).returncode == 0
+    assert run_sh("sh", JOBS.signal("a-job", "TERM")).returncode == 0
     assert over().exit_code == 128 + signal.SIGTERM
-    child = int(run_sh("sh", JOBS.log("a job", 1, follow=False)).stdout)
+    child = int(run_sh("sh", JOBS.log("a-job", 1, follow=False)).stdout)
     ended = wait_while(f"[ -e /proc/{child} ]", 10, every=0.05)
     assert run_sh("sh", f"{ended}[ ! -e /proc/{child} ]").returncode == 0
 
 
 def test_a_job_that_is_stopped_by_force_is_killed() -> None:
     launch("sh", "-c", "trap '' TERM; while :; do sleep 0.05; done")
-    assert run_sh("sh", JOBS.stop("a job", force=True)).returncode == 0
+    assert run_sh("sh", JOBS.stop("a-job", force=True)).returncode == 0
     assert job().exit_code == 128 + signal.SIGKILL
 
 
 def test_a_stop_of_a_job_that_is_over_changes_nothing() -> None:
     launch("true")
     over()
-    assert run_sh("sh", JOBS.stop("a job", force=False)).returncode == 0
+    assert run_sh("sh", JOBS.stop("a-job", force=False)).returncode == 0
     assert job().exit_code == 0
 
 
@@ -113,7 +113,7 @@ def test_a_killed_job_is_reported_as_ended_by_that_signal() -> None:
 def test_a_job_whose_end_was_not_recorded_is_lost(state: Path) -> None:
     launch("true")
     over()
-    (state / "a job" / "exit").unlink()
+    (state / "a-job" / "exit").unlink()
     lost = job()
     assert (lost.state, lost.exit_code, lost.over) == ("lost", None, True)
     assert lost.detail is not None
@@ -122,17 +122,17 @@ def test_a_job_whose_end_was_not_recorded_is_lost(state: Path) -> None:
 def test_a_removed_job_leaves_no_folder(state: Path) -> None:
     launch("true")
     over()
-    run_sh("sh", JOBS.remove("a job"))
-    assert not (state / "a job").exists()
+    run_sh("sh", JOBS.remove("a-job"))
+    assert not (state / "a-job").exists()
     assert processes.read(run_sh("sh", JOBS.tell()).stdout) == []
 
 
 def test_only_a_job_with_the_right_mark_is_taken_back(state: Path) -> None:
     launch("sleep", "100", mark="mine")
-    run_sh("sh", processes.take_back("a job", "another"))
+    run_sh("sh", processes.take_back("a-job", "another"))
     assert job().state == "running"
-    run_sh("sh", processes.take_back("a job", "mine"))
-    assert not (state / "a job").exists()
+    run_sh("sh", processes.take_back("a-job", "mine"))
+    assert not (state / "a-job").exists()
 
 
 def test_all_jobs_are_listed_with_what_they_were_asked_for() -> None:

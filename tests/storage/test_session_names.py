@@ -25,9 +25,10 @@ def laptop(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_names_are_those_of_the_records_the_latest_first(laptop: Path) -> None:
     save("me@dgx", "cont1", age=10)
-    save("user@[::1]:22", "50% + a/b", age=5)
-    save("dgx", "cönt")
-    names = [("dgx", "cönt"), ("user@[::1]:22", "50% + a/b"), ("me@dgx", "cont1")]
+    save("user@[::1]:22", "50-a.b_c", age=5)
+    save("dgx+", "cont")
+    save("dgx", "50% + a/b")
+    names = [("dgx+", "cont"), ("user@[::1]:22", "50-a.b_c"), ("me@dgx", "cont1")]
     assert session_names.session_names() == names
 
 

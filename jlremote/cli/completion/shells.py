@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 from click.shell_completion import (
@@ -15,14 +16,23 @@ from click.shell_completion import (
     split_arg_string,
 )
 
+_BACKSLASH = r"\\\g<0>"
 SCRIPTS = {"bash": "jlr.bash", "zsh": "_jlr", "fish": "jlr.fish"}
 
 
+# What ends or changes a word in bash; a `~` does at its beginning only, where it stays as typed.
+_SPECIAL = re.compile(r"[\s\\'\"`$&|;<>(){}\[\]*?!#^]")
+
+
 class _WholeWords(ShellComplete):
-    """Completes `--option=value` as a whole, where click completes to `value` alone."""
+    """Completes `--option=value` as a whole, where click completes to `value` alone.
+
+    No candidate is a word that a terminal would act on.
+    """
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
-        items = super().get_completions(args, incomplete)
+        found = super().get_completions(args, incomplete)
+        items = [item for item in found if str(item.value).isprintable()]
         option, equals, _ = incomplete.partition("=")
         if equals and option.startswith("--"):
             return [
@@ -49,7 +59,9 @@ class Bash(_WholeWords, BashComplete):
         ends = (self._incomplete.rfind(mark) + (mark != "@") for mark in breaks)
         kept = max(0, *ends, 0)
         shared = item.value.startswith(self._incomplete[:kept])
-        return f"{item.type},{item.value[kept:] if shared else item.value}"
+        value = item.value[kept:] if shared else item.value
+        # Bash puts a candidate on the line as it is; zsh and fish quote it themselves.
+        return f"{item.type},{_SPECIAL.sub(_BACKSLASH, value)}"
 
 
 class Zsh(_WholeWords, ZshComplete):

