@@ -42,7 +42,7 @@ class SudoPassword(Protocol):
         """Return the password that `script` needs, `None` for none."""
 
     def refused(self) -> None:
-        """Note that `sudo` refused the password."""
+        """Note that `sudo` seems to have refused the password."""
 
 
 class Connection(Protocol):

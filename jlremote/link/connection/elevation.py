@@ -32,6 +32,7 @@ class Elevation:
         self._destination = destination
         self._keychain = keychain
         self._password: str | None = None
+        self._doubted = False  # whether it may have changed on the host
         self._settled: frozenset[str] = frozenset()
         self._looked_up: frozenset[str] = frozenset()
         self._asking = threading.Lock()
@@ -62,21 +63,32 @@ class Elevation:
         return self._password if takes else None
 
     def refused(self) -> None:
-        """Drop a password that `sudo` no longer accepts; the next command is asked for another."""
-        password, self._password, self._settled = self._password, None, frozenset()
-        self._looked_up = frozenset()
-        if password is not None:
-            account = sudo_account(self._destination())
-            Credentials(IN_BACKGROUND, self._keychain).was_wrong(account, password)
+        """Test the password again before the next command: `sudo` seems to have refused it.
+
+        That is known from its words only, and a container's log may have the same.
+        """
+        self._doubted = True
+        self._settled = self._looked_up = frozenset()
 
     def _settle(self, host: Host, engine: Engine, asker: Asker) -> None:
         if engine.name in self._settled:
             return
+        if self._doubted and self._password is not None:
+            self._test_again(host, engine, self._password)
         if self._password is None:
             tried = run_script(host, sudo.trial(engine.kind.program))
             if isinstance(_failure(engine, tried), SudoPasswordNeeded):
                 self._password = self._obtained(host, engine, asker)
+        self._doubted = False
         self._settled |= {engine.name}
+
+    def _test_again(self, host: Host, engine: Engine, password: str) -> None:
+        """Drop a password that `sudo` no longer accepts, so that another is asked for."""
+        tried = run_script(host, sudo.trial_with(engine.kind.program, password))
+        if isinstance(_failure(engine, tried), SudoPasswordNeeded):
+            self._password = None
+            account = sudo_account(self._destination())
+            Credentials(IN_BACKGROUND, self._keychain).was_wrong(account, password)
 
     def _obtained(self, host: Host, engine: Engine, asker: Asker) -> str:
         account = sudo_account(self._destination())

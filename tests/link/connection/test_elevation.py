@@ -160,11 +160,27 @@ def test_a_password_that_is_wrong_by_now_is_dropped_everywhere(
     keychain.set(ADA, password)
     elevation.prepare(FakeHost(password), SCRIPT, NEVER)
     elevation.refused()
-    assert elevation.password_for(SCRIPT.encode()) is None
-    assert keychain.get(ADA) is None
     person = FakePerson(f"new-{password}")
     elevation.prepare(FakeHost(f"new-{password}"), SCRIPT, person)
+    assert keychain.get(ADA) != password
     assert elevation.password_for(SCRIPT.encode()) == f"new-{password}"
+
+
+def test_a_log_with_the_words_of_sudo_does_not_revoke_the_right_password(
+    elevation: Elevation, keychain: FakeKeychain, password: str
+) -> None:
+    """`jlr logs` of a container that prints `sudo: 3 incorrect password attempts`."""
+    keychain.set(ADA, password)
+    host = FakeHost(password)
+    elevation.prepare(host, SCRIPT, NEVER)
+    for _ in range(2):
+        elevation.refused()
+        elevation.prepare(host, SCRIPT, NEVER)
+    assert elevation.password_for(SCRIPT.encode()) == password
+    assert keychain.get(ADA) == password
+    tried = len(host.tried)
+    elevation.prepare(host, SCRIPT, NEVER)
+    assert len(host.tried) == tried, "it is tested once for each doubt"
 
 
 def test_a_mere_look_uses_the_keychain_once_and_never_asks(
