@@ -53,9 +53,9 @@ def ago(moment: str) -> str:
     """Return the time since an ISO 8601 moment likewise; one without a zone is in UTC."""
     try:
         then = datetime.fromisoformat(moment)
-    except ValueError:
+        return age(then.replace(tzinfo=then.tzinfo or UTC).timestamp())
+    except (ValueError, OverflowError):
         return "?"
-    return age(then.replace(tzinfo=then.tzinfo or UTC).timestamp())
 
 
 def utc(seconds: float) -> str:

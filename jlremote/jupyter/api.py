@@ -7,16 +7,21 @@ Source: jupyter_server's REST API, https://jupyter-server.readthedocs.io/en/late
 from __future__ import annotations
 
 import json
+import socket
+import threading
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
 from urllib.parse import quote
 
 from jlremote.errors import JlrError, Unreachable
+from jlremote.host.answers import understood
 from jlremote.jupyter.server import Server
 
 ANSWER_SECONDS = 30.0
+MOST_BYTES = 8 << 20
 LOCALHOST = "127.0.0.1"
 
 
@@ -98,15 +103,9 @@ class JupyterApi:
         # Without this `jlr status --watch` would keep an idle server alive.
         kernels = self._request("GET", "api/kernels?no_track_activity=1")
         sessions = self._request("GET", "api/sessions?no_track_activity=1")
-        paths = {session["kernel"]["id"]: session["path"] for session in sessions}
-        return tuple(
-            Kernel(
-                paths.get(kernel["id"], kernel["name"]),
-                kernel["execution_state"],
-                kernel["last_activity"],
-            )
-            for kernel in kernels
-        )
+        with understood("Jupyter"):
+            paths = {session["kernel"]["id"]: session["path"] for session in sessions}
+            return tuple(_kernel(kernel, paths) for kernel in kernels)
 
     def start_kernel(self) -> str:
         """Start a kernel of the default kind, without a notebook, and return its id."""
@@ -126,23 +125,69 @@ class JupyterApi:
         return {"Authorization": f"token {self.server.token}"} if self.server.token else {}
 
     def _request(self, method: str, path: str, content: Any = None) -> Any:
+        response, body = self._exchange(method, path, content)
+        # Its file says `password: false` even if an identity provider asks for one.
+        if response.status in (302, 401, 403) and not self.server.token:
+            raise AccessRefused("Jupyter wants its password")
+        if response.status >= 300:
+            raise JlrError(f"Jupyter answers {response.status} {response.reason} to `{path}`")
+        with understood("Jupyter"):
+            return json.loads(body) if body else None
+
+    def _exchange(self, method: str, path: str, content: Any) -> tuple[HTTPResponse, bytes]:
+        """Return the answer to a request, which must come whole within the timeout."""
         connection = HTTPConnection(LOCALHOST, self.local_port, timeout=self.timeout)
+        late = _Deadline(self.timeout)
         text = None if content is None else json.dumps(content)
         headers = {"Host": f"{self.hostname}:{self.local_port}", **self.headers}
         try:
+            connection.connect()
+            late.begin(connection.sock)
             connection.request(method, quote(self.server.base_url) + path, text, headers=headers)
             response = connection.getresponse()
-            body = response.read()
+            body = late.checked(response.read(MOST_BYTES + 1))
         except (OSError, HTTPException) as error:
             raise NoAnswer(
                 f"no answer from Jupyter through 127.0.0.1:{self.local_port}: "
                 f"{error or type(error).__name__}"
             ) from error
         finally:
+            late.end()
             connection.close()
-        # Its file says `password: false` even if an identity provider asks for one.
-        if response.status in (302, 401, 403) and not self.server.token:
-            raise AccessRefused("Jupyter wants its password")
-        if response.status >= 300:
-            raise JlrError(f"Jupyter answers {response.status} {response.reason} to `{path}`")
-        return json.loads(body) if body else None
+        return response, body
+
+
+def _kernel(told: dict[str, Any], paths: dict[str, Any]) -> Kernel:
+    notebook = paths.get(told["id"], told["name"])
+    return Kernel(str(notebook), str(told["execution_state"]), str(told["last_activity"]))
+
+
+class _Deadline:
+    """The end of a request in all: a byte now and then would never be too late by itself."""
+
+    def __init__(self, seconds: float) -> None:
+        self.passed = False
+        self._seconds = seconds
+        self._timer: threading.Timer | None = None
+
+    def begin(self, connected: socket.socket) -> None:
+        """Let what waits for this socket wait no longer than that."""
+        self._timer = threading.Timer(self._seconds, self._pass, (connected,))
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _pass(self, connected: socket.socket) -> None:
+        self.passed = True
+        with suppress(OSError):
+            connected.shutdown(socket.SHUT_RDWR)
+
+    def checked(self, body: bytes) -> bytes:
+        """Return a body that came in time and is whole."""
+        if self.passed or len(body) > MOST_BYTES:
+            raise HTTPException("its answer does not end")
+        return body
+
+    def end(self) -> None:
+        """Forget the socket."""
+        if self._timer is not None:
+            self._timer.cancel()
