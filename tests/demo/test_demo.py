@@ -99,7 +99,7 @@ def test_on_a_machine_with_only_python_a_kernel_answers_until_ctrl_c(
 def test_in_a_terminal_ctrl_c_reaches_all_and_ends_the_demo_well(machine: Laptop) -> None:
     """The terminal sends it to every process of the demo's group, not only to the demo."""
     with machine.terminal(str(PROGRAMS / "jlr"), "demo", "--no-browser", timeout=60) as terminal:
-        terminal.expect(r"http://127\.0\.0\.1:\d+/demo/lab\?token=")
+        terminal.expect(r"http://demo-[a-z0-9-]+\.localhost:\d+/demo-[0-9a-f]+/lab\?token=")
         terminal.expect("Ctrl-C ends the demo")
         terminal.sendintr()
         terminal.expect(pexpect.EOF)

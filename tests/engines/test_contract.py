@@ -26,7 +26,7 @@ def session(
 
 def test_a_session_starts_in_a_new_container_and_answers(session: Session) -> None:
     assert (session.first["state"], session.first["runtime"]) == ("up", session.runtime)
-    assert f"/{session.name}/lab" in session.first["url"]
+    assert f"/{session.name}-" in session.first["url"]
     assert session.inside("echo $COLOUR").strip() == "blue"
 
 

@@ -59,6 +59,7 @@ def test_a_container_has_the_gpus_that_were_asked_for(
         begun = engines_laptop.jlr(*words, "--no-browser", timeout=120)
         assert begun.status == 0, begun
         inside = engines_laptop.jlr("shell", name, "--", "sh", "-c", LOOK)
+        assert inside.status == 0, inside
         assert set(inside.stdout.split()) == set(got)
         again = engines_laptop.jlr(*words, "--no-browser", timeout=120)
         assert "`--gpus` applies" not in again.stderr, again

@@ -78,6 +78,11 @@ def left(host: EnginesHost, word: str) -> list[str]:
     return found
 
 
+def container_id_of(host: EnginesHost, name: str) -> str:
+    """Return the id of a container, by which it is read and stopped."""
+    return host.engine.docker("inspect", "--format", "{{.Id}}", name)
+
+
 def test_a_pull(owner: Laptop, host: EnginesHost, name: str, tmp_path: Path) -> None:
     if reasons := missing_programs():
         pytest.skip("; ".join(reasons))
@@ -129,13 +134,14 @@ def test_a_job_goes_on_without_its_watcher_and_is_stopped_by_name(
 ) -> None:
     name = jobs.name()
     jobs.begin(name, LASTING)
+    container_id = container_id_of(host, name)
     attached = jobs.laptop.spawn("attach", f"lab/{name}")
     assert attached.stdout is not None
     assert attached.stdout.readline() == "begun\n"
-    assert left(host, name)
+    assert left(host, container_id)
     attached.kill()
     attached.communicate()
-    wait_until(lambda: not left(host, name), "the end of what showed it")
+    wait_until(lambda: not left(host, container_id), "the end of what showed it")
     assert jobs.state(name)["state"] == "running"
     assert jobs.laptop.jlr("stop", f"lab/{name}").status == 0
     assert jobs.state(name)["state"] == "ended"
@@ -144,12 +150,13 @@ def test_a_job_goes_on_without_its_watcher_and_is_stopped_by_name(
 def test_a_followed_log(jobs: Jobs, host: EnginesHost) -> None:
     name = jobs.name()
     jobs.begin(name, LASTING)
+    container_id = container_id_of(host, name)
     with at_terminal(jobs.laptop, "logs", "--follow", f"lab/{name}") as log:
         log.sees("begun")
-        assert left(host, name)
+        assert left(host, container_id)
         log.interrupts()
         log.ends()
-    wait_until(lambda: not left(host, name), "the end of what showed it")
+    wait_until(lambda: not left(host, container_id), "the end of what showed it")
     assert jobs.laptop.jlr("stop", f"lab/{name}", "--force").status == 0
 
 
@@ -174,9 +181,10 @@ def test_a_command_without_a_terminal(owner: Laptop, host: EnginesHost) -> None:
 def test_a_followed_log_ends_with_its_connection(jobs: Jobs, host: EnginesHost) -> None:
     name = jobs.name()
     jobs.begin(name, LASTING)
+    container_id = container_id_of(host, name)
     with at_terminal(jobs.laptop, "logs", "--follow", f"lab/{name}") as log:
         log.sees("begun")
-        assert left(host, name)
+        assert left(host, container_id)
         host.server.drop_connections()
         log.ends()
-    wait_until(lambda: not left(host, name), "the end of what showed it")
+    wait_until(lambda: not left(host, container_id), "the end of what showed it")

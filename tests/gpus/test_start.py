@@ -118,7 +118,7 @@ def test_a_gpu_in_use_is_shared_on_request(
         ada, "lab", container.name(), *NEW, "--gpus", "device=0", "--share-gpus", "--dry-run"
     )
     assert "--gpus=device=0 " in plan.stdout, plan
-    assert "org.jlremote.gpus" not in plan.stdout, "a shared GPU is not reserved"
+    assert "--label=org.jlremote.gpus= " in plan.stdout, "a shared GPU is not reserved"
 
 
 def test_all_takes_all_and_names_their_users(

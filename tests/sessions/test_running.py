@@ -108,7 +108,7 @@ def test_start_with_a_notebook_leads_to_it(session: Session) -> None:
 
 def test_logs_show_what_the_server_said_and_no_token(session: Session) -> None:
     said = session.laptop.jlr("logs", session.name, "--tail", "1000")
-    assert f"http://127.0.0.1:8888/{session.name}/lab" in said.stdout, said
+    assert f"http://127.0.0.1:8888{urlsplit(session.url).path}" in said.stdout, said
     assert session.token not in said.stdout
     last = session.laptop.jlr("logs", session.name, "--tail", "1").stdout
     assert said.stdout.endswith(last)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from typing import Any
+from urllib.parse import urlsplit
 
 from jlremote.gpus.snapshot_script import USER_LABEL
 from jlremote.runtimes.contract import SESSION_LABEL
@@ -12,8 +13,6 @@ from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.sessions.parts import Session, failed, started
-
-THEIRS = (f"{SESSION_LABEL}=theirs", f"{USER_LABEL}=somebody-else")
 
 
 def listed(laptop: Laptop, *words: str) -> dict[str, dict[str, Any]]:
@@ -77,7 +76,7 @@ def test_every_command_takes_a_session_of_another_laptop(
     session = started(laptop, name, "--image", "lab/jupyter")
     where = f"lab/{name}"
     log = other_laptop.jlr("logs", where, "--tail", "1000")
-    assert f"/{name}/lab" in log.stdout, log
+    assert urlsplit(session.url).path in log.stdout, log
     local = other_laptop.jlr("forward", where, "8888")
     assert local.stdout.startswith("http://127.0.0.1:"), local
     assert other_laptop.jlr("stop", where, "--remove").status == 0
@@ -131,7 +130,9 @@ def test_list_all_shows_every_container_of_the_host(
     laptop: Laptop, account: Account, container: ContainerFactory
 ) -> None:
     named = container.name()
-    theirs = container(options=tuple(f"--label={label}" for label in THEIRS))
+    taken = container.name()
+    labels = (f"{SESSION_LABEL}={taken}", f"{USER_LABEL}=somebody-else")
+    theirs = container(name=taken, options=tuple(f"--label={label}" for label in labels))
     assert theirs.name not in listed(laptop, "lab")
     idle = container("lab/plain", options=("--user", "4242"))
     stopped = container("lab/plain")
