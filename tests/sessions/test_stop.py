@@ -31,26 +31,45 @@ def test_stop_ends_jupyter_and_its_kernels_and_leaves_the_container(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()
-    session = started(laptop, here, *a_port())
-    with session.notebook("idle.ipynb") as kernel:
+    first = started(laptop, here, *a_port())
+    with first.notebook("idle.ipynb") as kernel:
         kernel.run("1")
         stopped = laptop.jlr("stop")
         assert stopped.status == 0, stopped
         assert "stopped JupyterLab" in stopped.stdout
-        assert f"released port {session.port}" in stopped.stdout
+        assert f"released port {first.port}" in stopped.stdout
     assert here.running
     processes = here.engine.docker("top", here.name, "-eo", "pid,args").splitlines()[1:]
     assert all("sleep infinity" in line for line in processes), processes
-    assert is_free(session.port)
+    assert is_free(first.port)
     assert "jpserver" not in here.execute("sh", "-c", f"ls -R /tmp/jlr-0/{here.name}")
+    twice = laptop.jlr("stop")
+    assert twice.status == 0, twice
+    assert "stopped already" in twice.stdout
+
+    assert "stopped" in laptop.jlr("status").stdout
+    assert laptop.jlr("list", "--json").stdout.strip() == "[]"
+    failed(laptop.jlr("url", here.name), 6, "does not run", f"jlr start lab {here.name}")
+    second = started(laptop, here)
+    assert second.port == first.port
+    assert second.token != first.token
 
 
-def test_stopping_twice_is_fine(laptop: Laptop, container: ContainerFactory) -> None:
-    started(laptop, container())
-    assert laptop.jlr("stop").status == 0
-    again = laptop.jlr("stop")
-    assert again.status == 0, again
-    assert "stopped already" in again.stdout
+def test_a_container_is_stopped_started_and_removed(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    started(laptop, here)
+    stopped = laptop.jlr("stop", "--container")
+    assert "stopped the container" in stopped.stdout, stopped
+    assert not here.running
+    assert laptop.jlr("stop", "--container").status == 0
+    assert started(laptop, here).ask("api/status")["kernels"] == 0
+    removed = laptop.jlr("stop", "--remove")
+    assert "removed the container" in removed.stdout, removed
+    assert container.remove_all() == []
+    failed(laptop.jlr("stop", here.name), 6, f"`{here.name}`")
+    failed(start(laptop, "lab", here.name), 6, "no container")
 
 
 @pytest.mark.parametrize("how", ["--remove", "--container"])
@@ -73,20 +92,6 @@ def test_a_container_that_removes_itself_meanwhile_counts_as_stopped(
     assert here.engine.try_docker("container", "inspect", here.name).status != 0
 
 
-def test_a_session_that_was_stopped_is_told_as_such_and_starts_anew(
-    laptop: Laptop, container: ContainerFactory
-) -> None:
-    here = container()
-    first = started(laptop, here, *a_port())
-    assert laptop.jlr("stop").status == 0
-    assert "stopped" in laptop.jlr("status").stdout
-    assert laptop.jlr("list", "--json").stdout.strip() == "[]"
-    failed(laptop.jlr("url", here.name), 6, "does not run", f"jlr start lab {here.name}")
-    second = started(laptop, here)
-    assert second.port == first.port
-    assert second.token != first.token
-
-
 def test_a_busy_kernel_is_named_and_not_stopped_unless_forced(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
@@ -102,30 +107,6 @@ def test_a_busy_kernel_is_named_and_not_stopped_unless_forced(
         assert forced.status == 0, forced
     assert is_free(session.port)
     assert here.running
-
-
-def test_stop_container_stops_it_and_start_starts_it_again(
-    laptop: Laptop, container: ContainerFactory
-) -> None:
-    here = container()
-    started(laptop, here)
-    stopped = laptop.jlr("stop", "--container")
-    assert "stopped the container" in stopped.stdout, stopped
-    assert not here.running
-    assert laptop.jlr("stop", "--container").status == 0
-    assert started(laptop, here).ask("api/status")["kernels"] == 0
-
-
-def test_stop_remove_deletes_the_container_and_forgets_the_session(
-    laptop: Laptop, container: ContainerFactory
-) -> None:
-    here = container()
-    started(laptop, here)
-    stopped = laptop.jlr("stop", "--remove")
-    assert "removed the container" in stopped.stdout, stopped
-    assert container.remove_all() == []
-    failed(laptop.jlr("stop", here.name), 6, f"`{here.name}`")
-    failed(start(laptop, "lab", here.name), 6, "no container")
 
 
 def test_stop_all_stops_every_session_but_those_that_are_busy(
