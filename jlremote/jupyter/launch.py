@@ -153,7 +153,9 @@ def launch_once(runtime: Runtime, name: str, launch_id: str, launching: str) -> 
     It is a new container's own command, which the engine runs again at each later start; then
     `jlr start` launches Jupyter.
     """
-    return session_directory(runtime, name) + (
-        f"once=$directory/once-{shlex.quote(launch_id)}\n"
-        f'[ -e "$once" ] || (\numask 077; mkdir -p "$directory" && : >"$once"\n{launching})\n'
+    # In a subshell, whose `exit` does not end the container.
+    return (
+        f"(\n{session_directory(runtime, name)}once=$directory/once-{shlex.quote(launch_id)}\n"
+        f'[ ! -e "$once" ] || exit 0\n'
+        f'umask 077; mkdir -p "$directory" && : >"$once"\n{launching})\n'
     )

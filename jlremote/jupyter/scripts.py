@@ -24,6 +24,7 @@ from jlremote.host.shell_text import pause, until_hang_up, wait_while
 from jlremote.host.tcp_table import LISTENING
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.scripts import homes
 
 # Among the arguments of the shell that waits for a server's end, and of no probe.
 LAUNCH_MARK = 'export JUPYTER_RUNTIME_DIR="$directory/runtime"'
@@ -31,7 +32,7 @@ WAIT_SECONDS = 120
 LAUNCH_SECONDS = 20
 POLLS_A_SECOND = 40
 ROOM_BYTES = 1 << 16  # several times what is written before Jupyter listens
-NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
+NO_FOLDER = homes.NO_FOLDER
 NOT_LAUNCHED = 75  # sysexits.h: EX_TEMPFAIL
 
 # The runtime files of JupyterLab 3 and later and Notebook 7; of JupyterLab 2 and Notebook 6.
@@ -39,8 +40,12 @@ KINDS = ("jpserver", "nbserver")
 
 
 def session_directory(runtime: Runtime, name: str) -> str:
-    """Return the shell assignment of `$directory`, the session's folder."""
-    return f'directory="{runtime.servers_folder}"/{shlex.quote(name)}\n'
+    """Return shell text that sets `$directory` to the session's folder.
+
+    In a container it exits with `NO_FOLDER` if others could have planted files there.
+    """
+    private = f"{homes.PRIVATE} || exit {NO_FOLDER}\n" if runtime.has_containers else ""
+    return f'{private}directory="{runtime.servers_folder}"/{shlex.quote(name)}\n'
 
 
 def own_servers() -> str:
@@ -99,7 +104,7 @@ tell() {{
   printf '{RECORD}'
 }}
 printf 'directory{FIELD}%s{RECORD}' "$directory"
-jupyter=$(PATH=$PATH:${{directory%/*}}-packages/bin  # see `packages`
+jupyter=$(PATH=$PATH:${{directory%/*}}/.packages/bin  # see `packages`
 command -v jupyter-lab || command -v jupyter-notebook || command -v jupyter)
 printf 'jupyter{FIELD}%s{RECORD}' "$jupyter"
 printf 'exit{FIELD}%s{RECORD}' "$(cat "$directory/exit" 2>/dev/null)"

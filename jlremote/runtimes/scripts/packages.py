@@ -7,7 +7,7 @@ import shlex
 from jlremote.host.shell_text import wait_while
 from jlremote.runtimes.scripts import homes
 
-_FOLDER = f"{homes.ROOT}-packages"
+_FOLDER = f"{homes.ROOT}/.packages"  # no session or job has this name
 _NO_PYTHON = 69  # sysexits.h: EX_UNAVAILABLE
 GONE = 66  # sysexits.h: EX_NOINPUT
 NOT_INSTALLED = 75  # sysexits.h: EX_TEMPFAIL
@@ -29,6 +29,7 @@ export PYTHONUNBUFFERED=1 PIP_ROOT_USER_ACTION=ignore
 python=$(command -v python3 || command -v python) ||
   {{ echo 'there is no Python in the image'; exit {_NO_PYTHON}; }}
 if ! "$python" -m pip --version >/dev/null 2>&1 || ! "$python" -c {shlex.quote(_IS_OPEN)}; then
+  {homes.PRIVATE} || exit {homes.NO_FOLDER}
   folder={_FOLDER}
   said=$("$python" -m venv --system-site-packages "$folder" 2>&1) ||
     "$python" -m venv --system-site-packages --without-pip --clear "$folder" || exit
@@ -44,7 +45,8 @@ exec "$python" -m pip install --no-input --no-cache-dir --disable-pip-version-ch
 # Makes the environment's programs and packages visible; a job's own variables stay.
 USE = f"""\
 jlr_packages={_FOLDER}
-if [ -O "$jlr_packages" ] && [ -x "$jlr_packages/bin/python" ]; then
+if [ -x "$jlr_packages/bin/python" ]; then
+  {homes.PRIVATE} || exit {homes.NO_FOLDER}
   PATH=$jlr_packages/bin:$PATH
   for jlr_site in "$jlr_packages"/lib/python*/site-packages; do
     PYTHONPATH=$jlr_site${{PYTHONPATH:+:$PYTHONPATH}}
@@ -77,6 +79,7 @@ _WAIT = wait_while(
 )
 # The job's process waits for the installation, and goes on if that was killed.
 _UNTIL_INSTALLED = f"""\
+{homes.PRIVATE} || exit {homes.NO_FOLDER}
 jlr_folder="{homes.ROOT}"/NAME
 {_WAIT}[ "$(cat "$jlr_folder/installed" 2>/dev/null)" = 0 ] ||
   {{ echo 'not started: its packages were not installed' >&2; exit {NOT_INSTALLED}; }}
@@ -92,7 +95,8 @@ def are_there(packages: tuple[str, ...]) -> str:
     """Return the script that ends with `GONE` if a container no longer has all packages."""
     return (
         f"python={_FOLDER}/bin/python\n"
-        '[ -x "$python" ] || python=$(command -v python3 || command -v python)\n'
+        f'if [ -x "$python" ]; then\n{homes.PRIVATE} || exit {homes.NO_FOLDER}\n'
+        "else python=$(command -v python3 || command -v python); fi\n"
         f'exec "$python" -c {shlex.quote(_ARE_THERE)} {shlex.join(packages)}\n'
     )
 
@@ -108,6 +112,7 @@ def install_for_job(name: str, packages: tuple[str, ...]) -> str:
     Once it runs, the job starts after it even if the laptop has gone.
     """
     return f"""\
+{homes.PRIVATE} || exit {homes.NO_FOLDER}
 folder="{homes.ROOT}"/{shlex.quote(name)}
 (umask 077; mkdir -p "$folder") && echo $$ >"$folder/.installing" || exit
 mv "$folder/.installing" "$folder/installing"

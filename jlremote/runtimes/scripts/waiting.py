@@ -50,7 +50,9 @@ fi
 
 def command(script: str) -> tuple[str, ...]:
     """Return a container's main command: a shell that runs a script, then waits."""
-    note = f'{_BEGINNING}{_NOTE}; (umask 077; echo $$ >"$jlr_note")\n'
+    # Without `-C` it would follow a link that another user has put there.
+    write = '(umask 077; rm -f "$jlr_note"; set -C; echo $$ >"$jlr_note")'
+    note = f"{_BEGINNING}{_NOTE}; {write}\n"
     return ("sh", "-c", f"{note}{script}exec sleep infinity")
 
 

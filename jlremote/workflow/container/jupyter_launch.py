@@ -18,7 +18,7 @@ from jlremote.ports.origins import hostname
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.docker import docker_errors
 from jlremote.runtimes.docker.docker_commands import logs_argv
-from jlremote.runtimes.scripts import packages, waiting
+from jlremote.runtimes.scripts import homes, packages, waiting
 from jlremote.text import printable
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.requests import StartRequest
@@ -146,7 +146,10 @@ def _not_awaited(start: StartContext, found: Survey, failed: Completed) -> JlrEr
 def _no_folder(start: StartContext, failed: Completed) -> JlrError:
     engine, complaint = start.runtime.engine, failed.complaint.lower()
     hint = "`df` there shows whether it is full or read-only; Jupyter needs it for its own files"
-    if engine and "read-only" in complaint:
+    if engine and homes.NOT_PRIVATE in complaint:
+        look = engine.shown("exec", start.name, "ls", "-l", "/tmp")  # noqa: S108
+        hint = f"`{look}` shows whose it is; without `-v /tmp:/tmp` a container has its own"
+    elif engine and "read-only" in complaint:
         hint = "`-- --tmpfs /tmp` gives a new container a folder for Jupyter's own files"
     elif engine and "no space left" in complaint:
         hint = docker_errors.space_hint(engine)
