@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import shutil
+import string
 import subprocess
 from pathlib import Path
 
@@ -43,6 +44,22 @@ def test_a_host_that_could_be_an_option_or_not_be_shown_is_refused(host: str, co
     with pytest.raises(Usage) as caught:
         resolved(config, "", host)
     assert caught.value.message.isprintable()
+
+
+@pytest.mark.parametrize("form", ["a{}b", "u{}v@host", "u{}@host"])
+def test_without_ssh_a_host_may_hold_no_character_that_ssh_refuses(
+    form: str, config: Path, without_ssh: None
+) -> None:
+    """A `ProxyCommand` with `%h` would run `a;id` in a shell."""
+    ssh = ("ssh", "-F", "/dev/null", "-G", "--")
+    for letter in {*string.punctuation} - {*"@:/[]%"}:
+        host = form.format(letter)
+        run = subprocess.run((*ssh, host), capture_output=True, check=False)
+        if run.returncode != 0:
+            with pytest.raises(Usage):
+                resolved(config, "ProxyCommand nc %h %p", host)
+        else:
+            assert resolved(config, "ProxyCommand nc %h %p", host).proxy_command
 
 
 @given(host=st.text(max_size=30))

@@ -24,6 +24,10 @@ from jlremote.ssh.config.tokens import expand_home, local_user
 _SECONDS = 30  # `Match exec` and canonical names may ask a slow name server
 # The settings that jlr does not honour, shown with `-v`, and the values that switch one off.
 _OFF = frozenset({"", "no", "none", "false", "0 0"})
+# Characters that ssh refuses too: in `user@host`, and in the host alone. The user's last may not
+# be a backslash either.
+_FOR_A_SHELL = frozenset("'`\";&<>|(){}")
+_NOT_IN_A_NAME = frozenset("$\\,")
 _RSA_SIZE = "1024"  # OpenSSH's default
 _REMARKS = {
     "gssapiauthentication": "Kerberos tickets are not offered",
@@ -102,17 +106,21 @@ def check_host(host: str) -> None:
     """Check that a host cannot be taken for an option, and can be shown.
 
     Raises:
-        Usage: `host` is empty, begins with `-`, or holds blanks or control characters.
+        Usage: `host` is empty, begins with `-`, or holds blanks, control characters or characters
+            that a shell would act on in a `ProxyCommand`, as ssh has it.
     """
     hint = "give a name, an address, `user@host`, or a `Host` of your ssh config"
     if not host:
         raise Usage("no host was given", hint=hint)
-    if host.startswith("-") or host.rpartition("@")[2].startswith("-"):
+    user, _, name = host.rpartition("@")
+    if host.startswith("-") or name.startswith("-"):
         raise Usage(f"`{_shown(host)}` is not a host: it begins with `-`", hint=hint)
     if any(unicodedata.category(letter)[0] in "CZ" for letter in host):
         raise Usage(
             f"`{_shown(host)}` is not a host: it holds blanks or control characters", hint=hint
         )
+    if wrong := (_FOR_A_SHELL & {*host}) | (_NOT_IN_A_NAME & {*name}) | {*user[-1:]} & {"\\"}:
+        raise Usage(f"`{_shown(host)}` is not a host: it holds `{min(wrong)}`", hint=hint)
 
 
 def _shown(host: str) -> str:
