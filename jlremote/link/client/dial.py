@@ -87,7 +87,10 @@ def turn(files: LinkFiles) -> AbstractContextManager[object]:
 def _spawn(files: LinkFiles) -> subprocess.Popen[bytes]:
     config = () if files.ssh_config is None else (str(files.ssh_config.resolve()),)
     # -P: modules in the current folder must not be imported in place of ours.
-    command = (sys.executable, "-P", "-m", "jlremote.link", files.host, *config)
+    # gil: the link's threads, and paramiko's, need the lock that a free-threaded Python leaves out;
+    # Python before 3.13 has always one, and ignores the option.
+    options = ("-P", "-X", "gil=1")
+    command = (sys.executable, *options, "-m", "jlremote.link", files.host, *config)
     with files.log.open("ab") as log:
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, **_detached()
