@@ -198,7 +198,7 @@ def test_no_shell_reads_the_first_frames(shell: str, echo_server: Server) -> Non
     process.stdin.write(f"exec {shlex.join(argv)}\n".encode())
     process.stdin.flush()
     assert process.stdout.readline() == b"ready\n"
-    process.stdin.write(relay_program.HEAD.pack(relay_program.OPEN, 1, 0))
+    process.stdin.write(relay_program.HEAD.pack(relay_program.OPEN, 1, 1))
     process.stdin.flush()
     head = process.stdout.read(relay_program.HEAD.size)
     assert relay_program.HEAD.unpack(head) == (relay_program.OPENED, 1, 0)

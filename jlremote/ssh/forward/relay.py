@@ -6,8 +6,8 @@ each `exec` costs 0.1 s, and sshd permits ten sessions. `relay_program` document
 
 from __future__ import annotations
 
-import functools
 import importlib.resources
+import logging
 import secrets
 import shlex
 import struct
@@ -22,15 +22,24 @@ from jlremote.ssh.forward.relay_program import CLOSE, CREDIT, DATA, END, HEAD, O
 from jlremote.ssh.forward.relay_stream import FrameSender, RelayStream
 from jlremote.ssh.forward.socket_bridge import SocketBridge
 
+_LOG = logging.getLogger("jlremote.ssh")
 _SHELL = b"exec /bin/sh -s"
 _COMPLAINT_LIMIT = 2000
 _LAST_NUMBER = 0xFFFFFFFF
 
+# A stream's window in bytes, and what the windows of more streams share: a page that reads nothing
+# leaves its window's worth of data in this process.
+WINDOW = 2 << 20
+_SHARED_WINDOWS = 32 << 20
+_SMALLEST_WINDOW = 64 << 10
 
-@functools.cache
-def _program() -> str:
-    folder = importlib.resources.files("jlremote.ssh.forward")
-    return (folder / "relay_program.py").read_text("utf-8")
+# Read with this module: an upgrade may bring a program that this process does not understand.
+_PROGRAM = (importlib.resources.files(__package__) / "relay_program.py").read_text("utf-8")
+
+
+def window_beside(streams: int) -> int:
+    """Return the window in bytes of a new stream beside others."""
+    return max(_SMALLEST_WINDOW, min(WINDOW, _SHARED_WINDOWS // (streams + 1)))
 
 
 def relay_argv(target: Target, marker: str) -> tuple[str, ...]:
@@ -39,7 +48,7 @@ def relay_argv(target: Target, marker: str) -> tuple[str, ...]:
     The target's `relay` is an argv that runs Python 3.6 or later where the server listens, with
     stdin and stdout attached and no terminal, such as `docker exec -i NAME python3`.
     """
-    return (*(target.relay or ()), "-c", _program(), marker, target.address, str(target.port))
+    return (*(target.relay or ()), "-c", _PROGRAM, marker, target.address, str(target.port))
 
 
 class Relay:
@@ -70,10 +79,11 @@ class Relay:
     def connect(self, bridge: SocketBridge) -> None:
         """Open a stream for `bridge`."""
         self._last_number += 1
-        stream = RelayStream(self._frames, self._last_number, bridge, self._loop, self._leave)
-        self._streams[stream.number] = stream
+        number, window = self._last_number, window_beside(len(self._streams))
+        stream = RelayStream(self._frames, number, window, bridge, self._loop, self._leave)
+        self._streams[number] = stream
         bridge.join(stream)
-        self._frames.send(OPEN, stream.number)
+        self._frames.send(OPEN, number, window)
 
     def retire(self) -> None:
         """End after the last stream."""
@@ -127,7 +137,7 @@ class Relay:
 
     def _note_complaint(self, data: bytes) -> None:
         if not self._frames.ready:
-            self._complaint += data[:_COMPLAINT_LIMIT]
+            self._complaint = (self._complaint + data)[-_COMPLAINT_LIMIT:]
 
     def _await_marker(self, data: memoryview) -> None:
         """Skip the output of login files."""
@@ -163,7 +173,11 @@ class Relay:
             self._body, self._body_left = stream, count
         if stream is None:
             return  # it was closed meanwhile
-        if kind == OPENED:
+        if kind == DATA:
+            stream.announced += count
+            if stream.announced > stream.granted:
+                self._end_overrun()
+        elif kind == OPENED:
             stream.bridge.opened()
         elif kind == REFUSED:
             stream.bridge.refused(f"nothing listens on port {self._target.port} there")
@@ -173,6 +187,13 @@ class Relay:
             stream.bridge.ended()
         elif kind == CLOSE:
             stream.bridge.closed()
+
+    def _end_overrun(self) -> None:
+        """End a relay that sends more than was granted: it would fill this process's memory."""
+        self._body = None
+        if not self._frames.over:
+            _LOG.warning("the relay in the container sent more than it was permitted")
+            self.ended()
 
     # In the loop's thread.
 

@@ -8,7 +8,7 @@ frames; then both sides send frames, each a head (kind: 1 byte, stream: 4, count
 for DATA `count` bytes. The other side numbers the streams and never uses a number twice.
 
     OPEN    to the relay    connect to ADDRESS and PORT; answered by OPENED or REFUSED
-    DATA    both ways       at most the credit that the receiver gave; it begins with WINDOW
+    DATA    both ways       at most the credit that the receiver gave; it begins with OPEN's count
     CREDIT  both ways       `count` more bytes may be sent on this stream
     END     both ways       no more DATA follows; the other direction goes on
     CLOSE   both ways       the stream is over: in order after END, else with a reset
@@ -27,7 +27,6 @@ from typing import Dict, Optional
 
 OPEN, OPENED, REFUSED, DATA, CREDIT, END, CLOSE = range(1, 8)
 HEAD = struct.Struct(">BII")
-WINDOW = 2 << 20
 
 _PIECE = 64 << 10
 _OUTPUT_LIMIT = 1 << 20
@@ -37,10 +36,10 @@ _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 class _TargetConnection:
     """One connection to the target."""
 
-    def __init__(self, relay: "_RelayServer", number: int) -> None:
+    def __init__(self, relay: "_RelayServer", number: int, credit: int) -> None:
         self.relay = relay
         self.number = number
-        self.credit = WINDOW
+        self.credit = credit
         self.kept = bytearray()
         self.connected = False
         self.ended = False
@@ -245,7 +244,7 @@ class _RelayServer:
     def act(self, kind: int, number: int, count: int, body: bytes) -> None:
         """Handle a frame; ignore late ones, of a stream that has left."""
         if kind == OPEN:
-            self.open(number)
+            self.open(number, count)
             return
         stream = self.streams.get(number)
         if stream is None:
@@ -260,9 +259,9 @@ class _RelayServer:
         elif kind == CLOSE:
             stream.close()
 
-    def open(self, number: int) -> None:
+    def open(self, number: int, credit: int) -> None:
         try:
-            stream = _TargetConnection(self, number)
+            stream = _TargetConnection(self, number, credit)
         except OSError:  # no file descriptor is left
             self.frame(REFUSED, number)
             return

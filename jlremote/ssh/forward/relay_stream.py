@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
-from jlremote.ssh.forward.relay_program import CREDIT, DATA, END, HEAD, WINDOW
+from jlremote.ssh.forward.relay_program import CREDIT, DATA, END, HEAD
 from jlremote.ssh.forward.socket_bridge import SocketBridge
 
 
@@ -46,18 +46,28 @@ class FrameSender:
 
 @dataclass(eq=False)
 class RelayStream:
-    """One connection through the relay; see `FarEnd`. `_leave` removes it from the relay."""
+    """One connection through the relay; see `FarEnd`. `_leave` removes it from the relay.
+
+    `window` is the number of bytes that may be on their way in each direction.
+    """
 
     reader = None
 
     _frames: FrameSender
     number: int
+    window: int
     bridge: SocketBridge
     _loop: EventLoop
     _leave: Callable[[RelayStream], None]
-    _credit: int = WINDOW
+    # Sums over the stream's life, each with one writer: the transport's thread and the loop's.
+    announced: int = 0  # bytes of DATA that the relay has begun to send
+    granted: int = 0
+    _credit: int = 0
     _passed_on: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.granted = self._credit = self.window
 
     def room(self) -> int:
         """See `FarEnd`."""
@@ -82,12 +92,13 @@ class RelayStream:
         with self._lock:
             before = self._passed_on
             self._passed_on += count
-        if before < WINDOW // 4 <= before + count:
+        if before < self.window // 4 <= before + count:
             self._loop.call(self._give_credit)
 
     def _give_credit(self) -> None:
         with self._lock:
             count, self._passed_on = self._passed_on, 0
+        self.granted += count
         self._frames.send(CREDIT, self.number, count)
 
     # Called by the relay, in the transport's thread.

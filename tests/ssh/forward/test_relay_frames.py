@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 
 from jlremote.host.target import Target
 from jlremote.ssh.forward import relay as relay_module
-from jlremote.ssh.forward.relay import Relay, relay_argv
+from jlremote.ssh.forward.relay import WINDOW, Relay, relay_argv, window_beside
 from jlremote.ssh.forward.relay_program import (
     CLOSE,
     CREDIT,
@@ -19,7 +21,6 @@ from jlremote.ssh.forward.relay_program import (
     OPEN,
     OPENED,
     REFUSED,
-    WINDOW,
 )
 
 TARGET = Target("127.0.0.1", 8888, ("docker", "exec", "-i", "cont1", "python3"))
@@ -134,6 +135,19 @@ def test_the_command_runs_the_program_with_its_target() -> None:
     assert argv[7:] == ("marker", "127.0.0.1", "8888")
 
 
+def test_the_program_that_runs_is_as_old_as_the_link() -> None:
+    """An upgrade may put another program beside a link that runs, with another protocol."""
+    code = """if True:
+        import importlib.resources, pathlib, sys
+        import jlremote.link.service.server
+        del importlib.resources.files, pathlib.Path.read_text
+        from jlremote.host.target import Target
+        relay = sys.modules["jlremote.ssh.forward.relay"]
+        assert "def main(" in relay.relay_argv(Target("127.0.0.1", 1), "marker")[1]
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_the_relay_replaces_the_shell_unless_sudo_needs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -157,7 +171,7 @@ def test_frames_wait_until_the_program_is_ready(desk: Desk) -> None:
     desk.say(b"Welcome!\nLast login: ")
     assert desk.frames() == []
     desk.say(desk.relay._marker.encode() + b"\n")
-    assert desk.frames() == [(OPEN, 1, 0, b"")]
+    assert desk.frames() == [(OPEN, 1, WINDOW, b"")]
 
 
 def test_frames_arrive_in_any_pieces(desk: Desk) -> None:
@@ -184,6 +198,46 @@ def test_data_takes_credit_and_stops_without_any(desk: Desk) -> None:
     desk.say(HEAD.pack(CREDIT, 1, 100))
     assert bridge.far.room() == 100
     assert bridge.events == ["writable"]
+
+
+def test_a_relay_that_sends_more_than_it_was_granted_ends(desk: Desk) -> None:
+    """A hostile container would fill the link's memory."""
+    bridge = desk.start().connect()
+    bridge.takes = 0
+    piece = HEAD.pack(DATA, 1, WINDOW // 2) + bytes(WINDOW // 2)
+    desk.say(piece + piece)
+    assert bridge.events == []
+    bridge.takes = 1 << 30
+    desk.say(HEAD.pack(DATA, 1, 1) + b"x" + piece)
+    assert (bridge.events, bridge.data, desk.channel.closed) == (["lost"], b"", True)
+
+
+def test_what_a_relay_is_granted_again_it_may_send(desk: Desk) -> None:
+    bridge = desk.start().connect()
+    for _ in range(20):
+        desk.say(HEAD.pack(DATA, 1, WINDOW // 2) + bytes(WINDOW // 2))
+    assert bridge.events == []
+    assert len(bridge.data) == 10 * WINDOW
+
+
+def test_many_streams_share_their_windows(desk: Desk) -> None:
+    desk.start()
+    desk.channel.space = 1 << 30
+    for _ in range(900):
+        desk.connect()
+    windows = [count for _, _, count, _ in desk.frames()]
+    assert windows[:16] == [WINDOW] * 16
+    assert windows[-1] == window_beside(899) == 64 << 10
+    assert sum(windows) < 180 << 20  # and not 1.8 GB
+    late = desk.connect()
+    assert late.far.room() == 64 << 10
+
+
+def test_a_host_that_complains_for_ever_fills_no_memory(desk: Desk) -> None:
+    desk.relay.opened()
+    for _ in range(100):
+        desk.channel.on_stderr(bytes(1 << 20))
+    assert len(desk.relay._complaint) < 1 << 12
 
 
 def test_credit_is_given_after_a_quarter_of_the_window(desk: Desk) -> None:
