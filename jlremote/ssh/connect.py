@@ -64,7 +64,8 @@ def _connect(
         transport = Transport(sock, offered, has_greeted=is_direct)
         route.callback(transport.close)
         _handshake(destination, transport, proxy)
-        verify(destination, transport.host_key_blob, credentials.asker)
+        address = str(sock.getpeername()[0]) if is_direct else ""
+        verify(destination, transport.host_key_blob, credentials.asker, address)
         with translated(destination, transport):
             wire = UserAuthentication(transport, destination.user, _ANSWER_SECONDS)
             log_in(wire, destination, credentials, agent_of(destination.login, agent_socket))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import itertools
 import shutil
 import string
 import subprocess
@@ -38,7 +39,8 @@ def resolved(config: Path, text: str, host: str = "lab") -> Destination:
 
 
 @pytest.mark.parametrize(
-    "host", ["", "-oProxyCommand=id", "me@-x", "a b", "a\nb", "a\0b", "a\x1b[2J", "\u202eb", "a\tb"]
+    "host",
+    ["", "me@", "-oProxyCommand=id", "me@-x", "a b", "a\nb", "a\0b", "a\x1b[2J", "\u202eb", "a\tb"],
 )
 def test_a_host_that_could_be_an_option_or_not_be_shown_is_refused(host: str, config: Path) -> None:
     with pytest.raises(Usage) as caught:
@@ -208,6 +210,45 @@ def test_a_chain_of_jumps_is_resolved_from_the_far_end_each_with_its_own_setting
     assert (zero.hostname, zero.jump) == ("zero", None)
 
 
+@pytest.mark.parametrize(
+    "jump", ["vs3@%h:2403", "%r@%n-gw", "%k", "me@%%b", "first-%p,%r@%h:23", "one,two-%n"]
+)
+def test_tokens_in_a_jump_host_mean_what_they_mean_to_ssh(
+    jump: str, config: Path, tmp_path: Path
+) -> None:
+    text = f"""
+        Host lab
+            HostName lab.example.org
+            User anna
+            Port 2200
+            HostKeyAlias known-as
+            ProxyJump {jump}
+    """
+    hop = resolved(config, text).jump
+    assert hop is not None
+    # ssh runs another ssh to the last jump host, which is this one.
+    stand_in = tmp_path / "ssh"
+    stand_in.write_text('#!/bin/sh\nprintf "%s\\n" "$@" >&2\n')
+    stand_in.chmod(0o755)
+    real = shutil.which("ssh")
+    run = subprocess.run(
+        ("ssh", "-F", str(config), "lab"),
+        executable=real,
+        env={"PATH": str(tmp_path), "HOME": "/nonexistent"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    words = run.stderr.splitlines()
+    words = words[: words.index("-W") + 3]
+    options = dict(itertools.pairwise(words))
+    assert words[-1] == hop.host
+    assert options.get("-l", getpass.getuser()) == hop.user
+    assert options.get("-p", "22") == str(hop.port)
+    before = options.get("-J", "").rpartition("@")[2].partition(":")[0]
+    assert before == (hop.jump.hostname if hop.jump else "")
+
+
 def test_a_loop_of_jump_hosts_is_refused(config: Path) -> None:
     with pytest.raises(Usage, match="form a loop"):
         resolved(config, "Host lab\nProxyJump other\nHost other\nProxyJump lab\n")
@@ -222,7 +263,6 @@ def test_a_loop_of_jump_hosts_is_refused(config: Path) -> None:
         ("StrictHostKeyChecking no", "still refused"),
         ("ControlPath ~/.ssh/%C", "a connection of its own"),
         ("GSSAPIAuthentication yes", "Kerberos"),
-        ("NoHostAuthenticationForLocalhost yes", "checked there too"),
         ("RequiredRSASize 4096", "any RSA key"),
         ("LocalForward 1 b:2", "its own forwards"),
     ],
@@ -305,6 +345,20 @@ def test_a_home_folder_that_does_not_exist_is_a_usage_error(path: str, config: P
         expand_path(path, NAMES)
     with pytest.raises(Usage, match="cannot find the home folder"):
         agent_of(LoginRules(identity_agent=path), None)
+
+
+def test_the_home_folder_is_the_one_that_ssh_takes(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ssh asks the user database; `HOME` may be another one, as in some containers."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    told = tmp_path / "told"
+    text = f'Match exec "echo %d >{told}"\nIdentityFile ~/one\nCertificateFile %d/two\n'
+    login = resolved(config, text).login
+    theirs = Path(told.read_text(encoding="utf-8").strip())
+    assert theirs != tmp_path
+    assert login.identity_files == (theirs / "one",)
+    assert login.certificate_files == (theirs / "two",)
 
 
 def test_paths_expand_the_home_folder_and_variables(monkeypatch: pytest.MonkeyPatch) -> None:

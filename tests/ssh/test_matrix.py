@@ -94,6 +94,32 @@ ROWS = (
     Row("StrictHostKeyChecking ask, batch", ("BatchMode yes",), OUT, known=False),
     Row("StrictHostKeyChecking accept-new", ("StrictHostKeyChecking accept-new",), IN, known=False),
     Row("StrictHostKeyChecking no", ("StrictHostKeyChecking no",), IN, known=False),
+    Row(
+        "NoHostAuthenticationForLocalhost",
+        ("NoHostAuthenticationForLocalhost yes", "StrictHostKeyChecking yes"),
+        IN,
+        known=False,
+    ),
+    Row(
+        "NoHostAuthenticationForLocalhost with HostKeyAlias",
+        (
+            "NoHostAuthenticationForLocalhost yes",
+            "StrictHostKeyChecking yes",
+            "HostKeyAlias somewhere",
+        ),
+        OUT,
+        known=False,
+    ),
+    Row(
+        "NoHostAuthenticationForLocalhost behind a ProxyCommand",
+        (
+            "NoHostAuthenticationForLocalhost yes",
+            "StrictHostKeyChecking yes",
+            "ProxyCommand {python} {pipe} %h %p",
+        ),
+        OUT,
+        known=False,
+    ),
     Row("HostKeyAlias unknown", ("HostKeyAlias other", "StrictHostKeyChecking yes"), OUT),
     Row("HostKeyAlias known", ("HostKeyAlias MyAlias", "StrictHostKeyChecking yes"), IN),
     Row("UserKnownHostsFile none", ("UserKnownHostsFile none", "StrictHostKeyChecking yes"), OUT),

@@ -126,6 +126,7 @@ def _jump(
     chain = settings.first("proxyjump")
     if not is_set(chain):
         return None
+    chain = expand(chain, names, PROXY_TOKENS)  # ssh makes a ProxyCommand of it
     before, _, last = chain.rpartition(",")
     parts = _JUMP.fullmatch(last.strip())
     if parts is None:

@@ -41,6 +41,8 @@ class HostKeyRules:
     """How the host must prove its identity.
 
     A new key goes to the first of `user_files`. `revoked` is a file with a list of public keys.
+    With `trusts_loopback` (NoHostAuthenticationForLocalhost) no other check is made at a loopback
+    address.
     """
 
     user_files: tuple[Path, ...] = ()
@@ -49,6 +51,7 @@ class HostKeyRules:
     strict: StrictHostKeyChecking = "ask"
     hash_names: bool = False
     revoked: Path | None = None
+    trusts_loopback: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ def host_key_rules(settings: SshSettings, names: TokenValues) -> HostKeyRules:
         strict=_STRICT.get(settings.first("stricthostkeychecking"), "ask"),
         hash_names=settings.on("hashknownhosts"),
         revoked=expand_path(revoked, names) if is_set(revoked) else None,
+        trusts_loopback=settings.on("nohostauthenticationforlocalhost"),
     )
 
 

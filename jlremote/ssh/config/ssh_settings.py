@@ -37,7 +37,6 @@ _REMARKS = {
     "knownhostscommand": "the command is not run; the known_hosts files decide",
     "checkhostip": "only the name is checked, not the address",
     "bindinterface": "connections are bound by BindAddress only",
-    "nohostauthenticationforlocalhost": "the host's key is checked there too",
     "localcommand": "the command is not run",
     "forwardagent": "the agent is never forwarded",
     "forwardx11": "X11 is not forwarded",
@@ -110,9 +109,9 @@ def check_host(host: str) -> None:
             that a shell would act on in a `ProxyCommand`, as ssh has it.
     """
     hint = "give a name, an address, `user@host`, or a `Host` of your ssh config"
-    if not host:
-        raise Usage("no host was given", hint=hint)
     user, _, name = host.rpartition("@")
+    if not name:
+        raise Usage("no host was given", hint=hint)
     if host.startswith("-") or name.startswith("-"):
         raise Usage(f"`{_shown(host)}` is not a host: it begins with `-`", hint=hint)
     if any(unicodedata.category(letter)[0] in "CZ" for letter in host):

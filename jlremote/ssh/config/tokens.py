@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import hashlib
 import os
 import re
 import socket
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from jlremote.errors import Usage
 
 _TOKEN = re.compile(r"%(.?)", re.DOTALL)
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
-PROXY_TOKENS = "%hnpr"
+PROXY_TOKENS = "%hknpr"
 
 
 @dataclass(frozen=True)
@@ -96,16 +98,29 @@ def expand_path(text: str, names: TokenValues) -> Path:
 def expand_home(text: str) -> Path:
     """Return a path with its `~` or `~user` replaced.
 
+    As in ssh, one's own home folder is the one in the user database, whatever `HOME` says.
+
     Raises:
         Usage: there is no such user, or no home folder; `ssh` refuses it too.
     """
     try:
+        if text == "~" or text.startswith("~/"):
+            return Path(_own_home() + text[1:])
         return Path(text).expanduser()
     except RuntimeError as error:
         raise Usage(
             f"cannot find the home folder of `{text}` in your ssh config",
             hint="write the whole path there",
         ) from error
+
+
+def _own_home() -> str:
+    if sys.platform != "win32":
+        import pwd
+
+        with contextlib.suppress(KeyError):  # the user has only a number, and ssh would refuse
+            return pwd.getpwuid(os.getuid()).pw_dir
+    return str(Path.home())
 
 
 def expand_variables(text: str) -> str:

@@ -52,8 +52,10 @@ def look_up(destination: Destination) -> KnownHost:
     return KnownHost(name, keys, tuple(known for known in lines if known.matches(bare)))
 
 
-def verify(destination: Destination, blob: bytes, asker: Asker) -> None:
+def verify(destination: Destination, blob: bytes, asker: Asker, address: str = "") -> None:
     """Check that the server's key is known, or ask the person to accept it.
+
+    `address` is the server's, `""` where a jump host or a proxy command reaches it.
 
     As in ssh, a key of another type than the known ones has changed too: with a question, or
     with `accept-new`, a man in the middle would only need a key of a type that is not known.
@@ -67,6 +69,8 @@ def verify(destination: Destination, blob: bytes, asker: Asker) -> None:
     known = look_up(destination)
     certificate = _certificate(destination, blob)
     _refuse_revoked(destination, known, blob, certificate)
+    if _is_trusted_loopback(destination, address):
+        return
     if certificate is not None:
         problem = _certificate_problem(destination, known, certificate)
         if problem is None:
@@ -82,6 +86,12 @@ def verify(destination: Destination, blob: bytes, asker: Asker) -> None:
     if any(line.marker == "" and line.blob == blob for line in known.portless):
         return
     _accept_new(destination, known, blob, asker)
+
+
+def _is_trusted_loopback(destination: Destination, address: str) -> bool:
+    rules = destination.host_key
+    is_loopback = address.startswith("127.") or address == "::1"
+    return rules.trusts_loopback and rules.alias is None and is_loopback
 
 
 def _certificate(destination: Destination, blob: bytes) -> Certificate | None:
