@@ -278,6 +278,22 @@ def test_a_refused_password_is_never_sent_twice_in_the_life_of_the_process(
     assert failures(passwords) == 1
 
 
+@pytest.mark.parametrize("method", ["password", "keyboard-interactive"])
+def test_the_same_wrong_password_is_asked_for_as_often_as_by_ssh(
+    method: str, passwords: SSHServer, laptop: Laptop, account: Account
+) -> None:
+    passwords.options = ("KbdInteractiveAuthentication yes", *passwords.options)
+    passwords.restart()
+    laptop.configure(passwords, account, f"PreferredAuthentications {method}")
+    wrong = [f"wrong {method}"] * 9
+    assert laptop.theirs(*wrong) is not None
+    asked = len(wrong) - len((laptop.folder / "answers").read_text().splitlines())
+    person = Person(wrong)
+    with pytest.raises(Authentication), laptop.connected(person=person):
+        pass
+    assert len(person.asked) == asked == 3
+
+
 def test_a_password_that_was_refused_by_hanging_up_is_not_sent_again_either(
     passwords: SSHServer, laptop: Laptop
 ) -> None:

@@ -23,7 +23,6 @@ from jlremote.ssh.login.user_authentication import (
 _SECRET = frozenset({"password", "keyboard-interactive"})
 _ASKS_PASSWORD = re.compile(r"pass\s?word|passwort|mot de passe|contraseña", re.IGNORECASE)
 _ASKS_ONCE = re.compile(r"one.?time|code|token|otp|verification|new|retype", re.IGNORECASE)
-_MOST_REPEATS = 3
 
 
 def log_in(
@@ -100,8 +99,10 @@ class _Attempts:
             yield outcome
 
     def _interactive(self) -> Iterator[Outcome]:
-        for attempt in range(self.destination.login.prompts):
-            prompts = KeyboardInteractive(self.destination, self.credentials, first=attempt == 0)
+        tries = left = self.destination.login.prompts
+        while left > 0:
+            first = left == tries
+            prompts = KeyboardInteractive(self.destination, self.credentials, left, first=first)
             try:
                 outcome = self.wire.interactive(prompts.answer)
             except EOFError:
@@ -112,6 +113,7 @@ class _Attempts:
             yield outcome
             if not prompts.answers:
                 return  # the server asked nothing, so another attempt is no use
+            left -= 1 + prompts.repeats
 
 
 def _refusal(
@@ -167,10 +169,17 @@ def _expired(destination: Destination, words: str) -> Authentication:
 
 
 class KeyboardInteractive:
-    """Answers the prompts of one attempt: a remembered password by itself, others by asking."""
+    """Answers the prompts of one attempt: a remembered password by itself, others by asking.
 
-    def __init__(self, destination: Destination, credentials: Credentials, *, first: bool) -> None:
+    Each of `tries` is an answer that is sent, or one of the `repeats` that were refused before.
+    """
+
+    def __init__(
+        self, destination: Destination, credentials: Credentials, tries: int, *, first: bool
+    ) -> None:
         self.answers: list[str] = []
+        self.repeats = 0
+        self._tries = tries
         self._destination = destination
         self._credentials = credentials
         self._account = password_account(destination)
@@ -209,7 +218,7 @@ class KeyboardInteractive:
 
     def _ask(self, prompt: str, *, echo: bool, password: bool) -> str:
         """Ask until the server has not refused the answer at this point before."""
-        for _ in range(_MOST_REPEATS):
+        while self.repeats < self._tries:
             said = "".join(f"{words.strip()}\n" for words in self._said)
             self._said = []
             text = f"{said}({self._destination.account}) {prompt.strip()}"
@@ -217,6 +226,7 @@ class KeyboardInteractive:
             if not self._credentials.refused.holds(self._account, *self.answers, answer):
                 return answer
             self._said = ["that was refused before, so it is not sent again"]
+            self.repeats += 1
         raise Authentication(
             f"cannot log in as `{self._destination.account}`: the server refused these answers"
             " before",
