@@ -129,7 +129,7 @@ def lives(process: psutil.Process) -> bool:
 def wait_until(condition: Callable[[], Any], what: str, timeout: float = 20) -> None:
     """Return as soon as `condition` holds.
 
-    It is asked again after as long as it took, which leaves the cores to what is waited for.
+    It is asked again after twice as long as it took: the cores are left to what is waited for.
 
     Raises:
         LabError: it did not within `timeout` seconds.
@@ -140,5 +140,5 @@ def wait_until(condition: Callable[[], Any], what: str, timeout: float = 20) -> 
         answered = time.monotonic()
         if answered > limit:
             raise LabError(f"{what} did not happen within {timeout:.0f} s")
-        time.sleep(max(0.01, answered - asked))
+        time.sleep(max(0.01, 2 * (answered - asked)))
         asked = time.monotonic()

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-from urllib.request import urlopen
-
-import pytest
 
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
@@ -21,17 +18,19 @@ def servers_in(container: Container) -> int:
     return sum("jupyter-lab" in line and "sh -c" not in line for line in lines)
 
 
-@pytest.mark.parametrize("options", [(), ("--publish", "127.0.0.1::8888")])
-def test_a_running_container_is_used_as_it_is(
-    laptop: Laptop, container: ContainerFactory, options: tuple[str, ...]
+def test_a_container_is_used_as_it_is_and_started_if_it_is_stopped(
+    laptop: Laptop, container: ContainerFactory
 ) -> None:
-    here = container(options=options)
+    here = container(options=("--publish", "127.0.0.1::8888"))
     before = here.inspect(IDENTITY)
     session = started(laptop, here)
     assert session.ask("api/status")["kernels"] == 0
     assert here.inspect(IDENTITY) == before
     assert session.report["image"] == "lab/jupyter"
     assert session.report["state"] == "up"
+    here.engine.docker("stop", "--time", "0", here.name)
+    assert started(laptop, here).ask("api/status")["kernels"] == 0
+    assert here.inspect("{{.Id}}") == before.split()[0]
 
 
 def test_two_starts_at_once_end_up_with_one_server(
@@ -61,27 +60,6 @@ def test_a_server_that_is_the_containers_main_process_is_reused_and_left_running
     assert "left Jupyter running" in stopped.stdout, stopped
     again = started(laptop, here)
     assert again.born() == born
-
-
-def test_a_server_on_the_containers_own_loopback_is_reached(
-    laptop: Laptop, container: ContainerFactory
-) -> None:
-    here = with_a_server(container, "--ip=127.0.0.1")
-    session = started(laptop, here)
-    assert session.base.endswith("/theirs/")
-    assert servers_in(here) == 1
-    with session.notebook("loopback.ipynb") as kernel:
-        assert kernel.run("6 * 7") == "42"
-        assert len(kernel.run("print('x' * 200_000)")) == 200_001
-
-
-def test_a_stopped_container_is_started(laptop: Laptop, container: ContainerFactory) -> None:
-    here = container()
-    here.engine.docker("stop", "--time", "0", here.name)
-    identity = here.inspect("{{.Id}}")
-    session = started(laptop, here)
-    assert session.ask("api/status")["kernels"] == 0
-    assert here.inspect("{{.Id}}") == identity
 
 
 def test_a_container_that_start_started_is_stopped_again_when_a_later_step_fails(
@@ -123,17 +101,3 @@ def test_the_beginning_of_another_containers_id_is_not_a_name(
 ) -> None:
     somebody_elses = container().inspect("{{.Id}}")
     failed(start(laptop, "lab", somebody_elses[:10]), 6, "there is no container")
-
-
-def test_a_server_with_a_password_of_its_own_is_forwarded_and_asks_for_it(
-    laptop: Laptop, container: ContainerFactory
-) -> None:
-    hashed = "argon2:$argon2id$v=19$m=10240,t=10,p=8$SGkhSGkhSGkhSGkh$c2VjcmV0c2VjcmV0"
-    options = (f"--PasswordIdentityProvider.hashed_password={hashed}", "--IdentityProvider.token=")
-    here = with_a_server(container, "--ip=0.0.0.0", *options)
-    session = started(laptop, here)
-    assert session.url.endswith("/theirs/lab")
-    assert b"Password" in urlopen(session.url, timeout=30).read()
-    [report] = json.loads(laptop.jlr("list", "--json").stdout)
-    assert (report["state"], report["kernels"]) == ("up", None)
-    failed(laptop.jlr("stop", "--container"), 7, "password", "--force")
