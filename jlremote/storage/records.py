@@ -151,6 +151,11 @@ def file_name(*key: str) -> str:
     return f"{stem}.json"
 
 
+def tcp_port(value: Any) -> int | None:
+    """Return a record's value if it is a TCP port, else `None`: a `part` of records."""
+    return value if type(value) is int and 0 < value < 65536 else None
+
+
 def matching(known: Sequence[NamedRecord], selector: str) -> list[NamedRecord]:
     """Return the records that are called `NAME` or `HOST/NAME`; full names take precedence."""
     full = [r for r in known if selector in (r.name, f"{r.host}/{r.name}")]

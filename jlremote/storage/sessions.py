@@ -11,7 +11,7 @@ from typing import Any
 
 from jlremote.errors import NotFound
 from jlremote.storage import paths
-from jlremote.storage.records import NAMES, Records, selected
+from jlremote.storage.records import NAMES, Records, selected, tcp_port
 
 
 @dataclass(frozen=True)
@@ -96,22 +96,18 @@ def choose(selector: str | None) -> SessionRecord:
     raise NotFound(f"there is no session `{selector}`", hint="`jlr list` shows all sessions")
 
 
-def _port(value: Any) -> int | None:
-    return value if type(value) is int and 0 < value < 65536 else None
-
-
 def _ports(entries: Any) -> tuple[PortRecord, ...] | None:
     if not isinstance(entries, list):
         return None
     for entry in entries:
         known = isinstance(entry, dict) and entry.keys() == {"port", "local_port"}
-        if not known or not all(map(_port, entry.values())):
+        if not known or not all(map(tcp_port, entry.values())):
             return None
     return tuple(PortRecord(**entry) for entry in entries)
 
 
 _RECORDS = Records(
-    "sessions", SessionRecord, ("host", "name"), local_port=_port, ports=_ports, **NAMES
+    "sessions", SessionRecord, ("host", "name"), local_port=tcp_port, ports=_ports, **NAMES
 )
 save, delete = _RECORDS.save, _RECORDS.delete
 find, unreadable = _RECORDS.find, _RECORDS.unreadable

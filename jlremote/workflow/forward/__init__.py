@@ -6,7 +6,9 @@ Read `forwards` (hold a forward, put it back, restore it after a link has ended)
 
 Decision:
 
-Which local port does a session get? The one that it had, else the first free one from 8888 on; a
-further port gets its own number, else the next free one. A port stays its session's even while the
-link is down, so that an open page of the browser works again later.
+Which local port does a session get? The one that it had, else the first from 8888 on that never
+belonged to another session; a further port gets its own number, else the next one. A port stays its
+session's while the link is down, so that an open page works again later, and also when the session
+was stopped and removed: a page may leave a service worker in the browser, which answers every later
+page of that origin. Only `--port`, or a range that is used up, gives it to another, with a note.
 """

@@ -11,6 +11,7 @@ from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.endpoint import Endpoint, Place
 from jlremote.ports.locate import place_of, server_endpoint
+from jlremote.ports.origins import hostname
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward import local_ports
@@ -30,11 +31,12 @@ def hold(
 ) -> ForwardStatus:
     """Forward the local port that the session had for it, else the first that is free.
 
-    `exact` is the only local port that will do. `progress` is told of a port other than it had, and
-    `undo` puts the forward back as it was.
+    `exact` is the only local port that will do. `progress` is told of a port other than it had, or
+    that was another session's, and `undo` puts the forward back as it was.
 
     Raises:
         Busy: none is free, or not the exact one.
+        JlrError: the port's owner cannot be recorded.
     """
     port = to.further_port
     put_back_later(link, session, port, progress, undo)
@@ -49,6 +51,9 @@ def hold(
         else:
             if wanted is not None:
                 progress.note(f"{wanted.message}; {local} is free and stays yours")
+            if former := local_ports.claim(local, link.name, session, port, undo):
+                site = f"{hostname(link.name, session, port)}:{local}"
+                progress.note(local_ports.explained(local, former, site))
             return forward
     first = local_ports.first(port)
     raise Busy("no local port is free", hint=f"ports from {first} on were tried")

@@ -1,12 +1,13 @@
-"""Local ports: the ones that a session gets, and the holder of one that is taken."""
+"""Local ports: those that a session gets, their owners, and the holder of one that is taken."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from jlremote.errors import Busy
-from jlremote.storage import sessions
+from jlremote.storage import port_owners, sessions
+from jlremote.storage.port_owners import Owner, PortOwner
 
 FIRST_PORT = 8888  # Jupyter's own
 PORTS = 100
@@ -14,22 +15,60 @@ UNPRIVILEGED = 1024  # below, only the administrator may listen
 
 
 def candidates(host: str, session: str, port: int | None, exact: int | None) -> Iterator[int]:
-    """Yield the local ports to try: the `exact` one only, else the one it had, else free ones.
+    """Yield the local ports to try: the `exact` one only, else those it had, then new ones.
 
+    When all of the range have belonged to sessions, those of stopped ones follow, the oldest first.
     `port` is a further port of the session, `None` for its Jupyter server.
     """
     if exact is not None:
         yield exact
         return
-    record = sessions.find(host, session)
-    if record is not None and port is None:
-        yield record.local_port
-    elif record is not None:
-        yield from (known.local_port for known in record.ports if known.port == port)
-    # A port stays its session's even while its link is down.
-    reserved = {local for record in sessions.load_all() for local in record.local_ports}
+    owners = _owners()
+    own = [local for local, owner in owners.items() if owner == (host, session, port)]
+    yield from own
     lowest = first(port)
-    yield from (n for n in range(lowest, min(lowest + PORTS, 65536)) if n not in reserved)
+    numbers = range(lowest, min(lowest + PORTS, 65536))
+    yield from (n for n in numbers if n not in owners)
+    kept = {n for record in sessions.load_all() if record.forwarded for n in record.local_ports}
+    yield from (n for n in reversed(owners) if n in numbers and n not in kept.union(own))
+
+
+def claim(local: int, host: str, session: str, port: int | None, undo: ExitStack) -> Owner | None:
+    """Record the owner of a local port; return the former one, if it was another.
+
+    Raises:
+        JlrError: the record cannot be written.
+    """
+    owner = (host, session, port)
+    former = _owners().get(local)
+    port_owners.save(PortOwner(local, *owner))
+    if former == owner:
+        return None
+    if former is None:
+        undo.callback(port_owners.delete, str(local))
+    else:
+        undo.callback(port_owners.save, PortOwner(local, *former))
+    return former
+
+
+def explained(local: int, former: Owner, site: str) -> str:
+    """Return what a person should know of a port that was another's; `site` is its new origin."""
+    host, session, port = former
+    whose = f"`{host}/{session}`" if port is None else f"port {port} of `{host}/{session}`"
+    return (
+        f"port {local} belonged to {whose}, whose pages may have left a program in the browser; "
+        f"if you do not trust them, delete the browser's site data of `{site}`"
+    )
+
+
+def _owners() -> dict[int, Owner]:
+    """Return the owner of each local port, the latest used port first."""
+    owners: dict[int, Owner] = {known.local_port: known.owner for known in port_owners.load_all()}
+    for record in sessions.load_all():
+        owners.setdefault(record.local_port, (record.host, record.name, None))
+        for known in record.ports:
+            owners.setdefault(known.local_port, (record.host, record.name, known.port))
+    return owners
 
 
 def first(port: int | None) -> int:

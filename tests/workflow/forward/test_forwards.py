@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -106,6 +107,14 @@ def test_an_exact_port_that_is_taken_is_refused(notes: Notes) -> None:
     with pytest.raises(Busy, match="port 9000 is taken by `vim`") as refused:
         held(FakeLink(9000), SERVER, notes, ExitStack(), exact=9000)
     assert "`--port`" in (refused.value.hint or "")
+
+
+def test_a_port_that_was_another_sessions_is_said(notes: Notes) -> None:
+    sessions.save(replace(RECORD, name="other", local_port=9000, forwarded=False))
+    assert held(FakeLink(), SERVER, notes, ExitStack(), exact=9000) == 9000
+    [note] = notes.notes
+    assert note.startswith("port 9000 belonged to `dgx/other`")
+    assert "`cont1-dgx.localhost:9000`" in note
 
 
 @pytest.mark.parametrize(("to", "first"), [(SERVER, 8888), (TENSORBOARD, 6006)])
