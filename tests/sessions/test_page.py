@@ -6,11 +6,14 @@ import os
 import re
 import shutil
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from jlremote.ports.origins import hostname
+from tests.adversity.sites import ASK, site
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
@@ -100,6 +103,28 @@ def test_a_new_notebook_runs_a_cell_and_its_output_is_on_the_page(
     assert "token=" not in page.url, "the token must not stay in the address"
     if os.environ.get(WANTED):
         take_picture(page)
+
+
+def test_a_hostile_page_in_the_same_browser_gets_no_cookie_and_makes_no_file(
+    session: Session, chromium: BrowserContext
+) -> None:
+    own = urlsplit(session.url)._replace(netloc=f"{hostname('lab', session.name)}:{session.port}")
+    mine = chromium.new_page()
+    mine.goto(own.geturl(), timeout=SECONDS)
+    there = own._replace(query="")
+    notebooks = there._replace(path=there.path.removesuffix("lab") + "api/contents")
+    before = [entry["name"] for entry in session.ask("api/contents")["content"]]
+    with site("hostile") as hostile:
+        page = chromium.new_page()
+        page.goto(f"http://{hostname('lab', 'hostile')}:{hostile.port}/")
+        here = there._replace(netloc=f"{own.hostname}:{hostile.port}")
+        for url in (there, notebooks, here, here._replace(netloc=urlsplit(page.url).netloc)):
+            page.evaluate(ASK, url.geturl())
+        assert sum(request.path == there.path for request in hostile.asked) >= 12
+        assert not any(request.cookie for request in hostile.asked)
+    assert [entry["name"] for entry in session.ask("api/contents")["content"]] == before
+    mine.goto(there.geturl(), timeout=SECONDS)
+    assert mine.url.startswith(there.geturl()), "the page has lost its login"
 
 
 def test_a_websocket_client_runs_code_in_a_kernel(session: Session) -> None:

@@ -1,0 +1,153 @@
+"""A hostile page in the browser reaches for the cookie and the pages of another session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import BrowserContext, Page
+
+from jlremote.link.wire.status import ForwardStatus
+from jlremote.ports.endpoint import Endpoint
+from jlremote.ports.origins import hostname
+from jlremote.workflow.forward import local_ports
+from jlremote.workflow.session.address import Address, address_of
+from tests.adversity.sites import ASK, REGISTER, Site, site
+from tests.jupyter.test_configuration import applied
+from tests.link.fakes import new_endpoint, new_server
+
+SECRET, PLANTED = "login=jupyter", "planted=1"
+PLANT = """() => {
+  for (const where of ['', '; domain=localhost', '; domain=cont1-dgx.localhost'])
+    document.cookie = 'planted=1; path=/' + where
+}"""
+
+
+@pytest.fixture
+def hostile() -> Iterator[Site]:
+    """The program behind the forward of the session `dgx/hostile`."""
+    with site("hostile") as served:
+        yield served
+
+
+@pytest.fixture
+def jupyter() -> Iterator[Site]:
+    """The server behind the forward of the session `dgx/cont1`, with the path that ours have."""
+    base = applied("cont1", hostname("dgx", "cont1")).ServerApp.base_url
+    with site("jupyter", base=base) as served:
+        yield served
+
+
+def address(session: str, served: Site) -> Address:
+    """Return what `jlr start` gives a browser for a session of ours."""
+    server = replace(new_server(), base_url=served.base)
+    to = Endpoint(new_endpoint().place, 8888, server)
+    forward = ForwardStatus(session, None, served.port, "up", 0.0, None, to, None)
+    return address_of(forward, hostname("dgx", session))
+
+
+def opened(chromium: BrowserContext, url: str) -> Page:
+    page = chromium.new_page()
+    page.goto(url)
+    return page
+
+
+def logged_in(chromium: BrowserContext, url: str, jupyter: Site) -> str:
+    """Open a session as a person does; return its address without the token."""
+    opened(chromium, url)
+    plain = url.partition("?")[0]
+    opened(chromium, plain)
+    assert jupyter.was_sent(SECRET)
+    jupyter.asked.clear()
+    return plain
+
+
+def test_another_sessions_page_does_not_have_the_cookie_sent(
+    chromium: BrowserContext, hostile: Site, jupyter: Site
+) -> None:
+    plain = logged_in(chromium, address("cont1", jupyter).page, jupyter)
+    page = opened(chromium, address("hostile", hostile).page)
+    here = urlsplit(page.url)
+    there = urlsplit(plain)
+    for netloc in (
+        here.netloc,  # as if it had that path, too
+        f"127.0.0.1:{hostile.port}",
+        f"{there.hostname}:{hostile.port}",  # under the other session's name
+        there.netloc,
+        f"127.0.0.1:{jupyter.port}",
+    ):
+        page.evaluate(ASK, there._replace(netloc=netloc).geturl())
+    for asked in (hostile, jupyter):
+        assert sum(request.path == there.path for request in asked.asked) >= 12
+        assert not asked.was_sent(SECRET)
+    opened(chromium, plain)
+    assert jupyter.was_sent(SECRET), "the session's own page has lost it"
+
+
+def test_another_sessions_page_cannot_set_its_cookies(
+    chromium: BrowserContext, hostile: Site, jupyter: Site
+) -> None:
+    plain = logged_in(chromium, address("cont1", jupyter).page, jupyter)
+    hostile.headers += [
+        ("Set-Cookie", f"planted=1; Path={path}{domain}")
+        for path in ("/", jupyter.base)
+        for domain in ("", "; Domain=localhost", f"; Domain={urlsplit(plain).hostname}")
+    ]
+    page = opened(chromium, address("hostile", hostile).page)
+    page.evaluate(PLANT)
+    page.reload()
+    assert hostile.was_sent(PLANTED)
+    opened(chromium, plain)
+    assert jupyter.was_sent(SECRET)
+    assert not jupyter.was_sent(PLANTED)
+
+
+def test_the_path_keeps_the_cookie_from_other_ports_of_the_same_name(
+    chromium: BrowserContext, hostile: Site, jupyter: Site
+) -> None:
+    """Safari has no other name; any browser is sent to one's own by a link of a hostile page."""
+    both = address("cont1", jupyter)
+    for own in (both.url, both.page):
+        logged_in(chromium, own, jupyter)
+        for path in ("", "/cont1/lab", "/cont1-0000000000000000/lab"):
+            url = f"http://{urlsplit(own).hostname}:{hostile.port}{path}"
+            opened(chromium, url).evaluate(ASK, url)
+    assert not hostile.was_sent(SECRET)
+
+
+def leave_service_worker(chromium: BrowserContext, url: str) -> None:
+    """Have a hostile page leave a program in the browser that answers for its origin."""
+    page = opened(chromium, url)
+    page.evaluate(REGISTER)
+    page.reload()
+    assert page.inner_text("body") == "of the service worker"
+
+
+def test_a_service_worker_of_another_session_does_not_get_the_page_on_its_port(
+    chromium: BrowserContext, jupyter: Site
+) -> None:
+    with site("hostile") as hostile:
+        leave_service_worker(chromium, address("hostile", hostile).page)
+    with site("jupyter", hostile.port, jupyter.base) as later:
+        for one in (jupyter, later):
+            page = opened(chromium, address("cont1", one).page)
+            assert page.inner_text("body") == "jupyter"
+
+
+def test_a_service_worker_under_the_sessions_own_name_does_not_get_its_page(
+    chromium: BrowserContext, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A hostile page sends the browser to its own port under the other session's name."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with site("hostile") as hostile:
+        monkeypatch.setattr(local_ports, "FIRST_PORT", hostile.port)
+        local_ports.claim(hostile.port, "dgx", "hostile", None, ExitStack())
+        leave_service_worker(chromium, address("cont1", hostile).page)
+    port = local_ports.first_candidate("dgx", "cont1")
+    with site("jupyter", port) as jupyter:
+        page = opened(chromium, address("cont1", jupyter).page)
+        assert page.inner_text("body") == "jupyter"
