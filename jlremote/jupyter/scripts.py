@@ -65,11 +65,11 @@ def probe(runtime: Runtime, name: str) -> str:
     Without a container only the session's own server counts: on a shared host, a server that was
     started by hand serves another purpose.
     """
-    folders = ('"$directory"/runtime', *(_FOREIGN_FOLDERS if runtime.has_containers else ()))
+    folders = ('"$directory"/runtime', *(FOREIGN_FOLDERS if runtime.has_containers else ()))
     return session_directory(runtime, name) + _PROBE.replace("FILES", _runtime_files(folders))
 
 
-_FOREIGN_FOLDERS = (
+FOREIGN_FOLDERS = (
     '"${JUPYTER_RUNTIME_DIR:-/nonexistent}"',
     '"${XDG_RUNTIME_DIR:-/nonexistent}"/jupyter',
     '"${XDG_DATA_HOME:-$HOME/.local/share}"/jupyter/runtime',
@@ -86,7 +86,7 @@ def until_foreign_server(then: str) -> str:
     """Return shell text that runs `then` if a server runs that jlr did not launch."""
     # A file that ends in `}` is complete.
     return (
-        f"for file in {_runtime_files(_FOREIGN_FOLDERS)}; do\n"
+        f"for file in {_runtime_files(FOREIGN_FOLDERS)}; do\n"
         f"""  [ ! -e "$file" ] || case $(cat "$file") in *'}}') {then};; esac\n"""
         "done"
     )

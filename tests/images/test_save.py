@@ -83,11 +83,20 @@ def test_the_saved_image_runs_like_the_original(
     assert {value for label, value in labels.items() if label.startswith("org.jlremote")} == {""}
 
 
+OTHERS = "/home/ada/.local/share/jupyter/runtime"
+
+
 def test_a_session_goes_on_while_and_after_it_is_saved_and_its_token_is_not_in_the_image(
     laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
 ) -> None:
-    session = container.name()
+    """Nor are the secrets of a server that another user of the container launched by hand."""
+    session, secret = container.name(), "0ther5ecret"
     start(laptop, session)
+    by_hand = (
+        f"umask 077; mkdir -p {OTHERS}; echo {secret} >{OTHERS}/jupyter_cookie_secret\n"
+        "chown -R 65534:65534 /home/ada; chmod -R a+X /home/ada"
+    )
+    engine.docker("exec", "--user=root", session, "sh", "-c", by_hand)
     url = laptop.jlr("url", session).stdout.strip()
     token = url.partition("token=")[2]
     assert len(token) >= 32
@@ -96,14 +105,35 @@ def test_a_session_goes_on_while_and_after_it_is_saved_and_its_token_is_not_in_t
     state = json.loads(laptop.jlr("status", session, "--json").stdout)["state"]
     assert state == "up"
     made = engine.docker("create", name)
+    export = f"docker -H {engine.url} export {made} | grep -c --text -e {token} -e {secret} || true"
     try:
-        found = run(
-            "sh", "-c", f"docker -H {engine.url} export {made} | grep -c --text {token} || true"
-        )
+        found = run("sh", "-c", export)
     finally:
         engine.docker("rm", made)
     assert found.strip() == "0"
     assert "jlr-" not in engine.docker("exec", session, "ls", "/dev/shm")
+    look = ("stat", "--format=%u %a", f"{OTHERS}/jupyter_cookie_secret")
+    assert engine.docker("exec", session, *look) == "65534 600"
+
+
+def test_a_session_whose_secrets_cannot_be_kept_out_of_the_image_is_not_saved(
+    laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
+) -> None:
+    session = container.name()
+    start(laptop, session)
+    url = laptop.jlr("url", session).stdout
+    engine.try_docker("exec", session, "sh", "-c", "cat /dev/zero >/dev/shm/full")
+    done = laptop.jlr("save", session, name)
+    assert done.status == 1, done
+    assert f"cannot save `{session}`: Jupyter's token and keys would be in the image" in done.stderr
+    assert "No space left on device" in done.stderr
+    assert engine.docker("images", "--quiet", name) == ""
+    assert "jlr-saving" not in engine.docker("images")
+    assert engine.docker("exec", session, "ls", "/dev/shm") == "full"
+    assert laptop.jlr("url", session).stdout == url
+    assert "jupyter_cookie_secret" in engine.docker(
+        "exec", session, "ls", f"/tmp/jlr-0/{session}/runtime"
+    )
 
 
 def test_an_interrupted_save_leaves_the_session_as_it_was_and_no_image(

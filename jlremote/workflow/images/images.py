@@ -7,17 +7,16 @@ import secrets
 from dataclasses import dataclass
 from typing import Any
 
-from jlremote.errors import NotFound, Usage
+from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.host.answers import understood
-from jlremote.host.contract import Host, run_script
-from jlremote.host.shell_text import command_line, wait_while
+from jlremote.host.contract import Completed, Host, run_script
+from jlremote.host.shell_text import command_line
 from jlremote.images import commands as docker
 from jlremote.images import image_names
 from jlremote.images.commands import Image
 from jlremote.images.image_errors import commit_error
-from jlremote.jupyter.scripts import session_directory
-from jlremote.runtimes.contract import Runtime
-from jlremote.runtimes.docker.docker_commands import inspect_argv, state_argv
+from jlremote.jupyter.runtime_files import NOT_ASIDE, moved_aside
+from jlremote.runtimes.docker.docker_commands import inspect_argv
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import engine_error
 from jlremote.runtimes.table import runtime_named
@@ -73,7 +72,7 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
     Raises:
         NotFound: there is no such session or container.
         Usage: the image's name is invalid, or the session has no container.
-        JlrError: no space is left, …
+        JlrError: no space is left, its secrets would be in the image, …
     """
     image_names.parse_new(image)
     record = session_selection.chosen(selector, context)
@@ -91,10 +90,16 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
             runtime.engine("tag", made, image),
         )
         untag = runtime.engine("rmi", made)
-        script = _with_secrets_aside(
-            runtime, record.name, " && ".join(map(command_line, steps)), command_line(untag)
+        script = moved_aside(
+            runtime.engine,
+            record.name,
+            " && ".join(map(command_line, steps)),
+            command_line(untag),
+            SAVE_SECONDS,
         )
         done = run_script(host, script, timeout=SAVE_SECONDS)
+        if done.status == NOT_ASIDE:
+            raise _not_aside(runtime.engine, record.name, done)
         if done.status != 0:
             raise commit_error(runtime.engine, record.name, image, record.host, done)
         saved = run_script(host, command_line(docker.inspect_image_argv(runtime.engine, image)))
@@ -102,6 +107,16 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
     outside = docker.outside_image(inspected)
     variables = docker.added_variables(inspected, base)
     return SaveReport(record.host, image, found.id, found.size, outside, variables)
+
+
+def _not_aside(engine: Engine, name: str, failed: Completed) -> JlrError:
+    memory = engine.shown("exec", name, "df", "/dev/shm")  # noqa: S108
+    return JlrError(
+        f"cannot save `{name}`: Jupyter's token and keys would be in the image, because they "
+        f"cannot be moved into the container's memory: {failed.complaint}",
+        hint=f"`{memory}` shows whether it is full or read-only; "
+        f"after `jlr stop {name}` there are none to be moved",
+    )
 
 
 @understood("the container engine")
@@ -128,40 +143,3 @@ def _inspected(
     # The image may be gone, as after `docker rmi --force`.
     (image,) = json.loads(found["image"].stdout) if found["image"].status == 0 else ({},)
     return container, image
-
-
-# Jupyter's token and its kernels' keys are in files, which it does not hold open. While the image
-# is made they are moved into memory, which is part of no image.
-_ASIDE = """\
-[ ! -d "$directory/runtime" ] || {
-  umask 077; rm -rf "$aside"; cp -pR "$directory/runtime" "$aside" && rm -rf "$directory/runtime"/*
-}
-"""
-_BACK = """\
-[ ! -d "$aside" ] || { cp -pR "$aside"/. "$directory/runtime"/ && rm -rf "$aside"; }
-"""
-
-
-def _with_secrets_aside(runtime: Runtime, name: str, command: str, afterwards: str) -> str:
-    """Return a script that runs a command while a container's secrets are in its memory.
-
-    Docker finishes a commit although its client was interrupted, and the container is paused until
-    then. So the script ends at once, and moves the secrets back when the container goes on.
-    """
-    assert runtime.engine is not None
-    # A random name, because containers may share that memory with each other and the host.
-    names = f"{session_directory(runtime, name)}aside=/dev/shm/jlr-{secrets.token_hex(8)}\n"
-    aside, back = (runtime.inside(name, names + text) for text in (_ASIDE, _BACK))
-    paused = command_line(state_argv(runtime.engine, name, "Paused"))
-    stuck = f'[ "$({paused})" = true ] || break'
-    waiting = wait_while(f"! {back}", SAVE_SECONDS, every=1, meanwhile=stuck)
-    return f"""\
-back() {{
-  trap "" HUP INT TERM PIPE
-  {waiting}
-  {afterwards}
-}} </dev/null >/dev/null 2>&1
-trap back EXIT; trap : PIPE; trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
-{aside} </dev/null >/dev/null 2>&1
-{command}
-"""

@@ -1,0 +1,99 @@
+"""Jupyter's runtime files, kept out of a container's image, as text for `sh`.
+
+Tokens, the cookie secret and the kernels' keys are in files, which Jupyter does not hold open.
+While an image is made they are in the container's memory, which is part of no image. Each user's
+process moves only that user's files, because a process of root would follow links of other users.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+from jlremote.host.shell_text import command_line, wait_while
+from jlremote.jupyter.scripts import FOREIGN_FOLDERS
+from jlremote.runtimes.docker.docker_commands import state_argv
+from jlremote.runtimes.engine.engine import Engine
+
+NOT_ASIDE = 77  # sysexits.h: EX_NOPERM
+
+# A mounted folder is not in the image.
+_EACH = f"""\
+mounted() {{
+  while read -r _ _ _ _ point _; do
+    case $point in /) ;; *) case $1/ in "$point"/*) return 0;; esac;; esac
+  done </proc/self/mountinfo
+  return 1
+}}
+for folder in /tmp/jlr-[0-9]*/*/runtime {" ".join(FOREIGN_FOLDERS)}; do
+  [ -d "$folder" ] || continue
+  folder=$(cd -P "$folder" 2>/dev/null && pwd || echo "$folder")
+  ! mounted "$folder" || continue
+  DO
+done
+"""
+_EMPTY = '[ -z "$(ls -A "$folder")" ]'
+_TELL = '(set -- $(ls -ldn "$folder"); echo "$3 $folder")'
+# Each prints owners with their folders. Without capabilities not even root can read all folders;
+# then their owners see to those.
+_TO_MOVE = _EACH.replace("DO", f'[ -r "$folder" ] && {_EMPTY} || {_TELL}')
+_LEFT = _EACH.replace("DO", f'[ ! -r "$folder" ] || {_EMPTY} || {_TELL}')
+
+_ASIDE = "umask 077; count=0\n" + _EACH.replace(
+    "DO",
+    """\
+[ -O "$folder" ] || continue
+  count=$((count + 1)) part=$aside/part
+  mkdir -p "$part" && cp -pR "$folder" "$part/files" && echo "$folder" >"$part/folder" &&
+    mv "$part" "$aside/$count" || { rm -rf "$part"; exit 1; }
+  rm -rf "$folder"/* "$folder"/.[!.]* || exit""",
+)
+_BACK = """\
+[ -d "$aside" ] || exit 0
+for kept in "$aside"/[0-9]*; do
+  [ ! -d "$kept" ] || { read -r folder <"$kept/folder" &&
+    cp -pR "$kept/files/." "$folder/" && rm -rf "$kept"; } || exit
+done
+rm -rf "$aside"
+"""
+
+
+def moved_aside(engine: Engine, name: str, command: str, afterwards: str, limit: float) -> str:
+    """Return the script that runs a command while a container's runtime files are in its memory.
+
+    It fails with `NOT_ASIDE`, without the command, if they cannot be moved. Docker finishes a
+    commit although its client was interrupted, and the container is paused until then. So the
+    script ends at once, and moves the files back when the container goes on, for up to `limit`
+    seconds; then it runs `afterwards`.
+    """
+
+    def inside(script: str, *options: str) -> str:
+        return command_line(engine("exec", *options, name, "sh", "-c", script))
+
+    def by_owner(script: str) -> str:
+        return inside(place + script, "--user=OWNER").replace("--user=OWNER", '--user="$owner"')
+
+    # A random name, because containers may share that memory with each other and the host.
+    place = f"aside=/dev/shm/jlr-{secrets.token_hex(8)}-$(id -u)\n"
+    running = command_line(state_argv(engine, name, "Running"))
+    paused = command_line(state_argv(engine, name, "Paused"))
+    waiting = wait_while("! back", limit, every=1, meanwhile=f'[ "$({paused})" = true ] || break')
+    return f"""\
+owners=
+aside() {{
+  folders=$({inside(_TO_MOVE)} && {inside(_TO_MOVE, "--user=0")}) || return
+  # A hostile image chooses what is printed.
+  owners=$(echo "$folders" | grep -o '^[0-9]\\{{1,10\\}} ' | sort -u)
+  for owner in $owners; do {by_owner(_ASIDE)} || return; done
+  left=$({inside(_LEFT)} && {inside(_LEFT, "--user=0")}) && [ -z "$left" ] ||
+    {{ echo "cannot move $left" >&2; return 1; }}
+}} </dev/null >/dev/null
+back() {{ for owner in $owners; do {by_owner(_BACK)} || return; done; }}
+finish() {{
+  trap "" HUP INT TERM PIPE
+  {waiting}
+  {afterwards}
+}} </dev/null >/dev/null 2>&1
+trap finish EXIT; trap : PIPE; trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
+[ "$({running})" != true ] || aside || exit {NOT_ASIDE}
+{command}
+"""
