@@ -49,7 +49,7 @@ case $first in
   shift
   # The program's own name, by which the process is recognized.
   faster=$directory/config/${{program##*/}}
-  cat >"$faster" <<'END'
+  cat >"$faster" <<'END' || exit
 {_WITHOUT_COLLECTION}END
   set -- "${{first#??}}" "$faster" "$program" "$@";;
 esac
@@ -103,11 +103,11 @@ def launch(
         *(() if runtime.has_containers else (f"--port={HOST_PORT}",)),
     )
     settings = "".join(
-        f"cat >\"$directory/config/{file}\" <<'END'\n{text}END\n"
+        f"cat >\"$directory/config/{file}\" <<'END' || exit\n{text}END\n"
         for file, text in configuration.files(name, hostname, idle_stop).items()
     )
     if idle_stop:
-        settings += f'echo {idle_stop} >"$directory/idle-stop"\n'
+        settings += f'echo {idle_stop} >"$directory/idle-stop" || exit\n'
     script = (
         _LAUNCH.replace("CONFIGURE\n", settings)
         .replace("FIND_JUPYTER\n", jupyter + _FASTER)
@@ -124,8 +124,9 @@ rm -rf "$directory/runtime" "$directory/config"
 mkdir -p "$directory/runtime" "$directory/config" || exit 1
 [ ! -e "$directory/jupyter.log" ] || mv -f "$directory/jupyter.log" "$directory/jupyter.log.1"
 rm -f "$directory"/exit "$directory"/ended "$directory"/idle-stop "$directory"/pid
-echo "$launch" >"$directory/launch"
+# On a full disk nothing is launched: without its configuration Jupyter would have no settings.
 CONFIGURE
+echo "$launch" >"$directory/launch" || exit
 [ "$(id -u)" != 0 ] || root_allowed=--allow-root
 # A container with a user id without a passwd entry gets HOME=/, which it cannot write to.
 [ -w "${HOME:-/nonexistent}" ] || { HOME=$directory/home; mkdir -p "$HOME"; export HOME; }

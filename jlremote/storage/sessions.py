@@ -5,6 +5,7 @@ Everything else is asked of the host. A record holds no secret.
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -59,6 +60,9 @@ class SessionRecord:
         return replace(self, last_used=time.time())
 
 
+_TRIAL_BYTES = 4096  # more than any record, and the least that most disks give a file
+
+
 def check_writable() -> None:
     """Check that records can be written, before something is made that needs one.
 
@@ -66,7 +70,8 @@ def check_writable() -> None:
         JlrError: they cannot be written.
     """
     trial = _RECORDS.folder() / "trial"
-    paths.write_whole(trial, "")
+    # A full disk still takes an empty file, and a file system may store equal bytes as none.
+    paths.write_whole(trial, os.urandom(_TRIAL_BYTES))
     trial.unlink(missing_ok=True)  # another command may check at the same time
 
 

@@ -195,6 +195,16 @@ def test_a_launch_writes_the_configuration_and_the_exit_status(
     }
 
 
+def test_nothing_is_launched_without_its_whole_configuration(folder: Path, tmp_path: Path) -> None:
+    jupyter = fake_jupyter(tmp_path, f"touch {tmp_path}/launched")
+    # The first bytes still fit on the disk.
+    full = "cat() { head -c 99; return 1; }\n"
+    done = sh(full + launch.launch(BARE, NAME, "mine", hostname=OWN, jupyter=jupyter))
+    assert done.returncode == 1
+    assert not (tmp_path / "launched").exists()
+    assert not (folder / "launch").exists()
+
+
 def test_a_launch_leaves_nothing_of_an_earlier_server(folder: Path, tmp_path: Path) -> None:
     secret = folder / "runtime" / "jupyter_cookie_secret"
     secret.write_text("known to others")

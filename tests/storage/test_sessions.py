@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import stat
 import subprocess
 import sys
@@ -42,6 +43,18 @@ def test_two_starts_at_once_can_check_the_folder() -> None:
     with ThreadPoolExecutor(4) as pool:
         attempts = [pool.submit(sessions.check_writable) for _ in range(200)]
     assert [attempt.exception() for attempt in attempts] == [None] * 200
+
+
+def test_a_disk_without_room_for_a_record_is_reported(folder: Path) -> None:
+    """Such a disk still takes an empty file."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (9, before[1]))
+    try:
+        with pytest.raises(JlrError, match="cannot write"):
+            sessions.check_writable()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(folder.iterdir()) == []
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
