@@ -29,7 +29,7 @@ __all__ = ["jlr", "laptop", "process"]
 NAMES = [name for rows in COMMANDS.values() for name in rows]
 LONG = bool(os.environ.get("JLR_LONG"))
 LISTS_EACH = 1000 if LONG else 40
-MOST_SECONDS = 10.0
+MOST_SECONDS = 30.0
 CODES = {0, 1, 2, 4, 5, 6, 7}
 ENDLESS = {("status", "watch"), ("config", "edit")}  # they wait for Ctrl-C, and for an editor
 
