@@ -14,8 +14,10 @@ from playwright.sync_api import BrowserContext, Page
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.endpoint import Endpoint
 from jlremote.ports.origins import hostname
+from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.forward import local_ports
-from jlremote.workflow.session.address import Address, address_of
+from jlremote.workflow.forward.address import Address, address_of
+from jlremote.workflow.forward.port_report import report
 from tests.adversity.sites import ASK, REGISTER, Site, site
 from tests.jupyter.test_configuration import applied
 from tests.link.fakes import new_endpoint, new_server
@@ -66,23 +68,30 @@ def logged_in(chromium: BrowserContext, url: str, jupyter: Site) -> str:
     return plain
 
 
-def test_another_sessions_page_does_not_have_the_cookie_sent(
+def further_port(session: str, served: Site) -> Address:
+    """Return what `jlr forward` gives a browser for a program beside a session's server."""
+    record = SessionRecord("dgx", session, "docker", 8888)
+    return report(record, PortRecord(6006, served.port), None).address
+
+
+def test_a_page_elsewhere_does_not_have_the_cookie_sent(
     chromium: BrowserContext, hostile: Site, jupyter: Site
 ) -> None:
+    """The page is of another session, or of a program beside the session's own server."""
     plain = logged_in(chromium, address("cont1", jupyter).page, jupyter)
-    page = opened(chromium, address("hostile", hostile).page)
-    here = urlsplit(page.url)
     there = urlsplit(plain)
-    for netloc in (
-        here.netloc,  # as if it had that path, too
-        f"127.0.0.1:{hostile.port}",
-        f"{there.hostname}:{hostile.port}",  # under the other session's name
-        there.netloc,
-        f"127.0.0.1:{jupyter.port}",
-    ):
-        page.evaluate(ASK, there._replace(netloc=netloc).geturl())
+    for elsewhere in (address("hostile", hostile), further_port("cont1", hostile)):
+        page = opened(chromium, elsewhere.page)
+        for netloc in (
+            urlsplit(page.url).netloc,  # as if it had that path, too
+            f"127.0.0.1:{hostile.port}",
+            f"{there.hostname}:{hostile.port}",
+            there.netloc,
+            f"127.0.0.1:{jupyter.port}",
+        ):
+            page.evaluate(ASK, there._replace(netloc=netloc).geturl())
     for asked in (hostile, jupyter):
-        assert sum(request.path == there.path for request in asked.asked) >= 12
+        assert sum(request.path == there.path for request in asked.asked) >= 24
         assert not asked.was_sent(SECRET)
     opened(chromium, plain)
     assert jupyter.was_sent(SECRET), "the session's own page has lost it"

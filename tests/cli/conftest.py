@@ -17,7 +17,7 @@ import pytest
 from jlremote.cli import boundary
 from jlremote.jupyter.api import Kernel
 from jlremote.storage import paths, sessions
-from jlremote.workflow.session.address import Address
+from jlremote.workflow.forward.address import Address
 from jlremote.workflow.session.report import SessionReport
 
 WORKFLOWS = (

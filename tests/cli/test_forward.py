@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
+from jlremote.cli.screen import terminal
 from jlremote.workflow.forward.port_report import PortReport
-from tests.cli.conftest import Jlr, Workflows
+from tests.cli.conftest import ADDRESS, PAGE, URL, Jlr, Workflows
 
-TENSORBOARD = PortReport(6006, 6007, "up", "2026-01-02T03:04:05.000+00:00")
+NAME = "6006-cont1-dgx.localhost"
+TENSORBOARD = PortReport(6006, 6007, "up", "2026-01-02T03:04:05.000+00:00", None, NAME)
 CLOSED = PortReport(7860, 7860, "closed", None, "nothing listens on port 7860 of `cont1`")
 
 
@@ -43,6 +46,31 @@ def test_an_invalid_port_is_a_usage_error(
 ) -> None:
     assert jlr("forward", *argv).code == 2
     assert not workflows.calls
+
+
+def test_a_terminal_shows_the_ports_own_name_and_the_address_for_other_cases(
+    jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workflows.will("session.further_ports.add", TENSORBOARD)
+    command = "jlremote.cli.commands.work.forward"
+    monkeypatch.setattr(f"{command}.shown", lambda address: address.page)
+    outcome = jlr("forward", "6006")
+    assert outcome.stdout == f"http://{NAME}:6007/\n"
+    assert (
+        "in Safari, or if the program refuses that name: http://127.0.0.1:6007/" in outcome.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("tty", "platform", "expected"),
+    [(True, "linux", PAGE), (True, "darwin", URL), (False, "linux", URL)],
+)
+def test_a_page_is_shown_where_a_click_opens_it_in_a_browser_that_resolves_it(
+    tty: bool, platform: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: tty)
+    monkeypatch.setattr(sys, "platform", platform)
+    assert terminal.shown(ADDRESS) == expected
 
 
 def test_a_closed_port_is_forwarded_with_a_note(jlr: Jlr, workflows: Workflows) -> None:

@@ -8,8 +8,8 @@ import pytest
 from jlremote.errors import Busy, NotFound, Unreachable
 from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.storage.options import variable
+from jlremote.workflow.forward.address import Address
 from jlremote.workflow.host.requests import StartRequest
-from jlremote.workflow.session.address import Address
 from tests.cli.conftest import ADDRESS, REPORT, URL, Jlr, Workflows
 
 

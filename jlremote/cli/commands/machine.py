@@ -10,7 +10,7 @@ from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import answer, answer_either, answer_json
+from jlremote.cli.screen.terminal import answer, answer_either, answer_json, shown
 from jlremote.errors import JlrError, Usage
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def demo(
     def ready(report: SessionReport) -> None:
         nonlocal running
         running = True
-        answer_either(shared.shown(report.address), report.to_json(), as_json=as_json)
+        answer_either(shown(report.address), report.to_json(), as_json=as_json)
         shared.browse(report.address, context, browser=name, asked=browser is not None)
         context.progress.note("Ctrl-C ends the demo")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -15,9 +14,9 @@ from jlremote.errors import JlrError
 from jlremote.storage.options import RUNTIMES
 
 if TYPE_CHECKING:
+    from jlremote.workflow.forward.address import Address
     from jlremote.workflow.host.context import Context
     from jlremote.workflow.host.requests import EngineChoice
-    from jlremote.workflow.session.address import Address
 
 _ENGINES = [name for name in RUNTIMES if name != "none"]
 _LISTED = ", ".join(f"`{name}`" for name in _ENGINES)
@@ -125,15 +124,6 @@ def chosen_browser(flag: str | None, no_browser: bool) -> str | None:
         return "none"
     browser = settings.load().chosen(None, {"browser": flag}).get("browser")
     return None if browser is None else str(browser)
-
-
-def shown(address: Address) -> str:
-    """Return the URL to print: for a pipe the one that programs resolve.
-
-    A click on macOS may open Safari, which resolves no other one either.
-    """
-    clickable = sys.stdout.isatty() and sys.platform != "darwin"
-    return address.page if clickable else address.url
 
 
 def browse(address: Address, context: Context, *, browser: str | None, asked: bool) -> None:

@@ -9,6 +9,7 @@ import click
 
 from jlremote import times
 from jlremote.cli.screen.tables import Columns, rows, state_style, table
+from jlremote.cli.screen.terminal import shown
 from jlremote.text import one_line, size_in_words
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ KERNELS: Columns[Kernel] = {
 }
 PORTS: Columns[PortReport] = {
     "PORT": lambda report: str(report.port),
-    "HERE": lambda report: report.url,
+    "HERE": lambda report: shown(report.address),
     "STATE": lambda report: report.state,
     "SINCE": lambda report: _since(report.since),
     "WHY": lambda report: report.detail or "",

@@ -19,6 +19,7 @@ from jlremote.errors import JlrError
 from jlremote.text import styled
 
 if TYPE_CHECKING:
+    from jlremote.workflow.forward.address import Address
     from jlremote.workflow.host.context import Context
 
 
@@ -65,6 +66,15 @@ def answer_json(value: Any, indent: int | None = 2) -> None:
 def answer_either(text: str, value: Any, *, as_json: bool) -> None:
     """Print `value` as JSON or, without `--json`, `text`."""
     answer_json(value) if as_json else answer(text)
+
+
+def shown(address: Address) -> str:
+    """Return the URL to print: for a pipe the one that programs resolve.
+
+    A click on macOS may open Safari, which resolves no other one either.
+    """
+    clickable = sys.stdout.isatty() and sys.platform != "darwin"
+    return address.page if clickable else address.url
 
 
 def tell(text: str) -> None:

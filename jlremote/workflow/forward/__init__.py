@@ -1,8 +1,8 @@
 """The forwards of sessions: held on a local port, checked, and restored with a new link.
 
 Read `forwards` (hold a forward, put it back, restore it after a link has ended), `local_ports`
-(which local port), `jupyter_check` (does Jupyter answer, and how does it authenticate),
-`port_report` (what `jlr forward` shows).
+(which local port), `jupyter_check` (does Jupyter answer, and how does it authenticate), `address`
+(the URLs of a forward), `port_report` (what `jlr forward` shows).
 
 Decision:
 

@@ -8,8 +8,10 @@ from typing import Any
 
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
+from jlremote.ports.origins import LOCALHOST, hostname
 from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.times import utc
+from jlremote.workflow.forward.address import Address
 from jlremote.workflow.host.links import Unreached
 
 
@@ -22,15 +24,17 @@ class PortReport:
     state: str  # `up`, `closed` (nothing listens there), `taken` (by others), or a session's state
     since: str | None = None  # ISO 8601 in UTC, `None` where it is unknown
     detail: str | None = None  # one sentence that says why, where the state is not `up`
+    hostname: str = LOCALHOST  # its own name in a browser
 
     @property
-    def url(self) -> str:
-        """The local address."""
-        return f"http://127.0.0.1:{self.local_port}/"
+    def address(self) -> Address:
+        """Its URLs; whether its program accepts the browser's name is not known."""
+        url, page = (f"http://{name}:{self.local_port}/" for name in (LOCALHOST, self.hostname))
+        return Address(url, page)
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable form that `--json` prints."""
-        return dict(vars(self))
+        return {name: value for name, value in vars(self).items() if name != "hostname"}
 
 
 def reports(
@@ -38,7 +42,7 @@ def reports(
 ) -> tuple[PortReport, ...]:
     """Return the reports of a session's further ports, by what the link knows of them."""
     if isinstance(known, Unreached):
-        return tuple(_unreached(port, known) for port in record.ports)
+        return tuple(_unreached(record, port, known) for port in record.ports)
     held = {status.port: status for status in known}
     return tuple(report(record, port, held.get(port.port)) for port in record.ports)
 
@@ -47,10 +51,11 @@ def report(record: SessionRecord, port: PortRecord, status: ForwardStatus | None
     """Return the report of one; `status` is `None` where it did not come back with the link."""
     if status is None:
         why = f"it is not forwarded; `jlr forward {record.name} {port.port}` does it"
-        return PortReport(port.port, port.local_port, str(State.DOWN), None, why)
-    since = utc(status.since)
-    return PortReport(port.port, status.local_port, status.state, since, status.detail)
+        return _unreached(record, port, Unreached(str(State.DOWN), None, why))
+    since, name = utc(status.since), hostname(record.host, record.name, port.port)
+    return PortReport(port.port, status.local_port, status.state, since, status.detail, name)
 
 
-def _unreached(port: PortRecord, why: Unreached) -> PortReport:
-    return PortReport(port.port, port.local_port, why.state, why.since, why.detail)
+def _unreached(record: SessionRecord, port: PortRecord, why: Unreached) -> PortReport:
+    name = hostname(record.host, record.name, port.port)
+    return PortReport(port.port, port.local_port, why.state, why.since, why.detail, name)

@@ -22,7 +22,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from jlremote.storage import paths
-from jlremote.workflow.session.address import Address
+from jlremote.workflow.forward.address import Address
 
 # The standard library falls back on these, but JupyterLab needs JavaScript.
 _TEXT_BROWSERS = frozenset(("www-browser", "links", "elinks", "lynx", "w3m"))

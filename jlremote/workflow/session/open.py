@@ -15,10 +15,10 @@ from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.forward.address import Address, address_of
 from jlremote.workflow.forward.jupyter_check import wait_for_answer
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
-from jlremote.workflow.session.address import Address, address_of
 
 
 def address(selector: str | None, path: str | None, context: Context) -> Address:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from jlremote.link.wire.states import State
 from jlremote.times import utc
 from jlremote.workflow.forward import port_report
+from jlremote.workflow.forward.address import Address
 from jlremote.workflow.forward.jupyter_check import access_note
-from jlremote.workflow.session.address import Address
 
 if TYPE_CHECKING:
     from jlremote.jupyter.api import Kernel

@@ -24,6 +24,7 @@ from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.container import gpu_allocation, jupyter_launch, provision
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.start_context import StartContext
+from jlremote.workflow.forward.address import address_of
 from jlremote.workflow.forward.forwards import hold
 from jlremote.workflow.forward.jupyter_check import refuse_open, wait_for_answer
 from jlremote.workflow.forward.port_report import PortReport, reports
@@ -34,7 +35,6 @@ from jlremote.workflow.host.requests import StartRequest
 from jlremote.workflow.host.rollback import undone_on_failure
 from jlremote.workflow.selection import naming
 from jlremote.workflow.selection.session_selection import with_others
-from jlremote.workflow.session.address import address_of
 from jlremote.workflow.session.report import SessionReport, of_forward
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.endpoint import Endpoint
 from jlremote.storage.sessions import PortRecord, SessionRecord
+from jlremote.workflow.forward.address import Address
 from jlremote.workflow.forward.port_report import PortReport, report, reports
 from jlremote.workflow.host.links import Unreached
 from tests.link.fakes import new_endpoint
@@ -37,13 +40,20 @@ def test_a_port_that_did_not_come_back_is_down_with_the_command_that_helps() -> 
 def test_without_a_connection_the_ports_are_in_the_links_state() -> None:
     why = Unreached("reconnecting", "2026-01-01T00:00:00.000+00:00", "no route to host")
     assert reports(RECORD, why) == (
-        PortReport(6006, 6006, why.state, why.since, why.detail),
-        PortReport(7860, 7861, why.state, why.since, why.detail),
+        PortReport(6006, 6006, why.state, why.since, why.detail, "6006-cont1-dgx.localhost"),
+        PortReport(7860, 7861, why.state, why.since, why.detail, "7860-cont1-dgx.localhost"),
     )
 
 
+@pytest.mark.parametrize("known", [None, status(6006, 6007)])
+def test_a_browser_gets_a_name_that_only_this_port_has(known: ForwardStatus | None) -> None:
+    told = report(RECORD, PortRecord(6006, 6007), known)
+    page = "http://6006-cont1-dgx.localhost:6007/"
+    assert told.address == Address("http://127.0.0.1:6007/", page)
+
+
 def test_the_json_form_has_every_fact_and_the_url_is_local() -> None:
-    told = PortReport(6006, 6007, "up", "2026-01-01T00:00:00.000+00:00")
+    told = PortReport(6006, 6007, "up", "2026-01-01T00:00:00.000+00:00", None, "x.localhost")
     assert json.loads(json.dumps(told.to_json())) == {
         "port": 6006,
         "local_port": 6007,
@@ -51,4 +61,4 @@ def test_the_json_form_has_every_fact_and_the_url_is_local() -> None:
         "since": "2026-01-01T00:00:00.000+00:00",
         "detail": None,
     }
-    assert told.url == "http://127.0.0.1:6007/"
+    assert told.address.url == "http://127.0.0.1:6007/"

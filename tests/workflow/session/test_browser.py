@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.workflow.session.address import Address
+from jlremote.workflow.forward.address import Address
 from jlremote.workflow.session.browser import forget_redirect, open_in_browser
 from tests.lab.programs import wait_until
 

@@ -55,7 +55,11 @@ def ports() -> list[tuple[int, int]]:
 
 def test_a_new_port_is_held_by_its_own_number_and_recorded(link: CheckedLink) -> None:
     added = further_ports.add("cont1", 6006, context())
-    assert (added.port, added.local_port, added.url) == (6006, 6006, "http://127.0.0.1:6006/")
+    assert (added.port, added.local_port, added.address.url) == (
+        6006,
+        6006,
+        "http://127.0.0.1:6006/",
+    )
     assert ports() == [(6006, 6006), (7860, 7861)]
     endpoint = link.held["cont1", 6006][1]
     assert (endpoint.place, endpoint.server) == (PLACE, None)

@@ -9,7 +9,7 @@ import click
 from jlremote.cli.command import command
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import answer
+from jlremote.cli.screen.terminal import answer, shown
 
 # A file extension begins with a letter: `cont-2.1` may be a container, `train.ipynb` is a file.
 _FILE = re.compile(r"\.[A-Za-z]\w*$")
@@ -48,7 +48,7 @@ def open_session(
     context = invocation.context()
     selector, wanted = _session_or_path(session, path, invocation)
     found = address(selector, wanted, context)
-    answer(shared.shown(found))
+    answer(shown(found))
     shared.browse(found, context, browser=name, asked=browser is not None)
 
 

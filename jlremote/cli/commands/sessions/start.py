@@ -11,7 +11,7 @@ from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import creation, shared
-from jlremote.cli.screen.terminal import answer_either
+from jlremote.cli.screen.terminal import answer_either, shown
 from jlremote.errors import Usage
 from jlremote.times import seconds_of
 
@@ -116,7 +116,7 @@ def start(
         _show_plan(request, context, as_json=as_json)
         return
     report = _start(request, notebook, context)
-    urls = "\n".join([shared.shown(report.address), *(port.url for port in report.ports)])
+    urls = "\n".join(map(shown, [report.address, *(port.address for port in report.ports)]))
     answer_either(urls, report.to_json(), as_json=as_json)
     _explain(report, context)
     browser = "none" if no_browser else chosen.get("browser")

@@ -7,7 +7,7 @@ import click
 from jlremote.cli.command import command
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import answer_either
+from jlremote.cli.screen.terminal import answer_either, shown
 from jlremote.errors import Usage
 
 
@@ -32,8 +32,9 @@ def forward(
     """Forward a further port of a session, or list the forwarded ports.
 
     PORT is a port in the container, for example TensorBoard's 6006; it may be opened there later.
-    The local address is printed; it has the same port if that is free here. The forward comes back
-    with the connection and ends with `jlr stop`.
+    The local address is printed; it has the same port if that is free here. On a terminal that is
+    a name of its own, which browsers resolve, and else 127.0.0.1. The forward comes back with the
+    connection and ends with `jlr stop`.
 
     A number alone is a PORT of the latest session. Without PORT the forwarded ports are listed:
     `up`, `closed` (nothing listens there) or `taken` (by another program).
@@ -47,7 +48,10 @@ def forward(
     context = invocation.context(silent=as_json)
     if port is not None:
         report = further_ports.add(session, port, context)
-        answer_either(report.url, [report.to_json()], as_json=as_json)
+        address = report.address
+        answer_either(shown(address), [report.to_json()], as_json=as_json)
+        if shown(address) != address.url:
+            context.progress.note(f"in Safari, or if the program refuses that name: {address.url}")
         if report.detail:
             context.progress.note(report.detail)
         return
