@@ -26,7 +26,7 @@ def wheels(account: Account) -> Path:
     ("user", "lose"),
     [
         ("root", "python3 -m pip uninstall --yes tiny"),
-        ("12345:12345", "rm -r /tmp/jlr-*packages"),
+        ("12345:12345", "rm -r /tmp/jlr-12345/.packages"),
     ],
     ids=["root", "12345"],
 )
