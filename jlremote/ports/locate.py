@@ -19,6 +19,7 @@ from jlremote.jupyter.survey import ContainerGone, Survey, gone, survey
 from jlremote.ports import listeners
 from jlremote.ports.endpoint import Endpoint, Place
 from jlremote.runtimes.contract import Container, Runtime
+from jlremote.runtimes.engine.engine import ENGINES
 from jlremote.runtimes.table import runtime_named
 
 # A server that ends lets go of its port first.
@@ -87,10 +88,16 @@ def same_container(place: Place, container: Container | None) -> Container:
 
     Raises:
         ContainerGone: it is missing, stopped, restarted or replaced.
+        JlrError: it is paused, as by `docker pause`, or for as long as `jlr save` takes.
     """
     again = f"start the session again: `jlr start HOST {place.name}`"
     if container is None:
         raise ContainerGone(f"the container `{place.name}` is gone", hint=again)
+    if container.paused:
+        unpause = ENGINES[place.runtime].shown("unpause", place.name)
+        raise JlrError(
+            f"the container `{place.name}` is paused", hint=f"`{unpause}` on the host lets it go on"
+        )
     if not container.running:
         raise ContainerGone(f"the container `{place.name}` does not run", hint=again)
     if container.id != place.container_id:

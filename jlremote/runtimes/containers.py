@@ -119,6 +119,7 @@ def read_container(inspected: Mapping[str, Any]) -> Container:
         gpus=gpus_of(inspected),
         labels=labels,
         workdir=config.get("WorkingDir") or "/",
+        paused=bool(state.get("Paused")),
         volumes=_volumes(inspected),
         options=existing_options.read(inspected, ours),
     )

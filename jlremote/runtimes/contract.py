@@ -40,6 +40,7 @@ class Container:
     gpus: str | None = None  # as they were requested (`all`, `2`, `0,3`, …), `None` for none
     labels: Mapping[str, str] = field(default_factory=dict)
     workdir: str = "/"
+    paused: bool = False  # its processes stand still until the engine lets them go on
     volumes: tuple[Volume, ...] = ()
     options: ContainerOptions = NO_OPTIONS  # at its creation
 

@@ -141,6 +141,13 @@ def test_another_container_is_told_from_the_one_of_before(
     assert "`jlr start HOST cont1`" in (gone.value.hint or "")
 
 
+def test_a_paused_container_is_not_gone_for_it_may_go_on_at_any_time() -> None:
+    with pytest.raises(JlrError, match="is paused") as caught:
+        locate.same_container(PLACE, replace(HERE, running=False, paused=True))
+    assert not isinstance(caught.value, ContainerGone)
+    assert "`docker unpause cont1`" in (caught.value.hint or "")
+
+
 def test_without_containers_it_is_the_host_that_was_restarted() -> None:
     with pytest.raises(ContainerGone, match="the host was restarted"):
         locate.same_container(replace(PLACE, runtime="none"), replace(HERE, started_at="later"))
