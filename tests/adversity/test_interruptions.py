@@ -1,0 +1,117 @@
+"""A command that ends at a random moment leaves nothing that the next one trips over.
+
+With `JLR_LONG=1` there are 123 interruptions of `jlr start`, and 25 kills of each kind.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from contextlib import suppress
+
+import pytest
+
+from tests.lab.containers import ContainerFactory
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+from tests.link.desk import Desk, is_link
+from tests.link.servers import HostServers, lives
+from tests.outages.parts import within
+from tests.sessions.test_stop import is_free
+
+pytestmark = pytest.mark.timeout(3600)
+
+LONG = bool(os.environ.get("JLR_LONG"))
+INTERRUPTIONS = 123 if LONG else 4
+KILLS = 25 if LONG else 3
+# Of a start whose Jupyter never answers: the container's creation and launch are within these.
+SECONDS = 4.0
+ENDED = 60.0
+# The whole time of a command that finds all that it needs.
+SHORT_SECONDS = 1.0
+NEXT = 15.0
+
+
+def starting(laptop: Laptop, name: str) -> subprocess.Popen[str]:
+    """Begin a start that would take minutes."""
+    words = ("--image", "lab/slow", "--env", "LAB_DELAY=600", "--no-browser")
+    return laptop.spawn("start", "lab", name, *words)
+
+
+def ended(command: subprocess.Popen[str]) -> str:
+    """Wait for the end of a command that failed, in time, and return what it said."""
+    said = command.communicate(timeout=ENDED)[0]
+    assert command.returncode != 0, said
+    assert command.returncode != 3, said
+    return said
+
+
+def check_that_nothing_is_left(laptop: Laptop, container: ContainerFactory) -> None:
+    assert container.remove_all() == []
+    assert laptop.jlr("list", "--json").stdout.strip() == "[]"
+
+
+def test_interruptions_of_a_start_at_any_moment_leave_nothing(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    for number in range(INTERRUPTIONS):
+        with starting(laptop, container.name()) as command:
+            time.sleep(random.Random(number).uniform(0, SECONDS))
+            command.send_signal(signal.SIGINT)
+            ended(command)
+    check_that_nothing_is_left(laptop, container)
+
+
+def test_kills_of_the_link_at_any_moment_of_a_start_leave_nothing(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    """A start that goes on with another link is interrupted, for it would take minutes."""
+    for number in range(KILLS):
+        with starting(laptop, container.name()) as command:
+            wait_until(lambda: any(map(is_link, laptop.processes())), "the start of a link")
+            time.sleep(random.Random(number).uniform(0, SECONDS))
+            for link in filter(is_link, laptop.processes()):
+                link.kill()
+            with suppress(subprocess.TimeoutExpired):
+                command.wait(2)
+            command.send_signal(signal.SIGINT)
+            ended(command)
+    check_that_nothing_is_left(laptop, container)
+
+
+def killed(laptop: Laptop, number: int, *words: str) -> None:
+    """Kill a command at a random moment."""
+    with laptop.spawn(*words) as command:
+        time.sleep(random.Random(number).uniform(0, SHORT_SECONDS))
+        command.kill()
+
+
+def test_starts_that_are_killed_at_any_moment_leave_the_server_to_the_next(
+    desk: Desk, servers: HostServers
+) -> None:
+    pid = servers.start("one")
+    words = ("start", "lab", "one", "--runtime", "none", "--no-browser")
+    for number in range(KILLS):
+        killed(desk.laptop, number, *words)
+    with within(NEXT):
+        assert desk.laptop.jlr(*words).status == 0
+    assert desk.server_pid(desk.forward("one")) == pid
+
+
+def test_stops_that_are_killed_at_any_moment_are_done_by_the_next(
+    desk: Desk, servers: HostServers
+) -> None:
+    for number in range(KILLS):
+        name = f"one{number}"
+        pid = servers.start(name)
+        desk.start(name)
+        port = desk.forward(name).local_port
+        killed(desk.laptop, number, "stop", f"lab/{name}")
+        with within(NEXT):
+            stopped = desk.laptop.jlr("stop", f"lab/{name}")
+        assert stopped.status == 0, stopped
+        assert not lives(pid)
+        assert is_free(port)
