@@ -13,6 +13,7 @@ import paramiko
 from jlremote import errors
 from jlremote.errors import JlrError
 from jlremote.ssh.config.destination import Destination
+from jlremote.ssh.login.authentication import not_permitted
 from jlremote.ssh.login.user_authentication import TOO_MANY
 from jlremote.text import one_line
 
@@ -47,11 +48,13 @@ def translated(destination: Destination, transport: Any = None) -> Iterator[None
 def explain(error: BaseException, destination: Destination, transport: Any = None) -> JlrError:
     """Return our error for an exception."""
     said = one_line(getattr(transport, "disconnection", ""))
+    login = getattr(transport, "auth_handler", None)
     if TOO_MANY in said.lower():
         return errors.Authentication(
-            f"`{destination.place}` ended the login: {said}",
-            hint="set `IdentitiesOnly yes` and one `IdentityFile` in your ssh config: offer fewer",
+            f"`{destination.place}` ended the login: {said}", hint=_fewer(destination, login)
         )
+    if isinstance(error, EOFError) and not said and login is not None and login.reasons:
+        return not_permitted(destination, login.reasons)
     if isinstance(error, paramiko.IncompatiblePeer):
         offered = getattr(transport, "server_offer", {})
         return _no_common_algorithm(one_line(str(error)), offered, destination)
@@ -65,6 +68,17 @@ def explain(error: BaseException, destination: Destination, transport: Any = Non
     if transport is not None and not transport.remote_version:
         return _not_ssh(destination, one_line(" ".join(transport.greeting[:2])))
     return _of_the_protocol(error, destination, said)
+
+
+def _fewer(destination: Destination, login: Any) -> str:
+    """Return what to do about too many attempts: keys count as well as passwords."""
+    tried = getattr(login, "attempts", {})
+    passwords = tried.get("password", 0) + tried.get("keyboard-interactive", 0)
+    check = f"check the password or code, and whether `{destination.user}` is the user there"
+    keys = "set `IdentitiesOnly yes` and one `IdentityFile` in your ssh config: offer fewer"
+    if not passwords:
+        return keys
+    return f"{check}; {keys} keys" if tried.get("publickey", 0) > 1 else check
 
 
 def _no_common_algorithm(

@@ -318,6 +318,28 @@ def test_the_error_names_the_tried_and_the_accepted_methods(
     assert "tried publickey (1 key); the server accepts publickey" in error.message
 
 
+@pytest.mark.parametrize("method", ["publickey", "password", "keyboard-interactive"])
+def test_the_reason_of_an_expired_account_is_told_as_by_ssh(
+    method: str, laptop: Laptop, account: Account
+) -> None:
+    service = (ONLY_PASSWORD[0], "account required pam_unix.so", ONLY_PASSWORD[2])
+    options = ("KbdInteractiveAuthentication yes", *WITH_PASSWORDS)
+    server = PamServer(laptop.authorize(), service, options=options)
+    server.start()
+    laptop.knows(server)
+    laptop.configure(server, account, f"PreferredAuthentications {method}")
+    run("chage", "-E", "0", account.name)
+    try:
+        assert "account has expired" in str(laptop.theirs(PASSWORD))
+        error = laptop.ours(PASSWORD)
+    finally:
+        run("chage", "-E", "-1", account.name)
+        server.remove()
+    assert isinstance(error, Authentication)
+    assert "may not log in: Your account has expired" in error.message
+    assert "administrator" in str(error.hint)
+
+
 def test_password_and_code_are_asked_for_in_the_servers_words(
     interactive: SSHServer, laptop: Laptop
 ) -> None:

@@ -7,15 +7,19 @@ import socket
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import paramiko
 import pytest
 from paramiko import ssh_exception
 
 from jlremote.errors import (
+    Authentication,
     ConnectionRefused,
     ConnectionTimedOut,
     HungUp,
@@ -99,6 +103,40 @@ def test_a_refused_channel_becomes_an_error_with_the_reason(
 def test_the_hints_of_socket_errors_differ() -> None:
     errors = [ConnectionRefusedError(), TimeoutError(), ConnectionResetError(), OSError(101, "x")]
     assert len({explain(error, DESTINATION).hint for error in errors}) == len(errors)
+
+
+def left(*reasons: str, said: str = "", attempts: dict[str, int] | None = None) -> Any:
+    """A transport whose server ended the login, after `attempts` by each method."""
+    login = SimpleNamespace(reasons=reasons, attempts=Counter(attempts))
+    return SimpleNamespace(auth_handler=login, disconnection=said, remote_version="SSH-2.0-x")
+
+
+@pytest.mark.parametrize(
+    ("attempts", "hints", "others"),
+    [
+        ({"publickey": 6}, ("`IdentitiesOnly yes`",), ("password",)),
+        ({"password": 6}, ("check the password",), ("IdentitiesOnly",)),
+        ({"publickey": 1, "password": 5}, ("check the password",), ("IdentitiesOnly",)),
+        ({"publickey": 5, "password": 1}, ("check the password", "`IdentitiesOnly yes`"), ()),
+    ],
+)
+def test_too_many_attempts_are_told_by_what_was_tried(
+    attempts: dict[str, int], hints: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    transport = left(said="Too many authentication failures", attempts=attempts)
+    error = explain(EOFError(), DESTINATION, transport)
+    assert isinstance(error, Authentication)
+    assert all(hint in str(error.hint) for hint in hints)
+    assert not any(other in str(error.hint) for other in others)
+
+
+def test_a_server_that_hangs_up_at_a_login_is_quoted_with_its_reason() -> None:
+    expired = left("Your account has expired;\n", "\033[1mask\033[0m the administrator.\n")
+    error = explain(EOFError(), DESTINATION, expired)
+    assert isinstance(error, Authentication)
+    assert "may not log in: Your account has expired; ask" in error.message
+    assert "\033" not in error.message
+    assert isinstance(explain(EOFError(), DESTINATION, left()), LinkLost)
 
 
 @contextmanager

@@ -19,7 +19,11 @@ from jlremote.ssh.login.user_authentication import (
     PasswordExpired,
     UserAuthentication,
 )
+from jlremote.text import one_line
 
+_SHOWN = 200
+# PAM's words about an account, in the answer to a login that was right.
+_OF_THE_ACCOUNT = re.compile(r"expired|locked|disabled|administrator", re.IGNORECASE)
 _SECRET = frozenset({"password", "keyboard-interactive"})
 _ASKS_PASSWORD = re.compile(r"pass\s?word|passwort|mot de passe|contraseña", re.IGNORECASE)
 _ASKS_ONCE = re.compile(r"one.?time|code|token|otp|verification|new|retype", re.IGNORECASE)
@@ -46,7 +50,7 @@ def log_in(
     while not outcome.success:
         method = next((name for name in left if name in outcome.methods), None)
         if method is None:
-            raise _refusal(destination, outcome.methods, tried, keys)
+            raise _refusal(destination, outcome.methods, tried, keys, wire.reasons)
         answer = next(left[method], None)
         if answer is None:
             del left[method]
@@ -110,6 +114,7 @@ class _Attempts:
                     prompts.ended(Outcome(success=False))
                 raise
             prompts.ended(outcome)
+            self.wire.reasons += prompts.told
             yield outcome
             if not prompts.answers:
                 return  # the server asked nothing, so another attempt is no use
@@ -117,8 +122,14 @@ class _Attempts:
 
 
 def _refusal(
-    destination: Destination, methods: Sequence[str], tried: Sequence[str], keys: PublicKeys
+    destination: Destination,
+    methods: Sequence[str],
+    tried: Sequence[str],
+    keys: PublicKeys,
+    reasons: Sequence[str],
 ) -> Authentication:
+    if any(_OF_THE_ACCOUNT.search(reason) for reason in reasons):
+        return not_permitted(destination, reasons)
     counts = Counter(tried)
     if "publickey" in counts:
         counts["publickey"] = len(keys.offered)
@@ -161,6 +172,14 @@ def _hint(
     )
 
 
+def not_permitted(destination: Destination, reasons: Sequence[str]) -> Authentication:
+    """Return the error for an account that may not log in, with the server's words."""
+    return Authentication(
+        f"`{destination.account}` may not log in: {one_line(' '.join(reasons))[:_SHOWN]}",
+        hint=f"ask the administrator of `{destination.hostname}`",
+    )
+
+
 def _expired(destination: Destination, words: str) -> Authentication:
     return Authentication(
         f"the password of `{destination.account}` has expired{f': {words}' if words else ''}",
@@ -178,6 +197,7 @@ class KeyboardInteractive:
         self, destination: Destination, credentials: Credentials, tries: int, *, first: bool
     ) -> None:
         self.answers: list[str] = []
+        self.told: list[str] = []  # texts without a question
         self.repeats = 0
         self._tries = tries
         self._destination = destination
@@ -189,7 +209,10 @@ class KeyboardInteractive:
 
     def answer(self, challenge: Challenge) -> tuple[str, ...]:
         """Return the answers to one round of prompts; a round without any only informs."""
-        self._said += filter(str.strip, (challenge.title, challenge.instructions))
+        words = [*filter(str.strip, (challenge.title, challenge.instructions))]
+        if not challenge.prompts:
+            self.told += words
+        self._said += words
         start = len(self.answers)
         for prompt, echo in challenge.prompts:  # `_one` compares with those before
             self.answers.append(self._one(prompt, echo=echo))

@@ -8,6 +8,7 @@ server accepts the key, and hides which methods remain. This one does none of th
 from __future__ import annotations
 
 import queue
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,10 +48,20 @@ class PasswordExpired(Exception):
 
 
 class UserAuthentication:
-    """The client's side of one connection's authentication, with the server's `banners`."""
+    """The client's side of one connection's authentication.
+
+    Attributes:
+        banners: the server's texts for people.
+        reasons: those that came after its first refusal, and texts of keyboard-interactive that
+            no question followed: why an account may not log in.
+        attempts: how many times each method was requested.
+    """
 
     def __init__(self, transport: Any, user: str, seconds: float) -> None:
         self.banners: list[str] = []
+        self.reasons: list[str] = []
+        self.attempts: Counter[str] = Counter()
+        self._refused = False
         self._transport = transport
         self._user = user
         self._seconds = seconds
@@ -119,6 +130,7 @@ class UserAuthentication:
         return self._outcome(*self._wait())
 
     def _send(self, method: str, details: bytes) -> None:
+        self.attempts[method] += 1
         message = paramiko.Message(self._request(method, details))
         self._transport._send_message(message)
 
@@ -158,6 +170,7 @@ class UserAuthentication:
 
     def _queue(self, kind: int) -> Callable[[Any], None]:
         def put(message: Any) -> None:
+            self._refused = self._refused or kind == common.MSG_USERAUTH_FAILURE
             if not self._authenticated:  # nobody would take it any more
                 self._answers.put((kind, message))
 
@@ -171,7 +184,10 @@ class UserAuthentication:
         self._answers.put((common.MSG_USERAUTH_SUCCESS, message))
 
     def _show(self, message: Any) -> None:
-        self.banners.append(message.get_string().decode("utf-8", "replace"))
+        text = message.get_string().decode("utf-8", "replace")
+        self.banners.append(text)
+        if self._refused:
+            self.reasons.append(text)
 
     def is_authenticated(self) -> bool:
         """Return whether the login is complete."""

@@ -180,10 +180,14 @@ def _accept_new(destination: Destination, known: KnownHost, blob: bytes, asker: 
 
 
 def _unknown(destination: Destination, blob: bytes, reason: str) -> HostKeyUnknown:
+    options = (
+        "-o StrictHostKeyChecking=ask " * (destination.host_key.strict == "yes"),
+        "-o BatchMode=no " * destination.login.batch,
+    )
     return HostKeyUnknown(
         f"the key of `{destination.place}` is not known ({_shown(blob)}), and {reason}",
-        hint=f"`ssh {destination.host}` asks whether to accept it; compare the fingerprint with the"
-        " administrator's first",
+        hint=f"`ssh {''.join(options)}{destination.host}` asks whether to accept it; compare the"
+        " fingerprint with the administrator's first",
     )
 
 

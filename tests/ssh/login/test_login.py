@@ -28,6 +28,7 @@ class Server:
         methods: the methods that it names.
         required: the methods that must succeed, in order.
         limit: attempts after which it hangs up.
+        reasons: what it says of the account.
     """
 
     methods: tuple[str, ...] = ("password",)
@@ -36,6 +37,7 @@ class Server:
     prompts: tuple[tuple[str, bool], ...] = (("Password: ", False),)
     right: tuple[str, ...] = ("right",)
     limit: int = 6
+    reasons: list[str] = field(default_factory=list)
     expired: bool = False
     sent: list[Any] = field(default_factory=list)
 

@@ -268,3 +268,36 @@ def test_an_unwritable_file_does_not_prevent_the_login(tmp_path: Path) -> None:
         destination(blocked / "known_hosts", strict="accept-new"), wire_blob(new_key()), Person()
     )
     assert blocked.read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("strict", "batch", "command"),
+    [
+        ("ask", False, "`ssh lab`"),
+        ("yes", False, "`ssh -o StrictHostKeyChecking=ask lab`"),
+        ("ask", True, "`ssh -o BatchMode=no lab`"),
+        ("yes", True, "`ssh -o StrictHostKeyChecking=ask -o BatchMode=no lab`"),
+    ],
+)
+def test_the_hint_is_a_command_that_really_asks(
+    strict: str, batch: bool, command: str, known: Path
+) -> None:
+    with pytest.raises(HostKeyUnknown) as caught:
+        verify(destination(known, strict=strict, batch=batch), wire_blob(new_key()), Person("no"))
+    assert str(caught.value.hint).startswith(f"{command} asks whether to accept it")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.9.9.9", "::1", "10.0.0.1", ""])
+def test_a_loopback_address_needs_no_known_key_where_the_config_says_so(
+    address: str, known: Path
+) -> None:
+    rules = destination(known, strict="yes", trusts_loopback=True)
+    blob = wire_blob(new_key())
+    if address in {"10.0.0.1", ""}:
+        with pytest.raises(HostKeyUnknown):
+            verify(rules, blob, Person(), address)
+    else:
+        verify(rules, blob, Person(), address)
+        assert not known.exists()
+        with pytest.raises(HostKeyUnknown):
+            verify(destination(known, strict="yes"), blob, Person(), address)
