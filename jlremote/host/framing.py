@@ -15,7 +15,9 @@ from jlremote.errors import JlrError, NoShell
 from jlremote.host.contract import Completed, Steps
 from jlremote.text import printable
 
-NOISE_BYTES = 4096
+NOISE_BYTES = 4096  # kept of what startup files print
+_MOST_NOISE = 64 << 20  # bytes of it, before the shell is given up
+_EXPIRED = re.compile("password (?:has expired|change required)", re.IGNORECASE)
 _STATUS = re.compile("[0-9]{1,3}")
 
 Execute = Callable[[str, Callable[[str, bytes], None]], object]
@@ -86,13 +88,19 @@ def ended_early(stdout: str, stderr: str) -> NoShell:
     last_words = printable((stderr.strip() or stdout.strip())[-200:].strip())
     said = f"; it said: {last_words}" if last_words else ""
     hint = "look for an `exit` or an error in the shell startup files on the host"
-    if "restricted" in last_words or "not available" in last_words:
+    if _EXPIRED.search(last_words):
+        hint = "`ssh HOST` asks for a new password"
+    elif "sftp" in last_words:
+        hint = "ask the administrator: the account may only transfer files (`ForceCommand`)"
+    elif "restricted" in last_words or "not available" in last_words:
         hint = (
             "the account needs another login shell there, `sudo chsh -s /bin/bash USER`, and a new "
             "login then: `jlr disconnect HOST`"
         )
     elif not last_words:
         hint += "; or the account has no shell (`/bin/false`)"
+    else:
+        hint += ", or for a `ForceCommand` of its SSH server, which runs in place of any command"
     return NoShell(f"the remote shell ended before the script was done{said}", hint=hint)
 
 
@@ -102,17 +110,36 @@ class OutputTooLong(JlrError):
 
 @dataclass
 class _Output:
-    """The output so far, up to a limit for both streams together."""
+    """The output so far, from the marker on, up to a limit for both streams together."""
 
     limit: int
+    marker: bytes
     parts: dict[str, bytearray] = field(
         default_factory=lambda: {"stdout": bytearray(), "stderr": bytearray()}
     )
+    _begun: set[str] = field(default_factory=set)
+    _noise: int = 0
 
     def take(self, stream: str, data: bytes) -> None:
-        self.parts[stream] += data
+        part = self.parts[stream]
+        part += data
+        if stream not in self._begun:
+            self._skip_noise(stream)
         if sum(map(len, self.parts.values())) > self.limit:
             raise OutputTooLong(f"the host sent more than {self.limit >> 20} MiB in answer")
+
+    def _skip_noise(self, stream: str) -> None:
+        part = self.parts[stream]
+        if self.marker in part:
+            self._begun.add(stream)
+            return
+        self._noise += max(0, len(part) - NOISE_BYTES)
+        del part[:-NOISE_BYTES]
+        if self._noise > _MOST_NOISE:
+            raise OutputTooLong(
+                f"the host sent more than {_MOST_NOISE >> 20} MiB before it ran anything",
+                hint="look at what the shell startup files on the host print",
+            )
 
     def text(self, stream: str) -> str:
         return self.parts[stream].decode("utf-8", "surrogateescape")
@@ -148,6 +175,6 @@ def run_steps(steps: Steps, limit: int, execute: Execute) -> dict[str, Completed
         JlrError: the shell ended early.
     """
     marker = new_marker()
-    output = _Output(limit)
+    output = _Output(limit, marker.encode())
     execute(framed(steps, marker), output.take)
     return unframed(steps, output.text("stdout"), output.text("stderr"), marker)

@@ -17,6 +17,7 @@ from jlremote.host.framing import (
     FromMarker,
     OutputTooLong,
     announced,
+    ended_early,
     new_marker,
     run_steps,
 )
@@ -204,6 +205,9 @@ def test_more_output_than_allowed_ends_it_at_once() -> None:
 
     def execute(script: str, output: Callable[[str, bytes], None]) -> None:
         nonlocal pieces
+        (marker,) = {word for word in script.replace("'", " ").split() if word.startswith("jlr-")}
+        output("stdout", f"\n{marker} begin flood\n".encode())
+        output("stderr", f"\n{marker} begin flood\n".encode())
         while True:
             output("stdout" if pieces % 2 else "stderr", b"x" * 100_000)
             pieces += 1
@@ -211,6 +215,46 @@ def test_more_output_than_allowed_ends_it_at_once() -> None:
     with pytest.raises(OutputTooLong, match="more than 1 MiB"):
         run_steps({"flood": "yes"}, 1 << 20, execute)
     assert pieces == 10
+
+
+def test_what_startup_files_print_is_not_counted_as_output() -> None:
+    def execute(script: str, output: Callable[[str, bytes], None]) -> None:
+        for stream in ("stdout", "stderr"):
+            for _ in range(50):
+                output(stream, b"Welcome! " * 12_000)
+        done = subprocess.run(["sh", "-s"], input=script.encode(), capture_output=True, check=True)
+        for part in (done.stdout[:40], done.stdout[40:]):
+            output("stdout", part)
+        output("stderr", done.stderr)
+
+    results = run_steps({"one": "echo well"}, 1 << 20, execute)
+    assert results["one"].stdout == "well\n"
+
+
+def test_startup_files_that_print_for_ever_are_given_up() -> None:
+    def execute(script: str, output: Callable[[str, bytes], None]) -> None:
+        while True:
+            output("stdout", bytes(1 << 20))
+
+    with pytest.raises(OutputTooLong, match="64 MiB before it ran anything"):
+        run_steps({"one": "echo never"}, 1 << 20, execute)
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        (
+            "WARNING: Your password has expired.\nPassword change required",
+            "asks for a new password",
+        ),
+        ("This service allows sftp connections only.", "may only transfer files"),
+        ("only this", "`ForceCommand`"),
+        ("This account is currently not available.", "another login shell"),
+        ("", "`/bin/false`"),
+    ],
+)
+def test_a_shell_that_ran_nothing_gets_a_hint_for_its_cause(said: str, hint: str) -> None:
+    assert hint in str(ended_early("", said).hint)
 
 
 @given(
