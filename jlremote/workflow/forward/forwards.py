@@ -89,7 +89,7 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
         JupyterDead: no Jupyter server runs in it.
         JupyterStopped: it was stopped.
         IdleStopped: it has ended because it was idle.
-        Busy: the local port is taken.
+        Busy: the local port is taken, or another session's now.
         OpenToAll: the server that runs there now has neither token nor password.
     """
     runtime = runtime_named(record.runtime)
@@ -100,6 +100,7 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     if found.server is None:
         raise gone(record.name, found.findings)
     to = server_endpoint(runtime, found.container, found.server)
+    local_ports.check_owner(record.local_port, record.host, record.name, None)
     with undone_on_failure() as undo:
         undo.callback(link.unforward, record.name)
         try:
@@ -120,4 +121,5 @@ def _bring_ports_back(link: Link, record: SessionRecord, place: Place) -> None:
     """Forward a session's further ports again, also if Jupyter is dead."""
     for port in record.ports:
         with suppress(Busy):  # `jlr forward` tells that it is not forwarded
+            local_ports.check_owner(port.local_port, record.host, record.name, port.port)
             link.forward(record.name, port.local_port, Endpoint(place, port.port))

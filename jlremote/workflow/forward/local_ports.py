@@ -51,14 +51,31 @@ def claim(local: int, host: str, session: str, port: int | None, undo: ExitStack
     return former
 
 
+def check_owner(local: int, host: str, session: str, port: int | None) -> None:
+    """Check that a local port has not become another's while the session had no link.
+
+    Raises:
+        Busy: it has.
+    """
+    owner = _owners().get(local)
+    if owner is not None and owner != (host, session, port):
+        raise Busy(
+            f"port {local} belongs to {_in_words(owner)} now",
+            hint=f"`jlr start {host} {session}` takes another port",
+        )
+
+
 def explained(local: int, former: Owner, site: str) -> str:
     """Return what a person should know of a port that was another's; `site` is its new origin."""
-    host, session, port = former
-    whose = f"`{host}/{session}`" if port is None else f"port {port} of `{host}/{session}`"
     return (
-        f"port {local} belonged to {whose}, whose pages may have left a program in the browser; "
-        f"if you do not trust them, delete the browser's site data of `{site}`"
+        f"port {local} belonged to {_in_words(former)}, whose pages may have left a program in the "
+        f"browser; if you do not trust them, delete the browser's site data of `{site}`"
     )
+
+
+def _in_words(owner: Owner) -> str:
+    host, session, port = owner
+    return f"`{host}/{session}`" if port is None else f"port {port} of `{host}/{session}`"
 
 
 def _owners() -> dict[int, Owner]:

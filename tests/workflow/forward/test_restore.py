@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -84,6 +85,18 @@ def test_a_local_port_that_was_taken_meanwhile_is_reported_with_its_holder(
 ) -> None:
     link = FakeLink(8901, 7001)
     with pytest.raises(Busy, match="port 8901 is taken by `vim`") as busy:
+        restored(monkeypatch, link, Survey(HERE, findings(new_server())))
+    assert (busy.value.hint or "").startswith("`jlr start dgx cont1`")
+    assert link.held == {}
+
+
+def test_a_local_port_that_was_given_to_another_session_meanwhile_stays_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for local in (8901, 7001):
+        local_ports.claim(local, "lab", "two", None, ExitStack())
+    link = FakeLink()
+    with pytest.raises(Busy, match="port 8901 belongs to `lab/two` now") as busy:
         restored(monkeypatch, link, Survey(HERE, findings(new_server())))
     assert (busy.value.hint or "").startswith("`jlr start dgx cont1`")
     assert link.held == {}
