@@ -15,6 +15,9 @@ from jlremote.runtimes.docker.docker_commands import state_argv
 from jlremote.runtimes.engine.engine import Engine
 
 NOT_ASIDE = 77  # sysexits.h: EX_NOPERM
+# A hostile image chooses what is printed, for ever if it likes.
+_MOST_BYTES, _MOST_OWNERS = 1 << 16, 16
+_ALL = "all"  # the last line, without which something is missing
 
 # A mounted folder is not in the image.
 _EACH = f"""\
@@ -35,8 +38,8 @@ _EMPTY = '[ -z "$(ls -A "$folder")" ]'
 _TELL = '(set -- $(ls -ldn "$folder"); echo "$3 $folder")'
 # Each prints owners with their folders. Without capabilities not even root can read all folders;
 # then their owners see to those.
-_TO_MOVE = _EACH.replace("DO", f'[ -r "$folder" ] && {_EMPTY} || {_TELL}')
-_LEFT = _EACH.replace("DO", f'[ ! -r "$folder" ] || {_EMPTY} || {_TELL}')
+_TO_MOVE = _EACH.replace("DO", f'[ -r "$folder" ] && {_EMPTY} || {_TELL}') + f"echo {_ALL}\n"
+_LEFT = _EACH.replace("DO", f'[ ! -r "$folder" ] || {_EMPTY} || {_TELL}') + f"echo {_ALL}\n"
 
 _ASIDE = "umask 077; count=0\n" + _EACH.replace(
     "DO",
@@ -79,13 +82,14 @@ def moved_aside(engine: Engine, name: str, command: str, afterwards: str, limit:
     waiting = wait_while("! back", limit, every=1, meanwhile=f'[ "$({paused})" = true ] || break')
     return f"""\
 owners=
+listed() {{ head -c {_MOST_BYTES}; }}
 aside() {{
-  folders=$({inside(_TO_MOVE)} && {inside(_TO_MOVE, "--user=0")}) || return
-  # A hostile image chooses what is printed.
-  owners=$(echo "$folders" | grep -o '^[0-9]\\{{1,10\\}} ' | sort -u)
+  folders=$({inside(_TO_MOVE)} | listed; {inside(_TO_MOVE, "--user=0")} | listed)
+  case $folders in *{_ALL}*{_ALL}) ;; *) return 1;; esac
+  owners=$(echo "$folders" | grep -o '^[0-9]\\{{1,10\\}} ' | sort -u | head -n {_MOST_OWNERS})
   for owner in $owners; do {by_owner(_ASIDE)} || return; done
-  left=$({inside(_LEFT)} && {inside(_LEFT, "--user=0")}) && [ -z "$left" ] ||
-    {{ echo "cannot move $left" >&2; return 1; }}
+  left=$({inside(_LEFT)} | listed; {inside(_LEFT, "--user=0")} | listed)
+  [ "$left" = "$(printf '{_ALL}\\n{_ALL}')" ] || {{ echo "they remain: $left" >&2; return 1; }}
 }} </dev/null >/dev/null
 back() {{ for owner in $owners; do {by_owner(_BACK)} || return; done; }}
 finish() {{

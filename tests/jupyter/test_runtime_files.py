@@ -1,0 +1,121 @@
+"""Jupyter's files stay out of an image, or none is made; with an engine whose container is here."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from jlremote.jupyter.runtime_files import NOT_ASIDE, moved_aside
+from jlremote.runtimes.engine.engine import DOCKER
+
+# Runs what is to be run in the container on this machine.
+ENGINE = """\
+#!/bin/sh
+case "$1 $*" in
+"container "*Running*) echo true;;
+"container "*) echo false;;
+"exec "*) while [ "$1" != sh ]; do shift; done; EXEC
+esac
+"""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A container's file system below `root`."""
+
+    root: Path
+
+    @property
+    def secrets(self) -> list[Path]:
+        """The files with secrets: of jlr's server, of one that it did not launch."""
+        folders = ("tmp/jlr-0/cont1/runtime", "home/ada/.local/share/jupyter/runtime")
+        return [self.root / folder / "jpserver-1.json" for folder in folders]
+
+    def engine(self, execute: str = 'exec "$@"') -> None:
+        """Let the engine run commands in the container so."""
+        program = self.root / "bin/docker"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(ENGINE.replace("EXEC", execute))
+        program.chmod(0o700)
+
+    def save(self) -> subprocess.CompletedProcess[str]:
+        """Run a command that prints which secrets are in the image."""
+        script = moved_aside(DOCKER, "cont1", "LOOK", "", 5)
+        script = re.sub(r"(?<![\w.])/(tmp|home|root|dev)/(?!null)", rf"{self.root}/\1/", script)
+        script = script.replace("/proc/self/mountinfo", f"{self.root}/mountinfo")
+        look = f"echo in the image:; cd {self.root}; find tmp home -name '*.json'"
+        script = script.replace("LOOK", look)
+        path = f"{self.root}/bin:{os.environ['PATH']}"
+        environment = {"PATH": path, "HOME": "/nonexistent"}
+        return subprocess.run(
+            ("sh", "-c", script), env=environment, capture_output=True, text=True, timeout=60
+        )
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    made = Desk(tmp_path)
+    for file in made.secrets:
+        file.parent.mkdir(parents=True)
+        file.write_text("secret")
+    (tmp_path / "dev/shm").mkdir(parents=True)
+    (tmp_path / "mountinfo").write_text("1 0 0:1 / / rw - overlay overlay rw\n")
+    made.engine()
+    return made
+
+
+def check_back(desk: Desk) -> None:
+    """Check that the secrets are in their places again, and nowhere else."""
+    assert [file.read_text() for file in desk.secrets] == ["secret"] * 2
+    assert list((desk.root / "dev/shm").iterdir()) == []
+
+
+def test_all_files_are_aside_while_the_image_is_made_and_back_afterwards(desk: Desk) -> None:
+    done = desk.save()
+    assert (done.returncode, done.stdout) == (0, "in the image:\n")
+    check_back(desk)
+
+
+def test_what_is_mounted_stays_in_its_place(desk: Desk) -> None:
+    """It is not in the image, and may be the host's own home with servers that run there."""
+    with (desk.root / "mountinfo").open("a") as table:
+        table.write(f"2 1 0:2 / {desk.root}/home rw - ext4 /dev/sda rw\n")
+    there = desk.secrets[1].relative_to(desk.root)
+    assert desk.save().stdout == f"in the image:\n{there}\n"
+    check_back(desk)
+
+
+@pytest.mark.parametrize(
+    "execute",
+    [
+        "exit 126",  # it is paused, say
+        "yes 0 /folder",
+        "echo 0 /folder; echo all",
+        'case $* in *"cp -pR"*) exit 1;; esac; exec "$@"',
+    ],
+)
+def test_without_them_aside_no_image_is_made(execute: str, desk: Desk) -> None:
+    desk.engine(execute)
+    done = desk.save()
+    assert (done.returncode, done.stdout) == (NOT_ASIDE, "")
+    check_back(desk)
+
+
+def test_a_file_that_cannot_be_copied_leaves_all_in_their_places(desk: Desk) -> None:
+    desk.engine('shift 2; exec sh -c "cp() { return 1; }; $1"')
+    done = desk.save()
+    assert (done.returncode, done.stdout) == (NOT_ASIDE, "")
+    check_back(desk)
+
+
+def test_memory_that_cannot_be_written_is_no_place(desk: Desk) -> None:
+    (desk.root / "dev/shm").rmdir()
+    (desk.root / "dev/shm").write_text("")
+    done = desk.save()
+    assert (done.returncode, done.stdout) == (NOT_ASIDE, "")
+    assert [file.read_text() for file in desk.secrets] == ["secret"] * 2
