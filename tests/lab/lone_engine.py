@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO
+
+import psutil
 
 from tests.lab import images
 from tests.lab.bridge import new_bridge
@@ -54,6 +56,29 @@ class LoneEngine:
         process.terminate()
         if wait_ended([process], 30):
             raise LabError("the lone dockerd does not end")
+
+    def kill(self) -> None:
+        """Kill dockerd with its containerd and shims, as a host that lacks memory may."""
+        process = self.engine.process()
+        assert process is not None
+        family = [process, *process.children(recursive=True), *self._shims()]
+        for member in family:
+            with suppress(psutil.NoSuchProcess):
+                member.kill()
+        wait_ended(family, 5)
+        # While nothing has reaped the killed ones, the next dockerd takes them for running.
+        for file in ("dockerd.pid", "exec/containerd/containerd.pid"):
+            (self.engine.folder / file).unlink(missing_ok=True)
+
+    def _shims(self) -> list[psutil.Process]:
+        """Return the processes that hold its containers, and no longer belong to dockerd."""
+        address = str(self.engine.folder / "exec/containerd/containerd.sock")
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if address in process.cmdline():
+                    found.append(process)
+        return found
 
     def copy_image(self, shared: Engine, name: str) -> None:
         """Have the image as the shared engine has it now."""

@@ -6,7 +6,10 @@ Live restore is dockerd's own setting: its containers go on while it is away.
 from __future__ import annotations
 
 import json
+import os
+import random
 import secrets
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -28,6 +31,7 @@ from tests.sessions.parts import started
 pytestmark = pytest.mark.timeout(600)
 
 BACK = 2.0
+KILLS = 10 if os.environ.get("JLR_LONG") else 2
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +99,23 @@ def test_a_restart_of_dockerd_that_ends_its_containers(work: Work, lone: LoneEng
     again = started(work.session.laptop, work.session.name, host="alone")
     assert again.port == work.session.port
     assert again.born() > born
+
+
+def test_a_dockerd_that_is_killed_at_any_moment_of_a_start_is_told_and_the_next_start_works(
+    laptop: Laptop, lone: LoneEngine, front_door: SSHServer, account: Account, keys: Keys
+) -> None:
+    laptop.add_host("alone", front_door, account, key=keys.private)
+    factory = ContainerFactory(lone.engine, f"lone-{secrets.token_hex(4)}-")
+    words = ("--image", "lab/jupyter", "--runtime", "docker")
+    for number in range(KILLS):
+        with laptop.spawn("start", "alone", factory.name(), *words, "--no-browser") as starting:
+            time.sleep(random.Random(number).uniform(0.5, 3))
+            lone.kill()
+            try:
+                said = starting.communicate(timeout=60)[0]
+            finally:
+                lone.start(live_restore=True)  # which alone can end the containers
+        assert starting.returncode in (0, 1), said
+        assert (starting.returncode == 0) != ("docker" in said.partition("error: ")[2]), said
+    assert started(laptop, factory.name(), *words, host="alone").ask("api/status")["kernels"] == 0
+    factory.remove_all()

@@ -17,7 +17,8 @@ from jlremote.jupyter.survey import Survey
 from jlremote.ports.origins import hostname
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.docker import docker_errors
-from jlremote.runtimes.docker.docker_commands import logs_argv
+from jlremote.runtimes.docker.docker_commands import logs_argv, state_argv
+from jlremote.runtimes.engine.engine_errors import engine_error, tried
 from jlremote.runtimes.scripts import homes, packages, waiting
 from jlremote.text import printable
 from jlremote.workflow.container.start_context import StartContext
@@ -133,6 +134,10 @@ def _abandon(start: StartContext) -> None:
 def _not_awaited(start: StartContext, found: Survey, failed: Completed) -> JlrError:
     """Return the error of a script that could not wait for Jupyter: mostly, the container ended."""
     engine = start.runtime.engine
+    if engine is not None and not failed.stderr:  # so its client ends when its daemon is killed
+        asked = run_script(start.host, tried(state_argv(engine, start.name, "Running")))
+        if asked.status != 0:
+            return engine_error(engine, asked)
     if engine is None or not any(words in failed.complaint.lower() for words in NOT_RUNNING):
         return JlrError(f"cannot wait for JupyterLab's start: {failed.complaint}")
     if found.container is not None:

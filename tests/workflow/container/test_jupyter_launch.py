@@ -103,6 +103,10 @@ def test_a_container_without_any_jupyter_is_not_waited_for() -> None:
             "cannot write files in the co",
         ),
         ((refused("odd", 1),), "cannot wait for JupyterLab's start: odd"),
+        (
+            (refused("", 255), refused("Cannot connect to the Docker daemon at unix:///x", 1)),
+            "the `docker` daemon does not run on the host",
+        ),
     ],
 )
 def test_a_server_that_does_not_come_up_says_why(answers: tuple[Answer, ...], words: str) -> None:
