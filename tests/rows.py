@@ -13,10 +13,14 @@ TEST = re.compile(r"`(\w+(?:/\w+)*::test_\w+)`")
 def named_tests(page: str) -> dict[str, list[str]]:
     """Return the tests that each row of docs/`page`.md names, as `folder/test_file::test_name`.
 
-    A row goes by its first cell. The heads of these tables end with `shown by`.
+    A row goes by its first cell.
     """
+    return {first: TEST.findall(last) for first, *_, last in rows(page)}
+
+
+def rows(page: str) -> list[list[str]]:
+    """Return the cells of each row of docs/`page`.md, of its tables that end with `shown by`."""
     text = (REPOSITORY / f"docs/{page}.md").read_text(encoding="utf-8")
     tables = [block.splitlines() for block in text.split("\n\n")]
-    rows = [row for head, *rows in tables if head.endswith("| shown by |") for row in rows[1:]]
-    cells = [row.strip("| ").split(" | ") for row in rows]
-    return {first: TEST.findall(last) for first, *_, last in cells}
+    found = [row for head, *rest in tables if head.endswith("| shown by |") for row in rest[1:]]
+    return [row.strip("| ").split(" | ") for row in found]

@@ -6,12 +6,14 @@ That each of them ran and passed is for `tests/run` to say (`tests/verdict.py`).
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 
-from tests.rows import PAGES, REPOSITORY, named_tests
+from tests.rows import PAGES, REPOSITORY, named_tests, rows
 
 GUIDES = {"A": 10, "B": 11, "D": 6, "E": 13}
+SECONDS = re.compile(r"\d s\b")
 
 
 def test_every_row_of_the_guides_is_there() -> None:
@@ -22,6 +24,11 @@ def test_every_row_of_the_guides_is_there() -> None:
 @pytest.mark.parametrize("page", ["security", "outages"])
 def test_thirty_attacks_and_thirty_faults_are_kept(page: str) -> None:
     assert len(named_tests(page)) >= 30
+
+
+def test_thirty_faults_have_a_bound_in_time_and_what_is_not_lost() -> None:
+    told = [row for row in rows("outages") if SECONDS.search(row[2]) and len(row[3]) > 1]
+    assert len(told) >= 30
 
 
 @pytest.mark.parametrize("page", PAGES)

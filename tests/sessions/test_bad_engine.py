@@ -11,6 +11,7 @@ from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
 from tests.lab.programs import SYSTEM_PATH
 from tests.lab.remote_host import Keys
+from tests.outages.parts import within
 from tests.sessions.parts import failed, start
 
 DOCKER = ("--runtime", "docker")  # else podman takes its place
@@ -52,9 +53,9 @@ def test_an_engine_that_does_not_run(
     laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys
 ) -> None:
     add_host(laptop, another_sshd, account, keys, "DOCKER_HOST=unix:///run/no-such-engine.sock")
-    failed(
-        start(laptop, "odd", "cont1", *DOCKER), 1, "daemon does not run", "systemctl start docker"
-    )
+    with within(15):
+        answer = start(laptop, "odd", "cont1", *DOCKER)
+    failed(answer, 1, "daemon does not run", "systemctl start docker")
 
 
 def test_an_engine_that_the_user_may_not_use(

@@ -13,7 +13,11 @@ import pytest
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
+from tests.outages.parts import within
 from tests.sessions.parts import failed, start, started
+
+# What a command may take that only says what is wrong.
+TOLD = 15.0
 
 
 @contextmanager
@@ -66,7 +70,8 @@ def test_a_full_disk_is_told_before_anything_is_made(
 ) -> None:
     with disk(state(laptop)):
         fill(state(laptop))
-        answer = start(laptop, "lab", container.name(), "--image", "lab/jupyter")
+        with within(TOLD):
+            answer = start(laptop, "lab", container.name(), "--image", "lab/jupyter")
         failed(answer, 1, "no space left on device", "free some space")
         assert laptop.shut_down() == []
     assert container.remove_all() == []
@@ -76,7 +81,8 @@ def test_a_read_only_disk_is_told_before_anything_is_made(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     with disk(state(laptop), "ro"):
-        answer = start(laptop, "lab", container.name(), "--image", "lab/jupyter")
+        with within(TOLD):
+            answer = start(laptop, "lab", container.name(), "--image", "lab/jupyter")
         failed(answer, 1, "read-only file system", "XDG_STATE_HOME")
         assert laptop.shut_down() == []
     assert container.remove_all() == []
@@ -91,8 +97,9 @@ def test_a_session_that_runs_is_reached_though_nothing_can_be_written(
     with disk(state(laptop)):
         session = started(laptop, container())
         with trouble(state(laptop)):
-            assert laptop.jlr("url").stdout.strip() == session.url
-            [report] = json.loads(laptop.jlr("list", "--json").stdout)
+            with within(TOLD):
+                assert laptop.jlr("url").stdout.strip() == session.url
+                [report] = json.loads(laptop.jlr("list", "--json").stdout)
             assert report["state"] == "up"
         assert laptop.shut_down() == []
 
@@ -113,7 +120,8 @@ def test_files_without_a_record_are_named_and_kept(
     }
     for name, text in rubbish.items():
         (folder / name).write_text(text)
-    listed = laptop.jlr("list")
+    with within(TOLD):
+        listed = laptop.jlr("list")
     assert listed.status == 0, listed
     assert session.name in listed.stdout
     for name in rubbish:
@@ -130,7 +138,8 @@ def test_a_record_that_was_cut_short_is_found_again_by_start(
     [ours] = (state(laptop) / "jlr" / "sessions").glob("*.json")
     ours.write_text(ours.read_text()[:40])
     failed(laptop.jlr("url"), 6, "no sessions")
-    again = started(laptop, here)
+    with within(TOLD):
+        again = started(laptop, here)
     assert again.born() == born
     assert laptop.jlr("url").stdout.strip() == again.url
 
@@ -144,6 +153,7 @@ def test_a_record_of_an_unknown_runtime_breaks_no_list(
     later = json.loads(ours.read_text()) | other
     (ours.parent / "lab+later.json").write_text(json.dumps(later))
     assert laptop.jlr("disconnect", "lab").status == 0
-    listed = laptop.jlr("list", "--json")
+    with within(TOLD):
+        listed = laptop.jlr("list", "--json")
     states = {report["name"]: report["state"] for report in json.loads(listed.stdout)}
     assert states == {session.name: "up", "later": "down"}, listed

@@ -7,6 +7,7 @@ import json
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
+from tests.outages.parts import within
 from tests.sessions.parts import failed, start, started, with_a_server
 
 IDENTITY = "{{.Id}} {{.State.StartedAt}}"
@@ -92,7 +93,9 @@ def test_a_paused_container_is_told_as_such_and_stays_paused(
 ) -> None:
     here = container()
     engine.docker("pause", here.name)
-    failed(start(laptop, "lab", here.name), 1, "paused", f"docker unpause {here.name}")
+    with within(15):
+        answer = start(laptop, "lab", here.name)
+    failed(answer, 1, "paused", f"docker unpause {here.name}")
     assert here.inspect("{{.State.Paused}}") == "true"
 
 
