@@ -65,6 +65,8 @@ def unframed(steps: Iterable[str], stdout: str, stderr: str, marker: str) -> dic
     results: dict[str, Completed] = {}
     for name in steps:
         found = _between(stdout, name, marker)
+        if marker in stderr and marker not in stdout:
+            raise _moved_output()
         if found is None or not _STATUS.fullmatch(found[1]):
             raise ended_early(stdout, stderr)
         output, status = found
@@ -83,11 +85,19 @@ def _between(text: str, name: str, marker: str) -> tuple[str, str] | None:
     return body, tail.partition("\n")[0].strip()
 
 
+def _moved_output() -> NoShell:
+    return NoShell(
+        "the output of the remote shell does not arrive",
+        hint="look for an `exec >` in the shell startup files on the host: it moves stdout, for"
+        " `ssh HOST` as well",
+    )
+
+
 def ended_early(stdout: str, stderr: str) -> NoShell:
     """Return the error of a shell that ended before the script, with its last words."""
     last_words = printable((stderr.strip() or stdout.strip())[-200:].strip())
     said = f"; it said: {last_words}" if last_words else ""
-    hint = "look for an `exit` or an error in the shell startup files on the host"
+    hint = "look in the host's shell startup files for an `exit`, an error or a reader of stdin"
     if _EXPIRED.search(last_words):
         hint = "`ssh HOST` asks for a new password"
     elif "sftp" in last_words:

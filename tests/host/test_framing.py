@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, NoShell
 from jlremote.host.framing import (
     FromMarker,
     OutputTooLong,
@@ -127,6 +127,19 @@ def test_a_startup_file_that_exits_is_quoted_without_its_control_characters(shel
     with pytest.raises(JlrError, match="closed") as caught:
         through(shell, {"only": "echo never"}, before=before)
     assert "\033" not in caught.value.message
+
+
+@ANY_SHELL
+def test_a_startup_file_that_moves_stdout_is_told(shell: str) -> None:
+    with pytest.raises(NoShell, match="does not arrive") as caught:
+        through(shell, {"only": "echo well"}, before="exec >/dev/null")
+    assert "`exec >`" in str(caught.value.hint)
+
+
+def test_a_startup_file_that_eats_stdin_is_told() -> None:
+    with pytest.raises(NoShell) as caught:
+        through("bash", {"only": "echo well"}, before="cat >/dev/null")
+    assert "a reader of stdin" in str(caught.value.hint)
 
 
 @ANY_SHELL
