@@ -34,6 +34,16 @@ class SSHConnection:
     def __post_init__(self) -> None:
         self._slots = SessionSlots.of(self.transport)
 
+    @property
+    def description(self) -> str:
+        """The server's software and the algorithms; see `contract.Connection`."""
+        return one_line(self.transport.description)
+
+    @property
+    def reason(self) -> str:
+        """Why it ended; see `contract.Connection`."""
+        return one_line(self.transport.reason)
+
     def execute(
         self,
         script: bytes,

@@ -52,6 +52,14 @@ class Connection(Protocol):
     def transport(self) -> Any:
         """The `paramiko.Transport`; only for this room."""
 
+    @property
+    def description(self) -> str:
+        """The server's software, the type of its key and the cipher, on one line."""
+
+    @property
+    def reason(self) -> str:
+        """Why it ended, as the server or the system says, on one line; empty if neither does."""
+
     def execute(
         self,
         script: bytes,

@@ -15,6 +15,7 @@ from paramiko import common
 
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
+from jlremote.ssh.connection import SSHConnection
 from jlremote.ssh.transport.algorithms import Offer
 from jlremote.ssh.transport.transport import Transport
 from jlremote.ssh.transport.tuning import FIRST_WINDOW
@@ -199,6 +200,26 @@ def test_a_host_key_that_nothing_checked_ends_the_handshake(
     monkeypatch.delattr(Transport, "_verify_key")
     with pytest.raises(paramiko.SSHException, match="key was not checked"), connected():
         pass
+
+
+def test_the_reason_of_a_disconnection_is_kept_without_its_escape_sequences() -> None:
+    with connected() as (client, server):
+        words = string(b"\x1b]52;c;ZXZpbA==\x07maintenance\nat noon") + string(b"en")
+        sent(server, common.MSG_DISCONNECT, bytes((0, 0, 0, 11)) + words)
+        assert client.ended.wait(SECONDS)
+        assert SSHConnection(client).reason == "maintenance at noon"
+
+
+def test_the_error_that_ends_a_connection_is_kept_and_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with connected() as (client, server):
+        assert client.description.startswith("SSH-2.0-paramiko_")
+        assert client.description.endswith(", ecdsa-sha2-nistp256, aes128-gcm@openssh.com")
+        server.sock.sendall(bytes(100))
+        assert client.ended.wait(SECONDS)
+        assert client.reason
+        assert client.reason in caplog.text
 
 
 def test_a_clock_that_is_set_back_does_not_prolong_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,8 @@ class FakeConnection:
     """A connection that lives until it is closed, and answers every probe."""
 
     transport: Any = None
+    description = "SSH-2.0-fake"
+    reason = ""
 
     def __init__(self) -> None:
         self.gone = threading.Event()

@@ -17,6 +17,7 @@ class Line:
     """A connection on a clock of its own: it falls silent, closes or is disturbed at a moment."""
 
     transport: Any = None
+    reason = ""
 
     def __init__(
         self, silent_at: float = NEVER, closed_at: float = NEVER, disturbed_at: float = NEVER
@@ -73,6 +74,12 @@ def test_a_peer_that_answers_is_asked_once_in_an_interval() -> None:
     assert "was closed" in line.death()
     assert line.now == 100.0
     assert line.probes == [15.0, 30.0, 45.0, 60.0, 75.0, 90.0]
+
+
+def test_a_loss_is_told_with_the_reason_that_the_server_or_the_system_gave() -> None:
+    line = Line(closed_at=5.0)
+    line.reason = "Connection reset by peer"
+    assert line.death() == "the connection to the host was closed: Connection reset by peer"
 
 
 def test_a_wake_asks_at_once_and_a_dead_connection_is_noticed_in_seconds() -> None:

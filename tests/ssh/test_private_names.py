@@ -102,7 +102,8 @@ def test_a_transport_has_the_attributes_that_we_read_and_set() -> None:
             "_channel_handler_table _channels _handler_table _preferred_ciphers"
             " _preferred_compression _preferred_kex _preferred_macs active auth_handler"
             " banner_timeout channel_events channels_seen clear_to_send completion_event"
-            " handshake_timeout lock packetizer saved_exception server_extensions sock"
+            " handshake_timeout host_key_type lock packetizer remote_cipher remote_version"
+            " saved_exception server_extensions sock"
         )
         assert [name for name in names.split() if not hasattr(made, name)] == []
         numbers = {"_Packetizer__sequence_number_in", "_Packetizer__sequence_number_out"}

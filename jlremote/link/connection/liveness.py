@@ -59,7 +59,8 @@ class Liveness:
             if self._answers(connection, ALARM_SECONDS if disturbed else probing.patience):
                 continue
             if connection.wait_closed(0):
-                return LinkLost("the connection to the host was closed")
+                why = f": {connection.reason}" if connection.reason else ""
+                return LinkLost(f"the connection to the host was closed{why}")
             return LinkLost(
                 "the host has stopped answering", hint="the network or the host is down"
             )

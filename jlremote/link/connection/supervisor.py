@@ -139,7 +139,7 @@ class Supervisor:
             raise
         self._backoff.connected()
         self._settle(connection, State.UP)
-        log.info("connected")
+        log.info("connected: %s", connection.description)
         try:
             self._on_up(connection)
         except Exception:  # the connection is good, and its callers wait for it

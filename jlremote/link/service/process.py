@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from jlremote.link.service import link_log
 from jlremote.link.service.link_socket import LinkSocket
 from jlremote.link.wire.files import LinkFiles, link_files
 
@@ -16,14 +16,13 @@ IDLE_SECONDS = 600.0
 IDLE_VARIABLE = "JLR_LINK_IDLE"
 OLD_LINK_SECONDS = 10.0
 READY = b"ready\n"
-LOG_BYTES = 1 << 20
 
 
 def main() -> int:
     """Run the link of one host until it is no longer needed."""
     host, *config = sys.argv[1:]
     files = link_files(host, Path(config[0]) if config else None)
-    _log_to(files.log)
+    link_log.begin(files.log, host, os.environ)
     # Ctrl-C in the terminal is meant for the command; the link goes on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     link_socket = LinkSocket(files)
@@ -62,13 +61,3 @@ def _say_ready() -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
-
-
-def _log_to(path: Path) -> None:
-    if path.exists() and path.stat().st_size > LOG_BYTES:
-        path.replace(path.with_suffix(".log.1"))
-    form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-    logging.basicConfig(filename=path, level=logging.INFO, format=form)
-    path.chmod(0o600)
-    # paramiko's INFO lines repeat those of the supervisor.
-    logging.getLogger("paramiko").setLevel(logging.WARNING)

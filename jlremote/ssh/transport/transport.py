@@ -24,11 +24,9 @@ from jlremote.ssh.transport.paramiko_defaults import set_defaults
 from jlremote.ssh.transport.tuning import send_at_once
 from jlremote.ssh.wire_format import key_type, string
 
-# paramiko logs to stderr where logging is not configured. A handler added to this logger still
-# gets its log.
+# paramiko logs to stderr where logging is not configured.
 _LOG = logging.getLogger("paramiko")
 _LOG.addHandler(logging.NullHandler())
-_LOG.propagate = False
 set_defaults()
 
 _RSA_SIGNATURE = re.compile(r"rsa-sha2-(?:256|512)")
@@ -84,6 +82,16 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
     def preferred_keys(self) -> tuple[str, ...]:
         """The host key algorithms; certificates only where an authority is known."""
         return self._host_key_names
+
+    @property
+    def description(self) -> str:
+        """The server's software, the type of its key and the cipher, for a log."""
+        return f"{self.remote_version}, {self.host_key_type}, {self.remote_cipher}"
+
+    @property
+    def reason(self) -> str:
+        """Why the connection ended, as the server or the system says; empty if neither does."""
+        return self.disconnection or str(self.saved_exception or "")
 
     def open_tunnel(self, address: str, port: int, seconds: float) -> Any:
         """Return a channel that the server connects to an address, as `ssh -W` opens it."""
