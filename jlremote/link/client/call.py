@@ -8,7 +8,7 @@ from typing import Any
 
 from jlremote import __version__
 from jlremote.errors import Bug, JlrError, LinkLost, from_json
-from jlremote.link.client.dial import NoLink, Socket, dial, start_link, turn
+from jlremote.link.client.dial import NoLink, Socket, dial, next_message, start_link, turn
 from jlremote.link.wire.files import LinkFiles
 from jlremote.link.wire.protocol import PROTOCOL, Message, receive, send
 from jlremote.questions import Asker, Question
@@ -35,7 +35,7 @@ class Call:
         """
         while True:
             try:
-                message = receive(self._socket)
+                message = next_message(self._socket, self._files)
             except (EOFError, OSError) as gone:
                 raise LinkLost(
                     f"the link to `{self._files.host}` ended before it answered",
@@ -142,7 +142,7 @@ class Caller:
                 continue
             try:
                 send(socket, request)
-                if "accepted" in receive(socket):
+                if "accepted" in next_message(socket, self._files):
                     return socket
             except (EOFError, OSError):
                 pass

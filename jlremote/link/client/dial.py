@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import multiprocessing.connection as sockets
+import os
+import socket as plain_sockets
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from multiprocessing import AuthenticationError
 from typing import Any
 
 from jlremote.errors import Bug, JlrError
 from jlremote.link.wire.files import LinkFiles
+from jlremote.link.wire.protocol import Message, receive
 
 Socket = sockets.Connection
 
 ANSWER_SECONDS = 10.0
+# How long a link may say nothing before it is asked whether it still runs.
+SILENCE_SECONDS = 5.0
 TURN_SECONDS = 0.01
 
 
@@ -56,10 +62,52 @@ def dial(files: LinkFiles) -> Socket:
 def _wait_for_challenge(socket: Socket, files: LinkFiles) -> None:
     """Wait for the link's first message; a suspended process accepts and says nothing."""
     if not socket.poll(ANSWER_SECONDS):
-        raise LinkStuck(
+        raise _stuck(socket, files)
+
+
+def next_message(socket: Socket, files: LinkFiles) -> Message:
+    """Return the link's next message, however late; but it must answer to others meanwhile.
+
+    Raises:
+        LinkStuck: the link's process runs no more; it may be suspended.
+        OSError, EOFError, ValueError: see `receive`.
+    """
+    while not socket.poll(SILENCE_SECONDS):
+        with suppress(NoLink):  # it is ending, and its last message may be under way
+            dial(files).close()
+    return receive(socket)
+
+
+def _stuck(socket: Socket, files: LinkFiles) -> LinkStuck:
+    pid = _listening_process(socket)
+    if pid is None:
+        return LinkStuck(
             f"the link to `{files.host}` does not answer",
             hint="`ps aux | grep jlremote.link` shows whether its process is suspended (state T)",
         )
+    return LinkStuck(
+        f"the link to `{files.host}` does not answer; its process is {pid}",
+        hint=f"`kill -CONT {pid}` lets it go on if it is suspended; else `kill -KILL {pid}`, and"
+        " the next command brings its forwards back",
+    )
+
+
+def _listening_process(socket: Socket) -> int | None:
+    """Return the process that listens at the other end, as the system knows it."""
+    if sys.platform == "linux":
+        with _plain(socket) as peer:  # unix(7): process, user and group
+            told = peer.getsockopt(
+                plain_sockets.SOL_SOCKET, plain_sockets.SO_PEERCRED, struct.calcsize("3i")
+            )
+        return int(struct.unpack("3i", told)[0]) or None  # 0 is in another namespace
+    if sys.platform == "darwin":
+        with _plain(socket) as peer:  # <sys/un.h>: SOL_LOCAL, LOCAL_PEERPID
+            return peer.getsockopt(0, 2)
+    return None
+
+
+def _plain(socket: Socket) -> plain_sockets.socket:
+    return plain_sockets.socket(fileno=os.dup(socket.fileno()))
 
 
 def start_link(files: LinkFiles, begun: Callable[[], None] = lambda: None) -> None:

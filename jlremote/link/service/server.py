@@ -131,7 +131,9 @@ class LinkServer:
             else:
                 # The command tries again when we hang up; by then it must not find this link.
                 self._deaf.wait()
-        except (OSError, EOFError, ValueError, AuthenticationError) as error:
+        except EOFError:  # as of each command that only looks whether this link runs
+            log.debug("a command hung up")
+        except (OSError, ValueError, AuthenticationError) as error:
             log.info("a conversation ended early: %r", error)
         except Exception:
             log.exception("a conversation ended early")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing.connection as sockets
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -146,17 +147,17 @@ def run_until_interrupted(caller: Caller) -> None:
         for message in running.messages():
             assert "connected" in message
             monkey = pytest.MonkeyPatch()
-            monkey.setattr(call, "receive", interrupted(monkey))
+            monkey.setattr(call, "next_message", interrupted(monkey))
 
 
-def interrupted(monkey: pytest.MonkeyPatch) -> Callable[[Any], Any]:
-    """Return a `receive` during which Ctrl-C is pressed, once."""
+def interrupted(monkey: pytest.MonkeyPatch) -> Callable[[Any, Any], Any]:
+    """Return a `next_message` during which Ctrl-C is pressed, once."""
 
-    def receive_(_: Any) -> Any:
+    def next_message(*_: Any) -> Any:
         monkey.undo()
         raise KeyboardInterrupt
 
-    return receive_
+    return next_message
 
 
 def test_a_new_link_restores_before_it_is_asked(files: LinkFiles, link: FakeLink) -> None:
@@ -189,7 +190,30 @@ def test_a_link_that_does_not_answer_is_told_from_none(
     files.key.write_bytes(SECRET)
     with sockets.Listener(files.address), pytest.raises(LinkStuck) as stuck:
         dial.dial(files)
-    assert "jlremote.link" in (stuck.value.hint or "")
+    assert "lets it go on" in (stuck.value.hint or "")
+
+
+@pytest.mark.parametrize("accepts", [True, False])
+def test_a_link_that_falls_silent_in_a_conversation_is_told_with_its_process(
+    accepts: bool, link: FakeLink, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert dial.SILENCE_SECONDS + dial.ANSWER_SECONDS <= 15
+    monkeypatch.setattr(dial, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(dial, "SILENCE_SECONDS", 0.01)
+    given_up = threading.Event()
+
+    def fall_silent(socket: Socket[Any, Any], request: dict[str, Any]) -> None:
+        if accepts:
+            send(socket, {"accepted": True})
+        assert given_up.wait(20)
+
+    link.answers = [fall_silent]
+    try:
+        with pytest.raises(LinkStuck, match=rf"its process is {os.getpid()}$") as stuck:
+            caller.ask("status")
+    finally:
+        given_up.set()
+    assert f"kill -CONT {os.getpid()}" in (stuck.value.hint or "")
 
 
 def test_a_link_with_another_secret_counts_as_ending(link: FakeLink) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -84,7 +85,9 @@ def test_a_signal_adds_the_stacks_of_a_link_that_goes_on(
     link = Link("nowhere", None, NeverAsks("a test"))
     try:
         assert link.status().state == "down"
-        [process] = [one for one in psutil.Process().children() if "jlremote.link" in one.cmdline()]
+        pid = re.search(r", pid (\d+)$", files.log.read_text(), re.MULTILINE)
+        assert pid is not None
+        process = psutil.Process(int(pid[1]))
         process.send_signal(signal.SIGUSR1)
         until(lambda: "in _accept_one" in files.log.read_text(), "the stacks in the log")
         assert link.status().state == "down"

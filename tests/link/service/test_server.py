@@ -15,10 +15,11 @@ import pytest
 from jlremote import __version__
 from jlremote.errors import Bug, Busy, JlrError, LinkLost, NeedsAuthentication, Unreachable
 from jlremote.host.framing import OutputTooLong
-from jlremote.link.client import call
+from jlremote.link.client import call, dial
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.link import Link
 from jlremote.link.service import server
+from jlremote.link.wire.files import LinkFiles
 from jlremote.link.wire.protocol import PROTOCOL, OtherVersion, receive, send
 from jlremote.link.wire.states import State
 from jlremote.ports.endpoint import Endpoint
@@ -72,6 +73,22 @@ def test_a_status_connects_only_where_that_is_wanted(parts: Parts, link: Link) -
     assert link.status().state == "up"
     with pytest.raises(Unreachable, match="no route to dgx"):
         link.status(connect=True)
+
+
+def test_a_slow_operation_is_waited_for_while_the_link_answers_others(
+    parts: Parts, link: Link, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dial, "SILENCE_SECONDS", 0.01)
+    dialed: list[LinkFiles] = []
+
+    def watched(files: LinkFiles) -> dial.Socket:
+        dialed.append(files)
+        return original(files)
+
+    original = dial.dial
+    monkeypatch.setattr(dial, "dial", watched)
+    parts.supervisor.connects = lambda _: until(lambda: len(dialed) > 3, "some looks at the link")
+    assert link.status(connect=True).state == "up"
 
 
 def test_a_list_waits_for_a_reconnect_no_longer_than_it_wants(parts: Parts, link: Link) -> None:
