@@ -35,6 +35,7 @@ An error that is defined in another package is drawn with that package's name. :
     │   ├── EngineNotPermitted   runtimes  … the user may not use it
     │   │   └── SudoPasswordNeeded  runtimes
     │   ├── EngineNotRunning     runtimes  … its daemon does not run
+    │   │   └── EngineSilent     runtimes  … its daemon does not answer
     │   └── DockerIsPodman      runtimes  … it is podman under docker's name
     ├── EngineRefused            workflow  the engine does not list its containers
     ├── ContainerGone            jupyter   the session's container is missing or another one

@@ -22,7 +22,9 @@ def run() -> int:
     _end_cleanly_on_signals()
     try:
         return _run()
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, click.Abort) as interruption:
+        if words := str(interruption.__cause__ or interruption):  # click puts its own in between
+            tell(words)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         _forget_output()

@@ -19,13 +19,14 @@ END_SECONDS = 2.0
 
 
 class Call:
-    """A request that the link has accepted."""
+    """A request that the link has accepted; `on_silence` is that of `next_message`."""
 
     def __init__(self, socket: Socket, files: LinkFiles, asker: Asker) -> None:
         self._socket = socket
         self._files = files
         self._asker = asker
         self._runs_script = False
+        self.on_silence: Callable[[], None] = lambda: None
 
     def messages(self) -> Generator[Message]:
         """Yield the link's messages up to the result, and answer its questions in between.
@@ -35,7 +36,7 @@ class Call:
         """
         while True:
             try:
-                message = next_message(self._socket, self._files)
+                message = next_message(self._socket, self._files, self.on_silence)
             except (EOFError, OSError) as gone:
                 raise LinkLost(
                     f"the link to `{self._files.host}` ended before it answered",

@@ -21,7 +21,7 @@ Socket = sockets.Connection
 
 ANSWER_SECONDS = 10.0
 # How long a link may say nothing before it is asked whether it still runs.
-SILENCE_SECONDS = 5.0
+SILENCE_SECONDS = 4.0
 TURN_SECONDS = 0.01
 
 
@@ -65,16 +65,22 @@ def _wait_for_challenge(socket: Socket, files: LinkFiles) -> None:
         raise _stuck(socket, files)
 
 
-def next_message(socket: Socket, files: LinkFiles) -> Message:
+def next_message(
+    socket: Socket, files: LinkFiles, on_silence: Callable[[], None] = lambda: None
+) -> Message:
     """Return the link's next message, however late; but it must answer to others meanwhile.
 
+    `on_silence` is called each time that the link has been found to run and still said nothing; an
+    exception from it is passed on.
+
     Raises:
-        LinkStuck: the link's process runs no more; it may be suspended.
+        LinkStuck: the link does not answer; its process may be suspended.
         OSError, EOFError, ValueError: see `receive`.
     """
     while not socket.poll(SILENCE_SECONDS):
         with suppress(NoLink):  # it is ending, and its last message may be under way
             dial(files).close()
+        on_silence()
     return receive(socket)
 
 

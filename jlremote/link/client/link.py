@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,18 @@ class Link:
         agent_socket: str | None = None,
         on_command: Callable[[str], None] = lambda _: None,
         on_start: Callable[[Link], None] = lambda _: None,
+        on_silence: Callable[[Link, str], None] = lambda *_: None,
     ) -> None:
+        """Describe the link to `host`; nothing is started yet.
+
+        `on_silence` is called with a script that has printed nothing for some seconds: of `run` at
+        ever longer intervals, of others once. The script is given up if it raises.
+        """
         self.name = host
         self._files = link_files(host, ssh_config)
         self._caller = Caller(self._files, asker, agent_socket, lambda: on_start(self))
         self._on_command = on_command
+        self._on_silence = on_silence
 
     def run(
         self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
@@ -50,11 +58,23 @@ class Link:
 
         def execute(script: str, output: Callable[[str, bytes], None]) -> None:
             with self._caller.call("run", script=script, timeout=timeout) as call:
+                call.on_silence = self._patience(script)
                 for message in call.messages():
                     if "stream" in message:
                         output(message["stream"], bytes_of(message["data"]))
 
         return run_steps(steps, limit, execute)
+
+    def _patience(self, script: str, *, once: bool = False) -> Callable[[], None]:
+        """Return what passes on the first silence, and each whose number is a power of two."""
+        silences = count(1)
+
+        def silent() -> None:
+            number = next(silences)
+            if number == 1 or (not once and number & (number - 1) == 0):
+                self._on_silence(self, script)
+
+        return silent
 
     @contextmanager
     def stream(
@@ -65,6 +85,7 @@ class Link:
         marker = new_marker()
         request: Message = {"script": announced(script, marker), "hold_stdin": not end}
         with self._caller.call("run", timeout=None, gives=True, **request) as call:
+            call.on_silence = self._patience(script, once=True)
             yield RemoteOutput(call.messages(), marker, given, call.say)
 
     @contextmanager
@@ -76,6 +97,7 @@ class Link:
         if terminal:
             request["terminal"] = {"kind": terminal.kind, "size": terminal.size}
         with self._caller.call("run", timeout=None, gives=True, **request) as call:
+            call.on_silence = self._patience(script, once=True)
             process = RemoteProcess(call.messages(), marker, call.say)
             try:
                 yield process

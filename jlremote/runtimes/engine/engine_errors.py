@@ -13,7 +13,7 @@ from jlremote.text import printable
 
 COMMAND_NOT_FOUND = 127
 # A working engine answers long before; a hanging daemon never does.
-PATIENCE_SECONDS = 15
+PATIENCE_SECONDS = 10
 _PREFIXES = ("docker: ", "Error response from daemon: ", "Error: ")
 # Podman's prefix with the container's id.
 _WHICH = re.compile(r'^unable to start container "?[0-9a-f]{64}"?: ')
@@ -71,6 +71,10 @@ class EngineNotRunning(EngineUnusable):
     """The engine's daemon does not run."""
 
 
+class EngineSilent(EngineNotRunning):
+    """The engine's daemon does not answer."""
+
+
 class SudoPasswordNeeded(EngineNotPermitted):
     """`sudo` wants a password that is not known."""
 
@@ -99,6 +103,11 @@ def tried(argv: Argv) -> str:
     return bounded(argv, PATIENCE_SECONDS)
 
 
+def is_tried(script: str) -> bool:
+    """Return whether a script has commands of `tried`, which take no longer than they may."""
+    return f"then timeout {PATIENCE_SECONDS} " in script
+
+
 def engine_error(engine: Engine, failed: Completed) -> JlrError:
     """Return the error of a failed command, an `EngineUnusable` if every command would fail."""
     if is_podman(engine, failed):
@@ -124,7 +133,7 @@ def engine_error(engine: Engine, failed: Completed) -> JlrError:
     service = engine.kind.daemon
     if failed.status == TOOK_TOO_LONG and not complaint:
         again = f"`sudo systemctl restart {service}` there restarts it; " if service else ""
-        return EngineNotRunning(
+        return EngineSilent(
             f"`{engine.name}` on the host does not answer within {PATIENCE_SECONDS} s",
             hint=f"{again}its disk or its network may hang",
         )

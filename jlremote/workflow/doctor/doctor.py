@@ -97,7 +97,7 @@ class _Examination:
         try:
             SessionChecks(trial, self.context, self.diagnosis, self.tell, made).examine()
         finally:
-            with undisturbed(), self.context.progress.step("Clean up"):
+            with undisturbed(made), self.context.progress.step("Clean up"):
                 made.close()
 
     def _judge(self, group: str, checks: Sequence[Check[Facts]], facts: Facts) -> None:

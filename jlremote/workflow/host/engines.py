@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jlremote.errors import JlrError
-from jlremote.host.contract import Host
+from jlremote.host.contract import Host, run_script
 from jlremote.host.installation import commands
 from jlremote.host.shell_text import command_line
 from jlremote.jupyter.survey import Survey, survey
@@ -18,9 +18,11 @@ from jlremote.runtimes.engine.engine import DOCKER, ENGINES, PODMAN, Engine
 from jlremote.runtimes.engine.engine_errors import (
     DockerIsPodman,
     EngineMissing,
+    EngineSilent,
     EngineUnusable,
     SudoPasswordNeeded,
     engine_error,
+    is_tried,
     tried,
 )
 from jlremote.runtimes.table import AUTO, runtime_named
@@ -67,6 +69,8 @@ def surveyed(
     typed = request.container
     try:
         return runtime, survey(host, runtime, name, typed=typed, check_gpus=True)
+    except EngineSilent:  # to try the others would take as long again
+        raise
     except EngineUnusable as unusable:
         known = sessions.find(request.host, name)
         if request.runtime != AUTO or (known and known.runtime == runtime.name):
@@ -74,6 +78,28 @@ def surveyed(
         found = Containers(usable(host, sudo=request.sudo, reason=unusable))
         context.progress.note(f"{found.name} is used, as {unusable.message}")
     return found, survey(host, found, name, typed=typed, check_gpus=True)
+
+
+def expect_answer(host: Host, script: str) -> None:
+    """Check that the daemon of an engine answers, on which a script may be waiting.
+
+    Raises:
+        EngineSilent: it does not.
+    """
+    waiting = None if is_tried(script) else _engine_of(script)
+    if waiting is None:
+        return
+    failure = engine_error(waiting, run_script(host, tried(usable_argv(waiting))))
+    if isinstance(failure, EngineSilent):
+        raise failure
+
+
+def _engine_of(script: str) -> Engine | None:
+    """Return the engine with a daemon that a script runs, `None` for none."""
+    for engine in (ENGINES["sudo docker"], DOCKER):
+        if f"{command_line(engine.command)} " in script:
+            return engine
+    return None
 
 
 def engine_on(host: Link, wanted: EngineChoice) -> Engine:

@@ -21,6 +21,7 @@ from jlremote.storage.mounts import MountRecord
 from jlremote.storage.sessions import SessionRecord
 from jlremote.times import utc
 from jlremote.workflow.host.context import Context, known_way
+from jlremote.workflow.host.engines import expect_answer
 
 # How long a list waits for a link that is reconnecting.
 PATIENCE_SECONDS = 4.0
@@ -53,6 +54,7 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
         agent_socket=os.environ.get("SSH_AUTH_SOCK"),
         on_command=lambda script: context.progress.command(by_hand(script)),
         on_start=lambda link: context.restore(link, config, without, context.progress),
+        on_silence=expect_answer,
     )
 
 

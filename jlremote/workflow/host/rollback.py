@@ -1,6 +1,7 @@
 """Rollback: a command undoes its own steps when a later one fails, or Ctrl-C ends it.
 
-Ctrl-C must arrive, and must not stop the clean-up halfway.
+Ctrl-C must arrive, and one that is pressed twice must not stop the clean-up halfway. A later one
+means it: the host may not answer any more.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from types import FrameType
 
 from jlremote.errors import JlrError
 
-# After this time a second Ctrl-C is meant: the host may not answer any more.
-UNDISTURBED_SECONDS = 10.0
+# After this time of clean-up another Ctrl-C is meant.
+UNDISTURBED_SECONDS = 1.0
+LEFT = "interrupted again: what was begun may still be there; `jlr list` shows sessions"
 
 
 @contextmanager
@@ -29,7 +31,7 @@ def undone_on_failure() -> Iterator[ExitStack]:
     try:
         yield undo
     except BaseException:
-        with undisturbed(), suppress(JlrError):
+        with undisturbed(undo), suppress(JlrError):
             undo.close()
         raise
 
@@ -50,8 +52,11 @@ def ignore_ctrl_c() -> None:
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
-    """Ignore a second Ctrl-C during clean-up, for its first ten seconds."""
+def undisturbed(undo: ExitStack | None = None) -> Iterator[None]:
+    """Ignore Ctrl-C during the first second of a clean-up; a later one ends it at once.
+
+    Nothing that is left on `undo` is done then.
+    """
     if not _in_main_thread():
         yield
         return
@@ -59,7 +64,9 @@ def undisturbed() -> Iterator[None]:
 
     def ignore_at_first(_number: int, _frame: FrameType | None) -> None:
         if time.monotonic() - since > UNDISTURBED_SECONDS:
-            raise KeyboardInterrupt
+            if undo is not None:
+                undo.pop_all()  # it would call the rest in spite of the exception
+            raise KeyboardInterrupt(LEFT)
 
     before = signal.signal(signal.SIGINT, ignore_at_first)
     try:

@@ -11,6 +11,7 @@ from functools import partial
 import pytest
 
 from jlremote.errors import Busy, JlrError
+from jlremote.workflow.host import rollback
 from jlremote.workflow.host.rollback import undisturbed, undone_on_failure
 
 
@@ -52,6 +53,17 @@ def test_a_second_ctrl_c_does_not_stop_the_rollback() -> None:
     with pytest.raises(KeyboardInterrupt):
         fail(KeyboardInterrupt(), partial(undone.append, "first"), second)
     assert undone == ["first"]
+
+
+def test_a_ctrl_c_after_the_first_second_of_the_rollback_ends_it_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rollback, "UNDISTURBED_SECONDS", 0.0)
+    undone: list[str] = []
+    second = partial(os.kill, os.getpid(), signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt, match="may still be there"):
+        fail(KeyboardInterrupt(), partial(undone.append, "first"), second)
+    assert undone == []
 
 
 def test_ctrl_c_works_again_after_the_clean_up() -> None:
