@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import shlex
 import stat
@@ -19,6 +20,8 @@ from pathlib import Path
 from jlremote.errors import JlrError
 
 _NAME = "jlr"
+# A socket's path ends with a null byte: unix(7), and <sys/un.h> of macOS and the BSDs.
+SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
 
 
 def state_directory() -> Path:
@@ -34,6 +37,18 @@ def log_directory() -> Path:
 def runtime_directory() -> Path:
     """Return the folder of sockets, locks and browser redirects (see `private_directory`)."""
     return private_directory(_place("user_runtime_path"))
+
+
+def socket_directory(longest: int) -> Path:
+    """Return the folder of sockets whose names have up to `longest` bytes.
+
+    It is the runtime folder, or one below `/tmp` where that has too long a path for sockets.
+    """
+    usual = runtime_directory()
+    if sys.platform == "win32" or len(os.fsencode(usual)) + 1 + longest <= SOCKET_PATH_BYTES:
+        return usual
+    word = hashlib.sha256(os.fsencode(usual)).hexdigest()[:8]
+    return private_directory(Path(f"/tmp/{_NAME}-{os.getuid()}-{word}"))  # noqa: S108  # checked
 
 
 def config_directory() -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing.connection as sockets
 import os
 import socket as plain_sockets
@@ -13,9 +14,9 @@ from contextlib import AbstractContextManager, suppress
 from multiprocessing import AuthenticationError
 from typing import Any
 
-from jlremote.errors import Bug, JlrError
+from jlremote.errors import Bug, JlrError, from_json
 from jlremote.link.wire.files import LinkFiles
-from jlremote.link.wire.protocol import Message, receive
+from jlremote.link.wire.protocol import READY, Message, receive
 
 Socket = sockets.Connection
 
@@ -154,8 +155,11 @@ def _spawn(files: LinkFiles) -> subprocess.Popen[bytes]:
 def _wait_until_it_listens(process: subprocess.Popen[bytes], files: LinkFiles) -> None:
     assert process.stdout is not None
     with process.stdout as pipe:
-        ready = pipe.readline()
-    if not ready:
+        said = pipe.readline()
+    if said.startswith(b"{"):
+        process.wait()
+        raise from_json(json.loads(said))
+    if said != READY:
         raise Bug(
             f"the link to `{files.host}` did not start (exit status {process.wait()})",
             hint=f"its log is {files.log}",

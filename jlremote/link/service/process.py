@@ -8,20 +8,22 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from jlremote.link.service import link_log
+from jlremote.errors import JlrError
+from jlremote.link.service import link_log, surroundings
 from jlremote.link.service.link_socket import LinkSocket
 from jlremote.link.wire.files import LinkFiles, link_files
+from jlremote.link.wire.protocol import READY, error_line
 
 IDLE_SECONDS = 600.0
 IDLE_VARIABLE = "JLR_LINK_IDLE"
 OLD_LINK_SECONDS = 10.0
-READY = b"ready\n"
 
 
 def main() -> int:
     """Run the link of one host until it is no longer needed."""
     host, *config = sys.argv[1:]
     files = link_files(host, Path(config[0]) if config else None)
+    surroundings.leave()
     link_log.begin(files.log, host, os.environ)
     # Ctrl-C in the terminal is meant for the command; the link goes on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -35,8 +37,12 @@ def main() -> int:
 
 
 def _serve(files: LinkFiles, link_socket: LinkSocket) -> None:
-    listener = link_socket.open()
-    _say_ready()
+    try:
+        listener = link_socket.open()
+    except (JlrError, OSError) as trouble:  # of the folder or its disk
+        _say(error_line(trouble))
+        return
+    _say(READY)
     # From here on commands can connect; they wait while the SSH library loads.
     from jlremote.link.service.server import assemble
 
@@ -55,9 +61,9 @@ def idle_seconds(environment: Mapping[str, str]) -> float:
         return IDLE_SECONDS
 
 
-def _say_ready() -> None:
+def _say(line: bytes) -> None:
     """Tell the command that started this link, and close its pipe."""
-    os.write(sys.stdout.fileno(), READY)
+    os.write(sys.stdout.fileno(), line)
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -31,15 +31,21 @@ def link_files(host: str, ssh_config: Path | None) -> LinkFiles:
     # Arguments may hold bytes that are no UTF-8; the link refuses such a host by its name.
     digest = hashlib.sha256(os.fsencode(f"{host}\0{config}")).hexdigest()[:16]
     folder = paths.runtime_directory()
-    named_pipe = rf"\\.\pipe\jlr-{digest}"
+    sockets = paths.socket_directory(len(f"{digest}.socket"))
     return LinkFiles(
         host,
         ssh_config,
         lock=folder / f"{digest}.lock",
         starting=folder / f"{digest}.starting",
         restoring=folder / f"{digest}.restoring",
-        address=named_pipe if os.name == "nt" else str(folder / f"{digest}.socket"),
+        address=pipe_name(folder, digest) if os.name == "nt" else str(sockets / f"{digest}.socket"),
         key=folder / f"{digest}.key",
-        mount_socket=folder / f"{digest}.sftp",
+        mount_socket=sockets / f"{digest}.sftp",
         log=paths.log_directory() / f"link-{digest}.log",
     )
+
+
+def pipe_name(folder: Path, word: str) -> str:
+    """Return the name of a Windows pipe; all users share the pipes' one folder."""
+    owner = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+    return rf"\\.\pipe\jlr-{owner}-{word}"

@@ -30,8 +30,18 @@ PROTOCOL = 4
 MESSAGE_BYTES = 16 << 20
 
 
+# What a new link says on its stdout once it listens; else it says `error_line`.
+READY = b"ready\n"
+
+
 class OtherVersion(JlrError):
     """The link and the command do not understand each other."""
+
+
+def error_line(trouble: Exception) -> bytes:
+    """Return what a new link says if it cannot listen."""
+    error = trouble if isinstance(trouble, JlrError) else JlrError(f"cannot listen: {trouble}")
+    return json.dumps(error.to_json()).encode("ascii") + b"\n"
 
 
 def send(connection: Connection[Any, Any], message: Message) -> None:

@@ -1,0 +1,43 @@
+"""What the link must not keep of the shell that started it: its folder, limits and core dumps."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+# A shell sets them for its own programs, and the link serves others, for days.
+_LIMITS = ("AS", "CPU", "DATA", "FSIZE", "NOFILE", "NPROC", "RSS")
+
+
+def leave() -> None:
+    """Let go of the current folder, of limits that can be raised, and of core dumps."""
+    os.chdir(Path(sys.executable).anchor)  # a mount with a process's folder cannot be unmounted
+    _raise_limits()
+    _refuse_core_dumps()
+
+
+def _raise_limits() -> None:
+    if sys.platform != "win32":
+        import resource
+
+        for limit in (getattr(resource, f"RLIMIT_{name}", None) for name in _LIMITS):
+            if limit is not None:
+                _, most = resource.getrlimit(limit)
+                with contextlib.suppress(OSError, ValueError):  # macOS names more than it allows
+                    resource.setrlimit(limit, (most, most))
+
+
+def _refuse_core_dumps() -> None:
+    """Let no crash write the link's memory, which has passwords, to a disk.
+
+    Linux (fs/coredump.c) gives a program that collects dumps none at a limit of 1, but does at 0.
+    No file is written at either.
+    """
+    if sys.platform != "win32":
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_CORE)
+        limit = 1 if most else 0
+        resource.setrlimit(resource.RLIMIT_CORE, (limit, limit))

@@ -1,0 +1,79 @@
+"""A new link lets go of the shell that started it, and says why it cannot listen."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from jlremote.errors import Bug, JlrError
+from jlremote.link.client.dial import start_link
+from jlremote.link.client.link import Link
+from jlremote.link.wire.files import LinkFiles, link_files
+from jlremote.questions import NeverAsks
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinkFiles:
+    tmp_path.chmod(0o700)
+    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    return link_files("nowhere", None)
+
+
+@contextmanager
+def running(files: LinkFiles) -> Iterator[psutil.Process]:
+    """Start a link, and end it."""
+    start_link(files)
+    link = Link(files.host, files.ssh_config, NeverAsks("a test"))
+    try:
+        pid = re.search(r", pid (\d+)$", files.log.read_text(), re.MULTILINE)
+        assert pid is not None
+        yield psutil.Process(int(pid[1]))
+    finally:
+        assert link.shut_down()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")
+def test_a_link_lets_go_of_the_folder_the_limits_and_core_dumps_of_its_shell(
+    files: LinkFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import resource
+
+    monkeypatch.chdir(tmp_path)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[0] // 2, before[1]))
+    try:
+        with running(files) as process:
+            assert process.cwd() == "/"
+            limits = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+            assert limits == (before[1], before[1])
+            assert max(resource.prlimit(process.pid, resource.RLIMIT_CORE)) <= 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_link_works_where_the_runtime_folder_has_a_long_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = tmp_path / ("x" * 120)
+    long.mkdir(mode=0o700)
+    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME"):
+        monkeypatch.setenv(name, str(long))
+    files = link_files("nowhere", None)
+    with running(files):
+        assert Link("nowhere", None, NeverAsks("a test")).status().state == "down"
+    Path(files.address).parent.rmdir()
+
+
+def test_a_link_that_cannot_listen_says_why(files: LinkFiles) -> None:
+    files.key.mkdir()  # as on a disk where no file can be written
+    with pytest.raises(JlrError, match=f"cannot write `{files.key}`") as told:
+        start_link(files)
+    assert not isinstance(told.value, Bug)
+    assert told.value.exit_code == 1
