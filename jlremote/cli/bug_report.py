@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import sys
 import time
 import traceback
 
 from jlremote import __version__
+from jlremote.doctor.redaction import redacted
 from jlremote.errors import JlrError
 from jlremote.storage import paths
 from jlremote.text import one_line, printable
-
-_SECRET = re.compile(
-    r"""(?ix)
-    ( (?: [\w-]* (?: token | passw(?:or)?d | passphrase | secret | api[_-]?key | xsrf ) [\w-]*
-      | authorization )
-      ["']? \s* [=:] \s* ["']? (?: (?:bearer|token|basic) \s+ )? )
-    [^\s&"',;)}\]]+
-    """
-)
 
 
 def write(failure: BaseException) -> tuple[str, str]:
@@ -34,11 +25,6 @@ def write(failure: BaseException) -> tuple[str, str]:
     except JlrError as trouble:
         return summary, f"this is a bug in jlr; its log cannot be written: {trouble.message}"
     return summary, f"this is a bug in jlr; the details are in `{path}`"
-
-
-def redacted(text: str) -> str:
-    """Return `text` with `***` in place of values that look like secrets."""
-    return _SECRET.sub(r"\1***", text)
 
 
 def _report(failure: BaseException) -> str:

@@ -125,7 +125,8 @@ def test_no_argument_list_is_a_bug_or_hangs(
         assert outcome.code in CODES, (argv, outcome)
         assert "Traceback" not in told, (argv, outcome)
         assert outcome.code == 0 or told.strip(), argv
-    assert list((laptop / "here").iterdir()) == []
+    written = list((laptop / "here").iterdir())
+    assert written == [] or name == "doctor"  # `--report FILE`
 
 
 def test_the_lists_are_at_least_three_hundred() -> None:

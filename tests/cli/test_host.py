@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from jlremote.cli.commands import host
 from jlremote.doctor.findings import Finding, Mark, Verdict
 from jlremote.gpus.inventory import Inventory
 from jlremote.workflow.doctor.doctor import DoctorRequest
@@ -67,6 +70,43 @@ def test_the_doctor_as_json_has_every_check(jlr: Jlr, workflows: Workflows) -> N
     assert (outcome.code, outcome.stderr) == (1, "")
     assert (told["host"], told["exit_code"]) == ("dgx", 1)
     assert told["checks"] == [finding.to_json() for finding in FINDINGS]
+
+
+def test_a_report_is_shown_and_written(jlr: Jlr, workflows: Workflows, tmp_path: Path) -> None:
+    workflows.will("doctor.doctor.doctor", examined)
+    file = tmp_path / "report.txt"
+    outcome = jlr("doctor", "dgx", "--report", str(file))
+    assert outcome.code == 1  # the verdict's
+    assert "dgx: failed   engine: docker does not run -> systemctl start docker" in outcome.stdout
+    assert file.read_text(encoding="utf-8") == outcome.stdout
+    assert f"wrote `{file}`" in outcome.stderr
+
+
+def test_a_report_replaces_no_file(jlr: Jlr, workflows: Workflows, tmp_path: Path) -> None:
+    file = tmp_path / "report.txt"
+    file.write_text("mine", encoding="utf-8")
+    outcome = jlr("doctor", "--report", str(file))
+    assert outcome.code == 2
+    assert file.read_text(encoding="utf-8") == "mine"
+    assert not workflows.calls
+
+
+@pytest.mark.parametrize(("decision", "written"), [(True, True), (False, False)])
+def test_a_terminal_confirms_that_a_report_is_written(
+    decision: bool, written: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(host, "answer", lambda text, **_: shown.append(text))
+
+    def confirm(question: str, **_: object) -> bool:
+        assert shown == ["all of it"], "it is shown before it is written"
+        assert "report.txt" in question
+        return decision
+
+    monkeypatch.setattr(click, "confirm", confirm)
+    file = tmp_path / "report.txt"
+    host._write_report("all of it", file, asks=True)
+    assert file.exists() == written
 
 
 def gpus() -> Inventory:

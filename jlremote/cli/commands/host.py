@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,8 +13,9 @@ import click
 from jlremote.cli.command import command
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import answer, answer_each, answer_json, watched
-from jlremote.errors import Usage
+from jlremote.cli.screen.terminal import answer, answer_each, answer_json, tell, watched
+from jlremote.errors import JlrError, Usage
+from jlremote.text import printable
 
 if TYPE_CHECKING:
     from jlremote.doctor.findings import Finding
@@ -95,6 +98,7 @@ def _watch(host: str, seconds: float, context: Context, *, as_json: bool) -> Non
         "jlr doctor dgx",
         "jlr doctor dgx --image nvcr.io/nvidia/pytorch:24.05-py3",
         "jlr doctor lab --runtime none --python ~/venv",
+        "jlr doctor dgx --report report.txt     # to attach to a bug report",
         "jlr doctor dgx --json | jq -r '.checks[] | select(.mark == \"failed\") | .mend[]'",
     ),
 )
@@ -102,9 +106,18 @@ def _watch(host: str, seconds: float, context: Context, *, as_json: bool) -> Non
 @click.option("--image", metavar="IMAGE", help="Try a new container of this image, then remove it.")
 @shared.runtime_options
 @shared.python_options
+@click.option(
+    "--report",
+    "report_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Show a report without secrets, and write it to FILE, which a terminal confirms.",
+)
 @shared.json_option("Print one JSON object at the end.")
 @click.pass_context
-def doctor(click_context: click.Context, /, *, as_json: bool, **options: Any) -> None:
+def doctor(
+    click_context: click.Context, /, *, as_json: bool, report_file: Path | None, **options: Any
+) -> None:
     """Find out what is wrong, and what to do about it.
 
     Without HOST it checks this machine; with HOST the whole chain: name, login, engine, GPUs,
@@ -120,16 +133,43 @@ def doctor(click_context: click.Context, /, *, as_json: bool, **options: Any) ->
 
     request = DoctorRequest(**options)
     invocation = click_context.ensure_object(Invocation)
+    if report_file is not None:
+        _check_report(report_file, as_json=as_json)
     printer = FindingPrinter(quiet=invocation.quiet)
     findings: list[Finding] = []
     context = invocation.context(silent=as_json, lasting=False)
-    verdict = examine(request, context, findings.append if as_json else printer.show)
-    if as_json:
+    collects = as_json or report_file is not None
+    verdict = examine(request, context, findings.append if collects else printer.show)
+    if report_file is not None:
+        from jlremote.workflow.doctor.report import report
+
+        text = report(request.host, findings, verdict, context)
+        _write_report(text, report_file, asks=not invocation.no_input and sys.stdin.isatty())
+    elif as_json:
         checks = [finding.to_json() for finding in findings]
         answer_json({"host": request.host} | verdict.to_json() | {"checks": checks})
     else:
         printer.close(verdict)
     click_context.exit(verdict.exit_code)
+
+
+def _check_report(file: Path, *, as_json: bool) -> None:
+    if as_json:
+        raise Usage("`--report` and `--json` cannot be combined", hint="leave one of them out")
+    if os.path.lexists(file):  # also of a name that is too long for a file
+        raise Usage(f"`{file}` exists already", hint="name a new file, or remove it")
+
+
+def _write_report(text: str, file: Path, *, asks: bool) -> None:
+    answer(text, newline=False)
+    if asks and not click.confirm(f"Write this to `{printable(str(file))}`?", err=True):
+        return
+    try:
+        with file.open("x", encoding="utf-8") as written:
+            written.write(text)
+    except OSError as failure:
+        raise JlrError(f"cannot write `{file}`: {(failure.strerror or '').lower()}") from failure
+    tell(f"wrote `{file}`; read it once more before you send it")
 
 
 @command("disconnect", examples=("jlr disconnect dgx", "jlr disconnect --all"))
