@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 
-from jlremote.errors import JlrError
-from jlremote.gpus import lost, snapshot_script
+from jlremote.gpus import snapshot_script
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, read
 from jlremote.host.contract import Host, run_script
 from jlremote.host.records import GROUP
-from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Argv
-from jlremote.runtimes.table import runtime_named
-from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import used_on
 from jlremote.workflow.host.links import link_on
@@ -61,18 +56,3 @@ def engines_asked(host: str) -> tuple[Argv, ...]:
     """
     behind_sudo = (engine.if_known()() for engine in used_on(host) if engine.behind_sudo)
     return tuple(dict.fromkeys((*snapshot_script.EVERYBODYS, *behind_sudo)))
-
-
-def fault(link: Link, record: SessionRecord) -> lost.Fault | None:
-    """Return why a session's container has lost its GPUs, `None` if it has not.
-
-    It comes second to what the command does, so a check that fails finds nothing.
-    """
-    runtime = runtime_named(record.runtime)
-    if record.gpus is None or runtime.engine is None:
-        return None
-    restart = runtime.engine.shown("restart", record.name)
-    with suppress(JlrError):
-        found = run_script(link, runtime.inside(record.name, lost.CHECK))
-        return lost.read(found.stdout, record.name, restart)
-    return None

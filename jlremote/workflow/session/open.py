@@ -34,7 +34,7 @@ def address(selector: str | None, path: str | None, context: Context) -> Address
     with suppress(JlrError):  # a full disk must not prevent the use of a session
         sessions.save(record.used_now())
     if record.gpus is not None:
-        from jlremote.workflow.host.gpus import fault
+        from jlremote.workflow.host.lost_gpus import fault
 
         if lost := fault(link, record):
             context.progress.note(f"{lost.why}; {lost.mend}")

@@ -16,8 +16,8 @@ from jlremote.link.wire.status import LinkStatus
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.gpus import fault
 from jlremote.workflow.host.links import ASKS_NOTHING, connected, link_of
+from jlremote.workflow.host.lost_gpus import fault
 from jlremote.workflow.mounts import known_mounts
 from jlremote.workflow.selection import session_selection
 from jlremote.workflow.session.report import SessionReport, of_present, of_record
