@@ -472,6 +472,7 @@ def test_a_home_on_the_host_where_nothing_can_be_written_costs_no_session(
 ) -> None:
     state = scene.account.home / ".local"
     state.mkdir(exist_ok=True)
+    shutil.chown(state, scene.account.name)  # later tests of this run log in as it, too
     with disk(state, *(["ro"] if trouble == "read-only" else [])):
         if trouble == "full":
             fill(state)
