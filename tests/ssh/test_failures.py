@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -259,14 +259,18 @@ def test_a_network_that_comes_back_is_used_within_a_second(seconds: float) -> No
         def come_back() -> None:
             threading.Event().wait(seconds)
             moments.append(time.monotonic())
-            for _ in range(3):
-                full.enter_context(listener.accept()[0]).sendall(b"SSH-2.0-back\r\n")
+            with suppress(OSError):  # it has been shut down
+                while True:
+                    full.enter_context(listener.accept()[0]).sendall(b"SSH-2.0-back\r\n")
 
         back = threading.Thread(target=come_back)
         back.start()
-        connect_tcp(Destination("lab", "127.0.0.1", port, "me"), b"hello").close()
-        assert 0 < time.monotonic() - moments[0] < 1.5
-        back.join()
+        try:
+            connect_tcp(Destination("lab", "127.0.0.1", port, "me"), b"hello").close()
+            assert 0 < time.monotonic() - moments[0] < 1.5
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            back.join()
 
 
 def test_a_lost_connection_attempt_is_replaced_by_another() -> None:

@@ -89,7 +89,11 @@ def expect_answer(host: Host, script: str) -> None:
     waiting = None if is_tried(script) else _engine_of(script)
     if waiting is None:
         return
-    failure = engine_error(waiting, run_script(host, tried(usable_argv(waiting))))
+    try:
+        asked = run_script(host, tried(usable_argv(waiting)))
+    except JlrError:  # the server has no session to spare for a second script, or is away
+        return
+    failure = engine_error(waiting, asked)
     if isinstance(failure, EngineSilent):
         raise failure
 

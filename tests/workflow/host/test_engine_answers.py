@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jlremote.errors import Busy
 from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.host.shell_text import TOOK_TOO_LONG, command_line
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES, PODMAN, Engine
@@ -49,3 +50,11 @@ def test_a_script_without_a_daemon_or_with_a_limit_of_its_own_is_left_alone(scri
     host = Hung()
     expect_answer(host, script)
     assert host.asked == []
+
+
+def test_a_server_with_no_session_to_spare_fails_no_script_that_waits() -> None:
+    class Narrow(Hung):
+        def run(self, *_: object, **__: object) -> dict[str, Completed]:
+            raise Busy("the server opens no more sessions on this connection")
+
+    expect_answer(Narrow(), command_line(DOCKER("inspect", "cont1")))
