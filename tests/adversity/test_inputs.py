@@ -12,16 +12,17 @@ import random
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
+import psutil
 import pytest
 
 from jlremote.cli.program import COMMANDS
 from jlremote.cli.program import jlr as program
 from jlremote.errors import ConnectionRefused
-from jlremote.link.client import call, dial
+from jlremote.link.client import dial
 from tests.cli.conftest import Jlr, jlr, laptop, process, remember
 
 __all__ = ["jlr", "laptop", "process"]
@@ -97,19 +98,29 @@ def arguments(name: str, draw: random.Random) -> list[str]:
 
 
 @pytest.fixture
-def no_host_answers(laptop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Know a session, whose host refuses every connection at once."""
+def no_host_answers(laptop: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Know a session, whose host refuses every connection at once; no link begins."""
 
     def refuse(*_: object, **__: object) -> None:
         raise ConnectionRefused("nothing listens on port 22 of `dgx`")
 
-    for place in (dial, call):
-        monkeypatch.setattr(place, "start_link", refuse)
+    monkeypatch.setattr(dial, "_spawn", refuse)
     remember(("dgx", "cont1"))
     here = laptop / "here"
     here.mkdir()
     monkeypatch.chdir(here)
     monkeypatch.setattr(sys, "stdin", io.StringIO())
+    yield
+    assert links_of_this_process() == []
+
+
+def links_of_this_process() -> list[list[str]]:
+    """Return the command lines of links that this process began and that still run."""
+    commands: list[list[str]] = []
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):
+            commands.append(child.cmdline())
+    return [command for command in commands if "jlremote.link" in command]
 
 
 @pytest.mark.parametrize("name", NAMES)
