@@ -13,12 +13,12 @@ from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, read
 from jlremote.host import installation
 from jlremote.host.contract import Completed, Steps
-from jlremote.host.shell_text import command_line
+from jlremote.host.shell_text import TOOK_TOO_LONG, command_line
 from jlremote.images.commands import inspect_image_argv
 from jlremote.runtimes.docker import old_docker
 from jlremote.runtimes.docker.docker_commands import usable_argv
 from jlremote.runtimes.engine.engine import DOCKER, Engine
-from jlremote.runtimes.engine.engine_errors import engine_error, tried
+from jlremote.runtimes.engine.engine_errors import engine_error, tried, unless_silent
 from jlremote.text import one_line
 
 # The address of the connection, the user, and the time on the host.
@@ -62,11 +62,15 @@ grep -ls nvidia.com/gpu /etc/cdi/*.y*ml /etc/cdi/*.json /var/run/cdi/*.y*ml /var
 true
 """
 _IF_WELL = '[ "$status" = 0 ] || exit 1\n'
+_DAEMON = "daemon"
 _ROOTS = {"podman": "{{.Store.GraphRoot}}"}
 
 
-def steps(engine: Engine | None, image: str | None) -> Steps:
-    """Return the steps that ask for all facts about a host."""
+def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> Steps:
+    """Return the steps that ask for all facts about a host.
+
+    An engine that is known to be `silent`, or proves to be, is asked nothing more.
+    """
     of_docker = engine is not None and engine.everyday.kind is DOCKER.kind
     asked = {
         "user": "id -un || id -u",
@@ -76,22 +80,23 @@ def steps(engine: Engine | None, image: str | None) -> Steps:
         "logout": _BEYOND_LOGOUT,
         "hardware": _HARDWARE,
         "driver": _DRIVER,
-        "gpus": snapshot_script.snapshot(),
+        "gpus": snapshot_script.snapshot(engines=()),
         "toolkit": _TOOLKIT.replace("OLD_TOOL", "nvidia-docker" if of_docker else ""),
     }
     if engine is not None:
-        asked |= {"engine": command_line(engine("--version")), "daemon": tried(usable_argv(engine))}
-        # An engine that hangs is asked nothing more.
+        trial = f"exit {TOOK_TOO_LONG}" if silent else tried(usable_argv(engine))
+        asked |= {"engine": command_line(engine("--version")), _DAEMON: trial}
         asked |= {name: f"{_IF_WELL}{step}" for name, step in old_docker.steps(engine).items()}
         asked["storage"] = _storage(engine)
     if engine is not None and image is not None:
-        asked["image"] = tried(inspect_image_argv(engine, image))
+        asked["image"] = f"{unless_silent(_DAEMON)}\n{tried(inspect_image_argv(engine, image))}"
     return asked
 
 
 def _storage(engine: Engine) -> str:
     root = _ROOTS.get(engine.kind.program, "{{.DockerRootDir}}")
     return (
+        f"{unless_silent(_DAEMON)}\n"
         f"root=$({tried(engine('info', '--format', root))} 2>/dev/null)\n"
         '[ -n "$root" ] || exit 1\n'
         'echo "$root"; LC_ALL=C df -Pk "$root" | tail -n 1\n'
@@ -118,7 +123,7 @@ def read_facts(
         kills_at_logout="b true" in logout and "lingers" not in logout,
         engine=engine,
         engine_version=_version(told.get("engine")),
-        engine_error=_engine_error(engine, told.get("daemon")),
+        engine_error=_engine_error(engine, told.get(_DAEMON)),
         gpus_by=None if engine is None else old_docker.foreseen(engine, told, gpus=True),
         storage=_room(storage, "") if storage is not None and storage.status == 0 else None,
         hardware=len(told["hardware"].stdout.split()),

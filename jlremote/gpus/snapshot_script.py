@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from jlremote.gpus.leases import LIST
 from jlremote.host.records import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD
-from jlremote.host.shell_text import command_line, until_hang_up
+from jlremote.host.shell_text import TOOK_TOO_LONG, command_line, until_hang_up
 from jlremote.host.sudo import ALONE_UNLESS_KNOWN
 
 # Commands of container engines, as their argvs begin.
@@ -85,8 +85,10 @@ list_containers() {{
   command -v "$1" >/dev/null || return
   {ALONE_UNLESS_KNOWN}
   for format in '{_CONTAINER}|{_LABELS}' '{_CONTAINER}|{_TABLE}' '{_CONTAINER}||'; do
-    listed=$($limit "$@" ps --no-trunc --format "$format") && break
-  done && printf '%s\n' "$listed"
+    listed=$($limit "$@" ps --no-trunc --format "$format"); asked=$?
+    case $asked in 0|{TOOK_TOO_LONG}) break;; esac
+  done
+  [ "$asked" != 0 ] || printf '%s\n' "$listed"
 }}
 ask_all() {{
   say host "$(date +%s)" "$(cat /proc/uptime)" "$(cat /proc/sys/kernel/random/boot_id)" \\
@@ -124,5 +126,5 @@ done
 
 
 def _functions(engines: Engines) -> str:
-    asked = "; ".join(f"list_containers {command_line(engine)}" for engine in engines)
-    return f"{_FUNCTIONS}engines() {{ {asked}; }}\n"
+    asked = "".join(f"list_containers {command_line(engine)}; " for engine in engines)
+    return f"{_FUNCTIONS}engines() {{ {asked}:; }}\n"

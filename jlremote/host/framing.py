@@ -32,16 +32,19 @@ def framed(steps: Steps, marker: str) -> str:
     """Return the script that runs `steps` in order, each in a subshell of its own.
 
     A step's stdin is empty, or it would swallow the rest of the script. `$status` holds the exit
-    status of the step before.
+    status of the step before, and `$statuses` those of all, as ` NAME=STATUS NAME=STATUS `.
     """
-    return "".join(_framed_step(name, text, marker) for name, text in steps.items())
+    # The host's own variables of these names must not count as a result.
+    begin = "status=; statuses=' '\n"
+    return begin + "".join(_framed_step(name, text, marker) for name, text in steps.items())
 
 
 def _framed_step(name: str, text: str, marker: str) -> str:
     begin = f"printf '\\n%s\\n' '{marker} begin {name}'"
     end = f"printf '\\n%s %s\\n' '{marker} end {name}' \"$status\""
     return (
-        f"{begin}; {begin} >&2\n(\n{text}\n) </dev/null; status=$?\n"
+        f"{begin}; {begin} >&2\n(\n{text}\n) </dev/null; status=$?; "
+        f'statuses="${{statuses}}{name}=$status "\n'
         f"{end}; printf '\\n%s\\n' '{marker} end {name}' >&2\n"
     )
 

@@ -9,6 +9,7 @@ import secrets
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -257,7 +258,9 @@ def test_an_engine_that_does_not_answer(
         silent.listen(50)
         place.chmod(0o777)
         add(laptop, another_sshd(f'SetEnv "DOCKER_HOST=unix://{place}"'), account, keys)
+        began = time.monotonic()
         report = examined(laptop, "odd", "--image", "lab/jupyter", *DOCKER)
+        assert time.monotonic() - began < 15 * 1.5
     place.unlink()
     report.failed("permission", 1, "does not answer", "sudo systemctl restart docker")
     assert report.of("disk")["mark"] == "ok"

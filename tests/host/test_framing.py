@@ -56,6 +56,18 @@ def test_output_is_byte_exact_and_noise_is_not_in_it(
 
 
 @ANY_SHELL
+def test_a_step_knows_how_those_before_it_ended(shell: str) -> None:
+    say = 'echo "$status$statuses"'
+    told = {"one": f"{say}; exit 3", "two": say, "last": say}
+    results = through(shell, told, before="export status=0 statuses=' one=0 '")
+    assert [result.stdout for result in results.values()] == [
+        " \n",
+        "3 one=3 \n",
+        "0 one=3 two=0 \n",
+    ]
+
+
+@ANY_SHELL
 @settings(max_examples=25, deadline=None)
 @given(argv=st.lists(ARGUMENT, min_size=1, max_size=4))
 def test_arguments_arrive_as_they_are(shell: str, argv: list[str]) -> None:

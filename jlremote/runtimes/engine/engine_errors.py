@@ -103,6 +103,14 @@ def tried(argv: Argv) -> str:
     return bounded(argv, PATIENCE_SECONDS)
 
 
+def unless_silent(step: str) -> str:
+    """Return shell text that ends like the earlier `step` if that one took too long.
+
+    A daemon that hangs would take as long again each time that it is asked.
+    """
+    return f'case $statuses in *" {step}={TOOK_TOO_LONG} "*) exit {TOOK_TOO_LONG};; esac'
+
+
 def is_tried(script: str) -> bool:
     """Return whether a script has commands of `tried`, which take no longer than they may."""
     return f"then timeout {PATIENCE_SECONDS} " in script

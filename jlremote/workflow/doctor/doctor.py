@@ -18,6 +18,7 @@ from jlremote.link.client.link import Link
 from jlremote.questions import Asker, Question
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.engine.engine_errors import EngineSilent
 from jlremote.runtimes.table import AUTO, runtime_named
 from jlremote.storage import sessions, settings
 from jlremote.storage.sessions import SessionRecord
@@ -138,10 +139,12 @@ class _Examination:
         facts, here = HostFacts(link.name, engine=chosen.engine), None
         if self.diagnosis.well(connection.SHELL):
             with self.context.progress.step("Look at the host"):
-                asked = host_script.steps(chosen.engine, named)
+                silent = isinstance(search.unusable.get(chosen.name), EngineSilent)
+                asked = host_script.steps(chosen.engine, named, silent=silent)
                 told = link.run(asked, timeout=ASK_SECONDS)
-                here = running(link, chosen, record) if record else None
-            facts = host_script.read_facts(link.name, chosen.engine, named, told)
+                facts = host_script.read_facts(link.name, chosen.engine, named, told)
+                if record is not None and facts.engine_error is None:
+                    here = running(link, chosen, record)
             others = {name: why for name, why in search.unusable.items() if name != chosen.name}
             facts = replace(facts, image_needed=here is None, others=tuple(others.values()))
         asked_for = str(settled.get("runtime", AUTO))

@@ -24,6 +24,7 @@ from jlremote.runtimes.engine.engine_errors import (
     engine_error,
     is_tried,
     tried,
+    unless_silent,
 )
 from jlremote.runtimes.table import AUTO, runtime_named
 from jlremote.storage import jobs, sessions
@@ -196,6 +197,7 @@ def _trial(engine: Engine, *, sudo: bool) -> str:
     """Return the step that tries an engine, unless the one before it works."""
     steps = ['[ "$status" != 0 ] || exit 0']
     if engine.behind_sudo and not sudo:
+        steps.append(unless_silent(engine.kind.program))
         # `sudo` asks for the password before it finds that a program is missing.
         there = f"{_MAY_SUDO} && command -v {engine.kind.program} >/dev/null"
         # Its own words, in English, say whether it wants a password.

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from jlremote.doctor import host_script
 from jlremote.errors import Busy
+from jlremote.gpus.snapshot_script import snapshot
 from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.host.shell_text import TOOK_TOO_LONG, command_line
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES, PODMAN, Engine
 from jlremote.runtimes.engine.engine_errors import EngineSilent, tried
-from jlremote.workflow.host.engines import expect_answer
+from jlremote.workflow.host.engines import expect_answer, searched
+from tests.host.shells import through
 
 
 class Hung:
@@ -34,6 +39,56 @@ def test_an_engine_that_a_silent_script_waits_for_is_asked_about(engine: Engine)
     with pytest.raises(EngineSilent, match=f"`{engine.name}` on the host does not answer"):
         expect_answer(host, command_line(engine("inspect", "cont1")))
     assert command_line(engine("ps")) in host.asked[0]
+
+
+class RealShell:
+    """A host whose `docker` takes too long each time, at which it is not waited for."""
+
+    name = "dgx"
+
+    def __init__(self, folder: Path) -> None:
+        self.asked = folder / "asked"
+        self.programs = folder
+        asks = f'shift; echo "$*" >>{self.asked}; exit {TOOK_TOO_LONG}'
+        for name, body in (
+            ("timeout", asks),
+            ("docker", "echo Docker version 28"),
+            ("podman", ""),
+            ("id", "echo sudo"),
+        ):
+            program = folder / name
+            program.write_text(f"#!/bin/sh\n{body}\n")
+            program.chmod(0o755)
+
+    def run(
+        self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
+    ) -> dict[str, Completed]:
+        return through("sh", steps, before=f"PATH={self.programs}:$PATH")
+
+
+def test_a_daemon_that_hangs_is_not_asked_again_behind_sudo(tmp_path: Path) -> None:
+    host = RealShell(tmp_path)
+    assert searched(host, sudo=False).found is None
+    asked = [line.split()[0] for line in host.asked.read_text().splitlines()]
+    assert asked == ["docker", "podman"]
+
+
+def test_a_daemon_that_hangs_is_asked_for_containers_only_once(tmp_path: Path) -> None:
+    host = RealShell(tmp_path)
+    host.run({"gpus": snapshot()})
+    assert len(host.asked.read_text().splitlines()) == 2  # docker and podman
+
+
+def test_doctor_asks_a_daemon_that_hangs_only_once(tmp_path: Path) -> None:
+    host = RealShell(tmp_path)
+    told = host.run(host_script.steps(DOCKER, "lab/jupyter"))
+    assert len(host.asked.read_text().splitlines()) == 1
+    facts = host_script.read_facts("dgx", DOCKER, "lab/jupyter", told)
+    assert isinstance(facts.engine_error, EngineSilent)
+    known = host.run(host_script.steps(DOCKER, "lab/jupyter", silent=True))
+    assert len(host.asked.read_text().splitlines()) == 1
+    facts = host_script.read_facts("dgx", DOCKER, "lab/jupyter", known)
+    assert isinstance(facts.engine_error, EngineSilent)
 
 
 @pytest.mark.parametrize("status", [0, 1, 127])
