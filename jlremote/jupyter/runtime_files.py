@@ -15,6 +15,7 @@ from jlremote.runtimes.docker.docker_commands import state_argv
 from jlremote.runtimes.engine.engine import Engine
 
 NOT_ASIDE = 77  # sysexits.h: EX_NOPERM
+LEFT_THERE = 78
 # A hostile image chooses what is printed, for ever if it likes.
 _MOST_BYTES, _MOST_OWNERS = 1 << 16, 16
 _ALL = "all"  # the last line, without which something is missing
@@ -63,7 +64,9 @@ rm -rf "$aside"
 def moved_aside(engine: Engine, name: str, command: str, afterwards: str, limit: float) -> str:
     """Return the script that runs a command while a container's runtime files are in its memory.
 
-    It fails with `NOT_ASIDE`, without the command, if they cannot be moved. Docker finishes a
+    It fails with `NOT_ASIDE`, without the command, if they cannot be moved, and with `LEFT_THERE`,
+    the file on stderr, if a cookie secret is in a container that does not run: of jlr's servers
+    each has a new one, others go on with what they find. Docker finishes a
     commit although its client was interrupted, and the container is paused until then. So the
     script ends at once, and moves the files back when the container goes on, for up to `limit`
     seconds; then it runs `afterwards`.
@@ -79,6 +82,7 @@ def moved_aside(engine: Engine, name: str, command: str, afterwards: str, limit:
     place = f"aside=/dev/shm/jlr-{secrets.token_hex(8)}-$(id -u)\n"
     running = command_line(state_argv(engine, name, "Running"))
     paused = command_line(state_argv(engine, name, "Paused"))
+    changes = command_line(engine("container", "diff", name))
     waiting = wait_while("! back", limit, every=1, meanwhile=f'[ "$({paused})" = true ] || break')
     return f"""\
 owners=
@@ -98,6 +102,12 @@ finish() {{
   {afterwards}
 }} </dev/null >/dev/null 2>&1
 trap finish EXIT; trap : PIPE; trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
-[ "$({running})" != true ] || aside || exit {NOT_ASIDE}
+case $({running}) in
+true) aside || exit {NOT_ASIDE};;
+*)
+  changed=$({changes}) || exit
+  left=$(printf '%s\\n' "$changed" | grep '^[AC] .*_cookie_secret$' | grep -v '^. /tmp/jlr-[0-9]')
+  [ -z "$left" ] || {{ echo "$left" | cut -c3- >&2; exit {LEFT_THERE}; }};;
+esac
 {command}
 """

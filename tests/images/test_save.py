@@ -170,7 +170,7 @@ def test_a_saved_image_starts_a_session_of_its_own(
     assert again.status == 0, again
 
 
-def test_a_container_that_jlr_did_not_create_keeps_its_entrypoint(
+def test_a_container_that_jlr_did_not_create_keeps_its_entrypoint_and_secrets(
     laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
 ) -> None:
     made = container("lab/jupyter", "sleep", "1000", options=("--entrypoint=/usr/bin/env",))
@@ -180,6 +180,18 @@ def test_a_container_that_jlr_did_not_create_keeps_its_entrypoint(
     engine.docker("stop", "--time=0", made.name)
     assert laptop.jlr("save", made.name, name).status == 0
     assert config(engine, name)["Entrypoint"] == ["/usr/bin/env"]
+    by_hand = "/root/.local/share/jupyter/runtime"
+    secret = f"mkdir -p {by_hand} && echo secret >{by_hand}/jupyter_cookie_secret"
+    engine.docker("start", made.name)
+    engine.docker("exec", "--user=0", made.name, "sh", "-c", secret)
+    engine.docker("stop", "--time=0", made.name)
+    refused = laptop.jlr("save", made.name, name)
+    assert refused.status == 1
+    assert f"would be in the image: {by_hand}/jupyter_cookie_secret" in refused.stderr
+    assert f"`docker start {made.name}` there starts it" in refused.stderr
+    engine.docker("start", made.name)
+    assert laptop.jlr("save", made.name, name).status == 0
+    assert engine.docker("run", "--rm", name, "ls", "-A", by_hand) == ""
 
 
 @pytest.mark.parametrize(("image", "status"), [("Me/x", 2), ("me/x:", 2)])

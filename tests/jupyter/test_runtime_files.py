@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.jupyter.runtime_files import NOT_ASIDE, moved_aside
+from jlremote.jupyter.runtime_files import LEFT_THERE, NOT_ASIDE, moved_aside
 from jlremote.runtimes.engine.engine import DOCKER
 
 # Runs what is to be run in the container on this machine.
 ENGINE = """\
 #!/bin/sh
 case "$1 $*" in
-"container "*Running*) echo true;;
+"container "*Running*) echo RUNNING;;
+"container "*diff*) DIFF;;
 "container "*) echo false;;
 "exec "*) while [ "$1" != sh ]; do shift; done; EXEC
 esac
@@ -36,11 +37,15 @@ class Desk:
         folders = ("tmp/jlr-0/cont1/runtime", "home/ada/.local/share/jupyter/runtime")
         return [self.root / folder / "jpserver-1.json" for folder in folders]
 
-    def engine(self, execute: str = 'exec "$@"') -> None:
-        """Let the engine run commands in the container so."""
+    def engine(
+        self, execute: str = 'exec "$@"', *, running: str = "true", diff: str = "exit 1"
+    ) -> None:
+        """Let the engine run commands in the container so, and tell its changes so."""
         program = self.root / "bin/docker"
         program.parent.mkdir(exist_ok=True)
-        program.write_text(ENGINE.replace("EXEC", execute))
+        program.write_text(
+            ENGINE.replace("EXEC", execute).replace("RUNNING", running).replace("DIFF", diff)
+        )
         program.chmod(0o700)
 
     def save(self) -> subprocess.CompletedProcess[str]:
@@ -104,6 +109,38 @@ def test_without_them_aside_no_image_is_made(execute: str, desk: Desk) -> None:
     done = desk.save()
     assert (done.returncode, done.stdout) == (NOT_ASIDE, "")
     check_back(desk)
+
+
+RUNTIME = "/home/ada/.local/share/jupyter/runtime"
+
+
+@pytest.mark.parametrize("name", ["jupyter_cookie_secret", "notebook_cookie_secret"])
+def test_a_stopped_container_with_a_cookie_secret_is_not_saved(name: str, desk: Desk) -> None:
+    desk.engine(running="false", diff=f"echo 'C /home'; echo 'A {RUNTIME}/{name}'")
+    done = desk.save()
+    assert (done.returncode, done.stdout) == (LEFT_THERE, "")
+    assert done.stderr == f"{RUNTIME}/{name}\n"
+
+
+@pytest.mark.parametrize(
+    "diff",
+    [
+        "A ROOT/tmp/jlr-0/cont1/runtime/jupyter_cookie_secret",  # the next server gets another one
+        f"D {RUNTIME}/jupyter_cookie_secret",
+        "",
+    ],
+)
+def test_a_stopped_container_without_one_is_saved(diff: str, desk: Desk) -> None:
+    desk.engine(running="false", diff=f"echo '{diff}'".replace("ROOT", str(desk.root)))
+    done = desk.save()
+    assert done.returncode == 0
+    assert done.stdout.startswith("in the image:\n")
+
+
+def test_a_stopped_container_whose_changes_are_unknown_is_not_saved(desk: Desk) -> None:
+    desk.engine(running="false", diff="echo 'no space' >&2; exit 5")
+    done = desk.save()
+    assert (done.returncode, done.stdout, done.stderr) == (5, "", "no space\n")
 
 
 def test_a_file_that_cannot_be_copied_leaves_all_in_their_places(desk: Desk) -> None:

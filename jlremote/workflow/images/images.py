@@ -15,7 +15,7 @@ from jlremote.images import commands as docker
 from jlremote.images import image_names
 from jlremote.images.commands import Image
 from jlremote.images.image_errors import commit_error
-from jlremote.jupyter.runtime_files import NOT_ASIDE, moved_aside
+from jlremote.jupyter.runtime_files import LEFT_THERE, NOT_ASIDE, moved_aside
 from jlremote.runtimes.docker.docker_commands import inspect_argv
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import engine_error
@@ -100,6 +100,8 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
         done = run_script(host, script, timeout=SAVE_SECONDS)
         if done.status == NOT_ASIDE:
             raise _not_aside(runtime.engine, record.name, done)
+        if done.status == LEFT_THERE:
+            raise _left_there(runtime.engine, record.name, done)
         if done.status != 0:
             raise commit_error(runtime.engine, record.name, image, record.host, done)
         saved = run_script(host, command_line(docker.inspect_image_argv(runtime.engine, image)))
@@ -116,6 +118,14 @@ def _not_aside(engine: Engine, name: str, failed: Completed) -> JlrError:
         f"cannot be moved into the container's memory: {failed.complaint}",
         hint=f"`{memory}` shows whether it is full or read-only; "
         f"after `jlr stop {name}` there are none to be moved",
+    )
+
+
+def _left_there(engine: Engine, name: str, failed: Completed) -> JlrError:
+    start = engine.shown("start", name)
+    return JlrError(
+        f"cannot save `{name}`: a secret of Jupyter would be in the image: {failed.complaint}",
+        hint=f"`{start}` there starts it; from a container that runs jlr keeps the secret out",
     )
 
 
