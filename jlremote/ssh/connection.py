@@ -13,6 +13,7 @@ from jlremote.errors import Busy, LinkLost
 from jlremote.ssh.channels.session_slots import SessionSlots
 from jlremote.ssh.contract import Output, Stdin, SudoPassword, Terminal
 from jlremote.ssh.sessions.deadline import Deadline
+from jlremote.ssh.sessions.search_path import with_search_path
 from jlremote.ssh.sessions.shell_session import ShellSession
 from jlremote.ssh.sessions.sudo_password import SudoScript, with_password
 from jlremote.ssh.transport.transport import Transport
@@ -77,7 +78,7 @@ class SSHConnection:
 
     def with_sudo_password(self, script: bytes) -> bytes:
         """Return `script` with the password of `sudo` in it."""
-        return with_password(script, self._sudo)
+        return with_search_path(with_password(script, self._sudo))
 
     def probe(self, timeout: float) -> float:
         """Return the seconds that a reply took; see `contract.Connection`."""

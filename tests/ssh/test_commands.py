@@ -270,6 +270,10 @@ RC_FILES = {
     "/usr/bin/tcsh": (".tcshrc", ".login"),
     "/bin/dash": (".profile",),
 }
+BREAK_PATH = {
+    "/usr/bin/fish": "set -gx PATH /nonexistent",
+    "/usr/bin/tcsh": "setenv PATH /nonexistent",
+}
 MARKER = b"==7f3a=="
 
 
@@ -316,6 +320,25 @@ def test_a_login_shell_that_exits_ends_the_call(
     reads_rc = theirs.returncode == 9
     assert status == (9 if reads_rc else 5)
     assert (b"inside" in output.stdout) == (not reads_rc)
+
+
+def test_a_script_finds_programs_though_startup_files_break_the_path(
+    shell_user: Account, shared: StartServer, shared_key: Path, key_folder: Path
+) -> None:
+    """As ssh would not: the person's own programs come first, the system's after them."""
+    write_rc(shell_user, BREAK_PATH.get(shell_user.shell, "export PATH=/nonexistent"))
+    laptop = Laptop(open_folder(key_folder), shared_key)
+    server = shared()
+    laptop.knows(server)
+    laptop.configure(server, shell_user)
+    theirs = laptop.ssh("id -u")
+    with laptop.connected() as connection:
+        status, output = run(connection, 'id -u; echo "$PATH"')
+    uid, path = output.stdout.decode().split()
+    assert (status, uid) == (0, str(shell_user.uid))
+    reads_rc = theirs.returncode != 0
+    assert reads_rc is (path == "/nonexistent:/usr/local/bin:/usr/bin:/bin")
+    assert reads_rc is not shell_user.shell.endswith("dash")
 
 
 def write_rc(account: Account, text: str) -> None:

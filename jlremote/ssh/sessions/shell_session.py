@@ -15,6 +15,7 @@ from jlremote.ssh.channels.session_slots import SessionSlots
 from jlremote.ssh.contract import Output, Stdin, Stream, Terminal
 from jlremote.ssh.sessions import pseudo_terminal
 from jlremote.ssh.sessions.deadline import Deadline
+from jlremote.ssh.sessions.search_path import with_search_path
 from jlremote.ssh.wire_format import string
 
 _COMMAND = "exec /bin/sh -s"
@@ -107,7 +108,8 @@ class ShellSession:
             LinkLost: the connection broke, or the call was cancelled.
         """
         try:
-            script, hold_stdin = self._begin(script), hold_stdin or self._terminal is not None
+            script = self._begin(with_search_path(script))
+            hold_stdin = hold_stdin or self._terminal is not None
             if stdin is not None:
                 stdin.on_ready(self._wake.set)
             self._exchange(StdinSender(self._channel, script, stdin, hold=hold_stdin), output)
