@@ -111,7 +111,9 @@ def _of_the_socket(error: OSError, destination: Destination) -> JlrError:
     if isinstance(error, ConnectionResetError | BrokenPipeError):
         return errors.LinkLost(f"the connection to `{place}` broke", hint="try again")
     reason = error.strerror or str(error)
-    return errors.Unreachable(f"cannot reach `{place}`: {reason}", hint="check the network or VPN")
+    ours = destination.bind_address if error.errno == errno.EADDRNOTAVAIL else None
+    hint = "check `BindAddress` in your ssh config" if ours else "check the network or VPN"
+    return errors.Unreachable(f"cannot reach `{place}`: {reason}", hint=hint)
 
 
 def _not_ssh(destination: Destination, greeting: str) -> JlrError:

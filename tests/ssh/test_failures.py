@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -271,6 +272,26 @@ def test_a_network_that_comes_back_is_used_within_a_second(seconds: float) -> No
         finally:
             listener.shutdown(socket.SHUT_RDWR)
             back.join()
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("192.0.2.1", "Cannot assign requested address"),
+        ("no-such-name.invalid", "Name or service not known"),
+        ("::1", "Address family for hostname not supported"),
+        ("ü..x", "it cannot be an address"),
+        ("\udcff", "it cannot be an address"),
+        ("ü" * 70, "it cannot be an address"),
+    ],
+)
+def test_an_address_of_ours_that_cannot_be_used_is_named(address: str, reason: str) -> None:
+    destination = replace(DESTINATION, hostname="127.0.0.1", bind_address=address)
+    with pytest.raises(Unreachable) as caught, translated(destination):
+        connect_tcp(destination, b"hello")
+    assert type(caught.value) is Unreachable
+    assert caught.value.message == f"cannot reach `127.0.0.1`: `BindAddress {address}`: {reason}"
+    assert "BindAddress" in (caught.value.hint or "")
 
 
 def test_a_lost_connection_attempt_is_replaced_by_another() -> None:

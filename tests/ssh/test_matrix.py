@@ -141,6 +141,7 @@ ROWS = (
     Row("AddressFamily inet", ("AddressFamily inet",), IN),
     Row("BindAddress", ("BindAddress 127.0.0.2",), IN),
     Row("BindAddress that is not ours", ("BindAddress 192.0.2.1",), OUT),
+    Row("BindAddress that is no address", ("BindAddress ü..x",), OUT),
     Row("Compression yes", ("Compression yes",), IN),
     Row("Port from the config", ("Port 1",), OUT),
     Row("ProxyCommand", ("ProxyCommand {python} {pipe} %h %p",), IN),

@@ -131,6 +131,12 @@ def _raise(code: int) -> None:
 
 
 def _bind(sock: socket.socket, destination: Destination, family: socket.AddressFamily) -> None:
-    if destination.bind_address is not None:
-        found = socket.getaddrinfo(destination.bind_address, 0, family, socket.SOCK_STREAM)
+    ours = destination.bind_address
+    if ours is None:
+        return
+    try:
+        found = socket.getaddrinfo(ours, 0, family, socket.SOCK_STREAM)
         sock.bind(found[0][4])
+    except (OSError, UnicodeError) as error:  # no address of this machine, or no address at all
+        reason = getattr(error, "strerror", None) or "it cannot be an address"
+        raise OSError(errno.EADDRNOTAVAIL, f"`BindAddress {ours}`: {reason}") from error
