@@ -50,9 +50,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip the tests that take minutes, unless they are wanted."""
+    """Skip the tests that take minutes and the repeats, unless they are wanted."""
     if item.get_closest_marker("long") and not os.environ.get("JLR_LONG"):
-        pytest.skip("takes minutes: JLR_LONG=1 runs it")
+        pytest.skip("takes minutes, or is a repeat: JLR_LONG=1 runs it")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,4 +1,4 @@
-"""Continuous integration runs the tests that take minutes once the connection's code changes."""
+"""Continuous integration runs the tests that take minutes once what they show changes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,12 @@ def repository(tmp_path: Path) -> Repository:
 
 @pytest.mark.parametrize(
     ("path", "long"),
-    [("jlremote/link/a.py", True), ("jlremote/ssh/b/c.py", True), ("jlremote/cli/d.py", False)],
+    [
+        ("jlremote/link/a.py", True),
+        ("jlremote/ssh/b/c.py", True),
+        ("jlremote/runtimes/e.py", True),
+        ("jlremote/cli/d.py", False),
+    ],
 )
 def test_the_latest_commit_of_the_default_branch_decides(
     repository: Repository, path: str, long: bool

@@ -6,7 +6,6 @@ host is given such answers, drawn with a fixed seed from the separators and word
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import time
@@ -20,10 +19,11 @@ from jlremote.link.client.link import Link
 from jlremote.link.wire.status import LinkStatus
 from tests.adversity.test_inputs import CODES, MOST_SECONDS, bounded, no_host_answers
 from tests.cli.conftest import Jlr, jlr, laptop
+from tests.long import WANTED
 
 __all__ = ["jlr", "laptop", "no_host_answers"]
 
-ANSWERS_EACH = 300 if os.environ.get("JLR_LONG") else 12
+ANSWERS_EACH = 300 if WANTED else 12
 COMMANDS = (
     *(
         "list dgx",

@@ -7,7 +7,6 @@ from values that are hostile to each. No host answers: links refuse at once.
 from __future__ import annotations
 
 import io
-import os
 import random
 import signal
 import sys
@@ -24,12 +23,12 @@ from jlremote.cli.program import jlr as program
 from jlremote.errors import ConnectionRefused
 from jlremote.link.client import dial
 from tests.cli.conftest import Jlr, jlr, laptop, process, remember
+from tests.long import WANTED
 
 __all__ = ["jlr", "laptop", "process"]
 
 NAMES = [name for rows in COMMANDS.values() for name in rows]
-LONG = bool(os.environ.get("JLR_LONG"))
-LISTS_EACH = 1000 if LONG else 40
+LISTS_EACH = 1000 if WANTED else 40
 MOST_SECONDS = 30.0
 CODES = {0, 1, 2, 4, 5, 6, 7}
 ENDLESS = {("status", "watch"), ("config", "edit")}  # they wait for Ctrl-C, and for an editor

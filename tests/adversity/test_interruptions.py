@@ -5,7 +5,6 @@ With `JLR_LONG=1` there are 123 interruptions of `jlr start`, and 25 kills of ea
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -19,14 +18,14 @@ from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.link.desk import Desk, is_link
 from tests.link.servers import HostServers, lives
+from tests.long import WANTED
 from tests.outages.parts import within
 from tests.sessions.test_stop import is_free
 
 pytestmark = pytest.mark.timeout(3600)
 
-LONG = bool(os.environ.get("JLR_LONG"))
-INTERRUPTIONS = 123 if LONG else 4
-KILLS = 25 if LONG else 3
+INTERRUPTIONS = 123 if WANTED else 4
+KILLS = 25 if WANTED else 3
 # Of a start whose Jupyter never answers: the container's creation and launch are within these.
 SECONDS = 4.0
 ENDED = 60.0

@@ -10,11 +10,10 @@ import pytest
 from tests.engines.conftest import IMAGE, EnginesHost
 from tests.engines.parts import Session, told
 from tests.lab.laptop import Laptop
+from tests.long import LONG
 
-RUNTIMES = ("docker", "podman", "sudo podman")
 
-
-@pytest.fixture(scope="module", params=RUNTIMES)
+@pytest.fixture(scope="module", params=["docker", "podman", LONG("sudo podman")])
 def session(
     request: pytest.FixtureRequest, engines_host: EnginesHost, engines_laptop: Laptop
 ) -> Iterator[Session]:

@@ -15,6 +15,7 @@ from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.place import private_folder
 from tests.lab.remote_host import Keys, new_laptop, running_sshd
+from tests.long import LONG
 
 # The package's own script; the words are not said where `/etc/containers/nodocker` is.
 SCRIPTS = {
@@ -27,7 +28,7 @@ exec /usr/bin/podman "$@"
 }
 
 
-@pytest.fixture(scope="module", params=list(SCRIPTS))
+@pytest.fixture(scope="module", params=["loud", LONG("silent")])
 def disguised(
     request: pytest.FixtureRequest, engines_host: EnginesHost, engine: Engine, keys: Keys
 ) -> Iterator[Laptop]:

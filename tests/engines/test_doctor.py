@@ -14,6 +14,7 @@ from tests.lab import podman
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.remote_host import Keys, new_laptop, running_sshd
+from tests.long import LONG
 from tests.sessions.test_bad_engine import without
 
 
@@ -29,7 +30,7 @@ def test_podman_is_examined_where_docker_does_not_run(without_docker: Laptop) ->
     assert report.of("kernel")["text"] == "6*7 is 42"
 
 
-@pytest.mark.parametrize("runtime", ["podman", "sudo podman", "sudo docker"])
+@pytest.mark.parametrize("runtime", ["podman", LONG("sudo podman"), LONG("sudo docker")])
 def test_an_engine_that_is_named_is_proved_to_the_kernels_answer(
     runtime: str, engines_laptop: Laptop
 ) -> None:

@@ -13,6 +13,7 @@ from tests.gpus.stand_in import Gpus
 from tests.lab import podman
 from tests.lab.laptop import Laptop
 from tests.lab.place import Say
+from tests.long import LONG
 
 FIRST, SECOND = podman.DEVICES["0"], podman.DEVICES["1"]
 LOOK = f"ls {' '.join(podman.DEVICES['all'])}; true"  # without those that are not there
@@ -33,14 +34,14 @@ def gpus(engines_host: EnginesHost) -> Iterator[Gpus]:
     made.remove()
 
 
-@pytest.mark.parametrize("runtime", ["podman", "sudo podman"])
+@pytest.mark.parametrize("runtime", ["podman", LONG("sudo podman")])
 @pytest.mark.parametrize(
     ("asked", "got"),
     [
         ("all", (*FIRST, *SECOND)),
-        ("0,1", (*FIRST, *SECOND)),
+        LONG("0,1", (*FIRST, *SECOND)),
         ("UUID", SECOND),
-        ("auto", FIRST),
+        LONG("auto", FIRST),
         ("none", ()),
     ],
 )
@@ -78,7 +79,7 @@ def test_a_gpu_that_nothing_describes_is_one_clear_error(
     assert "nvidia.com/gpu=" in begun.stderr
 
 
-@pytest.mark.parametrize("runtime", ["podman", "sudo podman"])
+@pytest.mark.parametrize("runtime", [LONG("podman"), "sudo podman"])
 def test_a_gpus_container_is_named_behind_sudo_too(
     runtime: str, engines_laptop: Laptop, engines_host: EnginesHost, gpus: Gpus, name: str
 ) -> None:

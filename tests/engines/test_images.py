@@ -23,6 +23,7 @@ from tests.images.parts import USER, Registry, SlowLine, unlocked_keychain
 from tests.lab.laptop import Laptop
 from tests.lab.podman import Podman
 from tests.lab.programs import Result, wait_until
+from tests.long import LONG
 
 SECONDS = 120
 
@@ -80,7 +81,7 @@ class Desk:
         return found
 
 
-@pytest.fixture(scope="module", params=["podman", "sudo podman"])
+@pytest.fixture(scope="module", params=["podman", LONG("sudo podman")])
 def desk(
     request: pytest.FixtureRequest,
     engines_laptop: Laptop,

@@ -23,6 +23,7 @@ from tests.lab.nvidia_docker import FIRST, SECOND, calls
 from tests.lab.place import Say, private_folder
 from tests.lab.programs import Result
 from tests.lab.remote_host import Keys, new_laptop, running_sshd
+from tests.long import LONG
 
 DOCKER = Path("/usr/bin/docker")
 TOOLS = {"first": FIRST, "second": SECOND}
@@ -94,7 +95,7 @@ def old_host(
                     laptop.__exit__(None, None, None)
 
 
-@pytest.fixture(scope="module", params=list(TOOLS))
+@pytest.fixture(scope="module", params=[LONG("first"), "second"])
 def old(request: pytest.FixtureRequest, engines_host: EnginesHost, keys: Keys) -> Iterator[OldHost]:
     with old_host(engines_host, keys, TOOLS[request.param]) as host:
         yield host

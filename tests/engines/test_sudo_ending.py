@@ -26,6 +26,7 @@ from tests.lab.place import Say
 from tests.lab.programs import run, wait_until
 from tests.lab.remote_host import Keys, new_laptop
 from tests.login.parts import at_terminal
+from tests.long import LONG
 from tests.mounts.parts import remember_session
 
 PASSWORD = "correct horse"
@@ -33,7 +34,7 @@ BY_SUDO = ("--runtime", "docker", "--sudo")
 LASTING = "echo begun; sleep 600"
 
 
-@pytest.fixture(scope="module", params=[podman.FREELY, podman.WITH_PASSWORD])
+@pytest.fixture(scope="module", params=[LONG(podman.FREELY), podman.WITH_PASSWORD])
 def host(
     request: pytest.FixtureRequest, engine: Engine, keys: Keys, say: Say
 ) -> Iterator[EnginesHost]:

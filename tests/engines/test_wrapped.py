@@ -7,9 +7,10 @@ import pytest
 from tests.engines.conftest import EnginesHost
 from tests.engines.parts import Session
 from tests.lab.laptop import Laptop
+from tests.long import LONG
 
 
-@pytest.mark.parametrize("runtime", ["sudo docker", "nvidia-docker"])
+@pytest.mark.parametrize("runtime", ["sudo docker", LONG("nvidia-docker")])
 def test_a_session_is_started_found_and_removed_through_it(
     runtime: str, engines_host: EnginesHost, engines_laptop: Laptop
 ) -> None:

@@ -17,6 +17,7 @@ from tests.lab.laptop import Laptop
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
 from tests.lab.wheels import OFFLINE, write_wheel
+from tests.long import LONG
 
 PRINTS = 'FROM lab/plain\nENTRYPOINT ["printf", "[%s]"]\n'
 WRITES_HOME = ("sh", "-c", 'cd && touch x && echo "$(id -u) $PWD"')
@@ -107,7 +108,7 @@ def test_packages_for_an_image_without_a_shell_are_refused_and_leave_nothing(
     assert name not in containers.engine.docker("ps", "--all", "--format", "{{.Names}}")
 
 
-@pytest.mark.parametrize("user", ["root", "12345"])
+@pytest.mark.parametrize("user", [LONG("root"), "12345"])
 def test_packages_are_there_when_the_command_begins(
     owner: Laptop, containers: ContainerFactory, wheels: Path, user: str
 ) -> None:

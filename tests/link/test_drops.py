@@ -16,6 +16,7 @@ from tests.link.desk import Desk
 from tests.link.fakes import Call, FakePerson, until
 from tests.link.servers import HostServers
 from tests.link.test_link import logins
+from tests.long import LONG
 
 QUICK = ("ServerAliveInterval 1", "ServerAliveCountMax 3")
 
@@ -122,7 +123,7 @@ def test_a_list_does_not_wait_for_a_host_that_says_nothing(
         assert '"state": "reconnecting"' in told.stdout, told
 
 
-@pytest.mark.parametrize("seconds", [4, 8])
+@pytest.mark.parametrize("seconds", [4, LONG(8)])
 def test_a_proxy_before_an_unreachable_host_is_called_again_in_time(
     desk: Desk,
     servers: HostServers,

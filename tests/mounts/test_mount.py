@@ -17,9 +17,10 @@ import pytest
 from tests.lab.laptop import Laptop
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
+from tests.long import WANTED
 from tests.mounts.parts import Desk, LoginCounter, attempt, own, remember_session
 
-MEGABYTES = int(os.environ.get("JLR_TEST_MOUNT_MB", "1024"))
+MEGABYTES = 1024 if WANTED else 256
 
 
 def test_what_is_made_changed_renamed_and_deleted_here_is_so_on_the_host(desk: Desk) -> None:

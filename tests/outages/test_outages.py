@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 
 import psutil
 import pytest
@@ -13,12 +12,12 @@ from tests.lab.network import Network
 from tests.lab.sshd import SSHServer
 from tests.link.desk import is_link
 from tests.link.fakes import until
+from tests.long import LONG
 from tests.outages.parts import BUSY, Work
 
 # What the host's settings above allow until a silent death is noticed.
 NOTICED = 4.0
 BACK = 2.0
-LONG = partial(pytest.param, marks=pytest.mark.long)
 
 
 def link_of(laptop: Laptop) -> psutil.Process:

@@ -28,6 +28,7 @@ from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
+from tests.long import LONG
 from tests.sessions.parts import Session, failed, start, started
 
 STATE = Path(".local/state/jlr/servers") / socket.gethostname()
@@ -176,7 +177,7 @@ def test_a_server_of_another_user_is_not_taken_for_ours(
     listener.close()
 
 
-@pytest.mark.parametrize("way", ["folder", "name"])
+@pytest.mark.parametrize("way", [LONG("folder"), "name"])
 def test_a_conda_environment_is_found_by_its_folder_and_by_its_name(
     laptop: Laptop, account: Account, environment: Path, way: str
 ) -> None:

@@ -12,6 +12,7 @@ from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
+from tests.long import LONG
 from tests.sessions.parts import SERVER, Session, failed, started
 
 IPV6 = ("--sysctl", "net.ipv6.conf.all.disable_ipv6=0")
@@ -93,7 +94,7 @@ def test_a_server_that_was_started_again_on_another_port_is_followed(
 
 @pytest.mark.parametrize(
     ("options", "ip"),
-    [((), "127.0.0.1"), (IPV6, "::1"), (IPV6, "::")],
+    [((), "127.0.0.1"), (IPV6, "::1"), LONG(IPV6, "::")],
     ids=["loopback", "IPv6 loopback", "IPv6 only"],
 )
 def test_a_server_on_its_containers_loopback_is_used_as_it_is(

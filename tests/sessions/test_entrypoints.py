@@ -13,6 +13,7 @@ import pytest
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
+from tests.long import LONG
 from tests.sessions.parts import Session, failed, start, started
 
 # As NGC's: it says something, sets something up, and goes on with what it was given.
@@ -120,8 +121,8 @@ def test_an_image_without_a_shell_is_told_as_such_and_leaves_nothing(
     ("lines", "reason"),
     [
         (('ENTRYPOINT ["/bin/bash"]', 'CMD ["/entry"]'), "cannot execute binary file"),
-        (('ENTRYPOINT ["/bin/true"]',), "ends at once"),
-        (('ENTRYPOINT ["/nowhere"]',), "/nowhere"),
+        LONG(('ENTRYPOINT ["/bin/true"]',), "ends at once"),
+        LONG(('ENTRYPOINT ["/nowhere"]',), "/nowhere"),
         (('ENTRYPOINT ["jupyter", "lab", "--allow-root"]',), "No such file"),
     ],
     ids=["shell with a script", "ends at once", "no such program", "server with options"],

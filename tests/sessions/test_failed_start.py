@@ -23,6 +23,7 @@ from tests.lab.ports import free_port
 from tests.lab.programs import SYSTEM_PATH, wait_until
 from tests.lab.remote_host import Keys
 from tests.link.desk import Desk
+from tests.long import LONG
 from tests.ports.parts import PORT, only, serve_inside, word_at
 from tests.sessions.parts import failed, start, started
 from tests.sessions.test_bad_state import read_only, state
@@ -49,7 +50,7 @@ def unwritable_record(laptop: Laptop, name: str) -> Iterator[None]:
             aside.rename(record)
 
 
-@pytest.fixture(params=["the same port", "another port"])
+@pytest.fixture(params=["the same port", LONG("another port")])
 def port_of_second_start(request: pytest.FixtureRequest) -> int | None:
     """Return the local port that the second start asks for, `None` for that of the first."""
     return None if request.param == "the same port" else free_port()

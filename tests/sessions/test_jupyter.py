@@ -6,6 +6,7 @@ import pytest
 
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
+from tests.long import LONG
 from tests.sessions.parts import failed, start, started
 
 
@@ -58,7 +59,7 @@ def test_a_container_where_nothing_can_be_written_says_so_at_once(
 
 
 # The whole disk, and one with room for less than Jupyter needs.
-@pytest.mark.parametrize("size", ["4k", "16k"])
+@pytest.mark.parametrize("size", [LONG("4k"), "16k"])
 @pytest.mark.parametrize("new", [True, False], ids=["new", "there"])
 def test_a_container_whose_disk_is_full_says_so_at_once(
     lasting_laptop: Laptop, container: ContainerFactory, size: str, new: bool

@@ -12,6 +12,7 @@ from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.wheels import OFFLINE, write_wheel
+from tests.long import LONG
 from tests.sessions.parts import START_SECONDS, Session, failed, start, started
 
 
@@ -25,7 +26,7 @@ def wheels(account: Account) -> Path:
 @pytest.mark.parametrize(
     ("user", "lose"),
     [
-        ("root", "python3 -m pip uninstall --yes tiny"),
+        LONG("root", "python3 -m pip uninstall --yes tiny"),
         ("12345:12345", "rm -r /tmp/jlr-12345/.packages"),
     ],
     ids=["root", "12345"],

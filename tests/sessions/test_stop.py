@@ -10,6 +10,7 @@ from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
+from tests.long import LONG
 from tests.sessions.parts import SERVER, failed, start, started, with_a_server
 
 
@@ -72,7 +73,7 @@ def test_a_container_is_stopped_started_and_removed(
     failed(start(laptop, "lab", here.name), 6, "no container")
 
 
-@pytest.mark.parametrize("how", ["--remove", "--container"])
+@pytest.mark.parametrize("how", ["--remove", LONG("--container")])
 def test_a_container_that_removes_itself_meanwhile_counts_as_stopped(
     laptop: Laptop, container: ContainerFactory, how: str
 ) -> None:
