@@ -31,6 +31,7 @@ from tests.bench.tunnel_measures import (
     trips_beside_a_download,
     up,
 )
+from tests.bench.tunnel_parts import FAR
 from tests.lab.ports import free_port
 from tests.lab.sshd import SSHServer, make_key
 
@@ -87,7 +88,7 @@ def ssh_forward(
     argv = ["ssh", "-F", "none", "-N", "-i", str(key), "-p", str(port)]
     argv += ["-c", cipher] if cipher else []
     argv += [word for option in options for word in ("-o", option)]
-    argv += ["-L", f"127.0.0.1:{local}:127.0.0.1:{target}", "root@127.0.0.1"]
+    argv += ["-L", f"127.0.0.1:{local}:{FAR}:{target}", "root@127.0.0.1"]
     process = subprocess.Popen(argv)
     try:
         await_listener(local)

@@ -24,6 +24,8 @@ from jlremote.ssh.transport.algorithms import Offer
 from jlremote.ssh.transport.transport import Transport
 
 BLOCK = bytes(1 << 20)
+# As a container's address is its own: what listens on 127.0.0.1 is proved after each connection.
+FAR = "127.0.0.2"
 # A line passes packets on. Of what it took in pieces of 256 KiB each would wait 2 ms for its end.
 _CHUNK = 16 * 1024
 _ROUTER_BUFFER = 16 << 20
@@ -38,7 +40,7 @@ def _serve(port_of: socket.socket, handle: object) -> None:
 
 def far_server() -> int:
     """Serve what the first byte asks for: `d`own, `u`p, `e`cho; return the port."""
-    listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    listener = socket.create_server((FAR, 0), backlog=1024)
     threading.Thread(target=_serve, args=(listener, _answer), daemon=True).start()
     return int(listener.getsockname()[1])
 
@@ -126,7 +128,7 @@ class _Gateway:
 
     def __init__(self, transport: Transport, port: int) -> None:
         self.transport = transport
-        self._target = Target("127.0.0.1", port)
+        self._target = Target(FAR, port)
 
     def wait(self, timeout: float) -> tuple[Connection, Target]:
         return cast("Connection", self), self._target
