@@ -13,6 +13,7 @@ import pytest
 from jlremote import errors
 from jlremote.__main__ import main
 from tests.cli.conftest import REPORT, Jlr, Workflows
+from tests.outages.parts import within
 
 JLR = (sys.executable, "-m", "jlremote")
 
@@ -157,6 +158,7 @@ def test_a_broken_pipe_prints_no_error(process: Jlr) -> None:
 
 
 @pytest.mark.parametrize("argv", [("completion", "bash"), ("--help",), ("--version",)])
+@within(5)
 def test_a_full_disk_behind_stdout_is_one_clear_error(argv: tuple[str, ...]) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([*JLR, *argv], stdout=full, stderr=subprocess.PIPE, text=True)

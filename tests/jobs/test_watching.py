@@ -11,6 +11,7 @@ from tests.jobs.parts import SECONDS, Jobs
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
 from tests.link.desk import is_link
+from tests.outages.parts import within
 
 LINES = 400
 COUNT = f"""\
@@ -25,11 +26,12 @@ def test_after_losses_nothing_is_missing_and_nothing_comes_twice(
 ) -> None:
     with jobs.watched(jobs.name(), COUNT) as watching:
         seen = [watching.line() for _ in range(20)]
-        sshd.drop_connections()
-        seen += [watching.line() for _ in range(100)]
-        for process in filter(is_link, jobs.laptop.processes()):
-            process.kill()
-        status, rest, told = watching.end()
+        with within(60):
+            sshd.drop_connections()
+            seen += [watching.line() for _ in range(100)]
+            for process in filter(is_link, jobs.laptop.processes()):
+                process.kill()
+            status, rest, told = watching.end()
     assert status == 9
     assert "".join(seen) + rest == "".join(f"out {n}\n" for n in range(1, LINES + 1)) + "end"
     errors = [line for line in told.splitlines() if line.startswith("err ")]

@@ -17,6 +17,7 @@ from jlremote.host.records import GROUP
 from jlremote.jupyter import launch, scripts
 from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.runtimes.bare import Bare
+from tests.outages.parts import within
 
 BARE = Bare()
 OWN = "cont1-dgx.localhost"
@@ -195,6 +196,7 @@ def test_a_launch_writes_the_configuration_and_the_exit_status(
     }
 
 
+@within(5)
 def test_nothing_is_launched_without_its_whole_configuration(folder: Path, tmp_path: Path) -> None:
     jupyter = fake_jupyter(tmp_path, f"touch {tmp_path}/launched")
     # The first bytes still fit on the disk.

@@ -38,6 +38,7 @@ from tests.link.fakes import (
     until,
 )
 from tests.link.service.parts import SECRET, Parts, new_parts, served
+from tests.outages.parts import within
 
 
 def new_bug() -> Exception:
@@ -113,6 +114,7 @@ def watched() -> Iterator[Watched]:
 
 
 @pytest.mark.parametrize("failure", [OSError("no `ssh` here"), IndexError("of garbage"), new_bug()])
+@within(10)
 def test_a_reconnect_that_fails_unexpectedly_is_tried_again(
     watched: Watched, failure: Exception
 ) -> None:
@@ -133,6 +135,7 @@ def test_a_connection_that_cannot_be_probed_counts_as_dead(watched: Watched) -> 
     watched.comes_back()
 
 
+@within(10)
 def test_a_watch_that_fails_still_notices_the_next_loss(watched: Watched) -> None:
     changed = watched.changed = FailsFirst(lambda: False)
     connection = watched.connect(FakeConnection())

@@ -12,6 +12,7 @@ from tests.lab.sshd import SSHServer
 from tests.link.desk import Desk
 from tests.link.fakes import until
 from tests.link.servers import HostServers, Squatter, start_inside
+from tests.outages.parts import within
 
 PAGE_LOAD = b"GET /lab HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/html\r\n\r\n"
 PORT = 8888
@@ -80,8 +81,9 @@ def test_a_container_that_replaced_the_sessions_gets_nothing(
 ) -> None:
     happens(inside)
     start_inside(inside, PORT)
-    sshd.drop_connections()
-    check_turned_away(desk, inside.name, "container-gone", told)
+    with within(15):
+        sshd.drop_connections()
+        check_turned_away(desk, inside.name, "container-gone", told)
 
 
 def test_a_missing_container_is_reported(desk: Desk, sshd: SSHServer, inside: Container) -> None:
@@ -113,8 +115,9 @@ def port_of_the_dead(desk: Desk, servers: HostServers) -> int:
 
 
 def test_a_dead_server_is_reported(desk: Desk, sshd: SSHServer, port_of_the_dead: int) -> None:
-    sshd.drop_connections()
-    check_turned_away(desk, "one", "jupyter-dead", "is gone")
+    with within(15):
+        sshd.drop_connections()
+        check_turned_away(desk, "one", "jupyter-dead", "is gone")
 
 
 def test_another_users_server_on_the_port_is_sent_nothing(

@@ -23,6 +23,7 @@ from tests.login.parts import (
     started,
     wait_for_state,
 )
+from tests.outages.parts import within
 from tests.sessions.parts import failed
 from tests.ssh.servers import AgentProcess
 
@@ -65,7 +66,7 @@ def test_another_command_brings_another_agent_when_the_first_one_has_died(
     host.drop_connections()
     wait_for_state(laptop, "needs-auth")
     failed(start(laptop, "held"), 4, "cannot log in", "no key was found")
-    with AgentProcess(laptop.folder / "second.sock") as second:
+    with within(15), AgentProcess(laptop.folder / "second.sock") as second:
         second.add(keys.private)
         laptop.environment["SSH_AUTH_SOCK"] = str(second.socket)
         started(laptop, "held")

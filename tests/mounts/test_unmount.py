@@ -12,6 +12,7 @@ import pytest
 
 from tests.lab.line import Line
 from tests.mounts.parts import Desk, attempt, own, until, works
+from tests.outages.parts import within
 
 
 @contextmanager
@@ -88,10 +89,11 @@ def test_a_mount_whose_sshfs_was_killed_is_mounted_again_by_its_name_alone(desk:
     (desk.project / "x").write_bytes(b"x")
     own(desk.account, desk.project)
     desk.mount("--remote", "project", "--read-only")
-    desk.sshfs()[0].kill()
-    until(lambda: desk.sshfs() == [], "its end")
-    desk.jlr("mount", str(desk.local))
-    assert (desk.local / "x").read_bytes() == b"x"
+    with within(15):
+        desk.sshfs()[0].kill()
+        until(lambda: desk.sshfs() == [], "its end")
+        desk.jlr("mount", str(desk.local))
+        assert (desk.local / "x").read_bytes() == b"x"
     with pytest.raises(OSError, match="Read-only"):
         (desk.local / "x").unlink()
     assert desk.states() == ["up"]

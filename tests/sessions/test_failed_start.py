@@ -24,6 +24,7 @@ from tests.lab.programs import SYSTEM_PATH, wait_until
 from tests.lab.remote_host import Keys
 from tests.link.desk import Desk
 from tests.long import LONG
+from tests.outages.parts import within
 from tests.ports.parts import PORT, only, serve_inside, word_at
 from tests.sessions.parts import failed, start, started
 from tests.sessions.test_bad_state import read_only, state
@@ -64,7 +65,8 @@ def test_a_start_whose_record_cannot_be_written_leaves_the_forward_as_it_was(
     born = session.born()
     port = port_of_second_start or session.port
     with unwritable_record(laptop, here.name):
-        again = start(laptop, "lab", here.name, "--port", str(port))
+        with within(15):
+            again = start(laptop, "lab", here.name, "--port", str(port))
         failed(again, 1, "cannot write", f"lab+{here.name}.json")
         assert session.born() == born
     assert port == session.port or is_free(port)

@@ -7,6 +7,7 @@ import pytest
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.long import LONG
+from tests.outages.parts import within
 from tests.sessions.parts import failed, start, started
 
 
@@ -50,6 +51,7 @@ def test_a_slow_jupyter_is_waited_for(lasting_laptop: Laptop, container: Contain
     assert started(lasting_laptop, here).ask("api/status")["kernels"] == 0
 
 
+@within(15)
 def test_a_container_where_nothing_can_be_written_says_so_at_once(
     lasting_laptop: Laptop, container: ContainerFactory
 ) -> None:
@@ -61,6 +63,7 @@ def test_a_container_where_nothing_can_be_written_says_so_at_once(
 # The whole disk, and one with room for less than Jupyter needs.
 @pytest.mark.parametrize("size", [LONG("4k"), "16k"])
 @pytest.mark.parametrize("new", [True, False], ids=["new", "there"])
+@within(15)
 def test_a_container_whose_disk_is_full_says_so_at_once(
     lasting_laptop: Laptop, container: ContainerFactory, size: str, new: bool
 ) -> None:
@@ -81,7 +84,8 @@ def test_a_server_that_was_killed_is_replaced_on_the_same_port(
     here = container()
     first = started(laptop, here)
     here.execute("sh", "-c", f"kill -9 $(cat /tmp/jlr-0/{here.name}/pid)")
-    listed = laptop.jlr("list")
+    with within(15):
+        listed = laptop.jlr("list")
     assert "jupyter-dead" in listed.stdout, listed
     second = started(laptop, here)
     assert second.port == first.port

@@ -17,6 +17,7 @@ from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
+from tests.outages.parts import within
 from tests.sessions.parts import Session, failed, started
 
 FIELDS = ("name", "host", "container", "runtime", "state", "url", "local_port", "image", "gpus")
@@ -193,12 +194,13 @@ def test_a_port_that_was_lost_with_the_link_is_told_and_taken_again_once_it_is_f
 ) -> None:
     session = started(laptop, container(), "--port", str(free_port()))
     assert laptop.jlr("disconnect", "lab").status == 0
-    with socket.create_server(("127.0.0.1", session.port)):
-        [report] = json.loads(laptop.jlr("list", "--json").stdout)
-        assert report["state"] == "down", report
-        assert f"port {session.port} is taken by" in report["detail"]
-        failed(laptop.jlr("url"), 7, f"port {session.port} is taken by", "`jlr start lab")
-    assert laptop.jlr("url").stdout.strip() == session.url
+    with within(15):
+        with socket.create_server(("127.0.0.1", session.port)):
+            [report] = json.loads(laptop.jlr("list", "--json").stdout)
+            assert report["state"] == "down", report
+            assert f"port {session.port} is taken by" in report["detail"]
+            failed(laptop.jlr("url"), 7, f"port {session.port} is taken by", "`jlr start lab")
+        assert laptop.jlr("url").stdout.strip() == session.url
 
 
 def test_a_container_that_was_removed_by_hand_is_told_as_such(
@@ -207,7 +209,8 @@ def test_a_container_that_was_removed_by_hand_is_told_as_such(
     here = container()
     started(laptop, here)
     container.remove_all()
-    [report] = json.loads(laptop.jlr("list", "--json").stdout)
+    with within(15):
+        [report] = json.loads(laptop.jlr("list", "--json").stdout)
     assert report["state"] == "container-gone", report
     assert report["url"] is None
     assert "is gone" in report["detail"]

@@ -16,6 +16,7 @@ from jlremote.link.client.dial import start_link
 from jlremote.link.client.link import Link
 from jlremote.link.wire.files import LinkFiles, link_files
 from jlremote.questions import NeverAsks
+from tests.outages.parts import within
 
 
 @pytest.fixture
@@ -40,6 +41,7 @@ def running(files: LinkFiles) -> Iterator[psutil.Process]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")
+@within(10)
 def test_a_link_lets_go_of_the_folder_the_limits_and_core_dumps_of_its_shell(
     files: LinkFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,6 +60,7 @@ def test_a_link_lets_go_of_the_folder_the_limits_and_core_dumps_of_its_shell(
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
+@within(10)
 def test_a_link_works_where_the_runtime_folder_has_a_long_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +74,7 @@ def test_a_link_works_where_the_runtime_folder_has_a_long_path(
     Path(files.address).parent.rmdir()
 
 
+@within(10)
 def test_a_link_that_cannot_listen_says_why(files: LinkFiles) -> None:
     files.key.mkdir()  # as on a disk where no file can be written
     with pytest.raises(JlrError, match=f"cannot write `{files.key}`") as told:

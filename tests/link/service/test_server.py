@@ -27,6 +27,7 @@ from jlremote.questions import Asker, Question
 from jlremote.ssh.contract import Output
 from tests.link.fakes import Call, FakePerson, new_endpoint, until
 from tests.link.service.parts import SECRET, Parts, new_parts, served
+from tests.outages.parts import within
 
 SERVER = new_endpoint()
 TENSORBOARD = Endpoint(SERVER.place, 6006)
@@ -270,6 +271,7 @@ def test_a_newer_command_that_connects_or_is_not_understood_has_the_link_end(
     assert not parts.server.goes_on
 
 
+@within(5)
 def test_a_newer_command_that_only_looks_costs_no_forward(
     parts: Parts, link: Link, monkeypatch: pytest.MonkeyPatch
 ) -> None:

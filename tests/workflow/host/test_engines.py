@@ -16,6 +16,7 @@ from jlremote.storage.jobs import JobRecord
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.engines import searched, surveyed, usable, used_on
 from jlremote.workflow.host.requests import StartRequest
+from tests.outages.parts import within
 from tests.workflow.parts import FakeHost, context
 
 WORKS = Completed(0, "", "")
@@ -82,6 +83,7 @@ def test_the_engines_of_a_host_are_those_of_its_sessions_and_jobs(
     assert [engine.name for engine in used_on("dgx")] == ["sudo docker", "podman", "docker"]
 
 
+@within(5)
 def test_a_recorded_session_waits_for_its_engine_instead_of_moving_to_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
