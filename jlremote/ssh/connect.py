@@ -107,7 +107,7 @@ def _reach(
                 "`ProxyCommand` does not work on Windows",
                 hint="use `ProxyJump`, or run `jlr` in WSL",
             )
-        proxy = ProxyProcess(destination.proxy_command)
+        proxy = ProxyProcess(destination.proxy_command, destination.proxy_folder)
         route.callback(proxy.close)
         if destination.proxy_passes_descriptor:
             return proxy.receive_descriptor(destination.step_seconds), proxy

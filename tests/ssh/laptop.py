@@ -108,10 +108,11 @@ class Laptop:
         person: Person | None = None,
         keychain: Keychain | None = None,
         remember: Remember = "no",
+        folder: Path = Path(),
     ) -> Iterator[SSHConnection]:
         """Connect our way, and close afterwards."""
         connection = connect(
-            resolve(host, self.config),
+            resolve(host, self.config, folder),
             person or Person(list(answers)),
             agent_socket=self.environment.get("SSH_AUTH_SOCK"),
             secrets=keychain,
@@ -122,10 +123,10 @@ class Laptop:
         finally:
             connection.close()
 
-    def ours(self, *answers: str, host: str = HOST) -> JlrError | None:
+    def ours(self, *answers: str, host: str = HOST, folder: Path = Path()) -> JlrError | None:
         """Return why our way did not get in, `None` where it did and ran a command."""
         try:
-            with self.connected(*answers, host=host) as connection:
+            with self.connected(*answers, host=host, folder=folder) as connection:
                 assert connection.execute(b"exit 7", lambda _stream, _data: None, timeout=20) == 7
         except JlrError as error:
             return error

@@ -181,6 +181,46 @@ def test_every_setting_of_a_connection_is_read(config: Path, tmp_path: Path) -> 
     assert destination.proxy_command == "relay lab.example.org 2222 someone lab %"
 
 
+def test_relative_paths_begin_in_the_folder_of_the_person(config: Path, tmp_path: Path) -> None:
+    config.write_text("""
+        Host lab
+            IdentityFile keys/%h
+            CertificateFile cert
+            UserKnownHostsFile known
+            GlobalKnownHostsFile /etc/known
+            RevokedHostKeys revoked
+            ProxyJump bastion
+        Host bastion
+            IdentityFile ~/key
+            IdentityFile ../key
+        """)
+    destination = resolve("lab", config, tmp_path)
+    login, keys = destination.login, destination.host_key
+    assert login.identity_files == (tmp_path / "keys/lab",)
+    assert login.certificate_files == (tmp_path / "cert",)
+    assert keys.user_files == (tmp_path / "known",)
+    assert keys.global_files == (Path("/etc/known"),)
+    assert keys.revoked == tmp_path / "revoked"
+    assert destination.jump is not None
+    assert destination.jump.login.identity_files == (Path.home() / "key", tmp_path / "../key")
+
+
+@pytest.mark.parametrize("command", ["./proxy %h", "exec ../proxy", "bin/proxy a"])
+def test_a_proxy_command_with_a_relative_path_runs_beside_the_person(
+    command: str, config: Path, tmp_path: Path
+) -> None:
+    config.write_text(f"ProxyCommand {command}\n")
+    assert resolve("lab", config, tmp_path).proxy_folder == tmp_path
+
+
+@pytest.mark.parametrize("command", ["nc %h %p", "/bin/nc a/b", "~/bin/proxy", "ssh b -W %h:%p"])
+def test_other_proxy_commands_do_not_need_a_folder_that_may_be_on_a_mount(
+    command: str, config: Path, tmp_path: Path
+) -> None:
+    config.write_text(f"ProxyCommand {command}\n")
+    assert resolve("lab", config, tmp_path).proxy_folder is None
+
+
 def test_a_chain_of_jumps_is_resolved_from_the_far_end_each_with_its_own_settings(
     config: Path,
 ) -> None:

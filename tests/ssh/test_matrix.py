@@ -5,6 +5,7 @@ docs/ssh.md names these tests; a row that jlr treats otherwise on purpose has a 
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 import tempfile
@@ -253,6 +254,19 @@ def test_every_kind_and_form_of_key_file_gets_in_as_with_ssh(
     answers = (passphrase,) if passphrase else ()
     assert guest.theirs(*answers) is None
     assert guest.ours(*answers) is None
+
+
+def test_relative_paths_work_as_with_ssh(
+    host: SSHServer, guest: Laptop, account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The link, which connects, is in another folder than the person."""
+    key = Path(os.path.relpath(guest.key, guest.folder))
+    guest.configure(host, account, "UserKnownHostsFile known_hosts", identity=key)
+    assert guest.theirs() is not None
+    monkeypatch.chdir(guest.folder)
+    assert guest.theirs() is None
+    monkeypatch.chdir("/")
+    assert guest.ours(folder=guest.folder) is None
 
 
 def test_ipv6_works_as_with_ssh(start: StartServer, laptop: Laptop, account: Account) -> None:

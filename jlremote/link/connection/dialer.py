@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from jlremote.errors import JlrError
 from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
@@ -45,14 +46,16 @@ class ConnectionHost:
 class Dialer:
     """Connects to the host, each time with the present settings and SSH agent.
 
+    Relative paths in the settings begin in `folder`, that of the command which started the link.
     Of the latest connection, `probing` are its `ServerAlive` settings, `notes` a sentence for each
     setting that jlr does not support.
     """
 
-    def __init__(self, files: LinkFiles) -> None:
+    def __init__(self, files: LinkFiles, folder: Path) -> None:
         self.probing = Probing()
         self.notes: tuple[str, ...] = ()
         self._files = files
+        self._folder = folder
         self._agent_socket = os.environ.get("SSH_AUTH_SOCK")
         self._secrets = Secrets()
         self._elevation = Elevation(self._destination, self._secrets)
@@ -88,4 +91,4 @@ class Dialer:
         return forget(self._destination(), self._secrets)
 
     def _destination(self) -> Destination:
-        return resolve(self._files.host, self._files.ssh_config)
+        return resolve(self._files.host, self._files.ssh_config, self._folder)

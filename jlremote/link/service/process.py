@@ -23,20 +23,20 @@ def main() -> int:
     """Run the link of one host until it is no longer needed."""
     host, *config = sys.argv[1:]
     files = link_files(host, Path(config[0]) if config else None)
-    surroundings.leave()
+    folder = surroundings.leave()
     link_log.begin(files.log, host, os.environ)
     # Ctrl-C in the terminal is meant for the command; the link goes on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     link_socket = LinkSocket(files)
     if link_socket.claim(OLD_LINK_SECONDS):  # an older link may just be ending
         try:
-            _serve(files, link_socket)
+            _serve(files, link_socket, folder)
         finally:
             link_socket.close()
     return 0
 
 
-def _serve(files: LinkFiles, link_socket: LinkSocket) -> None:
+def _serve(files: LinkFiles, link_socket: LinkSocket, folder: Path) -> None:
     try:
         listener = link_socket.open()
     except (JlrError, OSError) as trouble:  # of the folder or its disk
@@ -46,7 +46,7 @@ def _serve(files: LinkFiles, link_socket: LinkSocket) -> None:
     # From here on commands can connect; they wait while the SSH library loads.
     from jlremote.link.service.server import assemble
 
-    with assemble(files, idle_seconds=idle_seconds(os.environ)) as server:
+    with assemble(files, folder, idle_seconds=idle_seconds(os.environ)) as server:
         link_socket.keep_open(
             lambda another: server.listen(another, link_socket.secret), lambda: server.goes_on
         )

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import AuthenticationError
+from pathlib import Path
 from typing import Any
 
 from jlremote import __version__
@@ -243,9 +244,9 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 @contextmanager
-def assemble(files: LinkFiles, *, idle_seconds: float) -> Iterator[LinkServer]:
+def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator[LinkServer]:
     """Yield the server of a link whose parts run; leaving stops them."""
-    dialer = Dialer(files)
+    dialer = Dialer(files, folder)
     laptop_changes = LaptopChanges()  # used by the supervisor's thread only
     supervisor = Supervisor(
         dialer.dial,

@@ -11,11 +11,20 @@ from pathlib import Path
 _LIMITS = ("AS", "CPU", "DATA", "FSIZE", "NOFILE", "NPROC", "RSS")
 
 
-def leave() -> None:
-    """Let go of the current folder, of limits that can be raised, and of core dumps."""
-    os.chdir(Path(sys.executable).anchor)  # a mount with a process's folder cannot be unmounted
+def leave() -> Path:
+    """Let go of the current folder, of limits that can be raised, and of core dumps.
+
+    Return what the folder was; relative paths in ssh's settings begin there.
+    """
+    root = Path(sys.executable).anchor
+    try:
+        folder = Path.cwd()
+    except OSError:  # it was removed
+        folder = Path(root)
+    os.chdir(root)  # a mount with a process's folder cannot be unmounted
     _raise_limits()
     _refuse_core_dumps()
+    return folder
 
 
 def _raise_limits() -> None:

@@ -22,6 +22,9 @@ _STEP_SECONDS = 30.0
 _JUMP = re.compile(
     r"(?:ssh://)?(?:(?P<user>[^@]+)@)?(?P<host>\[[^\]]+\]|[^:@/]+)(?::(?P<port>\d+))?/?"
 )
+# A program such as `./proxy`. Others run elsewhere: the folder may be on a mount, and one of this
+# host's hangs until the connection is there.
+_RELATIVE = re.compile(r"\s*(?:exec\s+)?[\w.][^\s/]*/")
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Destination:
     alive_count: int = 3  # unanswered probes after which the connection counts as lost
     # the shell command whose stdin and stdout reach the server, tokens expanded
     proxy_command: str | None = None
+    proxy_folder: Path | None = None  # where it runs, if its program has a relative path
     # ProxyUseFdpass, the command hands over a connected socket
     proxy_passes_descriptor: bool = False
     jump: Destination | None = None
@@ -65,13 +69,13 @@ class Destination:
         return name if self.port == 22 else f"[{name}]:{self.port}"
 
 
-def resolve(host: str, ssh_config: Path | None) -> Destination:
-    """Return the destination of `ssh HOST`.
+def resolve(host: str, ssh_config: Path | None, folder: Path = Path()) -> Destination:
+    """Return the destination of `ssh HOST`, called in `folder`.
 
     Raises:
         Usage: the host, or a setting for it, is wrong; `ssh` refuses it too.
     """
-    return _resolve(RequestedHost(host), ssh_config, hops=0)
+    return _resolve(RequestedHost(host, folder=folder), ssh_config, hops=0)
 
 
 def _resolve(asked: RequestedHost, ssh_config: Path | None, hops: int) -> Destination:
@@ -81,7 +85,7 @@ def _resolve(asked: RequestedHost, ssh_config: Path | None, hops: int) -> Destin
             hint="check `ProxyJump` in your ssh config: `ProxyJump none` ends a chain",
         )
     settings = read_settings(asked, ssh_config)
-    names = _names(asked.host, settings)
+    names = _names(asked, settings)
     jump = _jump(settings, names, ssh_config, hops)
     command = settings.first("proxycommand")
     return Destination(
@@ -99,16 +103,17 @@ def _resolve(asked: RequestedHost, ssh_config: Path | None, hops: int) -> Destin
         alive_interval=_seconds(settings.first("serveraliveinterval")),
         alive_count=number(settings.first("serveralivecountmax", "3"), "ServerAliveCountMax"),
         proxy_command=expand(command, names, PROXY_TOKENS) if is_set(command) else None,
+        proxy_folder=asked.folder if _RELATIVE.match(command) else None,
         proxy_passes_descriptor=settings.on("proxyusefdpass"),
         jump=jump,
         notes=(*(jump.notes if jump else ()), *settings.notes, *remarks(names.host, settings)),
     )
 
 
-def _names(host: str, settings: SshSettings) -> TokenValues:
-    typed = _JUMP.fullmatch(host)
+def _names(asked: RequestedHost, settings: SshSettings) -> TokenValues:
+    typed = _JUMP.fullmatch(asked.host)
     alias = settings.first("hostkeyalias")
-    name = typed["host"].strip("[]") if typed else host.rpartition("@")[2]
+    name = typed["host"].strip("[]") if typed else asked.host.rpartition("@")[2]
     return TokenValues(
         host=name,
         hostname=settings.first("hostname", name),
@@ -116,6 +121,7 @@ def _names(host: str, settings: SshSettings) -> TokenValues:
         user=settings.first("user"),
         host_key_alias=alias.lower() if is_set(alias) else None,
         jump=settings.first("proxyjump"),
+        folder=asked.folder,
     )
 
 
@@ -134,7 +140,8 @@ def _jump(
             f"`{last}` in the `ProxyJump` of `{names.host}` is not a host",
             hint="write a jump host as `[user@]host[:port]`",
         )
-    asked = RequestedHost(parts["host"].strip("[]"), parts["user"], parts["port"], before or None)
+    host = parts["host"].strip("[]")
+    asked = RequestedHost(host, parts["user"], parts["port"], before or None, names.folder)
     return _resolve(asked, ssh_config, hops + 1)
 
 

@@ -71,14 +71,15 @@ _DEFAULTS = {
 class RequestedHost:
     """A host that a person or a ProxyJump names, before any config is read.
 
-    `host` is an alias or a name, also as `user@host` or `ssh://…`; the others are the values of
-    `-l`, `-p` and `-J`.
+    `host` is an alias or a name, also as `user@host` or `ssh://…`; the next three are the values
+    of `-l`, `-p` and `-J`. Relative paths in the settings begin in `folder`.
     """
 
     host: str
     user: str | None = None
     port: str | None = None
     jump: str | None = None
+    folder: Path = Path()
 
 
 @dataclass(frozen=True)

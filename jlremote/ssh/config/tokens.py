@@ -29,6 +29,7 @@ class TokenValues:
     user: str
     host_key_alias: str | None = None
     jump: str = ""
+    folder: Path = Path()  # where relative paths begin
 
     def table(self) -> dict[str, str]:
         """Return each token's letter with its text."""
@@ -87,12 +88,12 @@ def expand(text: str, names: TokenValues, allowed: str | None = None) -> str:
 
 
 def expand_path(text: str, names: TokenValues) -> Path:
-    """Return a path with its tokens, `${VARIABLE}` and `~` replaced.
+    """Return a path with its tokens, `${VARIABLE}` and `~` replaced, below the names' folder.
 
     Raises:
         Usage: an unknown token or user, or a variable that is not set.
     """
-    return expand_home(expand(expand_variables(text), names))
+    return names.folder / expand_home(expand(expand_variables(text), names))
 
 
 def expand_home(text: str) -> Path:

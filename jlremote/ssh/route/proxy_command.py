@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 from jlremote.errors import Unreachable
 from jlremote.text import one_line
@@ -22,9 +23,9 @@ _KEPT = 4096  # bytes of the command's last output
 
 
 class ProxyProcess:
-    """The process of a proxy command; its `socket` is our end."""
+    """The process of a proxy command, in `folder` or ours; its `socket` is our end."""
 
-    def __init__(self, command: str) -> None:
+    def __init__(self, command: str, folder: Path | None = None) -> None:
         ours, theirs = socket.socketpair()
         shell = os.environ.get("SHELL") or "/bin/sh"
         try:
@@ -33,6 +34,7 @@ class ProxyProcess:
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
                 stderr=subprocess.PIPE,
+                cwd=folder,
                 start_new_session=True,
             )
         except OSError:

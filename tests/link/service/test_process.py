@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jlremote.errors import Bug, JlrError
+from jlremote.errors import Bug, JlrError, Unreachable
 from jlremote.link.client.dial import start_link
 from jlremote.link.client.link import Link
 from jlremote.link.wire.files import LinkFiles, link_files
@@ -72,6 +73,37 @@ def test_a_link_works_where_the_runtime_folder_has_a_long_path(
     with running(files):
         assert Link("nowhere", None, NeverAsks("a test")).status().state == "down"
     Path(files.address).parent.rmdir()
+
+
+def test_a_proxy_command_beside_the_person_is_found_as_by_ssh(
+    files: LinkFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, folder = tmp_path / "config", tmp_path / "project"
+    config.write_text("Host nowhere\n    ProxyCommand ./proxy %h\n")
+    folder.mkdir()
+    (folder / "proxy").write_text('#!/bin/sh\necho "$1: no way from $PWD" >&2\n')
+    (folder / "proxy").chmod(0o700)
+    monkeypatch.chdir(folder)
+    told = f"nowhere: no way from {folder}"
+    ssh = ("ssh", "-F", str(config), "nowhere")
+    theirs = subprocess.run(ssh, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert told in theirs.stderr
+    files = link_files("nowhere", config)
+    with running(files) as process:
+        assert process.cwd() == "/"
+        with pytest.raises(Unreachable, match=f"proxy command of `nowhere` failed: {told}"):
+            Link("nowhere", config, NeverAsks("a test")).status(connect=True)
+
+
+@within(10)
+def test_a_link_works_though_the_folder_of_its_shell_is_gone(
+    files: LinkFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    (tmp_path / "project").rmdir()
+    with running(files) as process:
+        assert process.cwd() == "/"
 
 
 @within(10)
