@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -65,6 +65,16 @@ class Engine:
             return process if str(self.folder / "data") in process.cmdline() else None
         except (OSError, ValueError, psutil.Error):
             return None
+
+    def shims(self) -> list[psutil.Process]:
+        """Return the processes that hold its containers, which are no children of dockerd."""
+        address = str(self.folder / "exec/containerd/containerd.sock")
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if address in process.cmdline():
+                    found.append(process)
+        return found
 
     def remove_containers(self, prefix: str = "") -> list[str]:
         """Remove the containers whose name begins with `prefix` and return their names."""
@@ -163,13 +173,22 @@ def gpu_hook(folder: Path) -> Path:
 def stop(engine: Engine) -> None:
     """Remove every container and end dockerd; fine when none runs."""
     process = engine.process()
-    if process is None:
-        return
-    if engine.answers():
-        engine.remove_containers()
-    family = [process, *process.children(recursive=True)]
-    process.terminate()
-    _, alive = psutil.wait_procs(family, timeout=15)
-    for left in alive:
-        left.kill()
-    psutil.wait_procs(alive, timeout=5)
+    if process is not None:
+        if engine.answers():
+            engine.remove_containers()
+        family = [process, *process.children(recursive=True)]
+        process.terminate()
+        _, alive = psutil.wait_procs(family, timeout=15)
+        kill(alive)
+    # Of a container that dockerd was killed over, and no longer knows.
+    for shim in engine.shims():
+        with suppress(psutil.NoSuchProcess):
+            kill([*shim.children(recursive=True), shim])
+
+
+def kill(processes: list[psutil.Process]) -> None:
+    """Kill processes and wait until they have ended."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(processes, timeout=5)

@@ -61,7 +61,7 @@ class LoneEngine:
         """Kill dockerd with its containerd and shims, as a host that lacks memory may."""
         process = self.engine.process()
         assert process is not None
-        family = [process, *process.children(recursive=True), *self._shims()]
+        family = [process, *process.children(recursive=True), *self.engine.shims()]
         for member in family:
             with suppress(psutil.NoSuchProcess):
                 member.kill()
@@ -69,16 +69,6 @@ class LoneEngine:
         # While nothing has reaped the killed ones, the next dockerd takes them for running.
         for file in ("dockerd.pid", "exec/containerd/containerd.pid"):
             (self.engine.folder / file).unlink(missing_ok=True)
-
-    def _shims(self) -> list[psutil.Process]:
-        """Return the processes that hold its containers, and no longer belong to dockerd."""
-        address = str(self.engine.folder / "exec/containerd/containerd.sock")
-        found = []
-        for process in psutil.process_iter():
-            with suppress(psutil.Error):
-                if address in process.cmdline():
-                    found.append(process)
-        return found
 
     def copy_image(self, shared: Engine, name: str) -> None:
         """Have the image as the shared engine has it now."""
