@@ -8,7 +8,9 @@ from typing import Literal, Protocol
 from jlremote.errors import NeedsAuthentication
 from jlremote.text import one_line, printable
 
-QuestionKind = Literal["host-key", "passphrase", "password", "code", "remember", "remember-again"]
+QuestionKind = Literal[
+    "host-key", "passphrase", "password", "code", "remember", "remember-again", "confirm"
+]
 
 _NEEDS: dict[QuestionKind, str] = {
     "host-key": "the host's key is unknown and must be accepted",
@@ -17,6 +19,7 @@ _NEEDS: dict[QuestionKind, str] = {
     "code": "a one-time code is needed",
     "remember": "a yes or no is needed on whether to remember it",
     "remember-again": "a yes or no is needed on whether to remember it",
+    "confirm": "a yes or no is needed",
 }
 
 
@@ -24,9 +27,9 @@ _NEEDS: dict[QuestionKind, str] = {
 class Question:
     """A question to the user."""
 
-    # what is asked. `host-key` and `remember` want `yes` or `no`, the others a secret. `remember-
-    # again` is `remember` after an earlier no: an answer that was given beforehand counts, and
-    # the user is not asked
+    # what is asked. `host-key`, `remember` and `confirm` (before something is lost) want `yes` or
+    # `no`, the others a secret. `remember-again` is `remember` after an earlier no: an answer that
+    # was given beforehand counts, and the user is not asked
     kind: QuestionKind
     text: str  # the prompt, already free of control characters; may have several lines
     echo: bool = False  # whether the answer may be seen while it is typed

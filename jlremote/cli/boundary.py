@@ -15,6 +15,9 @@ from jlremote.cli.screen.terminal import tell
 from jlremote.errors import EXIT_INTERRUPTED, Bug, JlrError, Usage
 from jlremote.text import printable
 
+# Options that destroy something, so a typo of another one must not lead to them.
+_NEVER_OFFERED = {"--all", "--clean", "--container", "--force", "--remove", "--yes"}
+
 
 def run() -> int:
     """Run `jlr` with the process's own arguments and return its exit code."""
@@ -76,6 +79,7 @@ def _in_our_words(failure: click.ClickException) -> JlrError:
     hint = f"`{path} --help` shows the options"
     if "extra argument" in message and getattr(context and context.command, "takes_command", False):
         hint = f"put the command after `--`: `{path} … -- COMMAND`"
+    near = [option for option in near or () if option not in _NEVER_OFFERED]
     if near:
         hint = f"did you mean `{near[0]}`?"
     return Usage(message[:1].lower() + message[1:], hint=hint)

@@ -2,7 +2,8 @@
 
 Read `server` first, then `scripts` (what runs on the host), `discovery` (what those scripts print)
 and `survey` (both in one round trip). `launch` and `configuration` start a server; `presence` lists
-the sessions of a host; `api` and `kernel` use a server through its forward.
+the sessions of a host, `activity` what works in a container; `api` and `kernel` use a server
+through its forward.
 
 Decisions:
 

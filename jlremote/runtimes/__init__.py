@@ -3,7 +3,8 @@
 Read `contract` first: a `Runtime` returns text for `sh` and has no effects. `containers` and `bare`
 (`--runtime none`) are the two kinds, `table` has them by name. Below: `engine` (the engines and
 their errors), `docker` (their command lines), `options` (of containers), `scripts` (run in
-containers). `container_list` lists all containers of an engine.
+containers). `container_list` lists all containers of an engine, `container_changes` what only
+one of them has.
 
 Decisions:
 

@@ -110,7 +110,7 @@ def test_a_job_is_deleted_by_its_id_and_not_by_its_name(
     monkeypatch.setattr(jobs, "engine_if_any", lambda _: DOCKER)
     records.save(JobRecord("lab", "train", "docker", None))
     found = jobs._one(host, DOCKER, "train")
-    assert jobs.clean("lab", context()) == ["lab/train"]
+    assert jobs.clean("lab", context(), yes=True) == ["lab/train"]
     assert "docker rm --force --volumes c0ffee" in host.asked["script"]
     assert "train" not in host.asked["script"]
     job["Id"] = "another"
@@ -125,7 +125,7 @@ def test_clean_leaves_a_container_whose_image_calls_it_a_job(
     name, labels = container.name(), BAKED | {"org.jlremote.user": account.name}
     words = (f"--label={label}={value}" for label, value in labels.items())
     container.engine.docker("run", f"--name={name}", *words, "lab/plain", "true")
-    cleaned = whole(laptop, "runs", "lab", "--clean", "--json")
+    cleaned = whole(laptop, "runs", "lab", "--clean", "--yes", "--json")
     assert cleaned.returncode == 0, cleaned
     assert name not in cleaned.stdout.decode() + cleaned.stderr.decode()
     assert container.engine.docker("ps", "--all", "--quiet", f"--filter=name={name}")

@@ -98,7 +98,9 @@ def test_a_bug_is_reported_even_if_its_log_cannot_be_written(
         (("start", "dgx", "--imag", "x"), "no such option `--imag`", "did you mean `--image`?"),
         (("start", "dgx", "--port", "abc"), "`abc` is not a port (1-65535)", "`jlr start --help`"),
         (("forward", "cont1", "99999"), "`99999` is not a port (1-65535)", "`jlr forward --help`"),
-        (("stop", "--contaner"), "no such option `--contaner`", "did you mean `--container`?"),
+        # what destroys is not offered
+        (("stop", "--contaner"), "no such option `--contaner`", "`jlr stop --help`"),
+        (("stop", "--remov"), "no such option `--remov`", "`jlr stop --help`"),
         (
             ("start",),
             "missing argument `HOST`",

@@ -7,7 +7,7 @@ import pytest
 
 from jlremote.errors import Busy
 from jlremote.workflow.host.requests import StopRequest
-from jlremote.workflow.session.stop import StopReport
+from jlremote.workflow.session.stop import StopAllReport, StopReport
 from tests.cli.conftest import ADDRESS, REPORT, URL, Jlr, Workflows, remember
 
 
@@ -130,6 +130,7 @@ def test_ctrl_c_ends_a_followed_log_as_interrupted(jlr: Jlr, workflows: Workflow
         ((), StopRequest()),
         (("--container",), StopRequest(container=True)),
         (("--remove", "--force"), StopRequest(remove=True, force=True)),
+        (("--remove", "-y"), StopRequest(remove=True, yes=True)),
     ],
 )
 def test_stop_prints_what_it_did(
@@ -145,8 +146,13 @@ def test_stop_prints_what_it_did(
 
 def test_stop_all_stops_all(jlr: Jlr, workflows: Workflows) -> None:
     reports = [StopReport("a", "dgx", ("x",)), StopReport("b", "lab", ())]
-    workflows.will("session.stop.stop_all", reports)
-    assert jlr("stop", "--all").stdout == "dgx/a: x\nlab/b: nothing to stop\n"
+    workflows.will("session.stop.stop_all", StopAllReport(tuple(reports), None))
+    outcome = jlr("stop", "--all")
+    assert (outcome.code, outcome.stdout) == (0, "dgx/a: x\nlab/b: nothing to stop\n")
+    workflows.will("session.stop.stop_all", StopAllReport((reports[0],), Busy("`lab/b` is busy")))
+    outcome = jlr("stop", "--all")
+    assert (outcome.code, outcome.stdout) == (7, "dgx/a: x\n")
+    assert "`lab/b` is busy" in outcome.stderr
 
 
 def test_stop_refuses_all_together_with_a_session(jlr: Jlr, workflows: Workflows) -> None:

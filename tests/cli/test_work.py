@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from jlremote.jobs.job import Job
+from jlremote.workflow.host.requests import StopRequest
 from jlremote.workflow.mounts.known_mounts import MountReport
 from jlremote.workflow.mounts.mount import MountRequest
 from jlremote.workflow.session.shell import ShellRequest
@@ -106,7 +107,7 @@ def test_a_job_is_stopped_by_its_name_and_has_no_container_to_stop(
     workflows.will("jobs.jobs.meant", FOUND)
     workflows.will("jobs.jobs.stop", ["stopped", "deleted"])
     assert jlr("stop", "train", "--remove").stdout == "dgx/train-3f2a: stopped, deleted\n"
-    assert workflows.calls[-1][2] == {"force": False, "delete": True}
+    assert workflows.arguments("jobs.jobs.stop")[1] == StopRequest(remove=True)
     refused = jlr("stop", "train", "--container")
     assert refused.code == 2
     assert "`train` is a job" in refused.stderr
@@ -156,7 +157,7 @@ def test_unmount_needs_a_folder_or_all(
 def test_unmounting_all_tells_each_and_that_there_are_none(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("mounts.unmount.unmount_all", ["/a", "/b"])
     assert jlr("unmount", "--all", "--force").stdout == "unmounted /a\nunmounted /b\n"
-    assert workflows.calls[-1][2] == {"force": True}
+    assert workflows.calls[-1][2] == {"force": True, "yes": False}
     workflows.will("mounts.unmount.unmount_all", [])
     assert jlr("unmount", "--all").stderr == "nothing is mounted\n"
 

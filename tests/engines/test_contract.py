@@ -73,7 +73,7 @@ def test_a_saved_container_starts_from_its_image(session: Session) -> None:
 
 
 def test_it_stops_and_starts_as_the_same_container(session: Session) -> None:
-    result = session.laptop.jlr("stop", session.name, "--container", "--force", timeout=90)
+    result = session.laptop.jlr("stop", session.name, "--container", "--force", "--yes", timeout=90)
     assert result.status == 0, result
     again = session.start()
     assert again["runtime"] == session.runtime
@@ -101,7 +101,7 @@ def test_a_flag_that_it_does_not_know_is_the_persons_mistake(
 
 
 def test_it_is_removed(session: Session) -> None:
-    result = session.laptop.jlr("stop", session.name, "--remove", "--force", timeout=90)
+    result = session.laptop.jlr("stop", session.name, "--remove", "--force", "--yes", timeout=90)
     assert result.status == 0, result
     missing = session.laptop.jlr("start", "lab", session.name, *session.flags, "--no-browser")
     assert missing.status == 6, missing

@@ -18,7 +18,7 @@ def test_podman_is_found_where_docker_does_not_run(
         result = without_docker.jlr(*words, timeout=120)
         assert result.status == 0, result
         assert json.loads(result.stdout)["runtime"] == "podman"
-        assert without_docker.jlr("stop", name, "--remove").status == 0
+        assert without_docker.jlr("stop", name, "--remove", "--yes").status == 0
     finally:
         engines_host.remove("podman", name)
 
@@ -45,5 +45,5 @@ def test_podman_without_an_init_creates_a_container_all_the_same(
         assert result.status == 0, result
         assert "catatonit" in result.stderr
     finally:
-        without_docker.jlr("stop", name, "--remove")
+        without_docker.jlr("stop", name, "--remove", "--yes")
         engines_host.remove("podman", name)

@@ -65,7 +65,7 @@ def test_a_container_has_the_gpus_that_were_asked_for(
         again = engines_laptop.jlr(*words, "--no-browser", timeout=120)
         assert "`--gpus` applies" not in again.stderr, again
     finally:
-        engines_laptop.jlr("stop", name, "--remove", "--force")
+        engines_laptop.jlr("stop", name, "--remove", "--force", "--yes")
         engines_host.remove(runtime, name)
 
 
@@ -97,5 +97,5 @@ def test_a_gpus_container_is_named_behind_sudo_too(
         assert [process["container"] for process in first["processes"]] == [grouped]
         assert [(kept["kind"], kept["name"]) for kept in first["kept_for"]] == [("container", name)]
     finally:
-        engines_laptop.jlr("stop", name, "--remove", "--force")
+        engines_laptop.jlr("stop", name, "--remove", "--force", "--yes")
         engines_host.remove(runtime, name)

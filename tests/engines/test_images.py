@@ -216,7 +216,7 @@ def test_installed_packages_are_saved_and_pushed(desk: Desk, image: str) -> None
         pushed = desk.jlr("push", image)
         assert pushed.status == 0, pushed
     finally:
-        desk.laptop.jlr("stop", session, "--remove", "--force", timeout=90)
+        desk.laptop.jlr("stop", session, "--remove", "--force", "--yes", timeout=90)
         desk.host.remove(desk.runtime, session)
     desk.podman("rmi", image)
     assert desk.jlr("pull", image).status == 0

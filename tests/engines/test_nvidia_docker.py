@@ -167,7 +167,9 @@ def test_a_second_laptop_finds_it(old: OldHost, session: str) -> None:
 
 def test_it_stops_and_starts_as_the_same_container(old: OldHost, session: str) -> None:
     before = old.inspect(session, "{{.Id}}")
-    assert old.laptop.jlr("stop", session, "--container", "--force", timeout=90).status == 0
+    assert (
+        old.laptop.jlr("stop", session, "--container", "--force", "--yes", timeout=90).status == 0
+    )
     again = told(old.laptop, "start", "lab", session, "--no-browser", "--json")
     assert (again["runtime"], old.inspect(session, "{{.Id}}")) == ("nvidia-docker", before)
 
@@ -215,7 +217,7 @@ def test_a_job_with_gpus_runs_and_is_found_again(old: OldHost, name: str) -> Non
         [listed] = [job for job in told(old.laptop, "runs", "lab", "--json") if job["name"] == name]
         assert (listed["state"], listed["exit_code"]) == ("ended", 7)
         assert old.laptop.jlr("logs", f"lab/{name}").stdout == "out\n"
-        assert old.laptop.jlr("stop", name, "--remove").status == 0
+        assert old.laptop.jlr("stop", name, "--remove", "--yes").status == 0
         assert not old.exists(name)
     finally:
         old.engines.remove("docker", name)
@@ -328,7 +330,7 @@ def test_behind_sudo(engines_host: EnginesHost, keys: Keys, name: str) -> None:
             assert json.loads(begun.stdout)["runtime"] == "sudo nvidia-docker"
             [created] = old.calls(name)
             assert created.startswith("NV_GPU=0 create ")
-            stopped = old.laptop.jlr("stop", name, "--remove", "--force", timeout=90)
+            stopped = old.laptop.jlr("stop", name, "--remove", "--force", "--yes", timeout=90)
             assert stopped.status == 0, stopped
             assert not old.exists(name)
         finally:

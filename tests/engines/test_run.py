@@ -38,7 +38,7 @@ def run(laptop: Laptop, name: str, *words: str) -> None:
     assert (listed["state"], listed["exit_code"]) == ("ended", 7)
     again = laptop.jlr("logs", f"lab/{name}")
     assert (again.stdout, again.stderr) == ("out\n", "oops\n")
-    assert laptop.jlr("stop", name, "--remove").status == 0
+    assert laptop.jlr("stop", name, "--remove", "--yes").status == 0
 
 
 def test_a_job_runs_in_podman_where_docker_does_not_run(without_docker: Laptop, job: str) -> None:

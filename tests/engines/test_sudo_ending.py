@@ -158,7 +158,7 @@ def test_a_followed_log(jobs: Jobs, host: EnginesHost) -> None:
         log.interrupts()
         log.ends()
     wait_until(lambda: not left(host, container_id), "the end of what showed it")
-    assert jobs.laptop.jlr("stop", f"lab/{name}", "--force").status == 0
+    assert jobs.laptop.jlr("stop", f"lab/{name}", "--force", "--yes").status == 0
 
 
 def test_a_command_without_a_terminal(owner: Laptop, host: EnginesHost) -> None:

@@ -30,7 +30,7 @@ def test_a_job_keeps_its_gpu_until_it_ends(
     assert refused.status == 7, refused
     assert name in refused.stderr
     assert bert.jlr(*wanting, "--gpus", "1", "--", "true").status == 0
-    assert ada.jlr("stop", name, "--force", "--remove").status == 0
+    assert ada.jlr("stop", name, "--force", "--remove", "--yes").status == 0
     assert '"reserved"' not in ada.jlr("gpus", "lab", "--json").stdout
 
 

@@ -43,7 +43,7 @@ def demo(gpus: Gpus) -> Iterator[Laptop]:
             laptop.environment["JLR_SSH_CONFIG"] = str(config)
             yield laptop
         finally:
-            laptop.jlr("stop", "--all", "--force")
+            laptop.jlr("stop", "--all", "--force", "--yes")
             laptop.shut_down()
             laptop.remove()
 

@@ -236,7 +236,7 @@ def test_a_stopped_container_does_not_start_on_gpus_that_are_others_by_now(
     engine: Engine,
 ) -> None:
     mine = started(ada, container.name(), *NEW, "--gpus", "device=1")
-    assert ada.jlr("stop", mine.name, "--container").status == 0
+    assert ada.jlr("stop", mine.name, "--container", "--yes").status == 0
     theirs = started(bert, container.name(), *NEW, "--gpus", "device=1")
     words = ("are in use by others", theirs.name, "--remove`")
     failed(start(ada, "lab", mine.name), 7, *words)

@@ -84,7 +84,7 @@ class Jobs:
                 yield watching
             finally:
                 watching.leave()
-                self.laptop.jlr("stop", f"lab/{name}", "--force", "--remove")
+                self.laptop.jlr("stop", f"lab/{name}", "--force", "--remove", "--yes")
 
     def begin(self, name: str, script: str) -> None:
         """Begin a job and leave it alone."""

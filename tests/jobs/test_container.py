@@ -158,7 +158,7 @@ def test_a_naming_template_applies_to_jobs_and_either_name_finds_them(
                 assert whole(other, "logs", name).stdout == b"here\n"
         again = laptop.jlr("run", "lab", *where, "--", "true")
         assert again.status == 7, again
-        assert other.jlr("stop", f"lab/j{short}", "--remove").status == 0
+        assert other.jlr("stop", f"lab/j{short}", "--remove", "--yes").status == 0
         assert laptop.jlr("attach", f"j{short}").status == 6
         elsewhere = ("--name", f"j{short}", "--runtime", "none", "--rm")
         assert laptop.jlr("run", "lab", *elsewhere, "--", "true").status == 0

@@ -29,7 +29,7 @@ def test_output_and_exit_code_are_the_jobs_own_and_are_kept(jobs: Jobs) -> None:
         shown = whole(jobs.laptop, *again)
         assert (shown.stdout, shown.stderr) == (OUTPUT, b"oops\n"), again
     assert whole(jobs.laptop, "attach", name).returncode == 7
-    assert whole(jobs.laptop, "stop", name, "--remove").returncode == 0
+    assert whole(jobs.laptop, "stop", name, "--remove", "--yes").returncode == 0
     assert not jobs.state(name)
     assert whole(jobs.laptop, "attach", f"lab/{name}").returncode == 6
 
@@ -54,7 +54,7 @@ def test_a_detached_job_outlasts_the_link_and_another_laptop_finds_it(
         shown = whole(other, "attach", f"lab/{name}")
         assert (shown.returncode, shown.stdout) == (3, b"begun\nover\n")
         assert name in other.jlr("runs", "lab").stdout
-        cleaned = other.jlr("runs", "lab", "--clean", "--json")
+        cleaned = other.jlr("runs", "lab", "--clean", "--yes", "--json")
         assert f"deleted lab/{name}" in cleaned.stderr or not jobs.state(name)
     assert not jobs.state(name)
 
@@ -66,7 +66,7 @@ def test_a_name_that_is_taken_is_refused_and_the_first_one_stays(jobs: Jobs) -> 
     assert second.returncode == 7
     assert b"already" in second.stderr
     assert jobs.state(name)["state"] == "running"
-    assert jobs.laptop.jlr("stop", name, "--force", "--remove").status == 0
+    assert jobs.laptop.jlr("stop", name, "--force", "--remove", "--yes").status == 0
 
 
 def test_what_cannot_begin_leaves_nothing_behind(
@@ -88,14 +88,14 @@ def test_what_cannot_begin_leaves_nothing_behind(
     assert owner.jlr("attach", name).status == 6
 
 
-@pytest.mark.parametrize("command", [("stop", "--remove"), ("logs",)])
+@pytest.mark.parametrize("command", [("stop", "--remove", "--yes"), ("logs",)])
 def test_a_deleted_job_is_not_reported_as_a_missing_session(
     owner: Laptop, containers: ContainerFactory, command: tuple[str, ...]
 ) -> None:
     name = containers.name()
     begun = owner.jlr("run", "lab", "--runtime", "none", "--name", name, "--", "true")
     assert begun.status == 0, begun
-    assert owner.jlr("stop", name, "--remove").status == 0
+    assert owner.jlr("stop", name, "--remove", "--yes").status == 0
     for selector, host in ((name, ""), (f"lab/{name}", " lab")):
         again = owner.jlr(*command, selector)
         assert again.status == 6, again
@@ -110,4 +110,4 @@ def test_stop_ends_a_job_and_what_it_began(jobs: Jobs) -> None:
     assert stopped.status == 0, stopped
     assert jobs.wait_over(name) == 128 + 15
     assert jobs.laptop.jlr("logs", name).stdout == ""
-    assert jobs.laptop.jlr("stop", name, "--remove").status == 0
+    assert jobs.laptop.jlr("stop", name, "--remove", "--yes").status == 0

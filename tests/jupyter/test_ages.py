@@ -137,7 +137,7 @@ def tells_kernels(session: Session) -> None:
         busy.keep_busy()
         wait_until(lambda: idle.state() == "idle", "the kernel's being idle")
         assert kernels(session) == {"idle.ipynb": "idle", "busy.ipynb": "busy"}
-        failed(session.laptop.jlr("stop", session.name, "--container"), 7, "`busy.ipynb`")
+        failed(session.laptop.jlr("stop", session.name, "--container", "--yes"), 7, "`busy.ipynb`")
 
 
 @pytest.mark.parametrize("age", LAUNCHED.values(), ids=LAUNCHED)

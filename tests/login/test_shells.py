@@ -57,7 +57,7 @@ def test_start_logs_list_and_stop_work(
         assert "owned" not in result.stdout + result.stderr
         assert json.loads(laptop.jlr("list", "--json").stdout)[0]["state"] == "up"
         assert laptop.jlr("logs").stdout == "a line of the log\n"
-        stopping = laptop.spawn("stop", "--force")
+        stopping = laptop.spawn("stop", "--force", "--yes")
         os.waitpid(pid, 0)  # it is our child, and as a zombie it would seem to live
         said, _ = stopping.communicate(timeout=PATIENCE)
         assert stopping.returncode == 0, said

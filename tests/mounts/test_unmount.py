@@ -57,7 +57,7 @@ def test_an_open_file_and_a_running_program_are_users_too(desk: Desk) -> None:
 def test_a_busy_mount_goes_when_forced(desk: Desk) -> None:
     desk.mount()
     with a_shell_in(desk):
-        desk.unmount("--force")
+        desk.unmount("--force", "--yes")
         assert not desk.is_mounted()
         assert desk.sshfs() == []
         assert desk.states() == []
@@ -81,7 +81,7 @@ def test_a_dead_and_busy_mount_names_its_user(desk: Desk) -> None:
         [sshfs] = desk.sshfs()
         sshfs.kill()
         assert str(shell.pid) in desk.unmount(code=7).stderr
-        desk.unmount("--force")
+        desk.unmount("--force", "--yes")
     assert not desk.is_mounted()
 
 
@@ -110,7 +110,7 @@ def test_a_mount_that_hangs_hangs_none_of_our_commands(desk: Desk) -> None:
         assert desk.jlr("list", timeout=20)
         assert "already" in desk.jlr("mount", str(desk.local), timeout=20).stderr
         assert "in the mount" in desk.jlr("mount", f"{desk.local}/x", code=2, timeout=20).stderr
-        desk.unmount("--force")
+        desk.unmount("--force", "--yes")
         assert looker.wait(10) != 0
     finally:
         looker.kill()
@@ -146,7 +146,7 @@ def test_all_mounts_go_at_once(desk: Desk) -> None:
     other = desk.local.with_name("other")
     desk.mount()
     desk.jlr("mount", str(other), "--remote", "project")
-    done = desk.jlr("unmount", "--all").stdout
+    done = desk.jlr("unmount", "--all", "--yes").stdout
     assert done == f"unmounted {other}\nunmounted {desk.local}\n"
     assert not desk.is_mounted()
     assert not desk.is_mounted(other)

@@ -160,7 +160,7 @@ def test_a_start_after_the_containers_restart_leads_there_again(
 def test_stop_releases_it_for_good(desk: Desk, laptop: Laptop, inside: Container) -> None:
     port = free_port()
     only(laptop, str(port))
-    stopped = laptop.jlr("stop", "--force")
+    stopped = laptop.jlr("stop", "--force", "--yes")
     assert f"released port {port}" in stopped.stdout, stopped
     socket.create_server(("127.0.0.1", port)).close()
     assert told(laptop) == []

@@ -124,7 +124,7 @@ def test_a_link_that_was_ended_is_told_and_not_started_again(
         until(lambda: desk.processes() == [], "the end of the link", timeout=5)
         assert laptop.jlr("url").status == 0
         watcher.until_state("up", SOON + 1)
-        assert laptop.jlr("stop", "--force").status == 0
+        assert laptop.jlr("stop", "--force", "--yes").status == 0
         watcher.until_state("stopped", SOON + 1)
 
 

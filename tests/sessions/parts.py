@@ -111,6 +111,15 @@ class Session:
         """Return when the server that answers was started: another time is another server."""
         return str(self.ask("api/status")["started"])
 
+    def run_in_terminal(self, line: str) -> None:
+        """Open a terminal, as JupyterLab does, and type a line there."""
+        name = self.ask("api/terminals", {})["name"]
+        header = [f"Authorization: token {self.token}"]
+        address = f"ws://{self.base}terminals/websocket/{name}"
+        socket = create_connection(address, header=header, timeout=60)
+        socket.send(json.dumps(["stdin", f"{line}\r"]))
+        socket.close()
+
     @contextmanager
     def notebook(self, path: str) -> Iterator[Kernel]:
         """Give a kernel for a notebook of that path, as JupyterLab starts it; end it afterwards."""

@@ -133,7 +133,7 @@ def test_a_server_with_a_password_asks_for_it_in_the_browser(
     with urlopen(report["url"], timeout=30) as page:
         assert "/login" in page.url
     # What its kernels do is not known, so it takes a word to end the container under them.
-    failed(laptop.jlr("stop", "--container"), 7, "password", "--force")
+    failed(laptop.jlr("stop", "--container", "--yes"), 7, "password", "--force")
 
 
 def test_a_server_on_a_unix_socket_is_told_and_another_launched(

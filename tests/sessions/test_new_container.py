@@ -78,7 +78,9 @@ def test_a_container_follows_the_settings_and_its_files_belong_to_the_user(
     assert inspected["IpcMode"] == "private"
     _same_again(laptop, session)
     _other_settings(laptop, session)
-    assert laptop.jlr("stop", "tf", "--container").status == 0, "by the name that a person types"
+    assert laptop.jlr("stop", "tf", "--container", "--yes").status == 0, (
+        "by the name that a person types"
+    )
     wait_until(
         lambda: engine.try_docker("container", "inspect", session.name).status != 0,
         "the end of a container that was asked to go by itself",
@@ -185,7 +187,7 @@ def test_volumes_without_a_name_go_with_their_container(
     name = container.name()
     started(lasting_laptop, name, "--image", "lab/jupyter", "--volume", "/scratch")
     volume = engine.docker("inspect", "--format", "{{(index .Mounts 0).Name}}", name)
-    assert lasting_laptop.jlr("stop", f"lab/{name}", "--remove").status == 0
+    assert lasting_laptop.jlr("stop", f"lab/{name}", "--remove", "--yes").status == 0
     assert engine.try_docker("volume", "inspect", volume).status != 0
 
 

@@ -39,7 +39,7 @@ def test_a_package_stays_with_its_container_and_is_installed_again_once_it_is_go
     started(laptop, name, *words, "--install", "tiny")
     labels = json.loads(Container(engine, name).inspect("{{json .Config.Labels}}"))
     assert labels["org.jlremote.packages"] == "tiny"
-    assert laptop.jlr("stop", "--container", name).status == 0
+    assert laptop.jlr("stop", "--container", "--yes", name).status == 0
     unchanged = start(laptop, "lab", name, "--json")
     assert "Install tiny" not in unchanged.stderr, unchanged
     check_tiny(Session(laptop, json.loads(unchanged.stdout)))

@@ -79,7 +79,7 @@ def test_every_command_takes_a_session_of_another_laptop(
     assert urlsplit(session.url).path in log.stdout, log
     local = other_laptop.jlr("forward", where, "8888")
     assert local.stdout.startswith("http://127.0.0.1:"), local
-    assert other_laptop.jlr("stop", where, "--remove").status == 0
+    assert other_laptop.jlr("stop", where, "--remove", "--yes").status == 0
     assert container.remove_all() == []
     told = listed(laptop)[name]
     assert told["state"] == "container-gone", told
@@ -106,7 +106,7 @@ def test_a_short_name_means_the_same_on_a_laptop_without_the_template(
         assert other_laptop.jlr("url", name).stdout.strip() == shown["url"], name
     again = started(other_laptop, "tf", "--image", "lab/jupyter")
     assert (again.name, again.born()) == (full, session.born())
-    assert other_laptop.jlr("stop", "lab/tf", "--remove").status == 0
+    assert other_laptop.jlr("stop", "lab/tf", "--remove", "--yes").status == 0
     assert container.remove_all() == []
     started(laptop, "tf", "--image", "lab/jupyter")
     assert started(other_laptop, "tf").name == full

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 
 import pytest
+from pexpect import EOF
 
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
@@ -61,13 +62,32 @@ def test_a_container_is_stopped_started_and_removed(
 ) -> None:
     here = container()
     started(laptop, here)
-    stopped = laptop.jlr("stop", "--container")
+    full = f"jlr stop lab/{here.name}"
+    failed(
+        laptop.jlr("stop", "--container"), 2, "all else that runs", f"`{full} --container --yes`"
+    )
+    here.engine.docker("exec", "--detach", here.name, "sh", "-c", "echo $$ >/w; exec sleep 641")
+    stays = f"`{full} --container --force`"
+    failed(laptop.jlr("stop", "--container", "--yes"), 7, "the program `sleep 641`", stays)
+    here.execute("sh", "-c", "kill $(cat /w)")
+    stopped = laptop.jlr("stop", "--container", "--yes")
     assert "stopped the container" in stopped.stdout, stopped
     assert not here.running
-    assert laptop.jlr("stop", "--container").status == 0
+    assert laptop.jlr("stop", "--container", "--yes").status == 0
     assert started(laptop, here).ask("api/status")["kernels"] == 0
-    removed = laptop.jlr("stop", "--remove")
-    assert "removed the container" in removed.stdout, removed
+    here.execute("touch", "/root/model.pt")
+    for words, answer in ((("--no-input",), None), ((), "n"), ((), "y")):
+        with laptop.terminal("jlr", "stop", "--remove", *words) as screen:
+            if answer is None:
+                screen.expect(f"{full} --remove --yes")
+            else:
+                screen.expect("all files of its container outside volumes")
+                screen.expect("/root/model.pt")
+                screen.expect(f"Stop and delete the container of lab/{here.name}\\? \\(y/N\\) ")
+                screen.sendline(answer)
+                done = "removed the container" if answer == "y" else "nothing was changed"
+                screen.expect(done)
+            screen.expect(EOF)
     assert container.remove_all() == []
     failed(laptop.jlr("stop", here.name), 6, f"`{here.name}`")
     failed(start(laptop, "lab", here.name), 6, "no container")
@@ -87,7 +107,7 @@ def test_a_container_that_removes_itself_meanwhile_counts_as_stopped(
         timeout=90,
     )
     started(laptop, here, *a_port())
-    stopped = laptop.jlr("stop", how, "--force")
+    stopped = laptop.jlr("stop", how, "--force", "--yes")
     assert stopped.status == 0, stopped
     assert "the container" in stopped.stdout
     assert here.engine.try_docker("container", "inspect", here.name).status != 0
@@ -100,11 +120,21 @@ def test_a_busy_kernel_is_named_and_not_stopped_unless_forced(
     session = started(laptop, here, *a_port())
     with session.notebook("train/model.ipynb") as kernel:
         kernel.keep_busy()
+        full = f"jlr stop lab/{here.name}"
         for words in ((), ("--container",), ("--remove",), ("--all",)):
-            failed(laptop.jlr("stop", *words), 7, "`train/model.ipynb`", "--force")
+            kept = "" if words == ("--all",) else " ".join((full, *words, "--force"))
+            failed(laptop.jlr("stop", *words, "--yes"), 7, "`train/model.ipynb`", kept)
         assert kernel.state() == "busy"
         assert here.running
-        forced = laptop.jlr("stop", "--force")
+        kernel.interrupt()
+        wait_until(lambda: kernel.state() == "idle", "the kernel's end of work")
+        session.run_in_terminal("sleep 642")
+        wait_until(
+            lambda: "sleep 642" in here.engine.docker("top", here.name, "-eo", "pid,args"),
+            "the program in the terminal",
+        )
+        failed(laptop.jlr("stop"), 7, "`sleep 642` in a terminal of JupyterLab")
+        forced = laptop.jlr("stop", "--force", "--yes")
         assert forced.status == 0, forced
     assert is_free(session.port)
     assert here.running
@@ -114,16 +144,20 @@ def test_stop_all_stops_every_session_but_those_that_are_busy(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     idle, busy = started(laptop, container(), *a_port()), started(laptop, container(), *a_port())
+    first, second = (f"`jlr stop lab/{session.name} --remove`" for session in (idle, busy))
+    failed(laptop.jlr("stop", "--remove", "--yes"), 2, first, second)
     with busy.notebook("long.ipynb") as kernel:
         kernel.keep_busy()
-        refused = laptop.jlr("stop", "--all")
+        refused = laptop.jlr("stop", "--all", "--yes")
         assert refused.status == 7, refused
         assert "`long.ipynb`" in refused.stderr
+        assert f"lab/{idle.name}: stopped JupyterLab" in refused.stdout
+        failed(laptop.jlr("stop", "--force", "--yes"), 2, f"lab/{busy.name} --force`")
         assert is_free(idle.port)
         assert kernel.state() == "busy"
-        assert laptop.jlr("stop", "--all", "--force").status == 0
+        assert laptop.jlr("stop", "--all", "--force", "--yes").status == 0
     assert is_free(busy.port)
-    assert laptop.jlr("stop", "--all").status == 0
+    assert laptop.jlr("stop", "--all", "--yes").status == 0
 
 
 def test_a_server_that_does_not_answer_is_stopped_only_by_force(
@@ -133,7 +167,7 @@ def test_a_server_that_does_not_answer_is_stopped_only_by_force(
     session = started(laptop, here, *a_port())
     here.execute("sh", "-c", f"kill -STOP $(cat /tmp/jlr-0/{here.name}/pid)")
     failed(laptop.jlr("stop"), 7, "for busy kernels", "--force")
-    stopped = laptop.jlr("stop", "--force", timeout=120)
+    stopped = laptop.jlr("stop", "--force", "--yes", timeout=120)
     assert stopped.status == 0, stopped
     assert is_free(session.port)
     assert "jupyter-lab" not in here.engine.docker("top", here.name, "-eo", "pid,args")
@@ -149,7 +183,7 @@ def test_busy_kernels_of_another_laptop_are_not_stopped(
     with theirs.notebook("theirs.ipynb") as kernel:
         kernel.keep_busy()
         failed(laptop.jlr("stop", here.name), 7, "`theirs.ipynb`")
-        failed(laptop.jlr("stop", here.name, "--remove"), 7, "`theirs.ipynb`")
+        failed(laptop.jlr("stop", here.name, "--remove", "--yes"), 7, "`theirs.ipynb`")
         assert kernel.state() == "busy"
     assert laptop.jlr("status", here.name).stdout.count("stopped") == 1
 
@@ -162,7 +196,7 @@ def test_a_containers_own_busy_server_keeps_the_container(
     with session.notebook("theirs.ipynb") as kernel:
         kernel.keep_busy()
         assert "left Jupyter running" in laptop.jlr("stop").stdout
-        failed(laptop.jlr("stop", here.name, "--container"), 7, "`theirs.ipynb`")
+        failed(laptop.jlr("stop", here.name, "--container", "--yes"), 7, "`theirs.ipynb`")
         assert here.running
         again = started(laptop, here)
         assert again.ask(f"api/kernels/{kernel.id}")["execution_state"] == "busy"
@@ -173,7 +207,7 @@ def test_a_container_ends_with_the_server_that_is_its_main_process(
 ) -> None:
     here = with_a_server(container, "--ip=0.0.0.0")
     started(laptop, here)
-    stopped = laptop.jlr("stop", "--force")
+    stopped = laptop.jlr("stop", "--force", "--yes")
     assert stopped.status == 0, stopped
     assert "stopped JupyterLab" in stopped.stdout
     assert not here.running

@@ -69,7 +69,7 @@ def _answer(question: Question, terminal: tuple[TextIO, TextIO]) -> str:
     prompt = printable(question.text).rstrip()
     if question.kind == "host-key":
         return _decision(f"{prompt} (yes/no/[fingerprint])? ", prompt, terminal)
-    if question.kind == "remember":
+    if question.kind in ("remember", "confirm"):
         typed = _line(f"{prompt} (y/N) ", terminal, echo=True)
         return "yes" if typed.strip().lower() in ("y", "yes") else "no"
     return _line(f"{prompt} ", terminal, echo=question.echo)

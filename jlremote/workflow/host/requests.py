@@ -67,11 +67,28 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class StopRequest:
-    """`jlr stop [SESSION]`: stop or `remove` the container too; with `force` also busy kernels."""
+    """`jlr stop [SESSION]`: stop or `remove` the container too; with `force` also what works."""
 
     container: bool = False
     remove: bool = False
     force: bool = False
+    yes: bool = False  # whether the person has said yes to what is lost
+
+    @property
+    def destroys(self) -> bool:
+        """Whether it may end or delete more than Jupyter with its idle kernels."""
+        return self.container or self.remove or self.force
+
+    @property
+    def ends_container(self) -> bool:
+        """Whether the container ends, too."""
+        return self.container or self.remove
+
+    @property
+    def options(self) -> str:
+        """Its options as they are typed, each after a space, without `--yes`."""
+        given = ("container", "remove", "force")
+        return "".join(f" --{name}" for name in given if getattr(self, name))
 
 
 def container_options(settled: Mapping[str, Any]) -> ContainerOptions:

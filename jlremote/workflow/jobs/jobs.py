@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,9 +19,13 @@ from jlremote.runtimes.table import runtime_named
 from jlremote.storage import jobs as records
 from jlremote.storage import sessions
 from jlremote.storage.records import matching
+from jlremote.text import one_line
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_if_any
 from jlremote.workflow.host.links import link_of, link_on
+from jlremote.workflow.host.requests import StopRequest
+from jlremote.workflow.selection import destruction
+from jlremote.workflow.selection.destruction import Destruction
 
 COMMAND_NOT_FOUND = 127
 
@@ -125,37 +130,62 @@ def listed(host: str | None, context: Context) -> Iterator[tuple[str, Job]]:
             yield from ((link.name, each.job) for each in found)
 
 
-def clean(host: str | None, context: Context) -> list[str]:
-    """Delete the jobs that are over, with their output; return their names."""
-    done = []
-    for link in _links(host, context):
-        for found in _all(link, _engine(link)):
-            if found.job.over:
-                remove(found)
-                done.append(found.selector)
-    return done
+def clean(host: str | None, context: Context, *, yes: bool) -> list[str]:
+    """Delete one's own jobs that are over, with their output; return their names.
 
-
-def stop(found: JobHandle, context: Context, *, force: bool, delete: bool) -> list[str]:
-    """Stop a job and return what was done: SIGTERM, and SIGKILL after ten seconds or by `force`.
-
-    With `delete` the job and its output are deleted afterwards.
+    On `host` all of them, else only those that were started on this laptop.
 
     Raises:
+        Usage: it must be confirmed with `yes`.
+    """
+    here = {(record.host, record.name) for record in records.load_all()}
+    over = [
+        found
+        for link in _links(host, context)
+        for found in _all(link, _engine(link))
+        if found.job.over and (host is not None or (link.name, found.job.name) in here)
+    ]
+    losses = tuple(f"the job {found.selector} and its output" for found in over)
+    command = f"jlr runs{'' if host is None else f' {shlex.quote(host)}'} --clean"
+    question = f"Delete {len(over)} job{'s' if len(over) != 1 else ''}?"
+    destruction.confirm(Destruction(question, losses, command), context, yes=yes)
+    for found in over:
+        remove(found)
+    return [found.selector for found in over]
+
+
+def stop(found: JobHandle, request: StopRequest, context: Context) -> list[str]:
+    """Stop a job and return what was done: SIGTERM, and SIGKILL after ten seconds or by `force`.
+
+    With `remove` the job and its output are deleted afterwards.
+
+    Raises:
+        Usage: it must be confirmed with `yes`.
         JlrError: it does not end.
     """
+    destruction.confirm(_planned(found, request), context, yes=request.yes)
     done = []
     if not found.job.over:
-        text = found.backend.stop(found.job.key, force=force)
+        text = found.backend.stop(found.job.key, force=request.force)
         with context.progress.step(f"Stop {found.job.name}"):
             ended = run_script(found.host, text)
         if ended.status != 0:
             raise JlrError(f"cannot stop `{found.selector}`: {ended.complaint}")
-        done.append("killed the job" if force else "stopped the job")
-    if delete:
+        done.append("killed the job" if request.force else "stopped the job")
+    if request.remove:
         remove(found)
         done.append("deleted it and its output")
     return done or ["it was already over"]
+
+
+def _planned(found: JobHandle, request: StopRequest) -> Destruction:
+    """Return what is lost; SIGTERM alone, which is what a bare `jlr stop JOB` is for, is not."""
+    runs = f"the running job: {one_line(found.job.command)}"
+    losses: tuple[str, ...] = (runs,) if request.destroys and not found.job.over else ()
+    losses += ("its output and exit code",) if request.remove else ()
+    question = f"{'Delete' if request.remove else 'Kill'} the job {found.selector}?"
+    command = destruction.stop_command(found.host.name, found.job.name, request)
+    return Destruction(question, losses, command)
 
 
 def remove(found: JobHandle) -> None:

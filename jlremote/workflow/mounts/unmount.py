@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,33 +17,52 @@ from jlremote.storage.mounts import MountRecord
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
 from jlremote.workflow.mounts import known_mounts
+from jlremote.workflow.selection import destruction
+from jlremote.workflow.selection.destruction import Destruction
 
 _SHOWN = 5
 
 
-def unmount(local: str, context: Context, *, force: bool = False) -> str:
+def unmount(local: str, context: Context, *, force: bool = False, yes: bool = False) -> str:
     """Unmount a folder and return its path; with `force` although programs use it.
 
     Raises:
+        Usage: programs use it, and that is to be confirmed with `yes`.
         NotFound: jlr has mounted nothing there.
         Busy: programs use it.
     """
     record = known_mounts.find(local, this_system())
     if record is None:
         raise NotFound(f"jlr has nothing mounted at `{local}`", hint="`jlr mount` shows the mounts")
+    if force:
+        holders = this_system().holders(record.local) if _is_served(record) else []
+        losses = tuple(f"what {holder} has open in it" for holder in holders)
+        command = f"jlr unmount {shlex.quote(record.local)} --force"
+        planned = Destruction(f"Unmount {record.local}?", losses, command)
+        destruction.confirm(planned, context, yes=yes)
     _unmount(record, context, force=force)
     return record.local
 
 
-def unmount_all(context: Context, *, force: bool = False) -> list[str]:
+def _is_served(record: MountRecord) -> bool:
+    return known_mounts.is_mounted(record, this_system()) and known_mounts.is_served(record)
+
+
+def unmount_all(context: Context, *, force: bool = False, yes: bool = False) -> list[str]:
     """Unmount everything and return the paths; a busy mount does not keep the others.
 
     Raises:
+        Usage: it must be confirmed with `yes`.
         JlrError: the first that could not be unmounted; raised after the others are unmounted.
     """
     done: list[str] = []
     refused: list[JlrError] = []
-    for record in mounts.load_all():
+    known = mounts.load_all()
+    losses = tuple(f"the mount {record.local} of {record.host}" for record in known)
+    command = f"jlr unmount --all{' --force' if force else ''}"
+    planned = Destruction("Unmount all of them?", losses, command)
+    destruction.confirm(planned, context, yes=yes)
+    for record in known:
         try:
             _unmount(record, context, force=force)
             done.append(record.local)
@@ -100,5 +120,6 @@ def _refusal(record: MountRecord, complaint: str, users: list[Holder]) -> JlrErr
     who = ", ".join(named) + more if named else "a program of another user uses it"
     return Busy(
         f"`{record.local}` is in use: {who}",
-        hint="leave the folder and close its files, or use `--force`",
+        hint="leave the folder and close its files, or: "
+        f"`jlr unmount {shlex.quote(record.local)} --force`",
     )

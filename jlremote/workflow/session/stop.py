@@ -1,8 +1,9 @@
-"""`jlr stop`: end a session layer by layer; busy kernels only with `--force`."""
+"""`jlr stop`: end a session layer by layer; what works only with `--force`."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
@@ -21,7 +22,7 @@ from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import reason
 from jlremote.runtimes.table import runtime_named
-from jlremote.storage import sessions
+from jlremote.storage import sessions, stops
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward import forwards
 from jlremote.workflow.host.context import Context
@@ -29,8 +30,9 @@ from jlremote.workflow.host.links import link_of
 from jlremote.workflow.host.requests import StopRequest
 from jlremote.workflow.host.rollback import undone_on_failure
 from jlremote.workflow.mounts import unmount
-from jlremote.workflow.selection import session_selection
-from jlremote.workflow.session import browser
+from jlremote.workflow.selection import destruction, session_selection
+from jlremote.workflow.selection.destruction import Destruction
+from jlremote.workflow.session import browser, losses
 
 ANY_PORT = 0
 ANSWER_SECONDS = 5.0
@@ -47,33 +49,66 @@ class StopReport:
     done: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class StopAllReport:
+    """What `jlr stop --all` did."""
+
+    done: tuple[StopReport, ...]
+    refused: JlrError | None  # what was not stopped and why, `None` if all were stopped
+
+
 def stop(selector: str | None, request: StopRequest, context: Context) -> StopReport:
     """Stop a session: Jupyter and the forward, and the container on request.
 
     Raises:
         NotFound: there is no such session or job.
-        Busy: kernels are busy, without `force`.
+        Usage: the session must be named, or what is lost must be confirmed with `yes`.
+        Busy: kernels or programs work, without `force`.
     """
-    return _stop(session_selection.chosen(selector, context, or_job=True), request, context)
+    record = None
+    if selector is None:
+        known = sessions.load_all()
+        record = destruction.default_session(known, stops.latest(), request)
+    record = record or session_selection.chosen(selector, context, or_job=True)
+    return _stop(record, request, context)
 
 
-def stop_all(request: StopRequest, context: Context) -> list[StopReport]:
+def stop_all(request: StopRequest, context: Context) -> StopAllReport:
     """Stop every session, also if one of them fails.
 
     Raises:
-        JlrError: the first failure, after the others are stopped.
+        Usage: it must be confirmed with `yes`.
     """
+    known = [record for record in sessions.load_all() if record.forwarded]
+    destruction.confirm(_all_of(known, request), context, yes=request.yes)
     done: list[StopReport] = []
     refused: list[JlrError] = []
-    for record in sessions.load_all():
-        if record.forwarded:
-            try:
-                done.append(_stop(record, request, context))
-            except JlrError as error:
-                refused.append(error)
-    if refused:
-        raise refused[0]
-    return done
+    for record in known:
+        try:
+            done.append(_stop(record, replace(request, yes=True), context))
+        except JlrError as error:
+            refused.append(error)
+    return StopAllReport(tuple(done), _together(refused))
+
+
+def _all_of(known: Sequence[SessionRecord], request: StopRequest) -> Destruction:
+    what = "the sessions"
+    if request.ends_container:
+        what += " and delete their containers" if request.remove else " and their containers"
+    return Destruction(
+        f"Stop all {what}?",
+        tuple(f"the session {record.host}/{record.name}" for record in known),
+        f"jlr stop --all{request.options}",
+    )
+
+
+def _together(refused: Sequence[JlrError]) -> JlrError | None:
+    """Return one error for all sessions that were not stopped."""
+    if len(refused) <= 1:
+        return next(iter(refused), None)
+    hints = dict.fromkeys(error.hint for error in refused if error.hint)
+    kind = Busy if all(isinstance(error, Busy) for error in refused) else JlrError
+    return kind("; ".join(error.message for error in refused), hint="; ".join(hints) or None)
 
 
 def _stop(record: SessionRecord, request: StopRequest, context: Context) -> StopReport:
@@ -84,10 +119,16 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
         forward = host.status(connect=True).forward(record.name)
         found = survey(host, runtime, record.name)
     server = _server(found, forward, request)
-    if server is not None and found.container is not None:
-        to = server_endpoint(runtime, found.container, server)
-        with undone_on_failure() as undo:
-            api = _ask_first(host, record, to, request, context, undo)
+    with undone_on_failure() as undo:
+        api = None
+        if server is not None and found.container is not None:
+            to = server_endpoint(runtime, found.container, server)
+            api = _client(host, record, to, context, undo)
+        work = losses.work(host, runtime, found, api, request)
+        losses.refuse_if_busy(record, work, request)
+        planned = losses.planned(host, runtime, record, found.container, work, request)
+        destruction.confirm(planned, context, yes=request.yes)
+        if api is not None:
             with context.progress.step("Stop JupyterLab"):
                 done.append(_end_server(host, runtime, record, api, request))
     done += unmount.unmount_session(record.host, record.name, context, force=request.force)
@@ -108,47 +149,18 @@ def _server(found: Survey, forward: ForwardStatus | None, request: StopRequest) 
     A container ends with any server in it, so with `--container` each of them counts.
     """
     forwarded = forward.server.identity if forward else None
-    with_it = request.container or request.remove
     likely = sorted(found.servers, key=lambda server: server.identity != forwarded)
+    with_it = request.ends_container
     return next((s for s in likely if s.identity == forwarded or s.ours or with_it), None)
 
 
-def _ask_first(
-    host: Link,
-    record: SessionRecord,
-    to: Endpoint,
-    request: StopRequest,
-    context: Context,
-    undo: ExitStack,
+def _client(
+    host: Link, record: SessionRecord, to: Endpoint, context: Context, undo: ExitStack
 ) -> JupyterApi:
-    """Return a client of the server, after it has reported no busy kernel.
-
-    It is forwarded for that if it was not: another laptop may use it.
-    """
+    """Return a client of the server, which is forwarded if it was not: it may be in use."""
     forwards.put_back_later(host, record.name, None, context.progress, undo)
     forward = host.forward(record.name, ANY_PORT, to)
-    api = JupyterApi(forward.local_port, forward.server, ANSWER_SECONDS)
-    _refuse_if_busy(record, api, request)
-    return api
-
-
-def _refuse_if_busy(record: SessionRecord, api: JupyterApi, request: StopRequest) -> None:
-    if request.force or not _ends(api.server, request):
-        return
-    selector = f"{record.host}/{record.name}"
-    anyway = f"`jlr stop {selector} --force` stops it anyway"
-    try:
-        kernels = api.kernels()
-    except JlrError as silent:
-        failure = f"cannot ask `{selector}` for busy kernels: {silent.message}"
-        raise Busy(failure, hint=anyway) from silent
-    busy = ", ".join(f"`{kernel.notebook}`" for kernel in kernels if kernel.state == "busy")
-    if busy:
-        raise Busy(f"`{selector}` has busy kernels: {busy}", hint=anyway)
-
-
-def _ends(server: Server, request: StopRequest) -> bool:
-    return server.ours or request.force or request.container or request.remove
+    return JupyterApi(forward.local_port, forward.server, ANSWER_SECONDS)
 
 
 def _end_server(
@@ -156,7 +168,7 @@ def _end_server(
 ) -> str:
     """End the server: ask it first, then terminate it, then kill it."""
     server = api.server
-    if not _ends(server, request):
+    if not losses.ends(server, request):
         return "left Jupyter running: jlr did not launch it (`--force` ends it)"
     patience = 0
     with suppress(JlrError):  # a signal ends it, too
@@ -167,9 +179,13 @@ def _end_server(
     if ended.status != 0 and _runs(host, runtime, record.name, ended.status):
         raise JlrError(
             f"cannot stop Jupyter (process {server.pid}): {ended.complaint}",
-            hint=f"`jlr stop {record.host}/{record.name} --container` stops its container",
+            hint=f"`{_with_container(record)}` stops its container",
         )
     return "stopped JupyterLab"
+
+
+def _with_container(record: SessionRecord) -> str:
+    return destruction.stop_command(record.host, record.name, StopRequest(container=True))
 
 
 def _runs(host: Host, runtime: Runtime, name: str, status: int) -> bool:
@@ -204,6 +220,7 @@ def _end_container(
 
 def _note(record: SessionRecord, request: StopRequest) -> None:
     """Keep the port for the next start; delete the record of a container that was removed."""
+    stops.save(record.host, record.name)
     if request.remove:
         sessions.delete(record)
     else:

@@ -13,6 +13,7 @@ from jlremote.errors import JlrError, LinkLost
 from jlremote.host.contract import Completed
 from jlremote.jobs.job import Job, JobBackend
 from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.requests import StopRequest
 from jlremote.workflow.jobs import follow as module
 from jlremote.workflow.jobs.follow import _Watch, follow
 from jlremote.workflow.jobs.jobs import JobHandle, remove, stop
@@ -182,7 +183,7 @@ class DirectThread:
 
 def test_a_job_that_is_over_is_not_stopped_again() -> None:
     job = watched(ended())
-    assert stop(job.handle, job.context, force=False, delete=False) == ["it was already over"]
+    assert stop(job.handle, StopRequest(), job.context) == ["it was already over"]
     assert job.link.asked == []
 
 
@@ -190,7 +191,7 @@ def test_a_job_that_does_not_stop_is_an_error_with_the_hosts_words() -> None:
     job = watched(Job("train", "running", "true"))
     job.link.status = 1
     with pytest.raises(JlrError, match="cannot stop `lab/train`: it is busy"):
-        stop(job.handle, job.context, force=False, delete=False)
+        stop(job.handle, StopRequest(), job.context)
     with pytest.raises(JlrError, match="cannot delete `lab/train`: it is busy"):
         remove(job.handle)
 
@@ -198,5 +199,5 @@ def test_a_job_that_does_not_stop_is_an_error_with_the_hosts_words() -> None:
 @pytest.mark.parametrize(("force", "told"), [(True, "killed the job"), (False, "stopped the job")])
 def test_a_stop_says_whether_the_job_was_killed(force: bool, told: str) -> None:
     job = watched(Job("train", "running", "true"))
-    assert stop(job.handle, job.context, force=force, delete=False) == [told]
+    assert stop(job.handle, StopRequest(force=force, yes=True), job.context) == [told]
     assert job.link.asked == [f"stop train {force}"]

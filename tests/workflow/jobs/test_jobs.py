@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import JlrError, NotFound, Unreachable
+from jlremote.errors import JlrError, NotFound, Unreachable, Usage
 from jlremote.host.contract import Completed
 from jlremote.jobs.containers import COMMAND_LABEL, JOB_LABEL
 from jlremote.runtimes.engine.engine import DOCKER
@@ -16,6 +16,7 @@ from jlremote.storage import jobs as records
 from jlremote.storage import sessions
 from jlremote.storage.jobs import JobRecord
 from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.host.requests import StopRequest
 from jlremote.workflow.jobs import jobs
 from jlremote.workflow.jobs.jobs import EngineRefused
 from tests.workflow.parts import FakeHost, Notes, context
@@ -97,8 +98,33 @@ def test_of_several_hosts_one_that_cannot_be_asked_is_noted(
 
 def test_only_jobs_that_are_over_are_cleaned_up(host: FakeHost) -> None:
     records.save(JobRecord("lab", "old", "none", None))
-    assert jobs.clean("lab", context()) == ["lab/old"]
+    with pytest.raises(Usage, match="the job lab/old and its output") as asked:
+        jobs.clean("lab", context(), yes=False)
+    assert asked.value.hint == "`jlr runs lab --clean --yes`"
+    assert len(records.load_all()) == 1
+    assert jobs.clean("lab", context(), yes=True) == ["lab/old"]
     assert records.load_all() == []
+
+
+def test_without_a_host_only_the_jobs_of_this_laptop_are_cleaned_up(host: FakeHost) -> None:
+    """The job `old` is over, too; the same person has started it on another laptop."""
+    records.save(JobRecord("lab", "train", "docker", None))
+    assert jobs.clean(None, context(), yes=True) == []
+    records.save(JobRecord("lab", "old", "none", None))
+    assert jobs.clean(None, context(), yes=True) == ["lab/old"]
+
+
+def test_a_job_is_killed_or_deleted_only_after_a_yes(host: FakeHost) -> None:
+    records.save(JobRecord("lab", "train", "docker", None))
+    found = jobs.find("train", context())
+    for request, lost in (
+        (StopRequest(force=True), "the running job: "),
+        (StopRequest(remove=True), "its output and exit code"),
+    ):
+        with pytest.raises(Usage, match=lost) as asked:
+            jobs.stop(found, request, context())
+        assert asked.value.hint == f"`jlr stop lab/train{request.options} --yes`"
+    assert jobs.stop(found, StopRequest(), context()) == ["stopped the job"]
 
 
 def test_the_latest_job_of_this_laptop_is_the_default(host: FakeHost) -> None:
@@ -159,7 +185,7 @@ def test_a_name_is_taken_by_its_full_name_only(host: FakeHost) -> None:
 def test_a_job_that_is_stopped_and_deleted_is_forgotten(host: FakeHost) -> None:
     records.save(JobRecord("lab", "train", "docker", None))
     found = jobs.find("train", context())
-    done = jobs.stop(found, context(), force=True, delete=True)
+    done = jobs.stop(found, StopRequest(force=True, remove=True, yes=True), context())
     assert done == ["killed the job", "deleted it and its output"]
     assert records.load_all() == []
 

@@ -198,7 +198,10 @@ def test_a_busy_mount_stays_until_it_is_forced(lab: Lab) -> None:
     with pytest.raises(JlrError, match="is in use: vim"):
         unmount.unmount(str(lab.local), context())
     assert len(mounts.load_all()) == 1
-    unmount.unmount(str(lab.local), context(), force=True)
+    with pytest.raises(Usage, match="vim") as asked:
+        unmount.unmount(str(lab.local), context(), force=True)
+    assert asked.value.hint == f"`jlr unmount {lab.local} --force --yes`"
+    unmount.unmount(str(lab.local), context(), force=True, yes=True)
     assert lab.system.lazily == [False, False, True]
     assert mounts.load_all() == []
 
@@ -206,10 +209,13 @@ def test_a_busy_mount_stays_until_it_is_forced(lab: Lab) -> None:
 def test_all_mounts_are_unmounted_though_one_is_busy(lab: Lab) -> None:
     lab.mount()
     lab.system.busy = "not permitted"
-    with pytest.raises(JlrError, match="cannot unmount"):
+    with pytest.raises(Usage, match=f"the mount {lab.local} of lab") as asked:
         unmount.unmount_all(context())
+    assert asked.value.hint == "`jlr unmount --all --yes`"
+    with pytest.raises(JlrError, match="cannot unmount"):
+        unmount.unmount_all(context(), yes=True)
     lab.system.busy = None
-    assert unmount.unmount_all(context()) == [str(lab.local)]
+    assert unmount.unmount_all(context(), yes=True) == [str(lab.local)]
 
 
 def test_only_mounts_of_the_session_are_unmounted_with_it(lab: Lab) -> None:

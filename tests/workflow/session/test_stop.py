@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.errors import Busy, JlrError
-from jlremote.jupyter.api import JupyterApi, Kernel
+from jlremote.errors import Busy, Usage
+from jlremote.jupyter.api import Kernel
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.runtimes.contract import Container
+from jlremote.runtimes.contract import Container, Volume
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.host.requests import StopRequest
-from jlremote.workflow.session import stop
+from jlremote.workflow.session import losses, stop
 from tests.link.fakes import new_endpoint, new_server
 from tests.workflow.parts import FakeHost, context
 
@@ -55,47 +55,64 @@ def test_the_forwarded_server_is_ended_or_else_the_one_that_jlr_launched(
     assert stop._server(found(*servers), forward, request_) == ended
 
 
-def refuse(
-    monkeypatch: pytest.MonkeyPatch, kernels: tuple[Kernel, ...] | JlrError, request: StopRequest
-) -> None:
-    def answer(_: JupyterApi) -> tuple[Kernel, ...]:
-        if isinstance(kernels, JlrError):
-            raise kernels
-        return kernels
-
-    monkeypatch.setattr(JupyterApi, "kernels", answer)
-    stop._refuse_if_busy(RECORD, JupyterApi(8901, OURS), request)
+def refuse(request: StopRequest, *programs: str, silent: str | None = None) -> None:
+    kernels = (Kernel("a.ipynb", "busy", ""), Kernel("b.ipynb", "idle", ""))
+    work = losses.Work(() if silent or programs else kernels, programs, silent)
+    losses.refuse_if_busy(RECORD, work, request)
 
 
-BUSY = (Kernel("a.ipynb", "busy", ""), Kernel("b.ipynb", "idle", ""))
-
-
-def test_busy_kernels_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_busy_kernels_are_named_and_the_hint_keeps_target_and_options() -> None:
     with pytest.raises(Busy, match="has busy kernels") as caught:
-        refuse(monkeypatch, BUSY, StopRequest())
+        refuse(StopRequest(remove=True))
     assert caught.value.message == "`dgx/cont1` has busy kernels: `a.ipynb`"
-    assert caught.value.hint == "`jlr stop dgx/cont1 --force` stops it anyway"
+    assert caught.value.hint == "`jlr stop dgx/cont1 --remove --force` stops it anyway"
 
 
-def test_a_server_that_does_not_answer_counts_as_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_are_refused_like_kernels() -> None:
+    with pytest.raises(Busy, match="`dgx/cont1` runs the program `x`, an open shell"):
+        refuse(StopRequest(container=True), "the program `x`", "an open shell")
+    refuse(StopRequest(container=True, force=True), "the program `x`")
+
+
+def test_a_server_that_does_not_answer_counts_as_busy() -> None:
     with pytest.raises(Busy, match="cannot ask `dgx/cont1` for busy kernels: no answer"):
-        refuse(monkeypatch, JlrError("no answer"), StopRequest(container=True))
-
-
-@pytest.mark.parametrize(
-    ("kernels", "request_"), [(BUSY[1:], StopRequest()), (BUSY, StopRequest(force=True))]
-)
-def test_idle_kernels_and_force_are_not_refused(
-    monkeypatch: pytest.MonkeyPatch, kernels: tuple[Kernel, ...], request_: StopRequest
-) -> None:
-    refuse(monkeypatch, kernels, request_)
-    assert stop._ends(OURS, request_)
+        refuse(StopRequest(container=True), silent="no answer")
 
 
 def test_a_server_that_was_started_by_hand_is_only_ended_on_request() -> None:
-    assert not stop._ends(THEIRS, StopRequest())
+    assert losses.ends(OURS, StopRequest())
+    assert not losses.ends(THEIRS, StopRequest())
     for request in (StopRequest(force=True), StopRequest(container=True), StopRequest(remove=True)):
-        assert stop._ends(THEIRS, request)
+        assert losses.ends(THEIRS, request)
+
+
+@pytest.mark.parametrize(
+    ("request_", "lost"),
+    [
+        (StopRequest(), ()),
+        (StopRequest(force=True), ("the kernel of `a.ipynb` (idle)",)),
+        (StopRequest(container=True), ("all else that runs",)),
+        (StopRequest(remove=True, yes=True), ("all else that runs", "all files")),
+        (StopRequest(remove=True), ("all files", "keras", "/root/model.pt")),
+    ],
+)
+def test_what_is_lost_is_told_before_it_is(request_: StopRequest, lost: tuple[str, ...]) -> None:
+    container = Container("a" * 64, "cont1", True, "2026", volumes=(Volume("/raid", "/data"),))
+    changed = """\
+A /opt/venv/lib/python3.11/site-packages/keras-3.1.dist-info
+C /root
+A /root/model.pt
+A /data/kept
+"""
+    host = FakeHost("dgx", {"": changed, "script": changed})
+    work = losses.Work((Kernel("a.ipynb", "idle", ""),), whole=request_.ends_container)
+    runtime = runtime_named("docker")
+    planned = losses.planned(host, runtime, RECORD, container, work, request_)
+    told = "; ".join(planned.losses)
+    assert all(word in told for word in lost)
+    assert bool(planned.losses) == bool(lost)
+    assert "/data" not in told
+    assert planned.command == f"jlr stop dgx/cont1{request_.options}"
 
 
 @pytest.fixture
@@ -133,9 +150,29 @@ def test_stop_all_ends_the_others_before_it_reports_a_failure(
         return stop.StopReport(record.name, record.host, ("stopped JupyterLab",))
 
     monkeypatch.setattr(stop, "_stop", fail_first)
-    with pytest.raises(Busy, match=r"`cont\d` is busy"):
-        stop.stop_all(StopRequest(), context())
+    report = stop.stop_all(StopRequest(yes=True), context())
+    assert isinstance(report.refused, Busy)
+    assert [each.name for each in report.done] == tried[1:]
     assert sorted(tried) == ["cont1", "cont2"]
+
+
+def test_stop_all_asks_first_and_names_every_busy_session(
+    saved: SessionRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions.save(replace(saved, name="cont2"))
+
+    def busy(record: SessionRecord, *_: object) -> stop.StopReport:
+        raise Busy(f"`{record.name}` is busy", hint=f"`jlr stop dgx/{record.name} --force`")
+
+    monkeypatch.setattr(stop, "_stop", busy)
+    with pytest.raises(Usage, match="dgx/cont2") as asked:
+        stop.stop_all(StopRequest(remove=True), context())
+    assert asked.value.hint == "`jlr stop --all --remove --yes`"
+    refused = stop.stop_all(StopRequest(yes=True), context()).refused
+    assert isinstance(refused, Busy)
+    assert "`cont1` is busy" in refused.message
+    assert "`cont2` is busy" in refused.message
+    assert "jlr stop dgx/cont1 --force" in str(refused.hint)
 
 
 @pytest.mark.parametrize(("status", "runs"), [(stop.KILLED, False), (1, True)])

@@ -18,6 +18,7 @@ from jlremote.errors import Usage
 if TYPE_CHECKING:
     from jlremote.workflow.host.context import Context
     from jlremote.workflow.session.report import SessionReport
+    from jlremote.workflow.session.stop import StopReport
 
 
 @command(
@@ -189,7 +190,7 @@ def logs(invocation: Invocation, session: str | None, follow: bool, tail: int) -
     examples=(
         "jlr stop",
         "jlr stop dgx/cont1 --container",
-        "jlr stop cont1 --remove --force",
+        "jlr stop dgx/cont1 --remove --force",
         "jlr stop --all",
         "jlr stop train-3f2a --remove                         # a job",
     ),
@@ -198,7 +199,8 @@ def logs(invocation: Invocation, session: str | None, follow: bool, tail: int) -
 @click.option("--container", is_flag=True, help="Stop the container too.")
 @click.option("--remove", is_flag=True, help="Stop the container and delete it.")
 @click.option("--all", "every", is_flag=True, help="Stop every session of every host.")
-@click.option("--force", is_flag=True, help="Stop it even if kernels are busy.")
+@click.option("--force", is_flag=True, help="Stop it even if kernels or programs work.")
+@shared.yes_option
 @click.pass_obj
 def stop(
     invocation: Invocation,
@@ -207,11 +209,16 @@ def stop(
     remove: bool,
     every: bool,
     force: bool,
+    yes: bool,
 ) -> None:
     """Stop a session: its Jupyter server, its kernels and the local port.
 
     The container keeps running, unless you use --container (stop it) or --remove (stop and delete
-    it, with all its files outside volumes). Busy kernels are stopped only with --force.
+    it, with all its files outside volumes). Busy kernels, programs in terminals and, with the
+    container, shells, jobs and its own programs are stopped only with --force.
+
+    With --container, --remove, --force or --all it says what is lost and asks. Then SESSION must be
+    named if there are several; without them the default is never another session than the latest.
 
     SESSION may be a job: it gets SIGTERM, and is killed after ten seconds, or at once with --force.
     --remove then deletes it with its output.
@@ -225,17 +232,23 @@ def stop(
     from jlremote.workflow.jobs import jobs
     from jlremote.workflow.session import stop as workflow
 
-    request = StopRequest(container=container, remove=remove, force=force)
+    request = StopRequest(container=container, remove=remove, force=force, yes=yes)
     context = invocation.context()
     if job := jobs.meant(session, context):
         if container:
             raise Usage(f"`{session}` is a job", hint="`--container` is for sessions")
-        done = jobs.stop(job, context, force=force, delete=remove)
+        done = jobs.stop(job, request, context)
         answer(f"{job.selector}: {', '.join(done)}")
         return
-    if every:
-        reports = workflow.stop_all(request, context)
-    else:
-        reports = [workflow.stop(session, request, context)]
-    lines = (f"{r.host}/{r.name}: {', '.join(r.done) or 'nothing to stop'}" for r in reports)
-    answer_each(lines, context, none="no sessions")
+    if not every:
+        answer(_done(workflow.stop(session, request, context)))
+        return
+    report = workflow.stop_all(request, context)
+    none = "no sessions" if report.refused is None else "nothing was stopped"
+    answer_each(map(_done, report.done), context, none=none)
+    if report.refused is not None:
+        raise report.refused
+
+
+def _done(report: StopReport) -> str:
+    return f"{report.host}/{report.name}: {', '.join(report.done) or 'nothing to stop'}"

@@ -131,20 +131,22 @@ def _request(
     ),
 )
 @shared.optional_host_argument
-@click.option("--clean", is_flag=True, help="Delete the ended jobs and their output.")
+@click.option("--clean", is_flag=True, help="Delete your ended jobs and their output.")
+@shared.yes_option
 @shared.json_option("Print a JSON array.")
 @click.pass_obj
-def runs(invocation: Invocation, host: str | None, clean: bool, as_json: bool) -> None:
+def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool, as_json: bool) -> None:
     """List the jobs, one per line: those on HOST, or on every host where this machine started one.
 
-    All your jobs on a host are listed, also those that another machine started.
+    All your jobs on a host are listed, also those that another machine started. --clean deletes
+    your ended ones on HOST, without HOST only those that this machine started; it asks before.
     """
     from jlremote.cli.screen import tables
     from jlremote.workflow.jobs import jobs
 
     context = invocation.context(silent=as_json)
     if clean:
-        for name in jobs.clean(host, context):
+        for name in jobs.clean(host, context, yes=yes):
             context.progress.note(f"deleted {name}")
     found = list(jobs.listed(host, context))
     if as_json:

@@ -66,12 +66,13 @@ def mount(invocation: Invocation, /, *, local: str | None, as_json: bool, **opti
 @click.argument("local", required=False, shell_complete=candidates.mounts)
 @click.option("--all", "every", is_flag=True, help="Unmount all mounts of jlr.")
 @click.option("--force", is_flag=True, help="Unmount even if programs use it; they get errors.")
+@shared.yes_option
 @click.pass_obj
-def unmount(invocation: Invocation, local: str | None, every: bool, force: bool) -> None:
+def unmount(invocation: Invocation, local: str | None, every: bool, force: bool, yes: bool) -> None:
     """Unmount the folder LOCAL, which `jlr mount` mounted; nothing changes on the host.
 
     This also works while the host is unreachable or sshfs has ended. A mount that programs use
-    stays, and they are named, unless you use --force.
+    stays, and they are named, unless you use --force, which asks first; so does --all.
     """
     if every == (local is not None):
         raise Usage("name a folder or use `--all`", hint="`jlr mount` lists the mounts")
@@ -79,9 +80,9 @@ def unmount(invocation: Invocation, local: str | None, every: bool, force: bool)
 
     context = invocation.context()
     if local is not None:
-        done = [workflow.unmount(local, context, force=force)]
+        done = [workflow.unmount(local, context, force=force, yes=yes)]
     else:
-        done = workflow.unmount_all(context, force=force)
+        done = workflow.unmount_all(context, force=force, yes=yes)
     answer_each((f"unmounted {path}" for path in done), context, none="nothing is mounted")
 
 

@@ -1,0 +1,185 @@
+"""What runs in a session's container, and which of it a stop must not end without a word.
+
+One script prints the processes, without a change; the judgement is a pure function. It names what
+works, because a stop ends it: programs in JupyterLab's terminals, shells and commands that were
+begun by the engine's `exec` (those of `jlr shell` and `jlr run --in` too), and programs of the main
+process. What only waits does not count: `sleep infinity`, an init, Jupyter's own processes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+
+from jlremote.host.records import PRINT_FIELD, PRINT_RECORD, records
+from jlremote.jupyter.scripts import LAUNCH_MARK
+from jlremote.jupyter.server import Server
+from jlremote.runtimes.contract import Runtime
+from jlremote.text import one_line
+
+# In a process namespace of its own, what the engine starts there has no parent. Where a container
+# shares the host's, its processes are told by their control group.
+_PROCESSES = f"""\
+own=; read -r own </proc/self/cgroup
+plain() {{ tr -d '{PRINT_FIELD}{PRINT_RECORD}' <"$1"; }}
+printf 'self{PRINT_FIELD}%s{PRINT_RECORD}' $$
+for process in /proc/[0-9]*; do
+  CHOSEN || continue
+  printf 'process{PRINT_FIELD}'; plain "$process/stat"
+  printf '{PRINT_FIELD}'; plain "$process/cmdline"; printf '{PRINT_RECORD}'
+done 2>/dev/null
+:
+"""
+_IN_CONTAINER = (
+    '{ [ "$PPID" = 0 ] || { read -r group <"$process/cgroup" && [ "$group" = "$own" ]; }; }'
+)
+_ON_HOST = '[ -O "$process" ]'
+
+_SHELLS = {"sh", "bash", "dash", "zsh", "fish", "ash", "ksh", "tcsh", "csh"}
+_INITS = {"tini", "docker-init", "init", "catatonit", "podman-init", "dumb-init", "conmon"}
+_LONG_SLEEP = re.compile(r"inf(inity)?|\d{5,}s?|\d+d")
+_RELAY = "The relay's program in a container"
+_SHOWN = 60
+
+
+def script(runtime: Runtime) -> str:
+    """Return the script that prints the processes of a container, or one's own on the host."""
+    return _PROCESSES.replace("CHOSEN", _IN_CONTAINER if runtime.has_containers else _ON_HOST)
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process in the container."""
+
+    pid: int
+    parent: int
+    session: int  # the id of its process session
+    terminal: bool  # whether it has a controlling terminal
+    words: tuple[str, ...]  # its arguments
+
+    @property
+    def program(self) -> str:
+        """The name of its program."""
+        return self.words[0].rpartition("/")[2].lstrip("-") if self.words else ""
+
+    @property
+    def shown(self) -> str:
+        """Its arguments on one short line, for a message."""
+        text = one_line(" ".join(self.words))
+        return f"`{text if len(text) <= _SHOWN else text[: _SHOWN - 1] + '…'}`"
+
+
+@dataclass(frozen=True)
+class Activity:
+    """The processes of a container, as seen once."""
+
+    processes: tuple[Process, ...] = ()
+    own: int = 0  # the process that looked
+
+    def terminals(self, server: Server) -> Iterator[str]:
+        """Name the programs that run in the terminals of a Jupyter server."""
+        for shell in self._children.get(server.pid, ()):
+            if shell.terminal and shell.session == shell.pid:
+                for each in self.processes:
+                    if each.session == shell.pid != each.pid:
+                        yield f"{each.shown} in a terminal of JupyterLab"
+
+    def is_main(self, server: Server) -> bool:
+        """Check that a server is the container's main process, with whose end all else ends."""
+        found = self._by_pid.get(server.pid)
+        above = self._by_pid.get(found.parent) if found else None
+        begun_by_init = above is not None and above.pid == 1 and above.program in _INITS
+        return server.pid == 1 or begun_by_init
+
+    def others(self, servers: Iterable[Server], own_text: str) -> Iterator[str]:
+        """Name what runs in the container beside these servers.
+
+        Args:
+            servers: the Jupyter servers that run there.
+            own_text: text that is in all scripts which jlr runs there for itself.
+        """
+        aside = self._below({self.own, *(server.pid for server in servers)})
+        for root in self.processes:
+            if root.pid in aside or root.parent in self._by_pid:
+                continue
+            if root.pid != 1 and any(own_text in word or _RELAY in word for word in root.words):
+                continue
+            if root.terminal and root.program in _SHELLS and root.pid != 1:
+                runs = self._foremost(root)
+                yield "an open shell" if runs is root else f"an open shell with {runs.shown}"
+            else:
+                yield from (f"the program {each.shown}" for each in self._working(root, aside))
+
+    def _working(self, root: Process, aside: set[int]) -> Iterator[Process]:
+        """Yield the first processes of a tree that do more than wait."""
+        if root.pid in aside:
+            return
+        if root.program not in _SHELLS | _INITS:
+            if not _waits(root):
+                yield root
+            return
+        below = self._children.get(root.pid, ())
+        works = [each for child in below for each in self._working(child, aside)]
+        launches = any(LAUNCH_MARK in word for word in root.words)
+        has_script = root.program in _SHELLS and len(root.words) > 1 and not launches
+        # A script between two turns of its loop is known by its own name.
+        pauses = any(each.program == "sleep" for each in works)
+        yield from [root] if has_script and (pauses or not below) else works
+
+    def _foremost(self, shell: Process) -> Process:
+        """Return the program that a shell runs, or the shell itself."""
+        within = (each for each in self.processes if each.session == shell.session)
+        return next((each for each in within if each.pid != shell.pid), shell)
+
+    def _below(self, roots: set[int]) -> set[int]:
+        """Return the processes with all that they began."""
+        found, more = set(roots), set(roots)
+        while more:
+            more = {each.pid for each in self.processes if each.parent in more} - found
+            found |= more
+        return found
+
+    @cached_property
+    def _by_pid(self) -> dict[int, Process]:
+        return {each.pid: each for each in self.processes}
+
+    @cached_property
+    def _children(self) -> dict[int, list[Process]]:
+        children: dict[int, list[Process]] = {}
+        for each in self.processes:
+            children.setdefault(each.parent, []).append(each)
+        return children
+
+
+def _waits(process: Process) -> bool:
+    """Check that a process is there only to keep the container alive."""
+    if process.program == "sleep":
+        return all(_LONG_SLEEP.fullmatch(word) for word in process.words[1:])
+    if process.program in ("tail", "cat"):
+        return process.words[-1] == "/dev/null" or len(process.words) == 1
+    return process.program == "pause"
+
+
+def read(printed: str) -> Activity:
+    """Read the script's output; what is no process is passed over."""
+    own, found = 0, []
+    for fields in records(printed):
+        with suppress(ValueError, IndexError):
+            kind, *rest = fields
+            if kind.strip() == "self":
+                own = int(rest[0])
+            elif process := _process(rest[0], rest[1]):
+                found.append(process)
+    return Activity(tuple(found), own)
+
+
+def _process(stat: str, words: str) -> Process | None:
+    """Return the process of a line of `/proc/PID/stat`; `None` for a zombie."""
+    state, parent, _group, session, terminal, *_ = stat.rpartition(")")[2].split()
+    if state in "ZX":
+        return None
+    argv = tuple(word for word in words.split("\0") if word)
+    return Process(int(stat.split()[0]), int(parent), int(session), terminal != "0", argv)

@@ -1,0 +1,102 @@
+"""The rule for commands that end or delete work: a certain target, and a person's yes.
+
+1. A command destroys if it ends or deletes what does not come back: `stop --container`, `--remove`
+   and `--force`, `stop --all`, `runs --clean`, `unmount --all`, and `unmount --force` of a folder
+   in use. A bare `jlr stop` ends Jupyter with idle kernels only, and asks nothing.
+2. Without a name it hits the only session; where there are several, the name must be typed. A bare
+   `jlr stop` takes the latest one, but never another one than the session that was used last: twice
+   `jlr stop` does not stop two sessions.
+3. It says what ends, and asks on a terminal; `--yes` answers beforehand. Where nobody can be asked,
+   it refuses with the whole command to paste. Where nothing is lost, it does not ask.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jlremote.errors import JlrError, NeedsAuthentication, Usage
+from jlremote.questions import Question
+from jlremote.storage.sessions import SessionRecord
+from jlremote.storage.stops import StopRecord
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.requests import StopRequest
+
+LISTED = 12  # more of them would push the question off the screen
+
+
+@dataclass(frozen=True)
+class Destruction:
+    """What a command is about to end or delete."""
+
+    question: str  # for example "Delete the container of lab/cont1?"
+    losses: tuple[str, ...]  # what ends or is deleted, a short text each
+    command: str  # the whole command without `--yes`, with its target and its options
+
+
+def confirm(planned: Destruction, context: Context, *, yes: bool) -> None:
+    """Ask before something is lost, unless the answer is given by `yes`.
+
+    Raises:
+        Usage: nobody can be asked; the hint has the whole command.
+        JlrError: the answer was no.
+    """
+    if yes or not planned.losses:
+        return
+    more = len(planned.losses) - LISTED
+    listed = [*planned.losses[:LISTED], *([f"and {more} more"] if more > 0 else [])]
+    text = "\n".join(("This will be lost:", *(f"  {loss}" for loss in listed), planned.question))
+    try:
+        answer = context.asker.ask(Question("confirm", text, echo=True))
+    except NeedsAuthentication:
+        raise Usage(
+            f"this needs `--yes`, as jlr cannot ask; it would end or delete: {'; '.join(listed)}",
+            hint=f"`{planned.command} --yes`",
+        ) from None
+    if answer != "yes":
+        raise JlrError("nothing was changed: the answer was no")
+
+
+def default_session(
+    known: Sequence[SessionRecord], last_stop: StopRecord | None, request: StopRequest
+) -> SessionRecord | None:
+    """Return the session that `jlr stop` without a name means; `None` without any session.
+
+    Args:
+        known: the sessions of this laptop, the one used last first.
+        last_stop: the session that was stopped last, which may have no record any more.
+        request: the options, which decide whether anything is destroyed.
+
+    Raises:
+        Usage: it must be named.
+    """
+    if not known:
+        return None
+    chosen = next((record for record in known if record.forwarded), known[0])
+    names = [stop_command(record.host, record.name, request) for record in known]
+    if request.destroys and len(known) > 1:
+        raise Usage(
+            f"`{request.options.strip()}` needs the name of a session: there are {len(known)}",
+            hint=f"name one: {_listed(names)}",
+        )
+    last: SessionRecord | StopRecord = known[0]
+    if last_stop is not None and last_stop.stopped > known[0].last_used:
+        last = last_stop
+    if (last.host, last.name) == (chosen.host, chosen.name):
+        return chosen
+    raise Usage(
+        f"the latest session was `{last.host}/{last.name}`, which is stopped; "
+        "another one is stopped only by its name",
+        hint=f"name one: {_listed(names)}",
+    )
+
+
+def _listed(commands: Sequence[str]) -> str:
+    more = f" and {len(commands) - LISTED} more" if len(commands) > LISTED else ""
+    return ", ".join(f"`{command}`" for command in commands[:LISTED]) + more
+
+
+def stop_command(host: str, name: str, request: StopRequest) -> str:
+    """Return the whole command that stops a session or job with these options."""
+    return f"jlr stop {shlex.quote(f'{host}/{name}')}{request.options}"

@@ -1,0 +1,124 @@
+"""What ends or is deleted with a session: kernels, programs, the container and its files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from jlremote.errors import Busy, JlrError
+from jlremote.host.contract import Host, run_script
+from jlremote.jupyter import activity
+from jlremote.jupyter.api import JupyterApi, Kernel
+from jlremote.jupyter.server import Server
+from jlremote.jupyter.survey import Survey
+from jlremote.runtimes import container_changes
+from jlremote.runtimes.contract import Container, Runtime
+from jlremote.runtimes.docker import docker_commands as docker
+from jlremote.runtimes.engine.engine import Engine
+from jlremote.storage.sessions import SessionRecord
+from jlremote.text import one_line
+from jlremote.workflow.host.requests import StopRequest
+from jlremote.workflow.selection import destruction
+from jlremote.workflow.selection.destruction import Destruction
+
+
+@dataclass(frozen=True)
+class Work:
+    """What ends with a session, in words."""
+
+    kernels: tuple[Kernel, ...] = ()
+    programs: tuple[str, ...] = ()  # in terminals, shells and the container itself
+    silent: str | None = None  # why Jupyter did not tell its kernels
+    whole: bool = False  # whether the container ends
+
+    @property
+    def busy(self) -> tuple[str, ...]:
+        """The notebooks whose kernels work."""
+        return tuple(f"`{each.notebook}`" for each in self.kernels if each.state == "busy")
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """Each kernel and program, for the question before they end."""
+        unknown = ("kernels that do not answer",) if self.silent else ()
+        told = (f"the kernel of `{one_line(k.notebook)}` ({k.state})" for k in self.kernels)
+        return (*unknown, *told, *self.programs)
+
+
+def ends(server: Server, request: StopRequest) -> bool:
+    """Check that a stop ends a server; one that jlr did not launch ends only on request."""
+    return server.ours or request.force or request.ends_container
+
+
+def work(
+    host: Host, runtime: Runtime, found: Survey, api: JupyterApi | None, request: StopRequest
+) -> Work:
+    """Look what ends with this stop: of Jupyter, or in the whole container."""
+    container = found.container
+    if api is not None and not ends(api.server, request):
+        api = None
+    if container is None or not (api or (request.ends_container and container.running)):
+        return Work()
+    looked = run_script(host, runtime.inside(container.id, activity.script(runtime)))
+    seen = activity.read(looked.stdout)
+    whole = request.ends_container or (api is not None and seen.is_main(api.server))
+    programs: list[str] = [] if api is None else [*seen.terminals(api.server)]
+    if whole and runtime.has_containers:
+        for server in found.servers:
+            if api is None or server != api.server:
+                programs += (f"another Jupyter (process {server.pid})", *seen.terminals(server))
+        programs += seen.others(found.servers, f'directory="{runtime.servers_folder}"')
+    try:
+        kernels = api.kernels() if api is not None else ()
+    except JlrError as silent:
+        return Work((), tuple(programs), silent.message, whole)
+    return Work(kernels, tuple(programs), None, whole)
+
+
+def refuse_if_busy(record: SessionRecord, work: Work, request: StopRequest) -> None:
+    """Refuse to end kernels and programs that work, without `force`.
+
+    Raises:
+        Busy: something works, or the kernels could not be asked for.
+    """
+    if request.force:
+        return
+    selector = f"{record.host}/{record.name}"
+    command = destruction.stop_command(record.host, record.name, replace(request, force=True))
+    anyway = f"`{command}` stops it anyway"
+    if work.silent is not None:
+        failure = f"cannot ask `{selector}` for busy kernels: {work.silent}"
+        raise Busy(failure, hint=anyway)
+    told = [f"has busy kernels: {', '.join(work.busy)}"] if work.busy else []
+    told += [f"runs {', '.join(work.programs)}"] if work.programs else []
+    if told:
+        raise Busy(f"`{selector}` {' and '.join(told)}", hint=anyway)
+
+
+def planned(
+    host: Host,
+    runtime: Runtime,
+    record: SessionRecord,
+    container: Container | None,
+    work: Work,
+    request: StopRequest,
+) -> Destruction:
+    """Return what this stop ends or deletes beyond Jupyter with idle kernels."""
+    selector, lost = f"{record.host}/{record.name}", work.losses if request.destroys else ()
+    question = f"Stop {selector}?"
+    if container is not None and runtime.engine is not None:
+        deleted = request.remove or (work.whole and bool(container.options.remove))
+        if work.whole or request.ends_container:
+            question = f"Stop the container of {selector}?"
+            if container.running or container.paused:
+                lost += ("all else that runs in its container",)
+        if deleted:
+            question = f"Stop and delete the container of {selector}?"
+            lost += ("all files of its container outside volumes",)
+            lost += () if request.yes else _changed(host, runtime.engine, container)
+    command = destruction.stop_command(record.host, record.name, request)
+    return Destruction(question, lost, command)
+
+
+def _changed(host: Host, engine: Engine, container: Container) -> tuple[str, ...]:
+    """Name the files and packages that only the container has."""
+    asked = run_script(host, docker.changes_script(engine, container.id))
+    return container_changes.told(asked.stdout, [volume.target for volume in container.volumes])

@@ -1,0 +1,130 @@
+"""What destroys needs a certain target and a yes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from jlremote.errors import JlrError, Usage
+from jlremote.questions import NeverAsks, Question
+from jlremote.storage.sessions import SessionRecord
+from jlremote.storage.stops import StopRecord
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.requests import StopRequest
+from jlremote.workflow.selection.destruction import (
+    LISTED,
+    Destruction,
+    confirm,
+    default_session,
+    stop_command,
+)
+from tests.workflow.parts import context
+
+LATEST = SessionRecord("lab", "ux-a", "docker", 8901, last_used=20.0)
+OLDER = SessionRecord("lab", "ux-b", "docker", 8902, last_used=10.0)
+STOPPED = replace(LATEST, forwarded=False)
+BARE, REMOVE = StopRequest(), StopRequest(remove=True)
+PLANNED = Destruction("Stop and delete it?", ("a kernel", "its files"), "jlr stop lab/a --remove")
+
+
+@pytest.mark.parametrize(
+    ("known", "last_stop", "request_", "expected"),
+    [
+        ((), None, REMOVE, None),
+        ((LATEST,), None, REMOVE, LATEST),
+        ((STOPPED,), StopRecord("lab", "ux-a", 30.0), REMOVE, STOPPED),
+        ((STOPPED,), StopRecord("lab", "ux-a", 30.0), BARE, STOPPED),
+        ((LATEST, OLDER), None, BARE, LATEST),
+        # it was used again since the other one was stopped
+        ((LATEST, replace(OLDER, forwarded=False)), StopRecord("lab", "ux-b", 15.0), BARE, LATEST),
+    ],
+)
+def test_the_only_session_or_the_latest_one_needs_no_name(
+    known: tuple[SessionRecord, ...],
+    last_stop: StopRecord | None,
+    request_: StopRequest,
+    expected: SessionRecord | None,
+) -> None:
+    assert default_session(known, last_stop, request_) == expected
+
+
+@pytest.mark.parametrize(
+    ("known", "last_stop", "request_"),
+    [
+        ((LATEST, OLDER), None, REMOVE),
+        ((LATEST, OLDER), None, StopRequest(container=True)),
+        ((LATEST, OLDER), None, StopRequest(force=True)),
+        # `jlr stop` twice, and `jlr stop; jlr stop --remove`
+        ((STOPPED, OLDER), StopRecord("lab", "ux-a", 30.0), BARE),
+        ((STOPPED, OLDER), StopRecord("lab", "ux-a", 30.0), REMOVE),
+        # the latest one was removed, and its record with it
+        ((OLDER,), StopRecord("lab", "ux-a", 30.0), BARE),
+        ((OLDER,), StopRecord("lab", "ux-a", 30.0), REMOVE),
+        # an older one was stopped by its name: a bare `jlr stop` goes on with no other
+        ((LATEST, replace(OLDER, forwarded=False)), StopRecord("lab", "ux-b", 30.0), BARE),
+    ],
+)
+def test_another_session_than_the_last_is_stopped_only_by_its_name(
+    known: tuple[SessionRecord, ...], last_stop: StopRecord | None, request_: StopRequest
+) -> None:
+    with pytest.raises(Usage) as refused:
+        default_session(known, last_stop, request_)
+    for record in known:
+        assert f"`jlr stop lab/{record.name}{request_.options}`" in str(refused.value.hint)
+
+
+def test_a_command_to_paste_has_the_full_target_and_its_options() -> None:
+    request = StopRequest(container=True, force=True, yes=True)
+    assert stop_command("me@lab", "a", request) == "jlr stop me@lab/a --container --force"
+    assert stop_command("lab", "a b", BARE) == "jlr stop 'lab/a b'"
+
+
+class Person:
+    """A person who answers and remembers the question."""
+
+    def __init__(self, answer: str) -> None:
+        self.answer, self.asked = answer, ""
+
+    def ask(self, question: Question) -> str:
+        assert question.kind == "confirm"
+        self.asked = question.text
+        return self.answer
+
+
+def at_a_terminal(person: Person) -> Context:
+    return replace(context(), asker=person)
+
+
+def test_a_person_is_told_what_is_lost_and_only_a_yes_goes_on() -> None:
+    person = Person("yes")
+    confirm(PLANNED, at_a_terminal(person), yes=False)
+    assert person.asked.splitlines() == [
+        "This will be lost:",
+        "  a kernel",
+        "  its files",
+        "Stop and delete it?",
+    ]
+    with pytest.raises(JlrError, match="nothing was changed"):
+        confirm(PLANNED, at_a_terminal(Person("no")), yes=False)
+
+
+@pytest.mark.parametrize("never", [None, NeverAsks("run it without `--no-input`")])
+def test_without_a_terminal_it_is_refused_with_the_whole_command(never: NeverAsks | None) -> None:
+    silent = replace(context(), asker=never) if never else context()
+    with pytest.raises(Usage, match="a kernel; its files") as refused:
+        confirm(PLANNED, silent, yes=False)
+    assert refused.value.hint == "`jlr stop lab/a --remove --yes`"
+    confirm(PLANNED, silent, yes=True)
+
+
+def test_where_nothing_is_lost_nobody_is_asked() -> None:
+    confirm(replace(PLANNED, losses=()), context(), yes=False)
+
+
+def test_a_long_list_does_not_push_the_question_off_the_screen() -> None:
+    person = Person("yes")
+    many = replace(PLANNED, losses=tuple(f"file {number}" for number in range(50)))
+    confirm(many, at_a_terminal(person), yes=False)
+    assert len(person.asked.splitlines()) == LISTED + 3
+    assert f"and {50 - LISTED} more" in person.asked
