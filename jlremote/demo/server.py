@@ -105,6 +105,10 @@ class ClientConnection(asyncssh.SSHServer):
         """Forward to this machine and its containers, and nowhere else."""
         return self._forward(dest_host, dest_port)
 
+    def unix_connection_requested(self, dest_path: str) -> bool:
+        """Forward to unix sockets, which the user's own commands reach as well."""
+        return True
+
     async def _forward(self, host: str, port: int) -> Any:
         if not _is_loopback(host):
             allowed = await asyncio.to_thread(self._server.addresses)

@@ -12,10 +12,11 @@ class Target:
     """The far end of a forward, as the remote host sees it."""
 
     address: str  # what the SSH server connects to (in the container when `relay` is set)
-    port: int
+    port: int  # TCP port there
     # A command on the host whose stdin and stdout speak the relay's protocol, for a server that
     # listens on a container's own loopback only.
     relay: tuple[str, ...] | None = None
+    path: str = ""  # a unix socket in place of address and port
 
     @property
     def shared(self) -> bool:

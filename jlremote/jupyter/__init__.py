@@ -22,6 +22,12 @@ program, also for a server that was started by hand.
 ports of 127.0.0.1, and keep them to a path. Most open a session under a name of its own
 (`ports/origins`), which the configuration allows; Safari resolves none.
 
+**Why a unix socket on a host without containers?** Any user of the host can take a port of the
+loopback once its server has ended, and be sent a cookie. No other user enters the session's folder.
+The configuration decides: only the server's own Python knows whether Jupyter and the file system
+take a socket. Whether the SSH server connects to it shows only once it listens, since OpenSSH
+refuses without a reason; if not, Jupyter is launched again, on a port.
+
 **Why is Jupyter not started with the shell's `&`?** POSIX makes such a process ignore SIGINT for
 good, and then Ctrl-C works in none of JupyterLab's terminals.
 

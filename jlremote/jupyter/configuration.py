@@ -9,6 +9,12 @@ from __future__ import annotations
 import json
 import textwrap
 
+from jlremote.jupyter.scripts import SOCKET
+
+# The first port that Jupyter tries on a host without containers: beyond the local ports of jlr, as
+# both ends may be one machine, and not 8888, which every Jupyter tries.
+HOST_PORT = 8988
+JUPYTER_PORT = 8888  # its default, which alone may stand beside a socket
 LOOK_SECONDS = 60  # Jupyter checks as often that its server is idle
 
 # See `launch`: what exists by now stays, so collections can leave it out.
@@ -36,12 +42,35 @@ if JupyterApp.instance().name == "jupyter-notebook":
 """
 
 
-def files(name: str, hostname: str, idle_stop: int = 0) -> dict[str, str]:
+# Other users can neither enter the socket's folder nor take its place. It stays a port where
+# Jupyter is too old (before jupyter_server 1.0 and Notebook 6.1), the path is too long for a socket
+# or the file system has none, and for a server that is started in a terminal of this one.
+_SOCKET = f"""\
+import os
+import socket
+from jupyter_core.application import JupyterApp
+application.port = {HOST_PORT}
+path = os.environ["JUPYTER_RUNTIME_DIR"] + "/{SOCKET}"
+try:
+    with socket.socket(socket.AF_UNIX) as trial:
+        trial.bind(path)
+    os.unlink(path)
+    if hasattr(JupyterApp.instance(), "sock"):
+        application.sock = path
+        application.port = {JUPYTER_PORT}
+except OSError:
+    pass
+"""
+
+
+def files(
+    name: str, hostname: str, idle_stop: int = 0, *, on_socket: bool = False
+) -> dict[str, str]:
     """Return the contents of the configuration files, by name.
 
     `name` is the session's, which its `base_url` begins with, and `hostname` the one that browsers
     have for it. After `idle_stop` seconds without work kernels and then the server end, 0 for
-    never.
+    never. The server listens `on_socket` where that is possible, else on a port.
     """
     settings = (
         "identity.token = secrets.token_hex(24)",
@@ -52,7 +81,7 @@ def files(name: str, hostname: str, idle_stop: int = 0) -> dict[str, str]:
         f"application.local_hostnames = ['localhost', {json.dumps(hostname)}]",
         *_idle_stop(idle_stop),
     )
-    common = "".join(f"{line}\n" for line in settings)
+    common = "".join(f"{line}\n" for line in settings) + (_SOCKET if on_socket else "")
     return {
         "jupyter_server_config.py": _SERVER + common,
         "jupyter_notebook_config.py": _NOTEBOOK + textwrap.indent(common, "    "),

@@ -11,6 +11,8 @@ from typing import Any
 
 from jlremote.host.records import FIELD, RECORD
 from jlremote.host.tcp_table import Listener, read_listeners, socket_inodes
+from jlremote.host.unix_table import listening_inodes
+from jlremote.jupyter.scripts import SOCKET
 from jlremote.jupyter.server import LAB, TREE, Server
 from jlremote.text import one_line
 
@@ -33,22 +35,24 @@ class Findings:
     exit_status: int | None  # of the server that jlr launched last, `None` if it has not ended
     servers: tuple[Server, ...]  # servers that run, jlr's own first
     ended: str = ""  # why the last one ended, if on purpose: `stopped` by a command, or `idle`
-    sockets: tuple[str, ...] = ()  # paths of servers that listen on a unix socket and not on a port
+    sockets: tuple[str, ...] = ()  # unix sockets of servers that jlr did not launch on them
 
 
 def read_probe(output: str) -> Findings:
     """Read the probe's output."""
     records = [record.split(FIELD) for record in output.split(RECORD)]
     single = {record[0].strip(): record[1] for record in records if len(record) == 2}
-    listeners = read_listeners(single.get("listening", ""))
     directory = single.get("directory", "")
     idle_stop = single.get("idle-stop", "").strip()
+    listening = _Listening(
+        read_listeners(single.get("listening", "")), socket_of(directory), single.get("sockets", "")
+    )
     servers: dict[int, Server] = {}
     for record in records:
         if record[0].strip() == "server":
             # Any program there can write such a file.
             with suppress(ValueError, IndexError, RecursionError):
-                server = _server(record, directory, listeners, idle_stop)
+                server = _server(record, directory, listening, idle_stop)
                 servers.setdefault(server.pid, server)
     status = single.get("exit", "").strip()
     return Findings(
@@ -57,7 +61,7 @@ def read_probe(output: str) -> Findings:
         int(status) if status.isdigit() else None,
         tuple(sorted(servers.values(), key=lambda server: not server.ours)),
         single.get("ended", "").strip(),
-        tuple(_sockets(records)),
+        tuple(path for path in _sockets(records) if path != socket_of(directory)),
     )
 
 
@@ -70,24 +74,58 @@ def _sockets(records: list[list[str]]) -> Iterable[str]:
                 yield one_line(path)
 
 
-def _server(
-    record: list[str], directory: str, listeners: tuple[Listener, ...], idle_stop: str
-) -> Server:
-    """Return the server of a runtime file; `ValueError` if its process does not hold the port."""
+@dataclass(frozen=True)
+class _Listening:
+    """What listens where the session runs, on ports and on the session's own unix socket."""
+
+    listeners: tuple[Listener, ...]
+    path: str
+    sockets: str  # rows of the kernel's table
+
+    def held(self, port: int, inodes: frozenset[str], *, ours: bool) -> tuple[Listener, ...]:
+        """Return the listeners on a port that a process holds, by its sockets.
+
+        Raises:
+            ValueError: it holds none.
+        """
+        held = [
+            listener
+            for listener in self.listeners
+            if listener.port == port
+            # Another user's descriptors cannot be read, and then the port alone has to do. Those of
+            # jlr's own server can: a process that hides them got the pid after that server's end.
+            and (listener.inode in inodes or (not inodes and not ours))
+        ]
+        if not held:
+            raise ValueError("the process does not hold the port")
+        return tuple(held)
+
+    def check_socket(self, path: str, inodes: frozenset[str]) -> None:
+        """Check that a process listens on the session's socket: another one is never connected to.
+
+        Raises:
+            ValueError: it does not.
+        """
+        if path != self.path or not listening_inodes(self.sockets, path) & inodes:
+            raise ValueError("the process does not hold the session's socket")
+
+
+def socket_of(directory: str) -> str:
+    """Return the path of the unix socket of a session's server, by the session's folder."""
+    return f"{directory}/runtime/{SOCKET}"
+
+
+def _server(record: list[str], directory: str, listening: _Listening, idle_stop: str) -> Server:
+    """Return the server of a runtime file; `ValueError` if its process does not listen there."""
     _, path, pid, text, stat, descriptors, executable, words = record
     facts = _facts(text)
     inodes = socket_inodes(descriptors)
     ours = path.startswith(f"{directory}/runtime/")
-    held = [
-        listener
-        for listener in listeners
-        if listener.port == facts["port"]
-        # Another user's descriptors cannot be read, and then the port alone has to do. Those of
-        # jlr's own server can: a process that hides them got the pid after that server's end.
-        and (listener.inode in inodes or (not inodes and not ours))
-    ]
-    if not held:
-        raise ValueError("the process does not hold the port")
+    held: tuple[Listener, ...] = ()
+    if sock := facts.get("sock") or "":
+        listening.check_socket(sock, inodes)
+    else:
+        held = listening.held(facts["port"], inodes, ours=ours)
     return Server(
         pid=int(pid),
         process_start=stat.rpartition(")")[2].split()[19],
@@ -98,11 +136,12 @@ def _server(
         root_directory=facts.get("root_dir") or facts.get("notebook_dir") or "",
         # Jupyter's IPv6 sockets never take IPv4.
         loopback_only=all(not one.is_ipv4 or one.address.startswith("127.") for one in held),
-        loopback=LOCALHOST if any(listener.is_ipv4 for listener in held) else LOCALHOST_6,
+        loopback=LOCALHOST_6 if held and not any(one.is_ipv4 for one in held) else LOCALHOST,
         ours=ours,
         python=executable.rpartition(" -> ")[2].strip(),
         idle_stop=int(idle_stop) if ours and idle_stop.isdigit() else 0,
         page=_page(path, words.split("\0")),
+        sock=sock,
     )
 
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import shlex
 
 from jlremote.jupyter import configuration
+from jlremote.jupyter.configuration import HOST_PORT
 from jlremote.jupyter.scripts import LAUNCH_MARK, session_directory
 from jlremote.runtimes.contract import Runtime
-
-# The first port that Jupyter tries on a host without containers: beyond the local ports of jlr, as
-# both ends may be one machine, and not 8888, which every Jupyter tries.
-HOST_PORT = 8988
 
 # Sets the shell's positional parameters to the command of JupyterLab, or else of Notebook.
 # `jupyter-lab` comes first: the `jupyter` command needs a tenth of a second to find it.
@@ -89,22 +86,26 @@ def launch(
     bind_address: str | None = None,
     jupyter: str = ON_PATH,
     idle_stop: int = 0,
+    on_socket: bool = False,
 ) -> str:
     """Return the script that runs JupyterLab in the session's folder until it ends.
 
     `name` is the session's, also the begin of its `base_url`, and `hostname` the one that browsers
     have for it; `launch_id` marks the files of this launch. Jupyter listens on `bind_address`, by
-    default what the runtime says. `jupyter` is shell text that sets the positional parameters to
-    its command. After `idle_stop` seconds without work it ends by itself, 0 for never.
+    default what the runtime says, or with `on_socket` on a unix socket, where it can. `jupyter` is
+    shell text that sets the positional parameters to its command. After `idle_stop` seconds without
+    work it ends by itself, 0 for never.
     """
     options = (
         "--no-browser",
         f"--ip={bind_address or runtime.bind_address}",
-        *(() if runtime.has_containers else (f"--port={HOST_PORT}",)),
+        *(() if runtime.has_containers or on_socket else (f"--port={HOST_PORT}",)),
     )
     settings = "".join(
         f"cat >\"$directory/config/{file}\" <<'END' || exit\n{text}END\n"
-        for file, text in configuration.files(name, hostname, idle_stop).items()
+        for file, text in configuration.files(
+            name, hostname, idle_stop, on_socket=on_socket
+        ).items()
     )
     if idle_stop:
         settings += f'echo {idle_stop} >"$directory/idle-stop" || exit\n'

@@ -2,9 +2,10 @@
 
 Each session has a folder on the server's side (0700): `runtime/` is Jupyter's
 `JUPYTER_RUNTIME_DIR`, where it writes `jpserver-PID.json` (before: `nbserver-`) with its token
-(0600); `jupyter.log` is its log; `launch` names the launch that wrote these files; `idle-stop` has
-its idle time in seconds; `exit` is the exit status once it has ended; `ended` says why, if on
-purpose: `stopped` by a command, or `idle`.
+(0600) and, on a host without containers, listens on the unix socket `sock`; `jupyter.log` is its
+log; `launch` names the launch that wrote these files; `idle-stop` has its idle time in seconds;
+`exit` is the exit status once it has ended; `ended` says why, if on purpose: `stopped` by a
+command, or `idle`.
 
 Reading the runtime files takes a twentieth of the time of `jupyter server list`, which also deletes
 the files of servers whose pid it cannot see.
@@ -22,6 +23,7 @@ from jlremote.host.records import PRINT_GROUP as GROUP
 from jlremote.host.records import PRINT_RECORD as RECORD
 from jlremote.host.shell_text import pause, until_hang_up, wait_while
 from jlremote.host.tcp_table import LISTENING
+from jlremote.host.unix_table import LISTENING as LISTENING_SOCKETS
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.scripts import homes
@@ -35,6 +37,8 @@ ROOM_BYTES = 1 << 16  # several times what is written before Jupyter listens
 NO_FOLDER = homes.NO_FOLDER
 NOT_LAUNCHED = 75  # sysexits.h: EX_TEMPFAIL
 
+SOCKET = "sock"  # in the runtime folder; short, as a socket's path has 107 bytes at most
+_SOCKETS = f"""{LISTENING_SOCKETS} | grep -F " $directory/runtime/{SOCKET}\""""
 # The runtime files of JupyterLab 3 and later and Notebook 7; of JupyterLab 2 and Notebook 6.
 KINDS = ("jpserver", "nbserver")
 
@@ -112,6 +116,7 @@ printf 'ended{FIELD}%s{RECORD}' "$(cat "$directory/ended" 2>/dev/null)"
 printf 'idle-stop{FIELD}%s{RECORD}' "$(cat "$directory/idle-stop" 2>/dev/null)"
 for file in FILES; do tell "$file"; done
 printf 'listening{FIELD}%s{RECORD}' "$({LISTENING})"
+printf 'sockets{FIELD}%s{RECORD}' "$({_SOCKETS})"
 """
 
 
@@ -129,7 +134,9 @@ mkdir -p "$directory/runtime" && printf '%0{ROOM_BYTES}d' 0 | cat >"$directory/r
   {{ rm -f "$directory/room"; exit {NO_FOLDER}; }}
 rm -f "$directory/room"
 listens() {{
-  port=$(printf ':%04X ' "${{1%%[!0-9]*}}")
+  case $1 in *'"sock": "/'*) {_SOCKETS} >/dev/null; return;; esac
+  port=${{1#*port?: }}
+  port=$(printf ':%04X ' "${{port%%[!0-9]*}}")
   {LISTENING} | grep -q "$port"
 }}
 wanted={shlex.quote(launch_id)} launched='' turns=0
@@ -142,7 +149,7 @@ while [ "$turns" -lt {WAIT_SECONDS * POLLS_A_SECOND} ]; do
       [ -e "$file" ] || continue
       text=$(cat "$file" 2>/dev/null)
       # A file with its last brace is complete. jupyter_server 2 listens a moment after writing it.
-      case $text in *'}}') ! listens "${{text#*port?: }}" || break 2;; esac
+      case $text in *'}}') ! listens "$text" || break 2;; esac
     done
   elif [ "$turns" -gt {LAUNCH_SECONDS * POLLS_A_SECOND} ]; then exit {NOT_LAUNCHED}; fi
   turns=$((turns + 1))

@@ -16,7 +16,7 @@ class Server:
     # start time of that process in clock ticks since boot; with `pid` it tells whether this is
     # still the same process (proc(5), field 22 of `stat`)
     process_start: str
-    port: int  # TCP port it listens on
+    port: int  # TCP port it listens on, 0 with `sock`
     base_url: str  # path below which it serves, with both slashes
     token: str = field(repr=False)  # its token, empty for none; never shown by `repr`
     password: bool  # whether it wants a password in place of a token
@@ -29,6 +29,7 @@ class Server:
     python: str  # the interpreter that runs it
     idle_stop: int = 0  # seconds without work after which it ends by itself, 0 for never or unknown
     page: str = LAB  # `lab` or `tree`: it was started as JupyterLab or as Notebook
+    sock: str = ""  # the unix socket it listens on in place of a port
 
     @property
     def identity(self) -> tuple[int, str, int]:

@@ -133,7 +133,9 @@ def server_endpoint(runtime: Runtime, container: Container, server: Server) -> E
     container's loopback only, a relay through the engine's `exec` leads in.
     """
     address = next(iter(container.addresses), None)
-    if container.on_host_network:
+    if server.sock and not runtime.has_containers:
+        target = Target("", server.port, path=server.sock)
+    elif container.on_host_network:
         target = Target(server.loopback, server.port)
     elif address and not server.loopback_only:
         target = Target(address, server.port)

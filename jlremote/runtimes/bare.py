@@ -37,7 +37,7 @@ class Bare:
 
     name: str = "none"
     engine: None = None
-    # Other users share the host's loopback; the token keeps them out.
+    # Where Jupyter can have no socket. Other users share the loopback; the token keeps them out.
     bind_address: str = "127.0.0.1"
     has_containers: bool = False
     # `/tmp` belongs to everybody there, so it is the XDG state folder. Machines may share that one,

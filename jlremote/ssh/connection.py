@@ -17,6 +17,7 @@ from jlremote.ssh.sessions.search_path import with_search_path
 from jlremote.ssh.sessions.shell_session import ShellSession
 from jlremote.ssh.sessions.sudo_password import SudoScript, with_password
 from jlremote.ssh.transport.transport import Transport
+from jlremote.ssh.wire_format import STREAMLOCAL, direct_streamlocal
 from jlremote.text import one_line
 
 
@@ -96,6 +97,19 @@ class SSHConnection:
                 f"the server did not say whether it permits forwarding: {error}"
             ) from error
         return None
+
+    def reaches(self, path: str, timeout: float) -> bool:
+        """Return whether the server connects to a unix socket; see `contract.Connection`."""
+        details = direct_streamlocal(path)
+        try:
+            self.transport.open_channel(STREAMLOCAL, details, timeout=timeout).close()
+        except paramiko.ChannelException:
+            return False
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            raise LinkLost(
+                f"the server did not say whether it connects to a unix socket: {error}"
+            ) from error
+        return True
 
     def wait_closed(self, timeout: float | None = None) -> bool:
         """Wait until the connection is gone; return whether it is."""

@@ -128,6 +128,15 @@ class Connection(Protocol):
             LinkLost: the connection broke, or there was no answer within `timeout` seconds.
         """
 
+    def reaches(self, path: str, timeout: float) -> bool:
+        """Return whether the server connects to a unix socket on which a program listens.
+
+        OpenSSH gives no reason: `AllowStreamLocalForwarding no` looks like a path that is absent.
+
+        Raises:
+            LinkLost: the connection broke, or there was no answer within `timeout` seconds.
+        """
+
     def wait_closed(self, timeout: float | None = None) -> bool:
         """Wait up to `timeout` seconds, or for ever, for its end; return whether it is gone."""
 

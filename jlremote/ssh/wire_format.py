@@ -6,6 +6,8 @@ import base64
 import binascii
 import hashlib
 
+STREAMLOCAL = "direct-streamlocal@openssh.com"
+
 
 def string(value: bytes) -> bytes:
     """Return a length-prefixed string."""
@@ -16,6 +18,11 @@ def direct_tcpip(address: str, port: int, origin: tuple[str, int]) -> bytes:
     """Return the details of a `direct-tcpip` opening, RFC 4254 section 7.2."""
     target = string(address.encode()) + port.to_bytes(4, "big")
     return target + string(origin[0].encode()) + origin[1].to_bytes(4, "big")
+
+
+def direct_streamlocal(path: str) -> bytes:
+    """Return the details of a `direct-streamlocal@openssh.com` opening, OpenSSH's PROTOCOL 2.4."""
+    return string(path.encode()) + string(b"") + bytes(4)
 
 
 def number(value: int) -> bytes:

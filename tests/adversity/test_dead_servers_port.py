@@ -55,6 +55,16 @@ def test_a_port_that_others_can_take_gets_no_byte_before_a_newer_proof(router: R
     assert client.recv(100) == ANSWER
 
 
+def test_a_session_s_own_socket_needs_no_newer_proof(router: Router) -> None:
+    router.gateway.target = Target("", 0, path="/home/ada/sock")
+    client = opened(router, SECRET)
+    router.turn_until(lambda: len(router.transport.sent) == 2)
+    opening, said = router.transport.sent
+    assert b"direct-streamlocal@openssh.com" in opening
+    assert said.endswith(SECRET)
+    assert client.recv(100) == ANSWER
+
+
 def test_who_has_taken_the_port_reads_nothing_and_says_nothing(router: Router) -> None:
     browser = opened(router, PAGE)
     router.gateway.proofs.put(JupyterDead("the Jupyter server of `cont1` is gone"))

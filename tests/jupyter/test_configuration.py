@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import gc
 import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
-from jlremote.jupyter.configuration import files
+import pytest
+from jupyter_core.application import JupyterApp
+
+from jlremote.jupyter.configuration import HOST_PORT, files
 
 
-def applied(name: str, hostname: str) -> SimpleNamespace:
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """Return a folder whose path leaves room for a socket's name."""
+    with TemporaryDirectory(dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def applied(name: str, hostname: str, *, on_socket: bool = False) -> SimpleNamespace:
     """Return what a server gets from the configuration, which runs in this process."""
     settings = SimpleNamespace(ServerApp=SimpleNamespace(), IdentityProvider=SimpleNamespace())
-    text = files(name, hostname)["jupyter_server_config.py"]
+    text = files(name, hostname, on_socket=on_socket)["jupyter_server_config.py"]
     try:
         exec(text, {"get_config": lambda: settings})
     finally:
@@ -31,6 +45,51 @@ def test_the_configuration_switches_garbage_collection_on_again() -> None:
     finally:
         gc.enable()
         gc.unfreeze()
+
+
+def listening(runtime: Path, application: type, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Return what a server gets that is to listen on a socket in its runtime folder."""
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(runtime))
+    monkeypatch.setattr(JupyterApp, "instance", application)
+    settings = applied("cont1", "cont1-dgx.localhost", on_socket=True)
+    made: SimpleNamespace = settings.ServerApp
+    return made
+
+
+class OldServer:
+    pass
+
+
+class Server:
+    sock = ""
+
+
+def test_a_server_listens_on_a_socket_and_an_old_one_on_a_port(
+    short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = listening(short, Server, monkeypatch)
+    assert (new.sock, new.port) == (f"{short}/sock", 8888)
+    assert not (short / "sock").exists()
+    old = listening(short, OldServer, monkeypatch)
+    assert (hasattr(old, "sock"), old.port) == (False, HOST_PORT)
+
+
+def test_a_path_that_takes_no_socket_leaves_a_port(
+    short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = short / ("x" * 108)
+    for runtime in (long, short / "missing"):
+        made = listening(runtime, Server, monkeypatch)
+        assert (hasattr(made, "sock"), made.port) == (False, HOST_PORT)
+
+
+def test_a_server_beside_another_does_not_take_its_socket(
+    short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket(socket.AF_UNIX) as first:
+        first.bind(f"{short}/sock")
+        assert listening(short, Server, monkeypatch).port == HOST_PORT
+        assert (short / "sock").exists()
 
 
 def test_a_server_has_a_name_a_path_and_a_token_of_its_own() -> None:

@@ -90,6 +90,29 @@ def test_a_server_on_a_unix_socket_is_reported_apart() -> None:
     assert findings.sockets == ("/tmp/one.sock",)
 
 
+OWN_SOCKET = f"{DIRECTORY}/runtime/sock"
+ROW = f"00000000ebe3b842: 00000002 00000000 00010000 0001 01    99 {OWN_SOCKET}"
+
+
+def on_socket(sock: object, **how: str) -> tuple[Server, ...]:
+    """Return the servers that are found where one claims to listen on a unix socket."""
+    text = probed(server(FACTS | {"port": 0, "sock": sock}, **how), table="")
+    return read_probe(f"{text}sockets\037{ROW}\036").servers
+
+
+def test_a_server_on_the_socket_of_its_session_is_found_without_a_port() -> None:
+    [found] = on_socket(OWN_SOCKET)
+    assert (found.sock, found.port, found.ours) == (OWN_SOCKET, 0, True)
+    assert (found.loopback_only, found.loopback) == (True, "127.0.0.1")
+
+
+def test_another_socket_or_another_process_with_the_pid_is_no_server() -> None:
+    assert on_socket("/run/docker.sock") == ()
+    assert on_socket(1) == ()
+    assert on_socket(OWN_SOCKET, descriptors="lr-x 3 -> socket:[98]") == ()
+    assert on_socket(OWN_SOCKET, descriptors="") == ()
+
+
 @pytest.mark.parametrize(
     ("words", "kind", "page"),
     [

@@ -61,6 +61,35 @@ def test_a_server_that_holds_its_port_is_found(folder: Path, listener: socket.so
     assert server.loopback_only
 
 
+@pytest.fixture
+def on_socket(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """Write the runtime file of a server on a unix socket, which is bound and does not listen."""
+    path = folder / "runtime" / scripts.SOCKET
+    facts = {"port": 0, "base_url": f"/{NAME}/", "token": "secret", "sock": str(path)}
+    (folder / "runtime" / f"jpserver-{os.getpid()}.json").write_text(json.dumps(facts, indent=2))
+    monkeypatch.chdir(path.parent)  # pytest's folder may be too long for a socket's path
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(path))
+        yield bound
+
+
+def test_a_server_on_the_sessions_socket_is_found_and_awaited(
+    folder: Path, on_socket: socket.socket
+) -> None:
+    assert found().servers == ()
+    (folder / "launch").write_text("mine\n")
+    waiting = subprocess.Popen(["sh"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert waiting.stdin is not None
+    waiting.stdin.write(scripts.wait_and_probe(BARE, NAME, "mine"))
+    waiting.stdin.close()
+    on_socket.listen()
+    assert waiting.stdout is not None
+    with waiting:
+        [server] = read_probe(waiting.stdout.read()).servers
+    assert server == found().servers[0]
+    assert (server.port, server.sock) == (0, str(folder / "runtime" / scripts.SOCKET))
+
+
 def test_a_file_of_a_process_that_has_ended_is_ignored(
     folder: Path, listener: socket.socket
 ) -> None:
@@ -194,6 +223,13 @@ def test_a_launch_writes_the_configuration_and_the_exit_status(
         "jupyter_server_config.py",
         "jupyter_notebook_config.py",
     }
+
+
+def test_a_launch_on_a_socket_names_no_port(folder: Path, tmp_path: Path) -> None:
+    jupyter = fake_jupyter(tmp_path, 'echo "$@"')
+    sh(launch.launch(BARE, NAME, "mine", hostname=OWN, jupyter=jupyter, on_socket=True))
+    assert "--port" not in (folder / "jupyter.log").read_text()
+    assert "application.sock" in (folder / "config" / "jupyter_server_config.py").read_text()
 
 
 @within(5)

@@ -51,6 +51,9 @@ class FakeConnection:
     def refusal(self, address: str, port: int, timeout: float) -> str | None:
         return None
 
+    def reaches(self, path: str, timeout: float) -> bool:
+        return True
+
     def wait_closed(self, timeout: float | None = None) -> bool:
         return self.gone.wait(timeout)
 

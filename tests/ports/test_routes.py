@@ -14,6 +14,7 @@ from jlremote.jupyter.server import Server
 from jlremote.ports import locate
 from jlremote.ports.endpoint import Endpoint, Place
 from jlremote.ports.locate import NothingListens, PortTaken, server_endpoint
+from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container
 from jlremote.runtimes.engine.engine import DOCKER
@@ -156,6 +157,17 @@ def test_a_container_on_the_hosts_network_is_reached_at_the_hosts_loopback() -> 
     for near in ("127.0.0.1", "::1"):
         on_loopback = replace(SERVER, loopback_only=True, loopback=near)
         assert target_of(here, on_loopback) == Target(near, 8888)
+
+
+def test_a_socket_is_reached_on_the_host_itself_and_never_for_a_container() -> None:
+    on_socket = replace(SERVER, port=0, sock="/home/ada/sock")
+    here = replace(CONTAINER, addresses=("127.0.0.1",))
+    found = server_endpoint(Bare(), here, on_socket).target
+    assert found == Target("", 0, path="/home/ada/sock")
+    assert not found.shared
+    in_container = target_of(here, on_socket)
+    assert in_container is not None
+    assert in_container.path == "" or in_container.relay is not None
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,10 @@ import pytest
 from websocket import WebSocket, create_connection
 
 from jlremote.jupyter import scripts
+from jlremote.jupyter.configuration import HOST_PORT
 from jlremote.jupyter.discovery import read_probe
-from jlremote.jupyter.launch import HOST_PORT
 from jlremote.runtimes.bare import Bare
+from tests.conftest import SSHServerFactory
 from tests.demo.person import ignores
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
@@ -31,6 +32,7 @@ from tests.lab.sshd import SSHServer
 from tests.long import LONG
 from tests.sessions.parts import Session, failed, start, started
 
+NOBODY = 65534
 STATE = Path(".local/state/jlr/servers") / socket.gethostname()
 
 
@@ -70,6 +72,26 @@ def servers_of(account: Account) -> list[psutil.Process]:
             if "jupyterlab" in process.cmdline():
                 found.append(process)
     return found
+
+
+def listening(server: psutil.Process) -> list[tuple[str, int]]:
+    """Return the addresses and TCP ports on which a process listens."""
+    return [c.laddr for c in server.net_connections() if c.status == psutil.CONN_LISTEN]
+
+
+def connected(path: Path, user: int) -> str:
+    """Return how an attempt of another user to connect to a unix socket ends."""
+    ask = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+    argv = (
+        "setpriv",
+        f"--reuid={user}",
+        f"--regid={user}",
+        "--clear-groups",
+        "/usr/bin/python3",
+        "-c",
+        ask,
+    )
+    return subprocess.run((*argv, path), capture_output=True, text=True, timeout=30).stderr
 
 
 def terminal(session: Session) -> WebSocket:
@@ -115,7 +137,7 @@ def test_jupyter_outlives_the_connection_and_hears_ctrl_c(
     server = server_of(account)
     assert (session.report["container"], session.report["runtime"]) == (None, "none")
     assert not ignores(server, signal.SIGINT)
-    assert {c.laddr.ip for c in server.net_connections() if c.status == "LISTEN"} == {"127.0.0.1"}
+    assert not listening(server)
     laptop.jlr("disconnect", "lab")
     again = bare(laptop, "work", environment)
     assert (again.born(), again.port) == (session.ask("api/status")["started"], session.port)
@@ -135,27 +157,40 @@ def test_the_session_s_folder_is_private_and_stop_leaves_only_its_log(
     assert folder.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o077 for path in files} == {0}
     assert session.token not in (folder / "jupyter.log").read_text()
+    # Another user neither finds a port nor enters, now and after the server's end.
+    sock = folder / "runtime" / scripts.SOCKET
+    assert sock.stat().st_mode & 0o777 == 0o600
+    assert not listening(server_of(account))
+    assert "PermissionError" in connected(sock, NOBODY)
+    assert connected(sock, account.uid) == ""
     family = [server_of(account), *server_of(account).children(recursive=True)]
     stopped = laptop.jlr("stop", "work")
     assert stopped.status == 0, stopped
     assert not any(process.is_running() for process in family)
     assert not (folder / "runtime").exists()
+    assert "PermissionError" in connected(sock, NOBODY)
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.1", session.port), timeout=5)
     assert laptop.jlr("stop", "work").status == 0
 
 
-def test_ports_that_others_hold_are_passed_over(
-    laptop: Laptop, account: Account, environment: Path
+def test_where_ssh_reaches_no_socket_jupyter_gets_a_port_that_nobody_holds(
+    another_sshd: SSHServerFactory, account: Account, keys: Keys, environment: Path
 ) -> None:
+    strict = another_sshd("AllowStreamLocalForwarding no")
     holders = []
     for port in range(HOST_PORT, HOST_PORT + 3):
         with suppress(OSError):  # somebody else holds it already
             holders.append(socket.create_server(("127.0.0.1", port)))
-    session = bare(laptop, "work", environment)
-    ports = {c.laddr.port for c in server_of(account).net_connections() if c.status == "LISTEN"}
-    assert not ports & {holder.getsockname()[1] for holder in holders}
-    assert session.ask("api/status")
+    with new_laptop(strict, account, keys) as laptop:
+        session = bare(laptop, "work", environment)
+        ((address, port),) = listening(server_of(account))
+        assert address == "127.0.0.1"
+        assert port not in {holder.getsockname()[1] for holder in holders}
+        assert session.ask("api/status")
+        stopped = laptop.jlr("stop", "work")
+        assert stopped.status == 0, stopped
+    assert not servers_of(account)
     for holder in holders:
         holder.close()
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from jlremote.ssh.wire_format import (
     decode_key,
+    direct_streamlocal,
     fingerprint,
     key_type,
     number,
@@ -43,6 +44,11 @@ def test_the_numbers_of_rfc_4251_are_written_as_there() -> None:
     assert number(0) == bytes.fromhex("00000000")
     assert number(0x9A378F9B2E332A7) == bytes.fromhex("0000000809a378f9b2e332a7")
     assert number(0x80) == bytes.fromhex("000000020080")
+
+
+def test_a_unix_socket_is_asked_for_as_openssh_writes_it() -> None:
+    details = direct_streamlocal("/home/ada/söck")
+    assert take_string(details) == ("/home/ada/söck".encode(), bytes(8))
 
 
 @given(st.binary(max_size=60))

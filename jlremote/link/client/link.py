@@ -139,6 +139,10 @@ class Link:
         answer = self._caller.ask("permits", address=address, port=port)
         return None if answer is None else str(answer)
 
+    def reaches(self, path: str) -> bool:
+        """Return whether the SSH server connects to a unix socket on which a program listens."""
+        return bool(self._caller.ask("reaches", path=path))
+
     @property
     def mount_socket(self) -> Path:
         """The socket at which sshfs finds the link; it exists from the first mount on."""

@@ -48,6 +48,7 @@ class Operations:
             "unforward": self._unforward,
             "check": self._check,
             "permits": self._permits,
+            "reaches": self._reaches,
             "mount": self._mount,
             "unmount": self._unmount,
             "status": self._status,
@@ -87,6 +88,10 @@ class Operations:
         request = conversation.request
         connection = self.supervisor.connection(conversation)
         return connection.refusal(request["address"], request["port"], PROOF_SECONDS)
+
+    def _reaches(self, conversation: Conversation) -> bool:
+        connection = self.supervisor.connection(conversation)
+        return connection.reaches(conversation.request["path"], PROOF_SECONDS)
 
     def _unforward(self, conversation: Conversation) -> bool:
         removed = self.forwards.remove(_key(conversation.request))

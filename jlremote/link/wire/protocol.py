@@ -26,7 +26,7 @@ from typing import Any
 from jlremote.errors import JlrError
 
 Message = dict[str, Any]
-PROTOCOL = 4
+PROTOCOL = 5
 MESSAGE_BYTES = 16 << 20
 
 

@@ -17,7 +17,7 @@ from jlremote.ssh.forward.confirmation import Confirmation
 from jlremote.ssh.forward.relay import Relay
 from jlremote.ssh.forward.socket_bridge import SocketBridge
 from jlremote.ssh.forward.waiting_page import is_page_load, waiting_page
-from jlremote.ssh.wire_format import direct_tcpip
+from jlremote.ssh.wire_format import STREAMLOCAL, direct_streamlocal, direct_tcpip
 
 _LOG = logging.getLogger(__name__)
 
@@ -128,6 +128,9 @@ class ConnectionRouter:
             return
         channel = TunnelChannel(connection.transport, bridge, self._loop)
         bridge.join(channel)
+        if target.path:
+            channel.ask(STREAMLOCAL.encode(), direct_streamlocal(target.path))
+            return
         origin = bridge.socket.getsockname()
         channel.ask(b"direct-tcpip", direct_tcpip(target.address, target.port, origin))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
 from typing import Any
 
 import paramiko
@@ -14,9 +13,7 @@ from jlremote.ssh.transport.tuning import LARGEST_PACKET
 WINDOW = 4 << 20
 
 
-def open_channel(
-    transport: Any, kind: str, places: Iterable[tuple[str, int]], seconds: float
-) -> Any:
+def open_channel(transport: Any, kind: str, details: bytes, seconds: float) -> Any:
     """Return a new channel; `Transport` closes one that is granted after `seconds`.
 
     paramiko looks ten times a second whether there is an answer, and leaves such a channel open:
@@ -30,8 +27,7 @@ def open_channel(
     request.add_byte(common.cMSG_CHANNEL_OPEN).add_string(kind)
     for number in (channel.chanid, WINDOW, LARGEST_PACKET):
         request.add_int(number)
-    for host, port in places:
-        request.add_string(host).add_int(port)
+    request.add_bytes(details)
     transport._send_user_message(request)
     if transport.active:  # else it was registered after the others had been told
         answered.wait(seconds)

@@ -22,7 +22,7 @@ from jlremote.ssh.transport.key_exchange import KEY_EXCHANGES
 from jlremote.ssh.transport.packetizer import Packetizer
 from jlremote.ssh.transport.paramiko_defaults import set_defaults
 from jlremote.ssh.transport.tuning import send_at_once
-from jlremote.ssh.wire_format import key_type, string
+from jlremote.ssh.wire_format import direct_tcpip, key_type, string
 
 # paramiko logs to stderr where logging is not configured.
 _LOG = logging.getLogger("paramiko")
@@ -95,13 +95,12 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
 
     def open_tunnel(self, address: str, port: int, seconds: float) -> Any:
         """Return a channel that the server connects to an address, as `ssh -W` opens it."""
-        return self.open_channel("direct-tcpip", (address, port), ("127.0.0.1", 0), timeout=seconds)
+        details = direct_tcpip(address, port, ("127.0.0.1", 0))
+        return self.open_channel("direct-tcpip", details, timeout=seconds)
 
-    def open_channel(
-        self, kind: str, address: Any = None, origin: Any = None, *, timeout: float
-    ) -> Any:
+    def open_channel(self, kind: str, details: bytes = b"", *, timeout: float) -> Any:
         """Return a new channel; see `channel_opening`."""
-        return open_channel(self, kind, filter(None, (address, origin)), timeout)
+        return open_channel(self, kind, details, timeout)
 
     def handshake(self, seconds: float) -> None:
         """Exchange keys; the caller verifies the server's key before it does anything else.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -47,7 +48,20 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
         raise _missing(start, found)
     _explain_socket(start, found)
     with start.context.progress.step("Launch JupyterLab"):
-        return _launch(start, found), True
+        server = _launch(start, found)
+        if server.sock and not start.host.reaches(server.sock):
+            _end(start, server)
+            start = replace(start, launch_id=secrets.token_hex(4), sockets=False)
+            server = _launch(start, found)
+        return server, True
+
+
+def _end(start: StartContext, server: Server) -> None:
+    """End the server that was just launched, and wait until its shell is done with the folder."""
+    runtime, name = start.runtime, start.name
+    ending = scripts.end(runtime, name, server.pid, server.process_start, patience=0)
+    steps = {"end": ending, "clear": scripts.clear(runtime, name)}
+    start.host.run({step: runtime.inside(name, script) for step, script in steps.items()})
 
 
 def _explain_running(start: StartContext, server: Server) -> None:
@@ -80,6 +94,7 @@ def _script(start: StartContext) -> str:
         bind_address="127.0.0.1" if start.loopback else None,
         jupyter=start.environment + jupyter,
         idle_stop=start.request.idle_stop or 0,
+        on_socket=start.sockets and not start.runtime.has_containers,
     )
 
 

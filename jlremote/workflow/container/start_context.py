@@ -30,6 +30,7 @@ class StartContext:
     # A random word that identifies the traces of this start's server.
     launch_id: str = field(default_factory=lambda: secrets.token_hex(4))
     loopback: bool = False  # whether the server listens there only, as the network is the host's
+    sockets: bool = True  # whether the SSH server connects to unix sockets, as far as is known
 
     @property
     def engine(self) -> Engine:

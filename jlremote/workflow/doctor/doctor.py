@@ -13,7 +13,7 @@ from jlremote.doctor.connection import ConnectionFacts
 from jlremote.doctor.findings import Check, Diagnosis, Facts, Finding, Verdict, verdict
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.errors import JlrError, NeedsAuthentication
-from jlremote.jupyter.launch import HOST_PORT
+from jlremote.jupyter.configuration import HOST_PORT
 from jlremote.link.client.link import Link
 from jlremote.questions import Asker, Question
 from jlremote.runtimes.containers import Containers

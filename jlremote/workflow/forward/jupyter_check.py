@@ -67,16 +67,21 @@ def _explained(link: Link, forward: ForwardStatus, silent: NoAnswer) -> JlrError
         failure = known.failure if known else None
     if failure is None:
         return silent
-    if "prohibited" in failure:
-        return JlrError(
-            f"`{link.name}` does not permit connections through its SSH server: {failure}",
-            hint="ask its administrator for `AllowTcpForwarding local`, and for `PermitOpen any`"
-            " if that is set",
-        )
     if "over this connection already" in failure:
         return Busy(
             f"cannot open another relay into a container on `{link.name}`: {failure}",
             hint="`jlr stop` a session that you do not need (`jlr list` shows them), close a "
             "terminal or unmount a folder: each takes one of the ten that an SSH connection has",
+        )
+    if forward.server.sock:  # another way to the host led there when it was launched
+        ask = "ask the administrator of `{}` for `AllowStreamLocalForwarding local`"
+        end = "`jlr stop {} --force` ends this Jupyter, and the next one listens on a port"
+        hint = f"{ask.format(link.name)}; or {end.format(forward.session)}"
+        return NoAnswer(f"{silent.message} ({failure})", hint=hint)
+    if "prohibited" in failure:
+        return JlrError(
+            f"`{link.name}` does not permit connections through its SSH server: {failure}",
+            hint="ask its administrator for `AllowTcpForwarding local`, and for `PermitOpen any`"
+            " if that is set",
         )
     return NoAnswer(f"{silent.message} ({failure})", hint=silent.hint)

@@ -34,12 +34,16 @@ class FakeHost(FakeConnection):
         super().__init__()
         self.run: Run = lambda script, output, options: 0
         self.refusals: dict[tuple[str, int], str] = {}
+        self.sockets: set[str] = set()
 
     def execute(self, script: bytes, output: Output, **options: Any) -> int:
         return self.run(script, output, options)
 
     def refusal(self, address: str, port: int, timeout: float) -> str | None:
         return self.refusals.get((address, port))
+
+    def reaches(self, path: str, timeout: float) -> bool:
+        return path in self.sockets
 
 
 class FakeSupervisor:

@@ -140,6 +140,12 @@ def test_a_refusal_of_the_servers_rules_is_passed_on(parts: Parts, link: Link) -
     assert link.refusal("10.0.0.2", 81) is None
 
 
+def test_whether_a_unix_socket_is_reached_is_passed_on(parts: Parts, link: Link) -> None:
+    parts.supervisor.host.sockets.add("/home/ada/sock")
+    assert link.reaches("/home/ada/sock")
+    assert not link.reaches("/home/eve/sock")
+
+
 def test_a_mount_is_admitted_until_it_is_removed(parts: Parts, link: Link) -> None:
     link.mount("data")
     link.mount("data")

@@ -48,11 +48,16 @@ class TurnHost:
     Attributes:
         answers: the answers of each step by its name.
         scripts: the text of each step that was run, in order.
+        sockets: the unix sockets that its SSH server connects to.
     """
 
     answers: dict[str, list[Answer]]
     name: str = "dgx"
     scripts: list[tuple[str, str]] = field(default_factory=list)
+    sockets: set[str] = field(default_factory=set)
+
+    def reaches(self, path: str) -> bool:
+        return path in self.sockets
 
     def run(self, steps: Steps, *, timeout: float = 0, limit: int = 0) -> dict[str, Completed]:
         return {step: self._answer(step, text) for step, text in steps.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -177,6 +178,43 @@ def test_with_packages_to_install_a_new_container_only_waits() -> None:
     begun = launching(request=StartRequest("dgx", "cont1", options=options))
     assert jupyter_launch.first_script(begun.context) == ""
     assert jupyter_launch.later_script(begun.context) != ""
+
+
+SOCKET = "/tmp/jlr-0/cont1/runtime/sock"
+
+
+def on_socket() -> str:
+    """Return what the probe prints of a server on its session's socket."""
+    facts = {"port": 0, "base_url": "/cont1/", "token": "t", "sock": SOCKET}
+    stat = "7 (jupyter-lab) S " + " ".join(str(number) for number in range(4, 53))
+    path, held = "/tmp/jlr-0/cont1/runtime/jpserver-7.json", "3 -> socket:[99]"
+    server = "\037".join(("server", path, "7", json.dumps(facts), stat, held, "", ""))
+    row = f"0: 00000002 00000000 00010000 0001 01 99 {SOCKET}"
+    return f"directory\037/tmp/jlr-0/cont1\036{server}\036sockets\037{row}\036"
+
+
+def test_without_a_container_a_server_listens_on_a_socket() -> None:
+    begun = launching(on_socket(), runtime=Bare())
+    begun.host.sockets.add(SOCKET)
+    server, launched = jupyter_launch.ensure(begun.context, OLD)
+    assert (server.sock, launched) == (SOCKET, True)
+    [script] = begun.host.texts("script")
+    assert "application.sock" in script
+
+
+def test_a_server_whose_socket_ssh_refuses_is_launched_again_on_a_port() -> None:
+    begun = launching(on_socket(), exited(""), runtime=Bare())
+    begun.host.answers |= {"end": [""], "clear": [""]}
+    with pytest.raises(JlrError, match="did not start"):  # the second one is not awaited here
+        jupyter_launch.ensure(begun.context, OLD)
+    first, second = (text for text in begun.host.texts("script") if "jupyter-lab" in text)
+    assert "kill 7;" in begun.host.texts("end")[0]
+    assert [step for step, _ in begun.host.scripts][:4] == ["script", "end", "clear", "script"]
+    assert "application.sock" in first
+    assert "application.sock" not in second
+    assert "--port=8988" in second
+    assert "launch=l1" in first
+    assert "launch=l1" not in second
 
 
 @pytest.mark.parametrize(("network", "address"), [("host", "127.0.0.1"), (None, "0.0.0.0")])

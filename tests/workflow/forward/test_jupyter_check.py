@@ -159,3 +159,14 @@ def test_only_a_server_without_token_needs_a_note() -> None:
     assert access_note(Access.TOKEN, "dgx") is None
     assert "open to all on `dgx`" in (access_note(Access.OPEN, "dgx") or "")
     assert "password" in (access_note(Access.PASSWORD, "dgx") or "")
+
+
+def test_a_socket_that_is_not_reached_comes_with_what_to_do() -> None:
+    there = forward(1)
+    server = replace(there.server, port=0, sock="/home/ada/sock")
+    on_socket = replace(there, endpoint=replace(there.endpoint, server=server))
+    link = cast(Link, FakeLink("administratively prohibited: open failed"))
+    with pytest.raises(NoAnswer, match="open failed") as refused:
+        wait_for_answer(link, on_socket)
+    assert "`AllowStreamLocalForwarding local`" in (refused.value.hint or "")
+    assert "`jlr stop cont1 --force`" in (refused.value.hint or "")
