@@ -48,6 +48,7 @@ def test_details_are_logged_only_if_the_variable_asks(
     value: str, times: int, tmp_path: Path
 ) -> None:
     program = """
+import jlremote.ssh.transport.transport
 for name, level in (("jlremote", 10), ("paramiko.transport", 20), ("paramiko", 40)):
     logging.getLogger(name).log(level, "that happened")"""
     assert logged(tmp_path / "link.log", program, JLR_LOG=value).count("happened") == times
