@@ -14,6 +14,7 @@ from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.mounts.mounts import Mounts
+from jlremote.link.service import surroundings
 from jlremote.link.service.conversation import Conversation
 from jlremote.link.service.script_run import run
 from jlremote.link.wire.protocol import Message
@@ -113,7 +114,8 @@ class Operations:
             self._connect(conversation)
         condition = self.supervisor.condition
         held = {"forwards": self.forwards.to_json(condition), "mounts": self.mounts.to_json()}
-        facts = {"version": __version__, "notes": self.dialer.notes}
+        notes = (*surroundings.remarks(), *self.dialer.notes)
+        facts = {"version": __version__, "notes": notes}
         return condition.to_json() | facts | held
 
     def _connect(self, conversation: Conversation) -> None:

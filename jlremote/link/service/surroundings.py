@@ -9,6 +9,8 @@ from pathlib import Path
 
 # A shell sets them for its own programs, and the link serves others, for days.
 _LIMITS = ("AS", "CPU", "DATA", "FSIZE", "NOFILE", "NPROC", "RSS")
+# A page takes some ten, and the link keeps 32 for itself.
+_FEW_FILES = 256
 
 
 def leave() -> Path:
@@ -36,6 +38,19 @@ def _raise_limits() -> None:
                 _, most = resource.getrlimit(limit)
                 with contextlib.suppress(OSError, ValueError):  # macOS names more than it allows
                     resource.setrlimit(limit, (most, most))
+
+
+def remarks() -> tuple[str, ...]:
+    """Return a sentence if the link may open so few files that it cannot serve many pages."""
+    if sys.platform != "win32":
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if 0 <= limit < _FEW_FILES:
+            few = f"the link may have only {limit} files and connections open, the `ulimit -Hn` of"
+            way = "`jlr disconnect HOST`, then go on in another shell"
+            return (f"{few} the shell that started it: {way}",)
+    return ()
 
 
 def _refuse_core_dumps() -> None:

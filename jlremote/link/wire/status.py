@@ -54,7 +54,7 @@ class LinkStatus:
     detail: str | None  # why it is in that state, where something went wrong
     forwards: tuple[ForwardStatus, ...]
     mounts: tuple[MountStatus, ...]
-    notes: tuple[str, ...] = ()  # what the user's ssh settings ask for that jlr does not do
+    notes: tuple[str, ...] = ()  # settings of ssh that jlr does not honour, low limits
 
     def forward(self, session: str, port: int | None = None) -> ForwardStatus | None:
         """Return the forward to a session's server, or to a further port of it."""

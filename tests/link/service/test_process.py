@@ -57,6 +57,11 @@ def test_a_link_lets_go_of_the_folder_the_limits_and_core_dumps_of_its_shell(
             limits = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
             assert limits == (before[1], before[1])
             assert resource.prlimit(process.pid, resource.RLIMIT_CORE) in {(0, 0), (1, 1)}
+            link = Link(files.host, None, NeverAsks("a test"))
+            assert link.status().notes == ()
+            resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (100, 100))
+            [told] = link.status().notes
+            assert "only 100 files and connections open" in told
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
