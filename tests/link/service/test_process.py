@@ -36,9 +36,11 @@ def running(files: LinkFiles) -> Iterator[psutil.Process]:
     try:
         pid = re.search(r", pid (\d+)$", files.log.read_text(), re.MULTILINE)
         assert pid is not None
-        yield psutil.Process(int(pid[1]))
+        process = psutil.Process(int(pid[1]))
+        yield process
     finally:
         assert link.shut_down()
+    process.wait(20)  # until then it removes its files
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")
