@@ -14,12 +14,11 @@ from jlremote.host.answers import understood
 from jlremote.host.shell_text import command_line, until_hang_up
 from jlremote.host.sudo import endable
 from jlremote.jobs.job import Job
-from jlremote.runtimes.contract import TYPED_LABEL
+from jlremote.runtimes.contract import JOB_LABEL, TYPED_LABEL
 from jlremote.runtimes.docker.docker_commands import ended_script, logs_argv, remove_argv, stop_argv
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.text import is_name
 
-JOB_LABEL = "org.jlremote.job"
 COMMAND_LABEL = "org.jlremote.job-command"
 GPUS_LABEL = "org.jlremote.job-gpus"
 # The process name of podman's `--init`, which signals only the first process of a job.

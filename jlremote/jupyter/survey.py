@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError
 from jlremote.gpus import lost
-from jlremote.gpus.snapshot_script import MINE
-from jlremote.host.contract import Host
+from jlremote.gpus.snapshot_script import MINE, USER_LABEL
+from jlremote.host.contract import Completed, Host
 from jlremote.host.shell_text import command_line
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.jupyter.server import Server
 from jlremote.runtimes.contract import TYPED_LABEL, Container, Runtime
 from jlremote.runtimes.engine.engine import Engine
-from jlremote.text import is_name
+from jlremote.text import is_name, one_line
 
 
 class ContainerGone(JlrError):
@@ -43,6 +44,7 @@ class Survey:
     gpu_fault: lost.Fault | None = None  # why it has lost its GPUs, if that was checked
     # containers whose label has the typed name, if no container has the name itself
     called: tuple[str, ...] = ()
+    owner: str | None = None  # the other user of the host for whom jlr made the container
 
     @property
     def servers(self) -> tuple[Server, ...]:
@@ -69,17 +71,35 @@ def survey(
     steps = dict(runtime.survey(name, inside))
     if typed is not None and runtime.engine is not None:
         steps["called"] = _called(runtime.engine, typed)
+    if runtime.has_containers:
+        steps |= WHO
     results = host.run(steps)
     container = runtime.read(name, results)
+    owner = None if container is None else other_owner(container, results)
     if container is None and "called" in results:
         return Survey(None, None, called=tuple(filter(is_name, results["called"].stdout.split())))
     probed = results["inside"]
     reachable = container is not None and container.running and probed.status == 0
     if not reachable:
-        return Survey(container, None)
+        return Survey(container, None, owner=owner)
     restart = "" if runtime.engine is None else runtime.engine.shown("restart", name)
     fault = lost.read(probed.stdout, name, restart)
-    return Survey(container, read_probe(probed.stdout), fault)
+    return Survey(container, read_probe(probed.stdout), fault, owner=owner)
+
+
+# The step that names the user on the host.
+WHO = {"user": "id -un || id -u"}
+
+
+def other_owner(container: Container, results: Mapping[str, Completed]) -> str | None:
+    """Return the user for whom jlr made a container, `None` if it is one's own or of no user.
+
+    `results` has that of the step `WHO`. A label that comes from an image names no owner.
+    """
+    if "user" not in results or not (container.is_session or container.is_job):
+        return None
+    owner = one_line(container.labels.get(USER_LABEL, ""))
+    return owner if owner not in ("", results["user"].stdout.strip()) else None
 
 
 def _called(engine: Engine, typed: str) -> str:

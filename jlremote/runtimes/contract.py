@@ -14,6 +14,7 @@ from jlremote.runtimes.options.container_options import NO_OPTIONS, ContainerOpt
 SESSION_LABEL = "org.jlremote.session"
 CREATOR_LABEL = "org.jlremote.created-by"
 TYPED_LABEL = "org.jlremote.typed"  # the typed name, if the naming template made another of it
+JOB_LABEL = "org.jlremote.job"
 START_LABEL = "org.jlremote.start"  # the start that made it, and alone may take it back
 
 
@@ -53,6 +54,11 @@ class Container:
     def is_session(self) -> bool:
         """Whether jlr made it: a label that it has from its image does not name it."""
         return self.labels.get(SESSION_LABEL) == self.name
+
+    @property
+    def is_job(self) -> bool:
+        """Whether jlr made it for a job; likewise."""
+        return self.labels.get(JOB_LABEL) == self.name
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ class SessionRecord:
     gpus: str | None = None  # the GPUs that the container was created with
     ports: tuple[PortRecord, ...] = ()  # its further ports, by number
     open_allowed: bool = False  # whether a server without token and password may be forwarded
+    shared: bool = False  # whether it was joined although it is another user's
     forwarded: bool = True  # whether its ports are kept; false after `jlr stop`
     last_used: float = field(default_factory=time.time)  # seconds since the epoch
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from jlremote.jobs.containers import (
     COMMAND_LABEL,
     GPUS_LABEL,
-    JOB_LABEL,
     ContainerJobs,
     _beyond,
     read,
 )
+from jlremote.runtimes.contract import JOB_LABEL
 from jlremote.runtimes.engine.engine import DOCKER, PODMAN
 from tests.host.shells import run_sh
 

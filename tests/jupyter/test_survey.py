@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from jlremote.errors import JlrError
+from jlremote.gpus.snapshot_script import USER_LABEL
 from jlremote.host.contract import Completed
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.survey import IdleStopped, JupyterDead, JupyterStopped, gone, survey
 from jlremote.runtimes.containers import Containers
+from jlremote.runtimes.contract import JOB_LABEL, SESSION_LABEL
 from jlremote.runtimes.engine.engine import DOCKER
 from tests.jupyter.test_discovery import DIRECTORY, probed, server
 from tests.workflow.parts import FakeHost
@@ -41,7 +43,30 @@ def test_a_container_and_its_server_are_found_in_one_round_trip() -> None:
     assert found.server is not None
     assert found.server.port == 8888
     assert found.gpu_fault is None
-    assert list(host.asked) == ["container", "inside"]
+    assert list(host.asked) == ["container", "inside", "user"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "owner"),
+    [
+        ({SESSION_LABEL: "cont1", USER_LABEL: "bob"}, "bob"),
+        ({JOB_LABEL: "cont1", USER_LABEL: "bob"}, "bob"),
+        ({SESSION_LABEL: "cont1", USER_LABEL: "ada"}, None),
+        ({SESSION_LABEL: "cont1"}, None),
+        ({SESSION_LABEL: "cont1", USER_LABEL: ""}, None),
+        # of the image that it was made from: nobody's
+        ({SESSION_LABEL: "other", USER_LABEL: "bob"}, None),
+        ({USER_LABEL: "bob"}, None),
+    ],
+)
+def test_a_container_that_jlr_made_for_another_user_has_an_owner(
+    labels: dict[str, str], owner: str | None
+) -> None:
+    told = json.loads(inspected())
+    told[0]["Config"]["Labels"] = labels
+    answers: dict[str, Completed | str]
+    answers = {"container": json.dumps(told), "inside": probed(server()), "user": "ada\n"}
+    assert survey(FakeHost("dgx", answers), RUNTIME, "cont1").owner == owner
 
 
 def test_a_container_without_a_server_has_none() -> None:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from jlremote.gpus.snapshot_script import USER_LABEL
 from jlremote.runtimes.contract import SESSION_LABEL
 from tests.lab.accounts import Account
-from tests.lab.containers import ContainerFactory
+from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.sessions.parts import Session, failed, started
 
@@ -155,3 +155,41 @@ def test_list_all_shows_every_container_of_the_host(
         "somebody-else",
     ]
     failed(laptop.jlr("list", "--all"), 2, "HOST")
+    _is_not_joined(laptop, theirs)
+
+
+def _is_not_joined(laptop: Laptop, theirs: Container) -> None:
+    """Check that another user's session is neither joined nor stopped, unless that is asked for."""
+    where = f"lab/{theirs.name}"
+    whose = f"`{where}` belongs to `somebody-else`"
+    for words in (
+        ("start", "lab", theirs.name, "--no-browser"),
+        ("open", where, "--no-browser"),
+        ("shell", where, "--", "true"),
+        ("stop", where, "--remove", "--yes"),
+        ("run", "lab", "--in", theirs.name, "--", "true"),
+    ):
+        failed(laptop.jlr(*words), 1, whose)
+    forced = ("stop", where, "--remove", "--force")
+    failed(
+        laptop.jlr(*forced), 2, "another user, `somebody-else`", f"`jlr {' '.join(forced)} --yes`"
+    )
+    assert theirs.running
+
+
+def test_another_users_session_is_joined_on_request_and_left_running(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    name = container.name()
+    labels = (f"--label={SESSION_LABEL}={name}", f"--label={USER_LABEL}=somebody-else")
+    theirs = container("lab/plain", name=name, options=labels)
+    where = f"lab/{name}"
+    assert laptop.jlr("shell", where, "--as-shared", "--", "true").status == 0
+    assert laptop.jlr("shell", where, "--", "true").status == 0, "it was joined"
+    left = laptop.jlr("stop", where)
+    assert left.status == 0, left
+    assert "belongs to `somebody-else`" in left.stdout
+    failed(laptop.jlr("stop", where, "--container", "--yes"), 1, "belongs to `somebody-else`")
+    assert theirs.running
+    assert laptop.jlr("stop", where, "--remove", "--force", "--yes").status == 0
+    assert container.remove_all() == []

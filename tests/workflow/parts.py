@@ -18,7 +18,8 @@ class FakeHost:
 
     Attributes:
         name: what was typed after `ssh`.
-        answers: how each step ends; a plain text is printed by a step that ends well.
+        answers: how each step ends; a plain text is printed by a step that ends well. The user
+            there is `ada` unless they say otherwise.
         asked: the texts of the steps of the last script.
     """
 
@@ -28,7 +29,7 @@ class FakeHost:
 
     def run(self, steps: Steps, *, timeout: float = 0, limit: int = 0) -> dict[str, Completed]:
         self.asked = dict(steps)
-        found = {step: self.answers[step] for step in steps}
+        found = {step: ({"user": "ada"} | self.answers)[step] for step in steps}
         return {
             step: Completed(0, answer, "") if isinstance(answer, str) else answer
             for step, answer in found.items()

@@ -46,6 +46,9 @@ def json_option(text: str) -> Callable[[Function], Function]:
     return click.option("--json", "as_json", is_flag=True, help=text)
 
 
+shared_option = click.option(
+    "--as-shared", is_flag=True, help="Join it although it is another user's."
+)
 yes_option = click.option("-y", "--yes", is_flag=True, help="Ask nothing before work is lost.")
 image_json_option = json_option("Print the image as a JSON object.")
 

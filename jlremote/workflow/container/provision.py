@@ -24,8 +24,10 @@ from jlremote.workflow.container import creation, gpu_allocation, jupyter_launch
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.host_folders import prepared, with_workspace
 from jlremote.workflow.container.start_context import StartContext
+from jlremote.workflow.host.requests import StopRequest
 from jlremote.workflow.images import registry
 from jlremote.workflow.selection import naming
+from jlremote.workflow.selection.destruction import stop_command
 
 LISTED = 8
 
@@ -84,9 +86,17 @@ def _explain_other_settings(start: StartContext, container: Container) -> None:
         if found := differences(options, container.options):
             told = "; ".join(map(_in_words, found))
             start.note(
-                f"`{container.name}` already exists and keeps its settings: {told}; "
-                f"`jlr stop {container.name} --remove` deletes it with all its files, for a new one"
+                f"`{container.name}` already exists and keeps its settings: {told}"
+                f"{_for_a_new_one(start, container)}"
             )
+
+
+def _for_a_new_one(start: StartContext, container: Container) -> str:
+    """Return the way to a new container, unless this one is another user's."""
+    if start.owner is not None:
+        return ""
+    command = stop_command(start.request.host, container.name, StopRequest(remove=True))
+    return f"; `{command}` deletes it with all its files, for a new one"
 
 
 def _in_words(found: Difference) -> str:

@@ -96,6 +96,8 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     found = survey(link, runtime, record.name)
     if found.container is None or not found.container.running:
         raise ContainerGone(f"the container `{record.name}` is gone or does not run")
+    if found.owner is not None and not record.shared:
+        raise ContainerGone(f"the container `{record.name}` is one of `{found.owner}` by now")
     _bring_ports_back(link, record, place_of(runtime, found.container))
     if found.server is None:
         raise gone(record.name, found.findings)

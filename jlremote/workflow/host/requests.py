@@ -52,6 +52,7 @@ class StartRequest:
     # seconds without work after which Jupyter ends by itself, 0 for never; `None` for no wish
     idle_stop: int | None = None
     allow_open: bool = False  # whether a server without token and password may be forwarded
+    as_shared: bool = False  # whether another user's session may be joined
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from jlremote.errors import Busy, JlrError, NotFound
 from jlremote.host.contract import Completed, Steps, run_script
 from jlremote.host.shell_text import command_line
 from jlremote.images.commands import inspect_image_argv
-from jlremote.jobs.containers import COMMAND_LABEL, GPUS_LABEL, JOB_LABEL
-from jlremote.runtimes.contract import START_LABEL, ContainerSpec
+from jlremote.jobs.containers import COMMAND_LABEL, GPUS_LABEL
+from jlremote.runtimes.contract import JOB_LABEL, START_LABEL, ContainerSpec
 from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.docker import docker_errors
 from jlremote.runtimes.engine.engine import Argv, Engine

@@ -23,7 +23,7 @@ from jlremote.workflow.container import gpu_allocation
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.requests import RunRequest, StartRequest
-from jlremote.workflow.selection import naming
+from jlremote.workflow.selection import naming, ownership
 from jlremote.workflow.selection.session_selection import candidates
 
 ANOTHER_NAME = "choose another name: `--name NAME`"
@@ -53,7 +53,11 @@ def _container(start: StartContext, request: RunRequest) -> str:
         looks = iter([(known.name, survey(start.host, start.runtime, known.name))])
     else:
         looks = candidates(start.host, start.runtime, typed)
-    found = next((found.container for _, found in looks if found.container), None)
+    look = next((found for _, found in looks if found.container), None)
+    found = look.container if look else None
+    if look is not None and found is not None:
+        agreed = known is not None and known.shared
+        ownership.refuse(start.request.host, found.name, look.owner, agreed=agreed)
     if found is not None and found.running:
         return found.name
     state, begin = ("does not run", "starts it") if found else ("is missing", "creates it")

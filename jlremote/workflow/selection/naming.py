@@ -67,6 +67,11 @@ def names(request: StartRequest, host: Host) -> tuple[str, ...]:
     return (made, name)
 
 
+def own_name(name: str, host: Host) -> str:
+    """Return a name with the user's own in it, for one that is another user's."""
+    return f"{_user(host)}_{name}"
+
+
 def label(typed: str | None, name: str) -> dict[str, str]:
     """Return the label with the typed name, if the container has another one, for other laptops."""
     return {} if typed in (None, name) else {TYPED_LABEL: str(typed)}

@@ -28,21 +28,25 @@ from jlremote.workflow.host.engines import engine_if_any
 from jlremote.workflow.host.links import connect, link_of, link_to
 from jlremote.workflow.host.requests import StartRequest
 from jlremote.workflow.host.rollback import undone_on_failure
-from jlremote.workflow.selection import naming
+from jlremote.workflow.selection import naming, ownership
 
 
-def chosen(selector: str | None, context: Context, *, or_job: bool = False) -> SessionRecord:
+def chosen(
+    selector: str | None, context: Context, *, or_job: bool = False, as_shared: bool = False
+) -> SessionRecord:
     """Return the record of the session called `NAME` or `HOST/NAME`; by default the latest.
 
     A session of `HOST` without a record is looked for there, and forwarded if it runs. With
-    `or_job` the command takes jobs, too, and no job has the name.
+    `or_job` the command takes jobs, too, and no job has the name; with `as_shared` another user's
+    session may be joined.
 
     Raises:
+        JlrError: it is another user's.
         NotFound: there is no such session, neither here nor on the host.
         Usage: sessions on several hosts are called so.
     """
     try:
-        return _here_or_on_host(selector, context)
+        return _here_or_on_host(selector, context, as_shared=as_shared)
     except NotFound:
         if not or_job or selector is None or selector in {r.host for r in sessions.load_all()}:
             raise
@@ -54,17 +58,19 @@ def chosen(selector: str | None, context: Context, *, or_job: bool = False) -> S
         ) from None
 
 
-def running(selector: str | None, context: Context) -> SessionRecord:
+def running(selector: str | None, context: Context, *, as_shared: bool = False) -> SessionRecord:
     """Return the record of a session that runs; see `chosen`.
 
     A session that was stopped here is forwarded again if another laptop has started it since.
     """
-    record = chosen(selector, context)
+    record = chosen(selector, context, as_shared=as_shared)
     if record.forwarded:
         return record
     link, runtime = link_of(record, context), runtime_named(record.runtime)
     connect(link, context)
     found = survey(link, runtime, record.name)
+    ownership.refuse(record.host, record.name, found.owner, agreed=as_shared or record.shared)
+    record = replace(record, shared=found.owner is not None)
     with undone_on_failure() as undo:
         again = _forwarded(link, record, runtime, found, context, undo)
         if again.forwarded:
@@ -72,17 +78,17 @@ def running(selector: str | None, context: Context) -> SessionRecord:
     return again
 
 
-def _here_or_on_host(selector: str | None, context: Context) -> SessionRecord:
+def _here_or_on_host(selector: str | None, context: Context, *, as_shared: bool) -> SessionRecord:
     host, slash, name = (selector or "").rpartition("/")
     try:
         return sessions.choose(selector)
     except NotFound:
         if not slash:
             raise
-    return _adopted(host, name, context)
+    return _adopted(host, name, context, as_shared=as_shared)
 
 
-def _adopted(host: str, typed: str, context: Context) -> SessionRecord:
+def _adopted(host: str, typed: str, context: Context, *, as_shared: bool) -> SessionRecord:
     sessions.check_writable()
     context = known_way(host, context)
     link = link_to(host, context, without=typed)
@@ -90,6 +96,7 @@ def _adopted(host: str, typed: str, context: Context) -> SessionRecord:
     with context.progress.step(f"Look for {typed}"):
         runtime, container, found = _found(link, typed)
     name = container.name
+    ownership.refuse(host, name, found.owner, agreed=as_shared)
     short = None if name == typed else typed
     if (known := sessions.find(host, name)) is not None:  # the full name was not typed
         record = replace(known, typed=short)
@@ -105,6 +112,7 @@ def _adopted(host: str, typed: str, context: Context) -> SessionRecord:
         ssh_config=config,
         image=container.image,
         gpus=container.gpus,
+        shared=found.owner is not None,
         forwarded=False,
     )
     with undone_on_failure() as undo:

@@ -97,21 +97,24 @@ def planned(
     host: Host,
     runtime: Runtime,
     record: SessionRecord,
-    container: Container | None,
+    found: Survey,
     work: Work,
     request: StopRequest,
 ) -> Destruction:
     """Return what this stop ends or deletes beyond Jupyter with idle kernels."""
     selector, lost = f"{record.host}/{record.name}", work.losses if request.destroys else ()
-    question = f"Stop {selector}?"
+    container, whose = found.container, f" of `{found.owner}`" if found.owner else ""
+    if found.owner is not None:
+        lost = (f"work of another user, `{found.owner}`", *lost)
+    question = f"Stop {selector}{whose}?"
     if container is not None and runtime.engine is not None:
         deleted = request.remove or (work.whole and bool(container.options.remove))
         if work.whole or request.ends_container:
-            question = f"Stop the container of {selector}?"
+            question = f"Stop the container of {selector}{whose}?"
             if container.running or container.paused:
                 lost += ("all else that runs in its container",)
         if deleted:
-            question = f"Stop and delete the container of {selector}?"
+            question = f"Stop and delete the container of {selector}{whose}?"
             lost += ("all files of its container outside volumes",)
             lost += () if request.yes else _changed(host, runtime.engine, container)
     command = destruction.stop_command(record.host, record.name, request)

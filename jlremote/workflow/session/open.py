@@ -21,14 +21,17 @@ from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
 
 
-def address(selector: str | None, path: str | None, context: Context) -> Address:
+def address(
+    selector: str | None, path: str | None, context: Context, *, as_shared: bool = False
+) -> Address:
     """Return the URLs of a session, or of a path in it, with the token, once its server answers.
 
     Raises:
         NotFound: there is no such session, or it was stopped.
+        JlrError: it is another user's, and not to be joined `as_shared`.
         Unreachable: the host or the server does not answer.
     """
-    record = _running(selector, context)
+    record = _running(selector, context, as_shared=as_shared)
     link = link_of(record, context)
     forward, name = _answering(link, record)
     with suppress(JlrError):  # a full disk must not prevent the use of a session
@@ -41,14 +44,14 @@ def address(selector: str | None, path: str | None, context: Context) -> Address
     return address_of(forward, name, path)
 
 
-def _running(selector: str | None, context: Context) -> SessionRecord:
+def _running(selector: str | None, context: Context, *, as_shared: bool) -> SessionRecord:
     with suppress(NotFound):
         record = sessions.choose(selector)
         if record.forwarded:
             return record
     from jlremote.workflow.selection import session_selection
 
-    return session_selection.running(selector, context)
+    return session_selection.running(selector, context, as_shared=as_shared)
 
 
 def _answering(link: Link, record: SessionRecord) -> tuple[ForwardStatus, str]:

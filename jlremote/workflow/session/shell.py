@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from jlremote.errors import LinkLost, NotFound
+from jlremote.jupyter.survey import WHO, other_owner
 from jlremote.link.client.link import Link
 from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
 from jlremote.runtimes.contract import Attachment, Runtime
@@ -19,7 +20,7 @@ from jlremote.runtimes.table import runtime_named
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
-from jlremote.workflow.selection import session_selection
+from jlremote.workflow.selection import ownership, session_selection
 from jlremote.workflow.session.open import again
 
 HUNG_UP = 255  # as ssh
@@ -66,6 +67,7 @@ class ShellRequest:
     user: str | None = None  # `USER[:GROUP]` in the container
     workdir: str | None = None  # the folder to begin in
     detach_keys: str | None = None  # as the engine's own `--detach-keys`
+    as_shared: bool = False  # whether another user's session may be joined
 
 
 def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
@@ -75,10 +77,10 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
         NotFound: there is no such session, or its container does not run.
         LinkLost: the connection broke.
     """
-    record = session_selection.chosen(request.session, context)
+    record = session_selection.chosen(request.session, context, as_shared=request.as_shared)
     runtime = runtime_named(record.runtime)
     host = link_of(record, context)
-    _check_runs(host, runtime, record)
+    _check_runs(host, runtime, record, as_shared=request.as_shared)
     size = screen.size if screen.kind else None
     attached = Attachment(size, request.user, request.workdir, request.detach_keys)
     word = secrets.token_hex(8)
@@ -135,9 +137,16 @@ class _Typing(threading.Thread):
             self._process.hang_up()
 
 
-def _check_runs(host: Link, runtime: Runtime, record: SessionRecord) -> None:
-    """Check that the session's container runs; the engine's own message would come unformatted."""
-    found = runtime.read(record.name, host.run(runtime.survey(record.name, ":")))
+def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_shared: bool) -> None:
+    """Check that the session's container runs, and whose it is.
+
+    The engine's own message would come unformatted.
+    """
+    told = host.run({**runtime.survey(record.name, ":"), **WHO})
+    found = runtime.read(record.name, told)
+    if found is not None:
+        owner = other_owner(found, told)
+        ownership.refuse(record.host, record.name, owner, agreed=as_shared or record.shared)
     if found is not None and found.running:
         return
     state = "does not run" if found else "is gone"

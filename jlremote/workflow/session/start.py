@@ -33,7 +33,7 @@ from jlremote.workflow.host.engines import surveyed
 from jlremote.workflow.host.links import connect, link_on, link_to
 from jlremote.workflow.host.requests import StartRequest
 from jlremote.workflow.host.rollback import undone_on_failure
-from jlremote.workflow.selection import naming
+from jlremote.workflow.selection import naming, ownership
 from jlremote.workflow.selection.session_selection import with_others
 from jlremote.workflow.session.report import SessionReport, of_forward
 
@@ -55,7 +55,7 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         runtime, name, found = _look(request, runtime, known, host, context)
         if not found.server and turn.enter_context(_alone(request.host, name, context)):
             runtime, name, found = _look(request, runtime, known, host, context)
-        start = StartContext(host, runtime, name, request, context, undo)
+        start = StartContext(host, runtime, name, request, context, undo, owner=found.owner)
         if found.gpu_fault is not None:
             start.note(f"{found.gpu_fault.why}; {found.gpu_fault.mend}")
         start, container, found = provision.ensure(start, found)
@@ -112,8 +112,16 @@ def _look(
     with context.progress.step(f"Look for {names[0]}"):
         runtime, first = surveyed(host, runtime, names[0], request, context)
         looks = with_others(names, first, partial(survey, host, runtime, check_gpus=True))
-        there = next((look for look in looks if look[1].container), (names[0], first))
-    return runtime, *there
+        name, found = next((look for look in looks if look[1].container), (names[0], first))
+        unnamed = request.container is None and naming.remembered(request) is None
+        if found.owner is not None and unnamed:
+            # The default's name is another user's: one's own has one's own name in it.
+            name = naming.own_name(names[0], host)
+            found = survey(host, runtime, name, check_gpus=True)
+    record = sessions.find(request.host, name)
+    agreed = request.as_shared or (record is not None and record.shared)
+    ownership.refuse(request.host, name, found.owner, agreed=agreed)
+    return runtime, name, found
 
 
 @contextmanager
@@ -190,5 +198,6 @@ def _record(start: StartContext, container: Container, forward: ForwardStatus) -
         image=container.image,
         gpus=container.gpus,
         ports=known.ports if known else (),
+        shared=start.owner is not None,
         open_allowed=start.open_allowed,
     )

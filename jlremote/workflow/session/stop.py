@@ -69,7 +69,8 @@ def stop(selector: str | None, request: StopRequest, context: Context) -> StopRe
     if selector is None:
         known = sessions.load_all()
         record = destruction.default_session(known, stops.latest(), request)
-    record = record or session_selection.chosen(selector, context, or_job=True)
+    if record is None:
+        record = session_selection.chosen(selector, context, or_job=True, as_shared=request.force)
     return _stop(record, request, context)
 
 
@@ -118,6 +119,8 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
     with context.progress.step(f"Look for {record.name}"):
         forward = host.status(connect=True).forward(record.name)
         found = survey(host, runtime, record.name)
+    if found.owner is not None and not request.force:
+        return _left(host, record, found.owner, request)
     server = _server(found, forward, request)
     with undone_on_failure() as undo:
         api = None
@@ -126,21 +129,48 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
             api = _client(host, record, to, context, undo)
         work = losses.work(host, runtime, found, api, request)
         losses.refuse_if_busy(record, work, request)
-        planned = losses.planned(host, runtime, record, found.container, work, request)
+        planned = losses.planned(host, runtime, record, found, work, request)
         destruction.confirm(planned, context, yes=request.yes)
         if api is not None:
             with context.progress.step("Stop JupyterLab"):
                 done.append(_end_server(host, runtime, record, api, request))
     done += unmount.unmount_session(record.host, record.name, context, force=request.force)
-    if host.unforward(record.name) and forward is not None:
-        done.append(f"released port {record.local_port}")
-    further = (port for port in record.ports if host.unforward(record.name, port.port))
-    done += [f"released port {port.local_port}" for port in further]
+    done += _released(host, record, forwarded=forward is not None)
     if found.container is not None and runtime.engine is not None:
         done += _end_container(host, runtime.engine, found.container, request, context)
     browser.forget_redirect(record.local_port)
     _note(record, request)
     return StopReport(record.name, record.host, tuple(done) or ("it was stopped already",))
+
+
+def _left(host: Link, record: SessionRecord, owner: str, request: StopRequest) -> StopReport:
+    """Release the ports of another user's session that was joined, and leave it running.
+
+    Raises:
+        JlrError: it was not joined here, or its container is to end.
+    """
+    if not record.shared or request.ends_container:
+        with_force = destruction.stop_command(
+            record.host, record.name, replace(request, force=True)
+        )
+        raise JlrError(
+            f"`{record.host}/{record.name}` belongs to `{owner}`",
+            hint=f"ask `{owner}`; `{with_force}` stops it nevertheless",
+        )
+    released = _released(host, record, forwarded=True)
+    browser.forget_redirect(record.local_port)
+    _note(record, request)
+    done = (*released, f"left Jupyter running: it belongs to `{owner}`")
+    return StopReport(record.name, record.host, done)
+
+
+def _released(host: Link, record: SessionRecord, *, forwarded: bool) -> list[str]:
+    """Release the session's ports and say which."""
+    done = []
+    if host.unforward(record.name) and forwarded:
+        done.append(f"released port {record.local_port}")
+    further = (port for port in record.ports if host.unforward(record.name, port.port))
+    return done + [f"released port {port.local_port}" for port in further]
 
 
 def _server(found: Survey, forward: ForwardStatus | None, request: StopRequest) -> Server | None:

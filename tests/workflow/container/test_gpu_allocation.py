@@ -185,7 +185,7 @@ def test_where_nothing_can_be_leased_the_engine_has_the_last_word(
 def test_a_container_whose_gpus_others_use_does_not_start() -> None:
     with pytest.raises(Busy, match="GPUs of the container `cont1` are in use by others") as busy:
         gpu_allocation.take_again(asking(None, FIRST_BUSY).context, container(uuid(0)))
-    assert "`jlr stop cont1 --remove`" in (busy.value.hint or "")
+    assert "`jlr stop dgx/cont1 --remove`" in (busy.value.hint or "")
 
 
 @pytest.mark.parametrize("gpus", [None, "all", "none", "auto", "device=1", "2"])

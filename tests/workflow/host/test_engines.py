@@ -95,4 +95,4 @@ def test_a_recorded_session_waits_for_its_engine_instead_of_moving_to_another(
     request, docker = StartRequest("dgx", "cont1"), runtime_named("docker")
     with pytest.raises(EngineNotRunning, match="`docker` daemon does not run"):
         surveyed(there, docker, "cont1", request, context())
-    assert list(there.asked) == ["container", "inside", "called"]
+    assert list(there.asked) == ["container", "inside", "called", "user"]

@@ -10,7 +10,8 @@ import pytest
 
 from jlremote.errors import JlrError, NotFound, Unreachable, Usage
 from jlremote.host.contract import Completed
-from jlremote.jobs.containers import COMMAND_LABEL, JOB_LABEL
+from jlremote.jobs.containers import COMMAND_LABEL
+from jlremote.runtimes.contract import JOB_LABEL
 from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.storage import jobs as records
 from jlremote.storage import sessions

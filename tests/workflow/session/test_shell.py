@@ -88,7 +88,7 @@ def test_keys_after_the_end_of_the_process_are_not_passed_on() -> None:
 
 def check_runs(container: Completed) -> None:
     host = FakeHost("dgx", {"container": container, "inside": Completed(1, "", "")})
-    shell._check_runs(cast(Link, host), Containers(DOCKER), RECORD)
+    shell._check_runs(cast(Link, host), Containers(DOCKER), RECORD, as_shared=False)
 
 
 def inspected(*, running: bool) -> Completed:

@@ -78,6 +78,42 @@ def test_the_forward_leads_through_the_engine_that_created_the_container(
     assert [to.place.runtime for to in reached] == ["nvidia-docker"]
 
 
+def theirs(name: str = "jupyter") -> Survey:
+    return Survey(replace(CONTAINER, name=name), None, owner="bob")
+
+
+def test_another_users_session_is_joined_only_on_request(
+    reached: list[Endpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start, "surveyed", lambda _, runtime, *__: (runtime, theirs("cont1")))
+    request = StartRequest("dgx", "cont1", runtime="docker", image="torch")
+    with pytest.raises(JlrError, match="`dgx/cont1` belongs to `bob`") as refused:
+        start.start(request, context())
+    assert "`jlr open dgx/cont1 --as-shared`" in str(refused.value.hint)
+    assert reached == []
+    with pytest.raises(Busy):
+        start.start(replace(request, as_shared=True), context())
+    assert len(reached) == 1
+
+
+def test_a_default_name_that_is_another_users_gets_ones_own(
+    reached: list[Endpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = FakeHost("dgx", {"script": "ada"})
+    looked: list[str] = []
+
+    def look(_: Any, __: Any, name: str, **___: Any) -> Survey:
+        looked.append(name)
+        return Survey(None, None)
+
+    monkeypatch.setattr(start, "link_to", lambda *_, **__: host)
+    monkeypatch.setattr(start, "surveyed", lambda _, runtime, *__: (runtime, theirs()))
+    monkeypatch.setattr(start, "survey", look)
+    with pytest.raises(Busy):
+        start.start(StartRequest("dgx", runtime="docker", image="torch"), context())
+    assert set(looked) == {"ada_jupyter"}
+
+
 @pytest.mark.parametrize(
     ("typed", "hint"),
     [("cont1", "`jlr start dgx cont1` starts the session `cont1`"), ("cont2", "look it up")],

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from jlremote.errors import Busy, Usage
+from jlremote.errors import Busy, JlrError, Usage
 from jlremote.jupyter.api import Kernel
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.server import Server
@@ -107,12 +108,48 @@ A /data/kept
     host = FakeHost("dgx", {"": changed, "script": changed})
     work = losses.Work((Kernel("a.ipynb", "idle", ""),), whole=request_.ends_container)
     runtime = runtime_named("docker")
-    planned = losses.planned(host, runtime, RECORD, container, work, request_)
+    planned = losses.planned(host, runtime, RECORD, Survey(container, None), work, request_)
     told = "; ".join(planned.losses)
     assert all(word in told for word in lost)
     assert bool(planned.losses) == bool(lost)
     assert "/data" not in told
     assert planned.command == f"jlr stop dgx/cont1{request_.options}"
+
+
+class PortsOnly(FakeHost):
+    """A host whose link releases the session's port, and nothing else."""
+
+    def unforward(self, name: str, port: int | None = None) -> bool:
+        return (name, port) == ("cont1", None)
+
+
+@pytest.mark.parametrize("remove", [True, False])
+def test_another_users_session_is_stopped_only_by_force(saved: SessionRecord, remove: bool) -> None:
+    link: Any = PortsOnly("dgx")
+    with pytest.raises(JlrError, match="`dgx/cont1` belongs to `bob`") as refused:
+        stop._left(link, saved, "bob", StopRequest(remove=remove))
+    words = " --remove" if remove else ""
+    assert f"`jlr stop dgx/cont1{words} --force`" in str(refused.value.hint)
+    assert sessions.find("dgx", "cont1") == saved
+
+
+def test_another_users_session_that_was_joined_is_left_and_goes_on(saved: SessionRecord) -> None:
+    link: Any = PortsOnly("dgx")
+    report = stop._left(link, replace(saved, shared=True), "bob", StopRequest())
+    assert report.done == ("released port 8901", "left Jupyter running: it belongs to `bob`")
+    kept = sessions.find("dgx", "cont1")
+    assert kept is not None
+    assert (kept.forwarded, kept.shared) == (False, True)
+
+
+def test_the_question_before_anothers_session_ends_says_whose_it_is() -> None:
+    container = Container("a" * 64, "cont1", True, "2026")
+    theirs = Survey(container, None, owner="bob")
+    host, runtime = FakeHost("dgx"), runtime_named("docker")
+    request = StopRequest(remove=True, force=True, yes=True)
+    planned = losses.planned(host, runtime, RECORD, theirs, losses.Work(), request)
+    assert planned.question == "Stop and delete the container of dgx/cont1 of `bob`?"
+    assert planned.losses[0] == "work of another user, `bob`"
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ _FILE = re.compile(r"\.[A-Za-z]\w*$")
 @shared.session_argument
 @click.argument("path", required=False)
 @shared.browser_options
+@shared.shared_option
 @click.pass_obj
 def open_session(
     invocation: Invocation,
@@ -35,6 +36,7 @@ def open_session(
     path: str | None,
     browser: str | None,
     no_browser: bool,
+    as_shared: bool,
 ) -> None:
     """Open a running session in the browser.
 
@@ -47,7 +49,7 @@ def open_session(
     name = shared.chosen_browser(browser, no_browser)
     context = invocation.context()
     selector, wanted = _session_or_path(session, path, invocation)
-    found = address(selector, wanted, context)
+    found = address(selector, wanted, context, as_shared=as_shared)
     answer(shown(found))
     shared.browse(found, context, browser=name, asked=browser is not None)
 

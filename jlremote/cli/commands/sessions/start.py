@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Forward a running server that asks for neither token nor password.",
 )
+@option("Session", "--as-shared", is_flag=True, help="Join it although it is another user's.")
 @option(
     "This machine",
     "--port",
@@ -93,6 +94,7 @@ def start(
     dry_run: bool,
     forwarded: tuple[int, ...],
     allow_open: bool,
+    as_shared: bool,
     **options: Any,
 ) -> None:
     """Start or reuse a session and open it in the browser.
@@ -110,7 +112,7 @@ def start(
     chosen = creation.settled(host, options)
     if chosen.get("runtime") == "none":
         creation.refuse_creation(options, "--runtime none")
-    request = _request(host, chosen, forwarded, allow_open=allow_open)
+    request = _request(host, chosen, forwarded, allow_open=allow_open, as_shared=as_shared)
     context = invocation.context(silent=as_json)
     if dry_run:
         _show_plan(request, context, as_json=as_json)
@@ -124,7 +126,7 @@ def start(
 
 
 def _request(
-    host: str, chosen: dict[str, Any], ports: tuple[int, ...], *, allow_open: bool
+    host: str, chosen: dict[str, Any], ports: tuple[int, ...], *, allow_open: bool, as_shared: bool
 ) -> StartRequest:
     from jlremote.workflow.host.requests import StartRequest, container_options
 
@@ -136,6 +138,7 @@ def _request(
         host=host,
         ports=ports,
         allow_open=allow_open,
+        as_shared=as_shared,
         options=container_options(chosen),
         **creation.request_fields(StartRequest, chosen),
     )

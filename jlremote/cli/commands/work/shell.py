@@ -31,6 +31,7 @@ from jlremote.cli.options import shared
     help="Keys that detach, and leave the process running in the container. Default: "
     "ctrl-p,ctrl-q.",
 )
+@shared.shared_option
 @click.pass_obj
 def shell(invocation: Invocation, /, **options: Any) -> int:
     """Open a terminal in a session's container, or run a COMMAND there.
