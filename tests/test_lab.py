@@ -14,13 +14,13 @@ import pytest
 from playwright.sync_api import BrowserContext
 
 from tests.conftest import SSHServerFactory
-from tests.lab import images
+from tests.lab import apptainer, images
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine, running_engine
 from tests.lab.laptop import Laptop
 from tests.lab.line import Line
-from tests.lab.place import PrivateFolder
+from tests.lab.place import PrivateFolder, Say
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
@@ -53,6 +53,20 @@ def test_a_container_is_reached_at_its_bridge_address_from_the_host(
 def test_the_jupyter_image_runs_a_current_jupyterlab(laptop: Laptop) -> None:
     answer = laptop.ssh("lab", "docker run --rm lab/jupyter jupyter lab --version", timeout=60)
     assert int(answer.stdout.split(".")[0]) >= 4, answer
+
+
+def test_apptainer_runs_the_labs_image_without_root(
+    laptop: Laptop, engine: Engine, say: Say
+) -> None:
+    if reasons := apptainer.missing():
+        pytest.skip("; ".join(reasons))
+    image = apptainer.ensure(engine, say)
+    path = apptainer.environment()["PATH"]
+    answer = laptop.ssh(
+        "lab", f"PATH={path} apptainer exec {image} sh -c 'id -u; jupyter --version'"
+    )
+    assert answer.stdout.split()[0] not in ("0", ""), answer
+    assert "jupyterlab" in answer.stdout, answer
 
 
 def test_the_plain_image_has_python_and_no_jupyter(laptop: Laptop) -> None:
@@ -272,7 +286,7 @@ def test_the_folder_of_a_killed_run_is_deleted_by_the_next() -> None:
     mine = PrivateFolder("mine")
     script = """
 import os
-from tests.lab.place import PrivateFolder
+from tests.lab.place import PrivateFolder, Say
 print(PrivateFolder("killed").path, flush=True)
 os.kill(os.getpid(), 9)
 """

@@ -8,7 +8,7 @@ import signal
 import sys
 from contextlib import ExitStack
 
-from tests.lab import images
+from tests.lab import apptainer, images
 from tests.lab.accounts import claimed_account
 from tests.lab.engine import running_engine
 from tests.lab.laptop import Laptop
@@ -41,6 +41,8 @@ def build() -> None:
     """Build the images that are missing."""
     with running_engine() as engine:
         images.ensure(engine, print)
+        if not apptainer.missing():
+            apptainer.ensure(engine, print)
 
 
 def up(shell: str) -> None:
