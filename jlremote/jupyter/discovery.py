@@ -35,6 +35,7 @@ class Findings:
     exit_status: int | None  # of the server that jlr launched last, `None` if it has not ended
     servers: tuple[Server, ...]  # servers that run, jlr's own first
     ended: str = ""  # why the last one ended, if on purpose: `stopped` by a command, or `idle`
+    definition: str = ""  # the session's `container.json`, where it was asked for
     sockets: tuple[str, ...] = ()  # unix sockets of servers that jlr did not launch on them
 
 
@@ -61,6 +62,7 @@ def read_probe(output: str) -> Findings:
         int(status) if status.isdigit() else None,
         tuple(sorted(servers.values(), key=lambda server: not server.ours)),
         single.get("ended", "").strip(),
+        single.get("definition", "").strip(),
         tuple(path for path in _sockets(records) if path != socket_of(directory)),
     )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError
@@ -12,9 +14,11 @@ from jlremote.host.records import GROUP
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import PAGES, read_probe
 from jlremote.runtimes import container_list
-from jlremote.runtimes.bare import Bare
+from jlremote.runtimes.apptainer import definition
 from jlremote.runtimes.container_list import ListedContainer
+from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.engine.engine import Engine
+from jlremote.runtimes.table import OF_PROCESSES
 from jlremote.text import is_name
 
 ADMINISTRATOR = ("root", "0")
@@ -46,8 +50,12 @@ class Presence:
 def look(host: Host, engine: Engine) -> Presence:
     """List the containers and sessions of a host, in one round trip."""
     steps = {"user": "id -un || id -u", "containers": container_list.script(engine)}
-    done = host.run(steps | {"bare": scripts.own_servers()})
-    bare = tuple(_bare(done["bare"].stdout))
+    done = host.run(
+        steps | {runtime.name: scripts.own_servers(runtime) for runtime in OF_PROCESSES}
+    )
+    bare = tuple(
+        one for each in OF_PROCESSES for one in _of_processes(each, done[each.name].stdout)
+    )
     try:
         containers = container_list.read(engine, done["containers"])
     except JlrError as failure:
@@ -93,7 +101,11 @@ def _session(engine: Engine, glimpse: ListedContainer) -> Present | None:
     return Present(made.name, engine.name, runs, made.image, made.gpus)
 
 
-def _bare(output: str) -> list[Present]:
-    groups = map(read_probe, output.split(GROUP))
-    names = [found.directory.rpartition("/")[2] for found in groups if found.servers]
-    return [Present(name, Bare().name, jupyter=True) for name in names if is_name(name)]
+def _of_processes(runtime: Runtime, output: str) -> Iterator[Present]:
+    for found in map(read_probe, output.split(GROUP)):
+        name, image, gpus = found.directory.rpartition("/")[2], None, None
+        if found.definition:
+            with suppress(ValueError, LookupError, TypeError):  # written by hand
+                image, gpus, _ = definition.read(found.definition)
+        if found.servers and is_name(name):
+            yield Present(name, runtime.name, jupyter=True, image=image, gpus=gpus)

@@ -24,7 +24,6 @@ from jlremote.host.records import PRINT_RECORD as RECORD
 from jlremote.host.shell_text import pause, until_hang_up, wait_while
 from jlremote.host.tcp_table import LISTENING
 from jlremote.host.unix_table import LISTENING as LISTENING_SOCKETS
-from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.scripts import homes
 
@@ -52,14 +51,19 @@ def session_directory(runtime: Runtime, name: str) -> str:
     return f'{private}directory="{runtime.servers_folder}"/{shlex.quote(name)}\n'
 
 
-def own_servers() -> str:
-    """Return the script that probes every session of the host itself, a group of records each."""
+def own_servers(runtime: Runtime) -> str:
+    """Return the script that probes every session of processes of the host, a group each.
+
+    With the records is a session's definition, where it has one.
+    """
     files = _runtime_files(('"$directory"/runtime',))
     return (
-        f'for directory in "{Bare().servers_folder}"/*; do\n'
+        f'for directory in "{runtime.servers_folder}"/*; do\n'
         '[ -d "$directory/runtime" ] || continue\n'
         + _PROBE.replace("FILES", files)
-        + f"printf '{GROUP}'\ndone\n"
+        + f"printf 'definition{FIELD}%s{RECORD}' "
+        f'"$(cat "$directory/container.json" 2>/dev/null)"\n'
+        f"printf '{GROUP}'\ndone\n"
     )
 
 
@@ -195,6 +199,11 @@ def abandon(runtime: Runtime, name: str, launch_id: str) -> str:
 
 def clear(runtime: Runtime, name: str) -> str:
     """Return the script that removes the session's folder once its server has ended."""
+    return await_end(runtime, name) + 'rm -rf "$directory"\n'
+
+
+def await_end(runtime: Runtime, name: str) -> str:
+    """Return the script that waits until the shell of the session's server is done."""
     return session_directory(runtime, name) + (
         'pid=$(cat "$directory/pid" 2>/dev/null)\n'
         + wait_while(
@@ -203,7 +212,6 @@ def clear(runtime: Runtime, name: str) -> str:
             every=1 / POLLS_A_SECOND,
             too_long='{ kill -9 "$pid"; break; }',
         )
-        + 'rm -rf "$directory"\n'
     )
 
 

@@ -16,12 +16,12 @@ SESSION_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 # util-linux has `--fork`, BusyBox has not.
 _DETACH = """\
 if setsid --help 2>&1 | grep -q -e --fork; then
-  exec setsid --fork sh -c "$1" </dev/null >/dev/null 2>&1
+  exec setsid --fork "$@" </dev/null >/dev/null 2>&1
 fi
 exec python3 -c 'import os, sys
 if os.fork() == 0:
     os.setsid()
-    os.execvp("sh", ["sh", "-c", sys.argv[1]])' "$1" </dev/null >/dev/null 2>&1
+    os.execvp(sys.argv[1], sys.argv[1:])' "$@" </dev/null >/dev/null 2>&1
 """
 # A quoted `~` is the home on the host; the local shell expands an unquoted one.
 _IN_FOLDER = """\
@@ -29,6 +29,48 @@ jlr_folder=$1; shift
 case $jlr_folder in '~'|'~/'*) jlr_folder=$HOME${jlr_folder#'~'};; esac
 cd -- "$jlr_folder" && exec "$@"
 """
+
+
+def check_session_name(name: str) -> None:
+    """Refuse a session's name that is not fit for a folder and a URL (`Usage`)."""
+    if not SESSION_NAME.fullmatch(name):
+        shown = name.encode("unicode_escape").decode("ascii")
+        raise Usage(
+            f"invalid session name `{shown}`",
+            hint="use letters, digits, `_`, `.` and `-`, starting with a letter or digit",
+        )
+
+
+def detached(argv: tuple[str, ...]) -> str:
+    """Return the command that runs argv in a process session of its own, so it outlives ours.
+
+    The shell's `&` would make it ignore SIGINT for good (see the room's decisions).
+    """
+    return command_line(("sh", "-c", _DETACH, "sh", *argv))
+
+
+def attached(
+    name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the command that runs argv in a folder, with variables, as the login user.
+
+    Raises:
+        Usage: an option is only for containers.
+    """
+    for option, value, instead in (
+        ("--user", how.user, "`jlr … USER@HOST` logs in as another user"),
+        ("--detach-keys", how.detach_keys, "`~.` at the beginning of a line ends the shell"),
+    ):
+        if value is not None:
+            raise Usage(
+                f"`{option}` is for a container of an engine, and `{name}` runs without one",
+                hint=instead,
+            )
+    variables = tuple(f"{variable}={value}" for variable, value in environment.items())
+    began = ("env", *variables, *argv) if variables else argv
+    if how.workdir is None:
+        return began
+    return ("sh", "-c", _IN_FOLDER, "sh", how.workdir, *began)
 
 
 @dataclass(frozen=True)
@@ -40,6 +82,7 @@ class Bare:
     # Where Jupyter can have no socket. Other users share the loopback; the token keeps them out.
     bind_address: str = "127.0.0.1"
     has_containers: bool = False
+    has_images: bool = False
     # `/tmp` belongs to everybody there, so it is the XDG state folder. Machines may share that one,
     # and a process id of one means nothing on another, so each has a folder of its own in it.
     servers_folder: str = "${XDG_STATE_HOME:-$HOME/.local/state}/jlr/servers/$(uname -n)"
@@ -50,12 +93,7 @@ class Bare:
 
     def check_name(self, name: str) -> None:
         """Refuse a name that is not fit for a folder and a URL."""
-        if not SESSION_NAME.fullmatch(name):
-            shown = name.encode("unicode_escape").decode("ascii")
-            raise Usage(
-                f"invalid session name `{shown}`",
-                hint="use letters, digits, `_`, `.` and `-`, starting with a letter or digit",
-            )
+        check_session_name(name)
 
     def survey(self, name: str, inside: str) -> Steps:
         """Identify the machine and its boot, and look for a server."""
@@ -75,12 +113,13 @@ class Bare:
         """Run `script` on the host and wait."""
         return command_line(("sh", "-c", script))
 
-    def detached(self, name: str, script: str) -> str:
-        """Run `script` in a process session of its own, so that it outlives ours.
+    def in_image(self, name: str, script: str) -> str:
+        """Run `script` on the host and wait: it has no image."""
+        return self.inside(name, script)
 
-        The shell's `&` would make it ignore SIGINT for good (see the room's decisions).
-        """
-        return command_line(("sh", "-c", _DETACH, "sh", script))
+    def detached(self, name: str, script: str) -> str:
+        """Run `script` in a process session of its own."""
+        return detached(("sh", "-c", script))
 
     def launched(self, name: str, script: str, waiting: str) -> str:
         """Start one after the other, without the shell's `&`."""
@@ -94,16 +133,4 @@ class Bare:
         self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
     ) -> tuple[str, ...]:
         """Run the command as it is, as the login user."""
-        for option, value, instead in (
-            ("--user", how.user, "`jlr … USER@HOST` logs in as another user"),
-            ("--detach-keys", how.detach_keys, "`~.` at the beginning of a line ends the shell"),
-        ):
-            if value is not None:
-                raise Usage(
-                    f"`{option}` is for a container, and `{name}` runs without one", hint=instead
-                )
-        variables = tuple(f"{variable}={value}" for variable, value in environment.items())
-        began = ("env", *variables, *argv) if variables else argv
-        if how.workdir is None:
-            return began
-        return ("sh", "-c", _IN_FOLDER, "sh", how.workdir, *began)
+        return attached(name, argv, how, environment)

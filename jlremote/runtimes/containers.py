@@ -34,6 +34,7 @@ class Containers:
     # Visible in the container's network only; Jupyter's check of the Host header stays on.
     bind_address: str = "0.0.0.0"  # noqa: S104
     has_containers: bool = True
+    has_images: bool = True
     servers_folder: str = homes.ROOT
 
     def place(self, name: str, host: str) -> str:
@@ -78,6 +79,10 @@ class Containers:
     def inside(self, name: str, script: str) -> str:
         """Run `script` in the container and wait."""
         return command_line(self.engine("exec", name, "sh", "-c", script))
+
+    def in_image(self, name: str, script: str) -> str:
+        """Run `script` in the container: it is made of its image."""
+        return self.inside(name, script)
 
     def detached(self, name: str, script: str) -> str:
         """Run `script` in the container in the background."""

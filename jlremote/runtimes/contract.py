@@ -99,6 +99,10 @@ class Runtime(Protocol):
         """Whether a session has a container, with files, users and processes of its own."""
 
     @property
+    def has_images(self) -> bool:
+        """Whether a session is made from an image, and has its programs and packages."""
+
+    @property
     def servers_folder(self) -> str:
         """The folder that holds a folder for each session's server, as shell text."""
 
@@ -128,6 +132,12 @@ class Runtime(Protocol):
 
     def inside(self, name: str, script: str) -> str:
         """Return the shell command that runs `script` where `name` runs, and waits for it."""
+
+    def in_image(self, name: str, script: str) -> str:
+        """Return the shell command that runs `script` with the programs of the session's image.
+
+        Without an image these are the host's. `inside` is for scripts that need no more than `sh`.
+        """
 
     def detached(self, name: str, script: str) -> str:
         """Return the shell command that runs `script` there and does not wait."""

@@ -6,13 +6,20 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from jlremote.errors import Usage
+from jlremote.runtimes.apptainer.apptainer import Apptainer
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES
 
 AUTO = "auto"
-_ALL: tuple[Runtime, ...] = (*map(Containers, ENGINES.values()), Bare())
+# Those whose sessions are processes of the host. The sessions of singularity lie with Apptainer's.
+OF_PROCESSES: tuple[Bare | Apptainer, ...] = (Bare(), Apptainer("apptainer"))
+_ALL: tuple[Runtime, ...] = (
+    *map(Containers, ENGINES.values()),
+    *OF_PROCESSES,
+    Apptainer("singularity"),
+)
 RUNTIMES: Mapping[str, Runtime] = MappingProxyType({runtime.name: runtime for runtime in _ALL})
 
 

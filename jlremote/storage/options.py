@@ -14,7 +14,10 @@ from jlremote.times import seconds_of
 Value = str | int | tuple[str, ...]  # a switch is a bool, which is an int
 Layer = Mapping[str, Value]
 
-RUNTIMES = ("auto", "docker", "podman", "nvidia-docker", "none")
+# Those that run an image as a process of the host, and the options without a meaning there.
+IMAGE_RUNTIMES = ("apptainer", "singularity")
+RUNTIMES = ("auto", "docker", "podman", "nvidia-docker", *IMAGE_RUNTIMES, "none")
+NO_MEANING = ("user", "shm-size", "ulimit", "ipc", "network", "init", "log-opt")
 # Without a limit a container's log fills the disk in time.
 LOG_LIMIT = ("max-size=50m",)
 

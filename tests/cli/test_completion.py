@@ -80,7 +80,10 @@ def complete(monkeypatch: pytest.MonkeyPatch, ssh_config: Path) -> Complete:
         ("jlr open ", ["cont1", "cont2", "gpu.lab.org/twin", "dgx/twin"]),
         ("jlr stop c", ["cont1", "cont2"]),
         ("jlr status dgx/", ["dgx/cont1", "dgx/twin"]),
-        ("jlr start dgx --runtime ", ["auto", "docker", "podman", "nvidia-docker", "none"]),
+        (
+            "jlr start dgx --runtime ",
+            ["auto", "docker", "podman", "nvidia-docker", "apptainer", "singularity", "none"],
+        ),
         ("jlr start dgx --runtime=d", ["--runtime=docker"]),
         ("jlr stop --r", ["--remove"]),
         ("jlr completion ", ["bash", "zsh", "fish"]),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import nvidia_docker, podman
+from tests.lab import apptainer, nvidia_docker, podman
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
@@ -20,6 +20,7 @@ from tests.lab.remote_host import Keys, new_laptop, running_sshd
 from tests.lab.sshd import SSHServer
 
 IMAGE = "lab/jupyter"
+SIF = "jupyter.sif"  # the same for Apptainer, in the home
 NOWHERE = "unix:///nonexistent/docker.sock"
 
 
@@ -38,8 +39,10 @@ class EnginesHost:
     server: SSHServer
 
     def remove(self, runtime: str, name: str) -> None:
-        """Remove a container."""
-        if "docker" in runtime:
+        """Remove a container; a session of Apptainer ends with its account."""
+        if runtime == "apptainer":
+            self.account.end_processes()
+        elif "docker" in runtime:
             self.engine.try_docker("rm", "--force", "--volumes", name)
         else:
             podman_of(runtime, self.account).attempt("rm", "--force", "--time=0", name)
@@ -68,14 +71,16 @@ def sudo_host(
 
 @pytest.fixture(scope="session")
 def engines_host(engine: Engine, keys: Keys, say: Say) -> Iterator[EnginesHost]:
-    if reasons := podman.missing():
+    if reasons := podman.missing() + apptainer.missing():
         pytest.skip("; ".join(reasons))
+    file = apptainer.ensure(engine, say)
     with (
         claimed_account() as account,
         podman.prepared(account, engine, [IMAGE], say),
     ):
-        programs = _programs(account)
-        variables = podman.environment() | {"PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin"}
+        programs = f"{_programs(account)}:{apptainer.environment()['PATH']}"
+        (account.home / SIF).symlink_to(file)
+        variables = podman.environment() | {"PATH": programs}
         podman.may_sudo(account, podman.FREELY)
         with running_sshd(engine, keys, environment=variables) as server:
             yield EnginesHost(engine, account, server)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.engines.conftest import IMAGE, EnginesHost
+from tests.engines.conftest import IMAGE, SIF, EnginesHost
 from tests.lab.laptop import Laptop
 
-RUNTIMES = ("docker", "podman", "sudo docker", "sudo podman", "nvidia-docker")
+RUNTIMES = ("docker", "podman", "sudo docker", "sudo podman", "nvidia-docker", "apptainer")
 FLAGS: dict[str, tuple[str, ...]] = {
     runtime: ("--runtime", runtime.split()[-1]) for runtime in RUNTIMES
 }
@@ -28,7 +28,8 @@ class Session:
         self.laptop, self.host, self.runtime = laptop, host, runtime
         self.name = f"lab-contract-{runtime.replace(' ', '-')}-{host.account.name}"
         self.flags = FLAGS[runtime]
-        self.first = self.start("--image", IMAGE, "--env", "COLOUR=blue", *self.flags)
+        self.image = SIF if runtime == "apptainer" else IMAGE
+        self.first = self.start("--image", self.image, "--env", "COLOUR=blue", *self.flags)
 
     def start(self, *options: str) -> dict[str, Any]:
         found = told(self.laptop, "start", "lab", self.name, *options, "--json", "--no-browser")

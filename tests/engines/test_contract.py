@@ -1,19 +1,29 @@
-"""One contract for docker and podman, with root and without; all of them real."""
+"""One contract for docker and podman, with root and without, and Apptainer; all of them real."""
 
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 
 import pytest
 
-from tests.engines.conftest import IMAGE, EnginesHost
+from tests.engines.conftest import IMAGE, SIF, EnginesHost
 from tests.engines.parts import Session, told
 from tests.lab.laptop import Laptop
+from tests.lab.ports import free_port
+from tests.lab.programs import wait_until
 from tests.long import LONG
 
+FILES = "apptainer"  # its images are files
 
-@pytest.fixture(scope="module", params=["docker", "podman", LONG("sudo podman")])
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture(scope="module", params=["docker", "podman", "apptainer", LONG("sudo podman")])
 def session(
     request: pytest.FixtureRequest, engines_host: EnginesHost, engines_laptop: Laptop
 ) -> Iterator[Session]:
@@ -40,7 +50,9 @@ def test_it_is_found_again_without_naming_the_engine(session: Session) -> None:
 
 
 def test_a_setting_in_other_words_is_no_difference(session: Session) -> None:
-    same = ("--image", f"{IMAGE}:latest", "--user", "0:0", "--log-opt", "max-size=50m")
+    same = ["--image", f"{IMAGE}:latest", "--user", "0:0", "--log-opt", "max-size=50m"]
+    if session.runtime == FILES:
+        same = ["--image", f"~/{SIF}", "--env", "COLOUR=blue"]
     again = session.laptop.jlr("start", "lab", session.name, *same, "--no-browser")
     assert again.status == 0, again
     assert "already exists" not in again.stderr, again
@@ -53,18 +65,31 @@ def test_its_log_comes_from_that_engine(session: Session) -> None:
 
 def test_a_further_port_is_reached(session: Session) -> None:
     # Jupyter's own port is one that surely listens.
-    result = session.laptop.jlr("forward", session.name, "8888", "--json")
+    port = "8888"
+    if session.runtime == FILES:  # its Jupyter listens on a unix socket
+        port = str(free_port())
+        serve = f"setsid -f python3 -m http.server -b 127.0.0.1 {port} >/dev/null 2>&1"
+        assert session.laptop.ssh("lab", serve).status == 0
+        wait_until(lambda: listens(int(port)), "a program that listens")
+    result = session.laptop.jlr("forward", session.name, port, "--json")
     assert result.status == 0, result
     assert [port["state"] for port in json.loads(result.stdout)] == ["up"]
-    assert session.laptop.jlr("forward", session.name, "--remove", "8888").status == 0
+    assert session.laptop.jlr("forward", session.name, "--remove", port).status == 0
 
 
 def test_its_images_are_listed(session: Session) -> None:
+    if session.runtime == FILES:
+        assert session.laptop.jlr("images", "lab", *session.flags).status == 2
+        return
     found = told(session.laptop, "images", "lab", *session.flags, "--json")
     assert any((image["repository"] or "").endswith(IMAGE) for image in found)
 
 
 def test_a_saved_container_starts_from_its_image(session: Session) -> None:
+    if session.runtime == FILES:
+        refused = session.laptop.jlr("save", session.name, "lab/x:1")
+        assert (refused.status, "cannot save" in refused.stderr) == (2, True), refused
+        return
     image = f"lab/{session.name}:1"
     saved = told(session.laptop, "save", session.name, image, "--json")
     assert saved["size"] > 0
@@ -77,7 +102,7 @@ def test_it_stops_and_starts_as_the_same_container(session: Session) -> None:
     assert result.status == 0, result
     again = session.start()
     assert again["runtime"] == session.runtime
-    assert IMAGE in again["image"]
+    assert session.image in again["image"] or again["image"] == session.first["image"]
 
 
 def test_an_unknown_image_is_one_clear_error_and_leaves_nothing(session: Session) -> None:
@@ -86,7 +111,10 @@ def test_an_unknown_image_is_one_clear_error_and_leaves_nothing(session: Session
     words = ("start", "lab", other, "--image", image, *session.flags, "--no-browser")
     result = session.laptop.jlr(*words, timeout=120)
     assert result.status == 6, result
-    assert "cannot pull" in result.stderr
+    said = "there is no image" if session.runtime == FILES else "cannot pull"
+    assert said in result.stderr, result
+    gone = session.laptop.jlr("start", "lab", other, *session.flags, "--no-browser")
+    assert gone.status == 6, gone
 
 
 def test_a_flag_that_it_does_not_know_is_the_persons_mistake(
@@ -94,7 +122,7 @@ def test_a_flag_that_it_does_not_know_is_the_persons_mistake(
 ) -> None:
     monkeypatch.setitem(session.laptop.environment, "JLR_ENGINE_ARGUMENTS", "--nonsense")
     other = f"{session.name}-x"
-    words = ("start", "lab", other, "--image", IMAGE, *session.flags, "--no-browser")
+    words = ("start", "lab", other, "--image", session.image, *session.flags, "--no-browser")
     result = session.laptop.jlr(*words)
     assert result.status == 2, result
     assert "`--nonsense`" in result.stderr

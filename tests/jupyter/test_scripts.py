@@ -109,7 +109,7 @@ def test_the_end_of_the_last_server_is_read(folder: Path) -> None:
 def test_every_session_of_the_host_is_probed(folder: Path, listener: socket.socket) -> None:
     write_server(folder, listener, os.getpid())
     (folder.parent / "cont2" / "runtime").mkdir(parents=True)
-    *groups, rest = sh(scripts.own_servers()).stdout.split(GROUP)
+    *groups, rest = sh(scripts.own_servers(Bare())).stdout.split(GROUP)
     assert rest == ""
     names = [Path(read_probe(group).directory).name for group in groups]
     assert names == ["cont1", "cont2"]

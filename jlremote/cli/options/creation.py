@@ -9,6 +9,7 @@ from typing import Any
 from jlremote.cli.command import option, options
 from jlremote.cli.completion import candidates
 from jlremote.errors import Usage
+from jlremote.storage.options import NO_MEANING
 
 # Not the GPUs: any process may use them.
 _NEW_CONTAINER = (
@@ -140,6 +141,22 @@ def refuse_creation(options: dict[str, Any], without: str, *but: str) -> None:
             raise Usage(
                 f"`{shown}` is for a new container, and `{without}` creates none",
                 hint="leave out one of the two",
+            )
+
+
+def refuse_of_engines(options: dict[str, Any], runtime: str, *also: str) -> None:
+    """Refuse flags that only an engine's containers can follow; settings are left alone.
+
+    Raises:
+        Usage: a flag says what is the host's, as a user or a network.
+    """
+    for name in (*NO_MEANING, *also):
+        if options.get(name.replace("-", "_")) not in (None, ()):
+            shown = _SHOWN.get(name, f"--{name}")
+            raise Usage(
+                f"`{shown}` has no meaning with `--runtime {runtime}`: what runs there is a "
+                "process of yours on the host",
+                hint="leave it out; after `--`, options go to the program's `exec`",
             )
 
 

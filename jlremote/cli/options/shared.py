@@ -11,14 +11,14 @@ import click
 from jlremote.cli.command import Function, option, options
 from jlremote.cli.completion import candidates
 from jlremote.errors import JlrError
-from jlremote.storage.options import RUNTIMES
+from jlremote.storage.options import IMAGE_RUNTIMES, RUNTIMES
 
 if TYPE_CHECKING:
     from jlremote.workflow.forward.address import Address
     from jlremote.workflow.host.context import Context
     from jlremote.workflow.host.requests import EngineChoice
 
-_ENGINES = [name for name in RUNTIMES if name != "none"]
+_ENGINES = [name for name in RUNTIMES if name not in (*IMAGE_RUNTIMES, "none")]
 _LISTED = ", ".join(f"`{name}`" for name in _ENGINES)
 
 
@@ -93,7 +93,8 @@ runtime_options = options(
         "--runtime",
         type=click.Choice(RUNTIMES),
         metavar="RUNTIME",
-        help=f"{_LISTED}, or `none`: no container. Default: auto, the session's own engine, else "
+        help=f"{_LISTED}; `apptainer` or `singularity`: a .sif file or folder as image; or `none`: "
+        "no container. Default: auto, the session's own engine, else "
         "docker or podman; nvidia-docker where docker has no `--gpus`.",
     ),
     _SUDO,

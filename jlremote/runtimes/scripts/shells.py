@@ -42,7 +42,9 @@ def script(
     inside = _TERMINAL + _SIZE.format(size) if size else ""
     if runtime.has_containers:
         inside += homes.writable_home(name) + packages.USE + process_mark.MARK_ITSELF
-    inside += _SHELL.replace("LOGIN", "" if runtime.has_containers else "-l")
+    if runtime.has_images and not runtime.has_containers:
+        inside += packages.USE
+    inside += _SHELL.replace("LOGIN", "" if runtime.has_images else "-l")
     marked = {process_mark.VARIABLE: word} if runtime.has_containers else {}
     begin = runtime.attached(name, ("sh", "-c", inside, "sh", *argv), attached, marked)
     if not runtime.has_containers:

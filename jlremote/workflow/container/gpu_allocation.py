@@ -124,7 +124,11 @@ def planned(start: StartContext) -> AllocatedGpus:
 def explain_unchanged(start: StartContext, have: str | None, uuids: str | None = None) -> None:
     """Note that an existing container keeps its GPUs if others were requested."""
     asked = start.request.gpus
-    if asked is not None and not (is_met(asked, have) or (uuids and is_met(asked, uuids))):
+    if (
+        asked is not None
+        and asked != have
+        and not (is_met(asked, have) or (uuids and is_met(asked, uuids)))
+    ):
         start.note(
             f"`{start.name}` already exists with GPUs `{have or 'none'}`: `--gpus` applies to new "
             "containers only"

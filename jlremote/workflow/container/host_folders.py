@@ -100,6 +100,23 @@ def on_host(options: ContainerOptions, host: Host, info: tuple[str, ...]) -> Con
     return replace(options, user=f"{user.uid}:{user.gid}", environment=named)
 
 
+def found_on_host(options: ContainerOptions, host: Host) -> ContainerOptions:
+    """Return the options with the host's home folder, for a runtime that maps no users.
+
+    Raises:
+        Usage: a volume's source is no folder of the host.
+        NotFound: a folder is missing.
+    """
+    for volume in options.volumes:
+        if _source(volume) is None:
+            raise Usage(
+                f"`--volume {one_line(volume)}` names no folder of the host",
+                hint="write `SOURCE:TARGET`; volumes that have names are docker's and podman's",
+            )
+    user = options.user
+    return replace(on_host(replace(options, user=user or ""), host, ()), user=user)
+
+
 def _source(volume: str) -> str | None:
     """Return a volume's folder on the host, `None` for one that the engine keeps."""
     source, colon, _ = volume.partition(":")

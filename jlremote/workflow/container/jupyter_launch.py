@@ -60,7 +60,7 @@ def _end(start: StartContext, server: Server) -> None:
     """End the server that was just launched, and wait until its shell is done with the folder."""
     runtime, name = start.runtime, start.name
     ending = scripts.end(runtime, name, server.pid, server.process_start, patience=0)
-    steps = {"end": ending, "clear": scripts.clear(runtime, name)}
+    steps = {"end": ending, "done": scripts.await_end(runtime, name)}
     start.host.run({step: runtime.inside(name, script) for step, script in steps.items()})
 
 
@@ -81,7 +81,7 @@ def _explain_socket(start: StartContext, found: Survey) -> None:
 
 def _script(start: StartContext) -> str:
     """Return the script that runs JupyterLab, on loopback only if the network is the host's."""
-    jupyter = (packages.USE if start.runtime.has_containers else "") + ON_PATH
+    jupyter = (packages.USE if start.runtime.has_images else "") + ON_PATH
     if start.request.python is not None:
         jupyter = with_python(start.request.python)
     elif start.request.conda_env is not None:
@@ -195,8 +195,12 @@ def _failed(start: StartContext, found: Survey, findings: Findings) -> JlrError:
 
 
 def _by_hand(start: StartContext, found: Survey) -> str:
-    if not start.runtime.has_containers:
+    if not start.runtime.has_images:
         return _of_the_host(start.request)
+    if found.container is not None and start.runtime.engine is None:
+        return command_line(
+            (start.runtime.name, "exec", str(found.container.image), "jupyter", "lab")
+        )
     if found.container is None:  # a new one, which is removed by the time that this is read
         return start.engine.shown("run", "-it", "--rm", str(start.request.image), "jupyter", "lab")
     return start.engine.shown("exec", "-it", start.name, "jupyter", "lab")
@@ -215,8 +219,11 @@ def _of_the_host(request: StartRequest) -> str:
 
 def _missing(start: StartContext, found: Survey) -> NotFound:
     install = "python3 -m pip install jupyterlab"
-    if not start.runtime.has_containers:
+    if not start.runtime.has_images:
         where, remedy = f"on `{start.request.host}`", f"`{install}` there installs it"
+    elif found.container is not None and start.runtime.engine is None:
+        where = f"in the image `{found.container.image}`"
+        remedy = "`--install jupyterlab` installs it for a new session"
     elif found.container is None:
         where = f"in the image `{start.request.image}`"
         remedy = "`--install jupyterlab` installs it; or choose an image that has it"

@@ -26,7 +26,7 @@ def install(
     """
     if not wanted:
         return
-    doing = start.runtime.inside(start.name, script(wanted))
+    doing = start.runtime.in_image(start.name, script(wanted))
     said, begun = list[str](), ""
     with start.context.progress.step(one_line(f"Install {', '.join(wanted)}")):
         with start.host.stream(doing) as output:
@@ -48,7 +48,7 @@ def restore(start: StartContext, container: Container) -> bool:
     wanted = container.options.packages
     if not wanted:
         return False
-    looked = run_script(start.host, start.runtime.inside(start.name, packages.are_there(wanted)))
+    looked = run_script(start.host, start.runtime.in_image(start.name, packages.are_there(wanted)))
     if looked.status != packages.GONE:
         return False
     try:
@@ -62,7 +62,7 @@ def _failed(start: StartContext, said: list[str]) -> JlrError:
     lines = [printable(line).rstrip() for line in said if line.strip()]
     last = "\n".join(lines[-_LAST_LINES:]) or "it says nothing"
     hint = "check the names; `-e PIP_INDEX_URL=…` lets the container reach another index"
-    if "no space left" in last.lower():
+    if start.runtime.engine is not None and "no space left" in last.lower():
         hint = docker_errors.space_hint(start.engine)
     return JlrError(
         f"cannot install the packages in `{start.name}`; pip's last lines:\n{last}", hint=hint

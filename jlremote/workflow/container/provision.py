@@ -20,7 +20,13 @@ from jlremote.runtimes.options.existing_options import Difference, differences
 from jlremote.runtimes.scripts import packages
 from jlremote.storage import sessions
 from jlremote.text import printable
-from jlremote.workflow.container import creation, gpu_allocation, jupyter_launch, package_install
+from jlremote.workflow.container import (
+    creation,
+    gpu_allocation,
+    image_definition,
+    jupyter_launch,
+    package_install,
+)
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.host_folders import prepared, with_workspace
 from jlremote.workflow.container.start_context import StartContext
@@ -43,6 +49,8 @@ def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container,
         JlrError: the engine refused.
     """
     container = found.container
+    if not start.runtime.has_containers:
+        return _without_container(start, found)
     if container is None:
         made, container, launches = _create(start)
         start = start.with_engine(made.engine)  # with the request as it was typed
@@ -52,6 +60,22 @@ def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container,
     container = container if container.running else _start(start, container)
     if not found.server and package_install.restore(start, container):
         found = survey(start.host, start.runtime, start.name)
+    return start, container, found
+
+
+def _without_container(
+    start: StartContext, found: Survey
+) -> tuple[StartContext, Container, Survey]:
+    """Return the host itself, or the session's definition, existing or new."""
+    container = found.container
+    if container is None:
+        return image_definition.define(start)
+    if start.runtime.has_images:
+        _explain_kept(start, container)
+        start = image_definition.with_its_gpus(start, container)
+        if not found.server:
+            image_definition.again(start, container)
+            package_install.restore(start, container)
     return start, container, found
 
 
@@ -68,15 +92,20 @@ def _own_program(start: StartContext) -> Survey:
 
 def _explain_kept(start: StartContext, container: Container) -> None:
     typed = start.request.image
-    if typed and container.image and image_names.surely_differ(typed, container.image):
+    if typed and container.image and _differ(start, typed, container):
         start.note(
             f"`{container.name}` already exists with the image {container.image}: `--image` "
             "applies to new containers only"
         )
+    uuids = container.labels.get(GPUS_LABEL)
+    gpu_allocation.explain_unchanged(start, container.gpus, uuids)
+    _explain_other_settings(start, container)
+
+
+def _differ(start: StartContext, typed: str, container: Container) -> bool:
     if start.runtime.has_containers:
-        uuids = container.labels.get(GPUS_LABEL)
-        gpu_allocation.explain_unchanged(start, container.gpus, uuids)
-        _explain_other_settings(start, container)
+        return image_names.surely_differ(typed, str(container.image))
+    return not image_definition.keeps_image(typed, container)
 
 
 def _explain_other_settings(start: StartContext, container: Container) -> None:
@@ -106,8 +135,10 @@ def _in_words(found: Difference) -> str:
 
 def plan(start: StartContext, found: Survey, gpus: AllocatedGpus) -> list[str]:
     """Return the commands that `ensure` would run on the host; for `--dry-run`."""
-    if not start.runtime.has_containers or (found.container and found.container.running):
+    if found.container and found.container.running:
         return []
+    if not start.runtime.has_containers:
+        return image_definition.plan(start) if start.runtime.has_images else []
     name, image = start.name, start.request.image
     begin = [command_line(docker.start_argv(start.engine, name))]
     if found.container is not None:

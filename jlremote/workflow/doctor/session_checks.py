@@ -21,9 +21,8 @@ from jlremote.jupyter.kernel import KernelLine, kernel_line
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.locate import server_endpoint
-from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.engine.engine_errors import reason
-from jlremote.workflow.container import jupyter_launch, provision
+from jlremote.workflow.container import image_definition, jupyter_launch, provision
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.doctor import gpus_in_container
 from jlremote.workflow.doctor.trial import Trial
@@ -116,12 +115,14 @@ class SessionChecks:
         if self.trial.running is not None:
             return fine(f"the session `{self.trial.running.record.name}` runs")
         if not self.trial.runtime.has_containers:
-            # Without containers the survey is one of the host itself.
-            self._found = survey(self.trial.link, self.trial.runtime, self._name)
-            self._container = self._found.container
-            script = scripts.clear(Bare(), self._name)
+            script = scripts.clear(self.trial.runtime, self._name)
             clear = self.trial.runtime.inside(self._name, script)
             self.made.callback(_quietly, run_script, self.trial.link, clear)
+            if self.trial.runtime.has_images:
+                self._start, self._container, self._found = image_definition.define(self._start)
+            else:  # the survey is one of the host itself
+                self._found = survey(self.trial.link, self.trial.runtime, self._name)
+                self._container = self._found.container
         self._server, launched = jupyter_launch.ensure(self._start, self._found)
         return fine("launched" if launched else "the one in the container runs")
 

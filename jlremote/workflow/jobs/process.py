@@ -19,7 +19,7 @@ from jlremote.runtimes.contract import Attachment
 from jlremote.runtimes.scripts import homes, packages, variables
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.container import gpu_allocation
+from jlremote.workflow.container import gpu_allocation, image_definition
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.requests import RunRequest, StartRequest
@@ -31,7 +31,8 @@ ANOTHER_NAME = "choose another name: `--name NAME`"
 
 def begin(start: StartContext, request: RunRequest) -> None:
     """Run a command as a process of the host, or in a session's container."""
-    place = _container(start, request) if start.runtime.has_containers else start.request.host
+    within = start.runtime.has_images and not _from_image(request)
+    place = _container(start, request) if within else start.request.host
     gpus = gpu_allocation.take(replace(start, runtime=Bare()))
     plan = _plan(start, request, place, gpus)
     start.undo.callback(_take_back, start, plan.mark)
@@ -44,6 +45,11 @@ def begin(start: StartContext, request: RunRequest) -> None:
     if gpus.lease is not None:
         pid, started, *_ = done.stdout.split()
         run_script(start.host, leases.keep(gpus.lease, int(pid), started))
+
+
+def _from_image(request: RunRequest) -> bool:
+    """Return whether the command runs in an image of its own, and not in a session's."""
+    return request.inside is None and request.wanted.image is not None
 
 
 def _container(start: StartContext, request: RunRequest) -> str:
@@ -78,10 +84,16 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
     plain, private = variables.parted(given)
     how = Attachment(user=options.user, workdir=options.workdir)
     take = variables.TAKE if private else ""
+    signal: tuple[str, ...] = ()
+    exports = gpu_allocation.exports(gpus)
     if not runtime.has_containers:
-        command = ("sh", "-c", f'{take}exec "$@"', "sh", *request.command)
-        argv = runtime.attached(place, command if take else request.command, how, plain)
-        signal: tuple[str, ...] = ()
+        taking = ("sh", "-c", f'{take}exec "$@"', "sh", *request.command)
+        command = taking if take else request.command
+        if runtime.has_images and _from_image(request):
+            argv = image_definition.entered(start, command, how, plain)
+            exports += image_definition.JOB_FOLDER
+        else:
+            argv = runtime.attached(place, command, how, plain)
     else:
         # The process is marked to be signalled, because signals end at the engine's client.
         before = take + homes.writable_home(place) + packages.USE + process_mark.MARK_ITSELF
@@ -94,9 +106,9 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
         name=start.name,
         argv=argv,
         shown=shlex.join(request.command),
-        container=place if runtime.has_containers else None,
+        container=place if runtime.has_images and not _from_image(request) else None,
         gpus=gpus.shown or "",
-        exports="" if runtime.has_containers else gpu_allocation.exports(gpus),
+        exports="" if runtime.has_containers else exports,
         signal=signal,
         variables=private,
         mark=mark,

@@ -67,12 +67,12 @@ def _runtime(request: RunRequest) -> Runtime:
         if (known := process.session(request)) is not None:
             return runtime_named(known.runtime)
     runtime = runtime_named(request.wanted.runtime, sudo=request.wanted.sudo)
-    if request.inside is not None and not runtime.has_containers:
+    if request.inside is not None and not runtime.has_images:
         raise Usage(
             f"`--in {request.inside}` needs a container, and `--runtime none` has none",
             hint="leave one of the two out",
         )
-    if runtime.has_containers and request.wanted.image is None and request.inside is None:
+    if runtime.has_images and request.wanted.image is None and request.inside is None:
         raise Usage(
             "choose where to run: `--image`, `--in` or `--runtime none`",
             hint="`--image IMAGE` creates a container, `--in SESSION` uses that of a session, and "

@@ -6,7 +6,6 @@ import re
 
 from jlremote.host.contract import Host, run_script
 from jlremote.runtimes.contract import TYPED_LABEL, Runtime
-from jlremote.runtimes.engine.engine import ENGINES
 from jlremote.runtimes.table import AUTO, runtime_named
 from jlremote.storage import sessions
 from jlremote.workflow.host.requests import StartRequest
@@ -35,10 +34,10 @@ def _typed(request: StartRequest) -> str:
 
 
 def _runtime_of(request: StartRequest, name: str | None) -> Runtime:
-    """Return the named runtime, or else the engine of the known session."""
+    """Return the named runtime, or else that of the known session's image."""
     if request.runtime == AUTO and name is not None:
         known = sessions.find(request.host, name)
-        if known is not None and known.runtime in ENGINES:
+        if known is not None and runtime_named(known.runtime).has_images:
             return runtime_named(known.runtime)
     return runtime_named(request.runtime, sudo=request.sudo)
 

@@ -15,10 +15,9 @@ from jlremote.host.contract import Host
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.client.link import Link
 from jlremote.ports.locate import server_endpoint
-from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container, Runtime
-from jlremote.runtimes.table import runtime_named
+from jlremote.runtimes.table import OF_PROCESSES, runtime_named
 from jlremote.storage import sessions, settings
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward import forwards, local_ports
@@ -147,7 +146,7 @@ def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey]:
         JlrError: the engine does not work, and the host itself has no such session.
     """
     unknown: JlrError | None = None
-    for runtime in (Containers(engine_if_any(link)), Bare()):
+    for runtime in (Containers(engine_if_any(link)), *OF_PROCESSES):
         try:
             runtime.check_name(typed)
             for _, found in candidates(link, runtime, typed):

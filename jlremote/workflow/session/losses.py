@@ -117,6 +117,9 @@ def planned(
             question = f"Stop and delete the container of {selector}{whose}?"
             lost += ("all files of its container outside volumes",)
             lost += () if request.yes else _changed(host, runtime.engine, container)
+    elif container is not None and runtime.has_images and request.remove:
+        question = f"Stop {selector} and delete its files?"
+        lost += ("the files in its own /tmp, and its installed packages",)
     command = destruction.stop_command(record.host, record.name, request)
     return Destruction(question, lost, command)
 

@@ -138,6 +138,8 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
     done += _released(host, record, forwarded=forward is not None)
     if found.container is not None and runtime.engine is not None:
         done += _end_container(host, runtime.engine, found.container, request, context)
+    elif found.container is not None and runtime.has_images and request.remove:
+        done.append(_remove_definition(host, runtime, record.name))
     browser.forget_redirect(record.local_port)
     _note(record, request)
     return StopReport(record.name, record.host, tuple(done) or ("it was stopped already",))
@@ -246,6 +248,13 @@ def _end_container(
     if ended.status != 0:
         raise JlrError(f"`{engine.shown(verb, name)}` failed: {reason(ended)}")
     return [f"{did}, and it is gone (`--rm`)" if goes and not request.remove else did]
+
+
+def _remove_definition(host: Host, runtime: Runtime, name: str) -> str:
+    removed = run_script(host, scripts.clear(runtime, name))
+    if removed.status != 0:
+        raise JlrError(f"cannot delete the files of `{name}`: {removed.complaint}")
+    return "deleted its files"
 
 
 def _note(record: SessionRecord, request: StopRequest) -> None:

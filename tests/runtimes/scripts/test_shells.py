@@ -101,5 +101,7 @@ def test_on_the_host_itself_a_folder_may_be_chosen(tmp_path: Path) -> None:
     [(Attachment(user="root"), "--user"), (Attachment(detach_keys="ctrl-q"), "--detach-keys")],
 )
 def test_on_the_host_itself_options_of_containers_are_usage(how: Attachment, option: str) -> None:
-    with pytest.raises(Usage, match=f"`{option}` is for a container, and `cont1` runs without one"):
+    with pytest.raises(
+        Usage, match=f"`{option}` is for a container of an engine, and `cont1` runs without one"
+    ):
         shells.script(Bare(), "cont1", how, ("true",), "word")

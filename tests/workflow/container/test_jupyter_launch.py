@@ -204,12 +204,12 @@ def test_without_a_container_a_server_listens_on_a_socket() -> None:
 
 def test_a_server_whose_socket_ssh_refuses_is_launched_again_on_a_port() -> None:
     begun = launching(on_socket(), exited(""), runtime=Bare())
-    begun.host.answers |= {"end": [""], "clear": [""]}
+    begun.host.answers |= {"end": [""], "done": [""]}
     with pytest.raises(JlrError, match="did not start"):  # the second one is not awaited here
         jupyter_launch.ensure(begun.context, OLD)
     first, second = (text for text in begun.host.texts("script") if "jupyter-lab" in text)
     assert "kill 7;" in begun.host.texts("end")[0]
-    assert [step for step, _ in begun.host.scripts][:4] == ["script", "end", "clear", "script"]
+    assert [step for step, _ in begun.host.scripts][:4] == ["script", "end", "done", "script"]
     assert "application.sock" in first
     assert "application.sock" not in second
     assert "--port=8988" in second

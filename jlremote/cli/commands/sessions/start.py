@@ -13,6 +13,7 @@ from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import creation, shared
 from jlremote.cli.screen.terminal import answer_either, shown
 from jlremote.errors import Usage
+from jlremote.storage.options import IMAGE_RUNTIMES
 from jlremote.times import seconds_of
 
 if TYPE_CHECKING:
@@ -112,6 +113,8 @@ def start(
     chosen = creation.settled(host, options)
     if chosen.get("runtime") == "none":
         creation.refuse_creation(options, "--runtime none")
+    if chosen.get("runtime") in IMAGE_RUNTIMES:
+        creation.refuse_of_engines(options, chosen["runtime"])
     request = _request(host, chosen, forwarded, allow_open=allow_open, as_shared=as_shared)
     context = invocation.context(silent=as_json)
     if dry_run:

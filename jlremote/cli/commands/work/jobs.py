@@ -12,6 +12,7 @@ from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import creation, shared
 from jlremote.cli.screen.terminal import answer_either, answer_json
 from jlremote.errors import Usage
+from jlremote.storage.options import IMAGE_RUNTIMES
 
 if TYPE_CHECKING:
     from jlremote.jobs.job import Job
@@ -109,6 +110,8 @@ def _request(
     if inside is not None or chosen.get("runtime") == "none":  # no container of its own
         elsewhere = "--runtime none" if inside is None else "--in"
         creation.refuse_creation(options, elsewhere, "env", "workdir", "user", "rm")
+    elif chosen.get("runtime") in IMAGE_RUNTIMES:
+        creation.refuse_of_engines(options, chosen["runtime"], "packages")
     wanted = container_options(chosen)
     # The engine would delete it before its exit code was read.
     remove = bool(wanted.remove) and not detach

@@ -1,0 +1,93 @@
+"""The runtime `apptainer`: Jupyter as a process of the host, with the files of an image."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jlremote.host.answers import understood
+from jlremote.host.contract import Completed, Steps
+from jlremote.host.shell_text import command_line
+from jlremote.runtimes import bare
+from jlremote.runtimes.apptainer import definition
+from jlremote.runtimes.contract import SESSION_LABEL, Attachment, Container
+
+# Runs its arguments from the third on in the image of the session that is the second one.
+_ENTER = 'jlr_enter="FOLDER"/$1/enter; shift; exec sh "$jlr_enter" "$@"'
+
+
+@dataclass(frozen=True)
+class Apptainer:
+    """Images that one program runs, Apptainer or its older form; see `Runtime`."""
+
+    name: str  # also the program's
+    engine: None = None
+    # Other users share the host's loopback; the token keeps them out.
+    bind_address: str = "127.0.0.1"
+    has_containers: bool = False
+    has_images: bool = True
+    # As without containers, in a folder for each machine: homes may be shared.
+    servers_folder: str = "${XDG_STATE_HOME:-$HOME/.local/state}/jlr/apptainer/$(uname -n)"
+
+    def place(self, name: str, host: str) -> str:
+        """Return the host, whose processes and network it has."""
+        return f"`{host}`"
+
+    def check_name(self, name: str) -> None:
+        """Refuse a name that is not fit for a folder and a URL."""
+        bare.check_session_name(name)
+
+    def survey(self, name: str, inside: str) -> Steps:
+        """Read the definition, and look for a server from outside."""
+        file = f'"{self.servers_folder}"/{shlex.quote(name)}/container.json'
+        about = f"uname -n; cat /proc/sys/kernel/random/boot_id; cat {file} 2>/dev/null || :"
+        return {"container": about, "inside": self.inside(name, inside)}
+
+    @understood("the definition of the session")
+    def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
+        """Return the definition as a container that runs since the boot."""
+        machine, boot, *told = results["container"].stdout.strip().split("\n", 2)
+        if not told:
+            return None
+        image, gpus, options = definition.read(told[0])
+        return Container(
+            id=machine,
+            name=name,
+            running=True,
+            started_at=boot,
+            image=image,
+            addresses=("127.0.0.1",),
+            gpus=gpus,
+            labels={SESSION_LABEL: name},
+            options=options,
+        )
+
+    def inside(self, name: str, script: str) -> str:
+        """Run `script` on the host, which has the session's processes and folder."""
+        return command_line(("sh", "-c", script))
+
+    def in_image(self, name: str, script: str) -> str:
+        """Run `script` with the image's programs and wait."""
+        return command_line(self._entered(name, ("sh", "-c", script)))
+
+    def detached(self, name: str, script: str) -> str:
+        """Run `script` in the image, in a process session of its own."""
+        return bare.detached(self._entered(name, ("sh", "-c", script)))
+
+    def launched(self, name: str, script: str, waiting: str) -> str:
+        """Start one after the other, without the shell's `&`."""
+        return f"{self.detached(name, script)}\n{self.inside(name, waiting)}"
+
+    def relay_prefix(self, name: str) -> tuple[str, ...]:
+        """Return nothing: a plain forward reaches the host's loopback."""
+        return ()
+
+    def attached(
+        self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
+    ) -> tuple[str, ...]:
+        """Run the command in the image, as the login user."""
+        return self._entered(name, bare.attached(name, argv, how, environment))
+
+    def _entered(self, name: str, argv: tuple[str, ...]) -> tuple[str, ...]:
+        return ("sh", "-c", _ENTER.replace("FOLDER", self.servers_folder), "sh", name, *argv)

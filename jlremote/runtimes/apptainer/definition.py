@@ -1,0 +1,81 @@
+"""The definition of a session or job in an image: the script that enters it, and what it says."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from jlremote.errors import Usage
+from jlremote.runtimes.contract import ContainerSpec
+from jlremote.runtimes.options.container_options import ContainerOptions
+
+# Given a value, it makes the program say more than its errors, as a first try wants it.
+TRIAL = "JLR_TRIAL"
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Variables of the host that lead Python to packages outside the image, or to a folder that is not
+# in it. Of two kernels with one name Jupyter takes the image's.
+_SURROUNDINGS = """\
+unset PYTHONPATH PYTHONHOME PYTHONSTARTUP VIRTUAL_ENV XDG_RUNTIME_DIR
+export PYTHONNOUSERSITE=1 JUPYTER_PREFER_ENV_PATH=1
+"""
+
+
+def enter(program: str, spec: ContainerSpec, directory: str) -> str:
+    """Return the script that runs its arguments in the image, as a process of the host.
+
+    `directory` is shell text: the folder that has the `/tmp` of what runs there. Variables go
+    through the environment, as all users of a host can read arguments.
+
+    Raises:
+        Usage: a variable has a name that shells do not take.
+    """
+    options = spec.options
+    words = (
+        *(("--nv",) if spec.gpus else ()),
+        *(f"--bind={volume}" for volume in options.volumes),
+        *((f"--pwd={options.workdir}",) if options.workdir else ()),
+        *options.engine_arguments,
+        spec.image,
+    )
+    return (
+        f"directory={directory}\n{_SURROUNDINGS}{''.join(_variables(program, spec))}"
+        f'exec {program} ${{{TRIAL}:---quiet}} exec --bind="$directory" '
+        f'--bind="$directory/tmp:/tmp" {shlex.join(words)} "$@"\n'
+    )
+
+
+def _variables(program: str, spec: ContainerSpec) -> Iterator[str]:
+    """Yield the lines that set variables in the image; one without a value is the host's anyway."""
+    for item in spec.options.environment:
+        name, given, value = item.partition("=")
+        if not _NAME.fullmatch(name):
+            raise Usage(
+                f"`--env {name}=…` has a name that shells do not take",
+                hint="use letters, digits and `_`, not beginning with a digit",
+            )
+        if given:
+            yield f"export {program.upper()}ENV_{name}={shlex.quote(value)}\n"
+
+
+def written(spec: ContainerSpec) -> str:
+    """Return the text of `container.json`."""
+    return json.dumps({"image": spec.image, "gpus": spec.gpus, "options": asdict(spec.options)})
+
+
+def read(text: str) -> tuple[str, str | None, ContainerOptions]:
+    """Return image, GPUs and options from the text of `container.json`.
+
+    Raises:
+        ValueError, LookupError, TypeError: it is no such text.
+    """
+    told: dict[str, Any] = json.loads(text)
+    options: dict[str, Any] = {
+        field: tuple(value) if isinstance(value, list) else value
+        for field, value in told["options"].items()
+    }
+    return str(told["image"]), told["gpus"], ContainerOptions(**options)

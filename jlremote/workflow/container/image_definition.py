@@ -1,0 +1,182 @@
+"""Definition of a session in an image, for a runtime whose sessions are processes of the host."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.gpus.request import parse_request
+from jlremote.host.contract import Completed, run_script
+from jlremote.jupyter import scripts
+from jlremote.jupyter.survey import Survey, survey
+from jlremote.runtimes import bare
+from jlremote.runtimes.apptainer import definition
+from jlremote.runtimes.contract import Attachment, Container, ContainerSpec, Runtime
+from jlremote.runtimes.engine.engine import Argv
+from jlremote.runtimes.engine.engine_errors import EngineMissing
+from jlremote.runtimes.scripts import packages
+from jlremote.text import one_line
+from jlremote.workflow.container import package_install
+from jlremote.workflow.container.host_folders import WORKSPACE, found_on_host, with_workspace
+from jlremote.workflow.container.start_context import StartContext
+from jlremote.workflow.images import image_files
+
+_TAKEN = 75  # sysexits.h: EX_TEMPFAIL
+_MISSING = 127  # as a shell says it
+_TRY_SECONDS = 600.0  # an image that has to be unpacked first takes minutes
+_UNKNOWN = re.compile(r"unknown (?:shorthand )?flag: (?:'\w' in )?(-\S+)")
+# Shell text for a job's own folder, which is `$directory` there.
+_JOB = "jlr_job_folder"
+JOB_FOLDER = f'{_JOB}=$directory; export {_JOB}; mkdir -p "$directory/tmp"\n'
+# Its words when neither squashfuse nor a setuid installation mounts the image.
+_UNPACKS = "Converting SIF file to temporary sandbox"
+
+
+def define(start: StartContext) -> tuple[StartContext, Container, Survey]:
+    """Define the session, try its image and return it, with the packages that were asked for.
+
+    Raises:
+        NotFound: there is no such image, or none was named.
+        EngineMissing: the program is not installed.
+        JlrError: the image or an option is refused.
+    """
+    typed = start.request.image
+    if typed is None:
+        raise NotFound(
+            f"there is no session `{start.name}` on `{start.request.host}`, and no image for it",
+            hint="`--image x.sif`, `--image docker://…` or `--image FOLDER` names one",
+        )
+    with start.context.progress.step(f"Create {start.name} from {typed}"):
+        image = image_files.on_host(start.host, typed)
+        _write(start, _spec(start, image))
+        _try(start, image)
+        found = survey(start.host, start.runtime, start.name)
+    if found.container is None:
+        raise JlrError(f"the definition of `{start.name}` is gone")
+    package_install.install(start, start.request.options.packages, packages.install)
+    return with_its_gpus(start, found.container), found.container, found
+
+
+def with_its_gpus(start: StartContext, container: Container) -> StartContext:
+    """Return the start with the GPUs that the session was defined with."""
+    return replace(start, request=replace(start.request, gpus=container.gpus))
+
+
+def again(start: StartContext, container: Container) -> None:
+    """Try the image of a session whose server does not run: it may be gone since."""
+    with start.context.progress.step(f"Start {start.name}"):
+        _try(start, str(container.image))
+
+
+def plan(start: StartContext) -> list[str]:
+    """Return the script that would enter the session; for `--dry-run`."""
+    spec = _spec(start, str(start.request.image))
+    return [definition.enter(start.runtime.name, spec, _folder(start.runtime, start.name))]
+
+
+def keeps_image(typed: str | None, container: Container) -> bool:
+    """Return whether the session's image is the typed one, as far as names tell."""
+    if typed is None or container.image is None:
+        return True
+    names = (image_files.file_name(typed), PurePosixPath(typed).name)
+    return PurePosixPath(container.image).name in names
+
+
+def _spec(start: StartContext, image: str) -> ContainerSpec:
+    wanted = with_workspace(start.request.options, start.request.workspace, start.host.name)
+    options = found_on_host(wanted, start.host)
+    gpus = start.request.gpus
+    if gpus is not None and parse_request(gpus).kind == "none":
+        gpus = None
+    return ContainerSpec(start.name, image, options=options, gpus=gpus)
+
+
+def entered(
+    start: StartContext, command: Argv, how: Attachment, environment: Mapping[str, str]
+) -> Argv:
+    """Return the command of a job in the image of the request, which runs in `JOB_FOLDER`.
+
+    Raises:
+        NotFound: there is no such image.
+    """
+    typed = str(start.request.image)
+    with start.context.progress.step(f"Look for {typed}"):
+        spec = _spec(start, image_files.on_host(start.host, typed))
+    # They are set as those of a process, not as arguments.
+    spec = replace(spec, options=replace(spec.options, environment=(), workdir=None))
+    workdir = how.workdir or (WORKSPACE if start.request.workspace else None)
+    begun = bare.attached(start.name, command, replace(how, workdir=workdir), environment)
+    text = definition.enter(start.runtime.name, spec, f'"${_JOB}"')
+    return ("sh", "-c", text, "sh", *begun)
+
+
+def _folder(runtime: Runtime, name: str) -> str:
+    return f'"{runtime.servers_folder}"/{shlex.quote(name)}'
+
+
+def _write(start: StartContext, spec: ContainerSpec) -> None:
+    enter = definition.enter(start.runtime.name, spec, _folder(start.runtime, start.name))
+    program = start.runtime.name
+    done = run_script(
+        start.host,
+        f"""\
+command -v {program} >/dev/null || exit {_MISSING}
+umask 077; directory={_folder(start.runtime, start.name)}
+mkdir -p "$directory/tmp" || exit {scripts.NO_FOLDER}
+(set -C; : >"$directory/container.json") 2>/dev/null || exit {_TAKEN}
+printf %s {shlex.quote(enter)} >"$directory/enter" &&
+  printf '%s\\n' {shlex.quote(definition.written(spec))} >"$directory/container.json"
+""",
+    )
+    if done.status == _MISSING:
+        raise EngineMissing(
+            f"`{program}` is not installed on `{start.request.host}`, or not on the PATH of ssh",
+            hint="`--runtime singularity` uses its older form; a site's `module load` can stand in "
+            "`~/.bashrc` there",
+        )
+    if done.status == _TAKEN:
+        raise JlrError(f"another command has just made `{start.name}`", hint="run it again")
+    start.undo.callback(_remove, start)
+    if done.status != 0:
+        raise JlrError(f"cannot write the session's files: {done.complaint}")
+
+
+def _remove(start: StartContext) -> None:
+    with suppress(JlrError):
+        run_script(start.host, scripts.clear(start.runtime, start.name))
+
+
+def _try(start: StartContext, image: str) -> None:
+    """Run nothing in the image, which shows whether it and the options are usable."""
+    trial = start.runtime.in_image(start.name, ":")
+    text = f"{definition.TRIAL}=--nocolor; export {definition.TRIAL}\n{trial}"
+    done = run_script(start.host, text, timeout=_TRY_SECONDS)
+    if done.status != 0:
+        raise _refused(start.runtime.name, image, done)
+    if _UNPACKS in done.stderr:
+        start.note(
+            f"`{image}` is unpacked at every start, as `{start.request.host}` has no `squashfuse`; "
+            f"`{start.runtime.name} build --sandbox FOLDER IMAGE` there unpacks it once"
+        )
+
+
+def _refused(program: str, image: str, done: Completed) -> JlrError:
+    """Return the error of an image or option that the program refuses, in its own words."""
+    fatal = [line for line in done.stderr.splitlines() if line.startswith("FATAL:")]
+    said = one_line((fatal or [done.complaint])[-1].removeprefix("FATAL:").strip())
+    if done.status == _MISSING and not fatal:
+        return EngineMissing(f"cannot run `{program}` on the host: {said}")
+    if unknown := _UNKNOWN.search(done.stderr):
+        return Usage(
+            f"`{program} exec` has no option `{unknown[1]}`",
+            hint="leave it out after `--`, and in `engine-arguments` of the settings",
+        )
+    hint = f"`{program} exec {shlex.quote(image)} true` there tries it by hand"
+    if "image format" in said or "squashfs" in said.lower():
+        hint = "the file may be cut short: copy or pull it again; " + hint
+    return JlrError(f"cannot use the image `{image}`: {said}", hint=hint)

@@ -1,0 +1,153 @@
+"""What is Apptainer's own: an image's packages, the host's folders, GPUs, and bad images."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+
+import psutil
+import pytest
+
+from tests.engines.conftest import SIF, EnginesHost
+from tests.engines.parts import told
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+from tests.sessions.parts import Session, started
+
+NAME = "sif"
+RUNTIME = ("--runtime", "apptainer", "--no-browser")
+SECRET = "hunter2-of-the-session"
+# As `pip install --user` leaves packages, and `ipykernel install --user` a kernel of that name.
+POISON = """\
+site=$(python3 -m site --user-site)
+mkdir -p $site ~/.local/share/jupyter/kernels/python3 ~/data
+for module in ipykernel jupyterlab; do echo 'raise SystemExit("poisoned")' >$site/$module.py; done
+echo '{"argv": ["false"], "display_name": "poisoned", "language": "python"}' \
+  >~/.local/share/jupyter/kernels/python3/kernel.json
+echo 42 >~/data/answer
+"""
+
+
+def command_lines(host: EnginesHost) -> list[str]:
+    found = []
+    for process in host.account.processes():
+        with suppress(psutil.Error):  # it has just ended
+            found.append(" ".join(process.cmdline()))
+    return found
+
+
+@pytest.fixture(scope="module")
+def session(engines_host: EnginesHost, engines_laptop: Laptop) -> Iterator[Session]:
+    assert engines_laptop.ssh("lab", POISON).status == 0
+    binds = ("-v", "~/data:/data:ro", "-w", "/data", "-e", f"SECRET={SECRET}")
+    yield started(engines_laptop, NAME, "--image", SIF, *RUNTIME, *binds, "--gpus", "none")
+    shutil.rmtree(engines_host.account.home / ".local", ignore_errors=True)
+
+
+def test_a_kernel_answers_through_the_tunnel_with_the_images_packages(session: Session) -> None:
+    with session.notebook("a.ipynb") as kernel:
+        assert kernel.run("6 * 7") == "42"
+        assert kernel.run("__import__('ipykernel').__file__").startswith("'/opt/jupyter/")
+        # An environment of its own, as this image's, has no packages of a home anyway.
+        alone = "['/usr/bin/python3', '-c', 'import jupyterlab']"
+        said = kernel.run(f"__import__('subprocess').run({alone}, capture_output=True).stderr")
+        assert "No module named" in said
+        assert kernel.run("open('/data/answer').read()") == r"'42\n'"
+        assert kernel.run("__import__('os').environ['SECRET']") == repr(SECRET)
+
+
+def test_its_tmp_is_its_own_and_a_shell_sees_the_same(
+    session: Session, engines_laptop: Laptop
+) -> None:
+    with session.notebook("b.ipynb") as kernel:
+        assert kernel.run("open('/tmp/of-the-session', 'w').write('x')") == "1"
+    shown = engines_laptop.jlr("shell", NAME, "--", "sh", "-c", "ls /tmp; pwd; cat answer")
+    assert "of-the-session" in shown.stdout, shown
+    assert shown.stdout.endswith("/data\n42\n"), shown
+    outside = engines_laptop.ssh("lab", "ls /tmp/of-the-session")
+    assert outside.status != 0, outside
+
+
+def test_a_variable_is_in_no_argument_and_its_files_are_the_users_alone(
+    session: Session, engines_host: EnginesHost
+) -> None:
+    seen = command_lines(engines_host)
+    assert any("jupyter-lab" in words for words in seen), seen
+    assert not [words for words in seen if SECRET in words]
+    (folder,) = (engines_host.account.home / ".local/state/jlr/apptainer").glob(f"*/{NAME}")
+    assert {oct(path.stat().st_mode)[-2:] for path in (folder, folder / "enter")} == {"00"}
+
+
+def test_another_laptop_sees_it_with_its_image(session: Session, engines_laptop: Laptop) -> None:
+    found = told(engines_laptop, "list", "lab", "--json")
+    (ours,) = [each for each in found if each["name"] == NAME]
+    assert (ours["runtime"], ours["state"]) == ("apptainer", "up")
+    assert ours["image"].endswith(".sif")
+
+
+def test_a_job_runs_in_the_sessions_image(session: Session, engines_laptop: Laptop) -> None:
+    words = ("run", "lab", "--in", NAME, "--", "sh", "-c", "ls /tmp; command -v jupyter; exit 3")
+    result = engines_laptop.jlr(*words, timeout=60)
+    assert result.status == 3, result
+    assert result.stdout.splitlines() == ["of-the-session", "/opt/jupyter/bin/jupyter"]
+
+
+def test_stop_ends_all_of_it_and_remove_deletes_its_files(
+    session: Session, engines_host: EnginesHost, engines_laptop: Laptop
+) -> None:
+    stopped = engines_laptop.jlr("stop", NAME, "--remove", "--force", "--yes", timeout=60)
+    assert stopped.status == 0, stopped
+    ours = ("squashfuse", "jupyter-lab", "Apptainer runtime")
+    wait_until(
+        lambda: not [line for line in command_lines(engines_host) if any(w in line for w in ours)],
+        "the end of all of it",
+    )
+    assert not list((engines_host.account.home / ".local/state/jlr/apptainer").glob("*/*"))
+
+
+def test_a_job_runs_in_an_image_of_its_own(
+    engines_laptop: Laptop, engines_host: EnginesHost
+) -> None:
+    told_it = 'command -v jupyter; echo "$SECRET"; ls -A /tmp; pwd'
+    words = ("--image", SIF, "-e", f"SECRET={SECRET}", "-w", "/opt", *RUNTIME[:2])
+    result = engines_laptop.jlr("run", "lab", *words, "--", "sh", "-c", told_it, timeout=60)
+    assert result.status == 0, result
+    assert result.stdout.splitlines() == ["/opt/jupyter/bin/jupyter", SECRET, "/opt"]
+    begun = engines_laptop.jlr("run", "lab", "-d", *words, "--", "sleep", "1000", timeout=60)
+    assert begun.status == 0, begun
+    seen = command_lines(engines_host)
+    assert any("sleep 1000" in line for line in seen)
+    assert not [line for line in seen if SECRET in line]
+    stopped = engines_laptop.jlr("stop", f"lab/{begun.stdout.strip()}", timeout=60)
+    assert stopped.status == 0, stopped
+    assert not [line for line in command_lines(engines_host) if "sleep 1000" in line]
+
+
+@pytest.mark.parametrize(
+    ("made", "image", "words"),
+    [
+        (
+            "head -c 1000000 ~/jupyter.sif >~/cut.sif",
+            "cut.sif",
+            ("cannot use the image", "cut.sif"),
+        ),
+        ("mkdir -p ~/empty", "empty", ("cannot use the image", "empty")),
+        (":", "absent.sif", ("there is no image `absent.sif` on `lab`",)),
+    ],
+    ids=["cut short", "no image", "missing"],
+)
+def test_a_bad_image_is_one_clear_error_and_leaves_nothing(
+    engines_laptop: Laptop, engines_host: EnginesHost, made: str, image: str, words: tuple[str, ...]
+) -> None:
+    assert engines_laptop.ssh("lab", made).status == 0
+    result = engines_laptop.jlr("start", "lab", "bad", "--image", image, *RUNTIME)
+    assert result.status in (1, 6), result
+    assert all(word in result.stderr for word in words), result
+    assert not list((engines_host.account.home / ".local/state/jlr/apptainer").glob("*/bad"))
+
+
+def test_options_of_engines_are_refused_by_name(engines_laptop: Laptop) -> None:
+    result = engines_laptop.jlr("start", "lab", "x", "--image", SIF, "--user", "me", *RUNTIME)
+    assert result.status == 2, result
+    assert "`--user` has no meaning with `--runtime apptainer`" in result.stderr
