@@ -44,12 +44,17 @@ class Bench:
     """The lab, and one container with a running Jupyter in it."""
 
     def __init__(self, engine: Engine, laptop: Laptop, containers: ContainerFactory) -> None:
+        self.laptop = laptop
         self._engine = engine
-        self._laptop = laptop
         self._containers = containers
         self._names = itertools.count()
         self._warm = containers(IMAGE)
         self._jlr("start", "lab", self._warm.name, "--no-browser")
+
+    @property
+    def session(self) -> str:
+        """The container with the running Jupyter."""
+        return self._warm.name
 
     def contests(self) -> tuple[Contest, ...]:
         return (
@@ -85,7 +90,7 @@ class Bench:
         """
         with subprocess.Popen(
             argv,
-            env=self._laptop.environment,
+            env=self.laptop.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -108,8 +113,8 @@ class Bench:
         return self._jlr("start", "lab", self._warm.name, "--no-browser")
 
     def _attach_by_hand(self) -> float:
-        master = f"{self._laptop.folder}/hand-made"
-        ssh = ("ssh", "-F", str(self._laptop.ssh_config))
+        master = f"{self.laptop.folder}/hand-made"
+        ssh = ("ssh", "-F", str(self.laptop.ssh_config))
         forward = f"{HAND_MADE_PORT}:{self._warm.address}:8888"
 
         def attach() -> None:

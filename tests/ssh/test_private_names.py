@@ -115,7 +115,10 @@ def test_a_transport_has_the_attributes_that_we_read_and_set() -> None:
 
 def test_a_channel_has_the_attributes_that_we_read_and_set() -> None:
     made = vars(paramiko.Channel(1))
-    names = "closed eof_received event_ready exit_status in_buffer in_stderr_buffer status_event"
+    names = (
+        "closed eof_received event_ready exit_status in_buffer in_stderr_buffer lock"
+        " out_buffer_cv status_event"
+    )
     assert [name for name in names.split() if name not in made] == []
     assert "_event" in vars(made["in_buffer"])
     handlers = {handler.__name__ for handler in T._channel_handler_table.values()}

@@ -16,7 +16,7 @@ from jlremote.errors import JlrError
 from jlremote.workflow.session.shell import TerminalClosed
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
-_PIECE = 1 << 16
+_PIECE = 1 << 18
 # The main screen, its cursor, no mouse, no bracketed paste, no colours: a program that lost its
 # terminal cannot reset what it changed.
 _RESET = b"\x1b[?1047l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[0m"

@@ -15,7 +15,7 @@ from jlremote.link.client.call import Caller
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess, TerminalKind
 from jlremote.link.wire.files import link_files
-from jlremote.link.wire.protocol import Message, bytes_of
+from jlremote.link.wire.protocol import DATA, Message
 from jlremote.link.wire.status import ForwardStatus, LinkStatus, forward_status, link_status
 from jlremote.ports.endpoint import Endpoint
 from jlremote.questions import Asker
@@ -61,7 +61,7 @@ class Link:
                 call.on_silence = self._patience(script)
                 for message in call.messages():
                     if "stream" in message:
-                        output(message["stream"], bytes_of(message["data"]))
+                        output(message["stream"], message[DATA])
 
         return run_steps(steps, limit, execute)
 

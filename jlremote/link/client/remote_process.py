@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import codecs
 import os
 import threading
@@ -10,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from jlremote.host.framing import FromMarker, ended_early
-from jlremote.link.wire.protocol import Message, bytes_of
+from jlremote.link.wire.protocol import DATA, PIECES, Message
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,8 @@ class RemoteProcess:
         self._in_terminal = marker is None
         self._say = say
         self._saying = threading.Lock()
-        # How many pieces may be sent: one, once the program and not its shell reads stdin.
-        self._credit = threading.Semaphore(1 if self._in_terminal else 0)
+        # How many pieces may be sent: none until the program and not its shell reads stdin.
+        self._credit = threading.Semaphore(PIECES if self._in_terminal else 0)
         self._on_ready = on_ready or self._credit.release
         self._left = threading.Event()
 
@@ -66,7 +65,7 @@ class RemoteProcess:
         """
         for message in self._messages:
             if "stream" in message:
-                data = self._printed(message["stream"], bytes_of(message["data"]))
+                data = self._printed(message["stream"], message[DATA])
                 if data:
                     yield message["stream"], data
             elif "taken" in message:
@@ -81,7 +80,10 @@ class RemoteProcess:
         begun = self._streams["stdout"].begun
         data = self._streams[name].take(data)
         if self._streams["stdout"].begun and not begun:
-            self._on_ready()  # by now the shell has read its whole script, and nothing beyond
+            for _ in range(
+                PIECES
+            ):  # by now the shell has read its whole script, and nothing beyond
+                self._on_ready()
         return data
 
     def _check_begun(self) -> None:
@@ -89,7 +91,7 @@ class RemoteProcess:
             raise ended_early(*(stream.noise for stream in self._streams.values()))
 
     def give(self, data: bytes) -> bool:
-        """Send a piece of stdin, empty at its end, once the one before was read.
+        """Send a piece of stdin, empty at its end, once those before were read, but for a few.
 
         Return whether the process may still read it.
         """
@@ -100,7 +102,7 @@ class RemoteProcess:
 
     def send(self, data: bytes) -> None:
         """Send a piece of stdin at once, empty at its end."""
-        self._tell({"given": base64.b64encode(data).decode("ascii")})
+        self._tell({"given": True, DATA: data})
 
     def resize(self, size: os.terminal_size) -> None:
         """Report a new size of the terminal."""
@@ -131,6 +133,7 @@ class RemoteOutput:
         say: Callable[[Message], None],
     ) -> None:
         self._given = iter(given)
+        self._ended = False
         self._process = RemoteProcess(messages, marker, say, self._give)
 
     @property
@@ -151,4 +154,7 @@ class RemoteOutput:
                 yield text
 
     def _give(self) -> None:
-        self._process.send(next(self._given, b""))
+        if not self._ended:
+            piece = next(self._given, b"")
+            self._ended = not piece
+            self._process.send(piece)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import os
 import queue
@@ -13,7 +12,7 @@ from typing import Any
 
 from jlremote.errors import JlrError, LinkLost
 from jlremote.link.service.conversation import Conversation
-from jlremote.link.wire.protocol import Message, bytes_of, text_of
+from jlremote.link.wire.protocol import DATA, Message, bytes_of
 from jlremote.ssh.contract import Connection, Stream
 
 
@@ -34,10 +33,10 @@ class CommandTerminal:
 
 
 class CommandStdin:
-    """Pieces of stdin from a command, which sends the next one when one was taken.
+    """Pieces of stdin from a command, which sends a further one when one was taken.
 
-    So at most one waits here, however fast the command and however slow the host is. `wake` wakes
-    the thread that runs the script.
+    So at most `PIECES` wait here, however fast the command and however slow the host is. `wake`
+    wakes the thread that runs the script.
     """
 
     def __init__(self, conversation: Conversation) -> None:
@@ -51,9 +50,9 @@ class CommandStdin:
         Raises:
             ValueError: it is not a piece.
         """
-        if "given" not in message:
+        if "given" not in message or not isinstance(message.get(DATA), bytes):
             raise ValueError(f"not a piece of stdin: {message.keys()}")
-        self._pieces.put(base64.b64decode(str(message["given"]), validate=True))
+        self._pieces.put(message[DATA])
         self.wake()
 
     def on_ready(self, wake: Callable[[], None]) -> None:
@@ -119,7 +118,7 @@ def run(conversation: Conversation, connection: Connection) -> int:
 
 def _pass_on(conversation: Conversation, stream: Stream, data: bytes) -> None:
     # Raises, because a flood of output leaves no time to look at `cancelled`.
-    _say(conversation, {"stream": stream, "data": text_of(data)})
+    _say(conversation, {"stream": stream, DATA: data})
 
 
 def _say(conversation: Conversation, message: Message) -> None:

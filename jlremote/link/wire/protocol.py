@@ -1,5 +1,6 @@
 """The messages between a command and the link: JSON, never pickles.
 
+A message that carries bytes has them behind its JSON and a line feed, which its JSON never has.
 One connection is one conversation. The command sends one request; the link answers with any
 number of messages and closes. The messages, told apart by their only or first key::
 
@@ -8,9 +9,9 @@ number of messages and closes. The messages, told apart by their only or first k
     ← {"replace": VERSION}       the link is older than a command that `replaces` it, and ends
     ← {"ask": KIND, "text": …, "echo": …}   → {"answer": …} or {"declined": ERROR}
     ← {"connected": true}        a script begins; no more questions
-    ← {"stream": "stdout" | "stderr", "data": …}
-    → {"given": BASE64}          a piece of a script's stdin, empty at its end
-    ← {"taken": true}            the next piece may come
+    ← {"stream": "stdout" | "stderr"}, and the bytes
+    → {"given": true}, and the bytes: a piece of a script's stdin, empty at its end
+    ← {"taken": true}            a further piece may come; `PIECES` may be under way
     → {"size": [COLUMNS, ROWS]}  the new size of the script's terminal
     → {"end": true}              end the script; the command waits for the result or error
     → {"hang_up": true}          as if the command had gone, but it still reads the answer
@@ -26,9 +27,14 @@ from typing import Any
 from jlremote.errors import JlrError
 
 Message = dict[str, Any]
-PROTOCOL = 5
+PROTOCOL = 6
 MESSAGE_BYTES = 16 << 20
 
+
+# The key of a message's bytes.
+DATA = "data"
+# With one piece under way each would wait for two processes to wake up.
+PIECES = 8
 
 # What a new link says on its stdout once it listens; else it says `error_line`.
 READY = b"ready\n"
@@ -45,12 +51,17 @@ def error_line(trouble: Exception) -> bytes:
 
 
 def send(connection: Connection[Any, Any], message: Message) -> None:
-    """Send one message.
+    """Send one message, with the bytes at `DATA` if it has any.
 
     Raises:
         OSError: the other side is gone.
     """
-    connection.send_bytes(json.dumps(message).encode("ascii"))
+    data = message.get(DATA)
+    if isinstance(data, bytes):
+        head = {key: value for key, value in message.items() if key != DATA}
+        connection.send_bytes(b"\n".join((json.dumps(head).encode("ascii"), data)))
+    else:
+        connection.send_bytes(json.dumps(message).encode("ascii"))
 
 
 def receive(connection: Connection[Any, Any]) -> Message:
@@ -61,10 +72,11 @@ def receive(connection: Connection[Any, Any]) -> Message:
         OSError: the other side is gone, or sent more than a message may hold.
         ValueError: what came is not a message.
     """
-    message = json.loads(connection.recv_bytes(MESSAGE_BYTES))
+    head, carries, data = connection.recv_bytes(MESSAGE_BYTES).partition(b"\n")
+    message = json.loads(head)
     if not isinstance(message, dict):
         raise ValueError("a message is a JSON object")
-    return message
+    return message | {DATA: data} if carries else message
 
 
 def text_of(data: bytes) -> str:

@@ -22,7 +22,6 @@ _COMMAND = "exec /bin/sh -s"
 _PIECE = 1 << 20
 _OPEN_SECONDS = 60.0
 _PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4)
-_WINDOW_SECONDS = 0.02  # between two checks of a full window
 # A process that the shell left behind may hold its output open for ever.
 _QUIET_SECONDS = 1.0
 _END_SECONDS = 1.0  # for a shell that was sent a signal, which it may ignore
@@ -42,6 +41,19 @@ class _Wake(threading.Event):
         super().clear()
 
 
+class Window(threading.Condition):
+    """A channel's condition that also sets an event when the other side takes more."""
+
+    def __init__(self, lock: Any, wake: threading.Event) -> None:
+        super().__init__(lock)
+        self._wake = wake
+
+    def notify_all(self) -> None:
+        """Notify, as paramiko does when the window grows."""
+        super().notify_all()
+        self._wake.set()
+
+
 class StdinSender:
     """Sends a script and then its input over a channel without a timeout; nothing here waits.
 
@@ -55,20 +67,19 @@ class StdinSender:
         self._hold = hold
         self._over = False
 
-    def send(self) -> bool:
-        """Send what has arrived; return whether the channel's window is full and has to grow."""
+    def send(self) -> None:
+        """Send what has arrived, as far as the channel's window takes it."""
         while not self._over:
             if self._unsent:
                 if not self._send_piece():
-                    return True
+                    return
             elif self._stdin is None:
                 self._end()
             elif (piece := self._stdin.take()) is None:
-                return False
+                return
             else:
                 self._unsent = memoryview(piece)
                 self._stdin = self._stdin if piece else None
-        return False
 
     def _send_piece(self) -> bool:
         """Send what the window takes; return whether it took anything."""
@@ -155,6 +166,7 @@ class ShellSession:
         self._channel.settimeout(0.0)
         self._channel.in_buffer.set_event(self._wake)
         self._channel.in_stderr_buffer.set_event(self._wake)
+        self._channel.out_buffer_cv = Window(self._channel.lock, self._wake)
         if self._terminal is not None and self._size is not None:
             self._request("pty-req", pseudo_terminal.pty_request(self._terminal.kind, self._size))
         in_terminal = self._terminal is not None
@@ -183,7 +195,7 @@ class ShellSession:
         while True:
             self._wake.rest()
             self._resize()
-            held_up = sender.send()
+            sender.send()
             if self._drain(output):
                 quiet_since = time.monotonic()
                 self._deadline.check()  # endless output must not outlast the deadline
@@ -191,14 +203,8 @@ class ShellSession:
             if self._finished(quiet_since):
                 return
             self._deadline.check()
-            self._wake.wait(self._pause(held_up=held_up))
-
-    def _pause(self, *, held_up: bool) -> float:
-        if held_up:
-            return self._deadline.remaining(_WINDOW_SECONDS)
-        return self._deadline.remaining(
-            _QUIET_SECONDS if self._channel.status_event.is_set() else 60.0
-        )
+            pause = _QUIET_SECONDS if self._channel.status_event.is_set() else 60.0
+            self._wake.wait(self._deadline.remaining(pause))
 
     def _drain(self, output: Output) -> bool:
         """Pass on the output that has arrived; return whether there was any."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import itertools
 import os
 from collections.abc import Iterator
@@ -14,21 +13,21 @@ from hypothesis import strategies as st
 
 from jlremote.errors import JlrError
 from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess
-from jlremote.link.wire.protocol import text_of
+from jlremote.link.wire.protocol import PIECES
 from tests.link.fakes import Call
 
 MARKER = "jlr-c0ffee"
-BEGIN = {"stream": "stdout", "data": f"{MARKER}\n"}
+BEGIN = {"stream": "stdout", "data": f"{MARKER}\n".encode()}
 Message = dict[str, Any]
 
 
 def printed(data: bytes, stream: str = "stdout") -> Message:
-    return {"stream": stream, "data": text_of(data)}
+    return {"stream": stream, "data": data}
 
 
 def pieces(said: list[Message]) -> list[bytes]:
     """Return the pieces of stdin among the messages that were sent."""
-    return [base64.b64decode(message["given"]) for message in said if "given" in message]
+    return [message["data"] for message in said if "given" in message]
 
 
 def process(*messages: Message, marker: str | None = MARKER) -> tuple[RemoteProcess, list[Message]]:
@@ -44,7 +43,7 @@ def test_bytes_after_the_marker_come_as_they_are_and_then_the_status() -> None:
 
 
 def test_each_stream_has_a_marker_of_its_own() -> None:
-    also = {"stream": "stderr", "data": f"warning\n{MARKER}\nlater"}
+    also = {"stream": "stderr", "data": f"warning\n{MARKER}\nlater".encode()}
     told, _ = process(BEGIN, also, {"result": 0})
     assert list(told) == [("stderr", b"later")]
 
@@ -67,7 +66,8 @@ def test_stdin_waits_until_the_script_reads_it() -> None:
     def messages() -> Iterator[Message]:
         yield BEGIN
         assert waiting[0].result()
-        waiting.append(Call(lambda: remote.give(b"two")))
+        assert all(remote.give(b"more") for _ in range(PIECES - 1))
+        waiting.append(Call(lambda: remote.give(b"too many")))
         assert waiting[1].running
         yield {"taken": True}
         assert waiting[1].result()
@@ -76,8 +76,9 @@ def test_stdin_waits_until_the_script_reads_it() -> None:
     said: list[Message] = []
     remote = RemoteProcess(messages(), MARKER, said.append)
     waiting.append(Call(lambda: remote.give(b"one")))
+    assert waiting[0].running
     assert list(remote) == []
-    assert pieces(said) == [b"one", b"two"]
+    assert pieces(said) == [b"one", *[b"more"] * (PIECES - 1), b"too many"]
 
 
 def test_a_thread_that_waits_to_give_is_released_when_the_process_is_left() -> None:
@@ -119,4 +120,4 @@ def test_the_pieces_of_stdin_follow_one_another_and_end_with_an_empty_one() -> N
     messages: list[Message] = [BEGIN, taken, printed(b"text"), taken, taken, {"result": 0}]
     output = RemoteOutput(iter(messages), MARKER, [b"one", b"two"], said.append)
     assert list(output) == ["text"]
-    assert pieces(said) == [b"one", b"two", b"", b""]
+    assert pieces(said) == [b"one", b"two", b""]

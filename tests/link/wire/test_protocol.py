@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.link.wire.protocol import MESSAGE_BYTES, bytes_of, receive, send, text_of
+from jlremote.link.wire.protocol import DATA, MESSAGE_BYTES, bytes_of, receive, send, text_of
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8"))
 MESSAGES = st.dictionaries(st.text(), st.recursive(SCALARS, st.lists, max_leaves=5))
@@ -22,15 +22,25 @@ def test_a_message_arrives_as_it_was_sent(message: dict[str, object]) -> None:
         assert receive(there) == message
 
 
+@given(MESSAGES, st.binary())
+def test_bytes_arrive_behind_a_message(message: dict[str, object], data: bytes) -> None:
+    here, there = Pipe()
+    with here, there:
+        send(here, message | {DATA: data})
+        assert receive(there) == message | {DATA: data}
+
+
 @given(st.binary())
 def test_bytes_of_any_encoding_survive_as_text(data: bytes) -> None:
     here, there = Pipe()
     with here, there:
-        send(here, {"data": text_of(data)})
-        assert bytes_of(receive(there)["data"]) == data
+        send(here, {"text": text_of(data)})
+        assert bytes_of(receive(there)["text"]) == data
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff", b"{", b"[]", b'"text"', b"null"])
+@pytest.mark.parametrize(
+    "data", [b"", b"\xff", b"{", b"[]", b'"text"', b"null", b"\n{}", b"[]\n{}"]
+)
 def test_bytes_that_are_no_message_are_refused(data: bytes) -> None:
     here, there = Pipe()
     with here, there:

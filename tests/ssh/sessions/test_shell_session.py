@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import paramiko
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.ssh.sessions.shell_session import StdinSender
+from jlremote.ssh.sessions.shell_session import StdinSender, Window
 
 
 class Channel:
@@ -50,7 +51,7 @@ class Pieces:
 
 def test_a_script_without_input_is_followed_by_the_end() -> None:
     channel = Channel()
-    assert not StdinSender(channel, b"exit 0\n", None, hold=False).send()
+    StdinSender(channel, b"exit 0\n", None, hold=False).send()
     assert (channel.received, channel.ended) == (b"exit 0\n", True)
 
 
@@ -63,20 +64,28 @@ def test_a_held_stdin_stays_open() -> None:
 def test_input_follows_the_script_as_it_arrives() -> None:
     channel = Channel()
     sender = StdinSender(channel, b"cat\n", Pieces(b"one", None, b"two", b""), hold=False)
-    assert not sender.send()
+    sender.send()
     assert (channel.received, channel.ended) == (b"cat\none", False)
-    assert not sender.send()
+    sender.send()
     assert (channel.received, channel.ended) == (b"cat\nonetwo", True)
 
 
-def test_a_full_window_is_reported_and_nothing_is_lost() -> None:
+def test_a_full_window_loses_nothing() -> None:
     channel = Channel(window=3)
     sender = StdinSender(channel, b"script", None, hold=False)
-    assert sender.send()
+    sender.send()
     assert (channel.received, channel.ended) == (b"scr", False)
     channel.window = 100
-    assert not sender.send()
+    sender.send()
     assert (channel.received, channel.ended) == (b"script", True)
+
+
+def test_a_window_that_grows_wakes_the_sender() -> None:
+    channel, wake = paramiko.Channel(1), threading.Event()
+    channel.out_buffer_cv = Window(channel.lock, wake)
+    channel._window_adjust(paramiko.Message((100).to_bytes(4, "big")))
+    assert channel.out_window_size == 100
+    assert wake.is_set()
 
 
 @pytest.mark.parametrize("error", [paramiko.SSHException(), EOFError(), OSError()])
@@ -84,9 +93,9 @@ def test_a_shell_that_has_ended_gets_nothing_more(error: Exception) -> None:
     channel = Channel()
     channel.error = error
     sender = StdinSender(channel, b"script", Pieces(b"input"), hold=False)
-    assert not sender.send()
+    sender.send()
     channel.error = None
-    assert not sender.send()
+    sender.send()
     assert (channel.received, channel.ended) == (b"", False)
 
 

@@ -1,0 +1,122 @@
+"""Bytes through `jlr shell` and `jlr run`: `python -m tests.bench.streams [ROUNDS]`, on real parts.
+
+Each against what people do by hand with `ssh`, in turn within the same run; the medians of the
+rates are compared. Both have a connection that is open. Exit code 1 says that a target was missed.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tests.bench.start import Bench, bench
+
+ROUNDS = 3
+MEGABYTES = 50
+TARGET = 0.9
+PATIENCE = 300.0
+
+
+@dataclass(frozen=True)
+class Contest:
+    """One direction: the seconds that jlr and ssh take for the same bytes."""
+
+    title: str
+    ours: Callable[[], float]
+    theirs: Callable[[], float]
+
+
+class Streams:
+    """Noise, which nothing can compress, to and from a container and the host."""
+
+    def __init__(self, parts: Bench, noise: Path) -> None:
+        self._parts = parts
+        self._noise = noise
+        self._path = str(Path(parts.laptop.folder) / "streams")
+        self._ssh = ("ssh", "-F", str(parts.laptop.ssh_config), "-S", self._path, "lab")
+        self._inside = ("jlr", "shell", parts.session, "--")
+        self._by_hand = (*self._ssh, "docker", "exec", "-i", parts.session)
+        self._count = f"head -c {MEGABYTES << 20} /dev/urandom >/tmp/noise"
+
+    def begin(self) -> None:
+        """Put the noise there, and connect."""
+        argv = (*self._ssh[:-1], "-fNM", self._ssh[-1])
+        subprocess.run(argv, env=self._parts.laptop.environment, check=True)
+        self._seconds((*self._by_hand, "sh", "-c", f"'{self._count}'"))
+
+    def end(self) -> None:
+        """Disconnect."""
+        argv = (*self._ssh[:-1], "-O", "exit", self._ssh[-1])
+        subprocess.run(argv, env=self._parts.laptop.environment, check=True, capture_output=True)
+
+    def contests(self) -> Iterator[Contest]:
+        """Give each with the command that moves the bytes."""
+        for title, words, given in (
+            ("both ways, `cat`", ("cat",), True),
+            ("down, `cat FILE`", ("cat", "/tmp/noise"), False),
+            ("up, `cat >/dev/null`", ("dd", "of=/dev/null", "bs=64k"), True),
+        ):
+            yield Contest(
+                title,
+                partial(self._seconds, (*self._inside, *words), given=given),
+                partial(self._seconds, (*self._by_hand, *words), given=given),
+            )
+
+    def _seconds(self, argv: tuple[str, ...], *, given: bool = False) -> float:
+        with self._noise.open("rb") if given else Path(os.devnull).open("rb") as source:
+            began = time.perf_counter()
+            subprocess.run(
+                argv,
+                env=self._parts.laptop.environment,
+                stdin=source,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=PATIENCE,
+                check=True,
+            )
+            return time.perf_counter() - began
+
+
+@contextmanager
+def streams() -> Iterator[Streams]:
+    """Give everything that is needed, until the end of a `with` block."""
+    with bench() as parts, tempfile.NamedTemporaryFile() as noise:
+        for _ in range(MEGABYTES):
+            noise.write(os.urandom(1 << 20))
+        noise.flush()
+        made = Streams(parts, Path(noise.name))
+        made.begin()
+        try:
+            yield made
+        finally:
+            made.end()
+
+
+def main() -> int:
+    """Print the table and return the exit status."""
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
+    missed = False
+    print("| MB/s, medians | jlr | ssh | ratio | wanted |\n|---|---|---|---|---|")
+    with streams() as parts:
+        for contest in parts.contests():
+            pairs = [(contest.ours(), contest.theirs()) for _ in range(rounds)]
+            ours, theirs = (
+                MEGABYTES / statistics.median(times) for times in zip(*pairs, strict=True)
+            )
+            missed |= ours < TARGET * theirs
+            rates = f"{ours:.1f} | {theirs:.1f} | {ours / theirs:.2f}"
+            print(f"| {contest.title} | {rates} | ≥ {TARGET} |", flush=True)
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
