@@ -1,0 +1,129 @@
+"""A small Slurm cluster in containers: a controller, a login node and two compute nodes.
+
+All share /home, as on a real cluster; the users are `alice` and `bob`. Processes are tracked by
+parenthood (`proctrack/linuxproc`), because this kernel gives containers no cgroups: what survives a
+detaching process here proves nothing of a real cluster. There is no accounting.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.place import private_folder
+from tests.lab.programs import Result, wait_until
+from tests.lab.remote_host import Keys
+from tests.lab.sshd import make_key
+
+IMAGE = "lab/slurm"
+NODES = ("node1", "node2")
+ROLES = {"controller": "controller", "login": "login", **dict.fromkeys(NODES, "node")}
+
+
+class Cluster:
+    """A running cluster; its machines are containers called `NAME-ROLE`."""
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        self._engine = engine
+        self._folder = folder
+        self._name = f"slurm-{secrets.token_hex(4)}"
+
+    def start(self, keys: Keys) -> None:
+        """Start all machines and wait until jobs can run.
+
+        Raises:
+            LabError: they do not come up.
+        """
+        (self._folder / "munge.key").write_bytes(os.urandom(128))
+        shutil.copy(keys.authorized, self._folder / "authorized_keys")
+        make_key(self._folder / "host_ed25519")
+        self._engine.docker("network", "create", self._name)
+        for machine, role in ROLES.items():
+            self._engine.docker(
+                *("run", "--detach", "--init", "--name", f"{self._name}-{machine}"),
+                *("--hostname", machine, "--network", self._name, "--network-alias", machine),
+                *("--volume", f"{self._folder}:/shared:ro", "--volume", f"{self._name}:/home"),
+                *(IMAGE, "machine", role),
+            )
+        self.wait_ready()
+
+    def wait_ready(self) -> None:
+        """Wait until all nodes take jobs; one that was declared down comes back by itself."""
+        wait_until(self._is_ready, "all nodes of the cluster", timeout=60)
+
+    def _is_ready(self) -> bool:
+        states = self.try_run("login", "sinfo", "-hNo", "%T").stdout.split()
+        return len(states) >= len(NODES) and set(states) <= {"idle", "mixed", "allocated"}
+
+    def run(self, machine: str, *argv: str, user: str = "root") -> str:
+        """Run a program on a machine and return its stdout.
+
+        Raises:
+            LabError: it failed.
+        """
+        return self._engine.docker("exec", "--user", user, f"{self._name}-{machine}", *argv)
+
+    def try_run(self, machine: str, *argv: str) -> Result:
+        """Run a program on a machine as root, however it ends."""
+        return self._engine.try_docker("exec", f"{self._name}-{machine}", *argv)
+
+    def slurm(self, *argv: str) -> str:
+        """Run one of Slurm's commands as its administrator."""
+        return self.run("controller", *argv)
+
+    def wait_state(self, job: str, state: str) -> None:
+        """Wait until a job is in a state."""
+        asked = ("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T")
+        wait_until(lambda: self.slurm(*asked) == state, f"`{state}` of job {job}")
+
+    @contextmanager
+    def without_controller(self) -> Iterator[None]:
+        """Stop slurmctld for the time of a `with` block."""
+        self._engine.docker("stop", "--time", "2", f"{self._name}-controller")
+        try:
+            yield
+        finally:
+            self._engine.docker("start", f"{self._name}-controller")
+            wait_until(lambda: self.try_run("login", "scontrol", "ping").status == 0, "slurmctld")
+
+    def add_to(self, laptop: Laptop, alias: str, keys: Keys, user: str = "alice") -> None:
+        """Write the login node into a laptop's ssh configuration."""
+        key = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
+        address = self._engine.docker("inspect", "--format", key, f"{self._name}-login")
+        block = (
+            f"Host {alias}",
+            f"    HostName {address}",
+            f"    User {user}",
+            f"    IdentityFile {keys.private}",
+            "    IdentitiesOnly yes",
+            f"    UserKnownHostsFile {laptop.known_hosts}",
+        )
+        with laptop.ssh_config.open("a", encoding="utf-8") as config:
+            config.write("\n".join(block) + "\n\n")
+        public = (self._folder / "host_ed25519.pub").read_text(encoding="utf-8")
+        with laptop.known_hosts.open("a", encoding="utf-8") as known_hosts:
+            known_hosts.write(f"{address} {public}")
+
+    def remove(self) -> None:
+        """Remove the machines, their network and their volume."""
+        self._engine.remove_containers(f"{self._name}-")
+        self._engine.try_docker("network", "rm", self._name)
+        self._engine.try_docker("volume", "rm", self._name)
+
+
+@contextmanager
+def running_cluster(engine: Engine, keys: Keys) -> Iterator[Cluster]:
+    """Give a cluster for the time of a `with` block."""
+    with private_folder("slurm") as folder:
+        cluster = Cluster(engine, folder)
+        try:
+            cluster.start(keys)
+            yield cluster
+        finally:
+            cluster.remove()
