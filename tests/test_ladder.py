@@ -17,10 +17,13 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 
 LEAVES = {"times", "errors", "questions", "text", "root"}
-MIDDLE = {"doctor", "gpus", "images", "jobs", "jupyter", "mounts", "ports", "runtimes", "storage"}
+MIDDLE = {
+    *("doctor", "gpus", "images", "jobs", "jupyter", "mounts", "ports", "runtimes", "schedulers"),
+    "storage",
+}
 # What each package may import, besides itself and the leaves.
 LADDER = {
-    "cli": {"workflow", "storage", "doctor", "gpus", "images", "jobs", "jupyter"},
+    "cli": {"workflow", "storage", "doctor", "gpus", "images", "jobs", "jupyter", "schedulers"},
     "workflow": {"link.client", "link.wire", "host", "demo", *MIDDLE},
     "link.client": {"link.wire", "host", "jupyter", "ports"},
     "link.wire": {"jupyter", "ports", "storage"},
@@ -28,11 +31,12 @@ LADDER = {
     "doctor": {"gpus", "host", "images", "runtimes"},
     "gpus": {"host"},
     "images": {"host", "runtimes"},
-    "jobs": {"host", "gpus", "runtimes"},
+    "jobs": {"host", "gpus", "runtimes", "schedulers"},
     "jupyter": {"host", "gpus", "runtimes", "storage"},
     "mounts": {"host", "storage"},
     "ports": {"host", "jupyter", "runtimes"},
     "runtimes": {"host", "storage"},
+    "schedulers": {"host"},
     "ssh": {"host", "storage"},
     "demo": {"storage"},
     "storage": set(),

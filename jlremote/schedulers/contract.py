@@ -1,0 +1,142 @@
+"""The contract of a scheduler; all is text for `sh` or plain values, so it needs no host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from jlremote.errors import JlrError
+from jlremote.host.contract import Completed
+
+
+class SchedulerSilent(JlrError):
+    """The scheduler does not answer, so nothing is known about its jobs."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a job asks for, in the scheduler's own words; `None` is left to the site."""
+
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    nodes: str | None = None
+    ntasks: str | None = None
+    cpus: str | None = None  # of each task
+    mem: str | None = None  # of each node
+    gres: str | None = None
+    time: str | None = None
+    constraint: str | None = None
+    arguments: tuple[str, ...] = ()  # further arguments, passed on as they are
+
+
+@dataclass(frozen=True)
+class QueuedJob:
+    """A job as the scheduler describes it; moments are seconds since the epoch."""
+
+    id: str
+    name: str
+    state: str  # the scheduler's word for it
+    phase: str  # `waiting`, `running` or `ended`
+    reason: str | None = None  # why it waits, in the scheduler's word
+    start: float | None = None  # when it began, or is estimated to begin
+    end: float | None = None  # when it ended, or its time is over
+    nodes: str | None = None
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Why a job waits."""
+
+    kind: str  # `waits`, `quota`, `held`, `depends`, `never` or `unknown`
+    sentence: str  # why
+    action: str  # what to do
+
+
+@dataclass(frozen=True)
+class GpuNodes:
+    """GPUs of one type on the nodes of a partition; a node may be in several partitions."""
+
+    partition: str
+    gpu: str  # the type, or `gpu` where the site names none
+    nodes: int
+    total: int
+    free: int  # on nodes that take jobs
+
+
+class Scheduler(Protocol):
+    """A scheduler. Methods return shell text or read its output; none has effects."""
+
+    @property
+    def name(self) -> str:
+        """The name in messages."""
+
+    def submit(self, name: str, log: str, resources: Resources) -> str:
+        """Return a shell command that submits the script on its stdin and prints the job's id.
+
+        `log` is shell text with the path of a file for the scheduler's own messages.
+        """
+
+    def search(self, name: str) -> str:
+        """Return shell text that prints the ids of the user's jobs of that name.
+
+        It fails if the scheduler does not answer.
+        """
+
+    def queue(self) -> str:
+        """Return shell text that prints the user's jobs, also those that have just ended."""
+
+    def read_queue(self, printed: str) -> Mapping[str, QueuedJob]:
+        """Return the jobs by their ids.
+
+        Raises:
+            SchedulerSilent: it did not answer.
+        """
+
+    def accounted(self, job: str) -> str:
+        """Return shell text that prints a job's last state and its end, if accounting knows it."""
+
+    @property
+    def live_states(self) -> tuple[str, ...]:
+        """The states of jobs that are not over."""
+
+    def waiting(self, job: QueuedJob) -> Waiting:
+        """Explain why a job waits."""
+
+    def ending(self, state: str, log: str) -> str | None:
+        """Say in words how a job ended, `None` for an end of its own.
+
+        `state` is the recorded state, empty if there is none; `log` has the scheduler's messages.
+        """
+
+    def signal(self, job: str, signal: str) -> str:
+        """Return shell text that signals all processes of a job; `job` is shell text."""
+
+    def cancel(self, job: str) -> str:
+        """Return shell text that cancels a job; `job` is shell text."""
+
+    def estimate(self, resources: Resources) -> str:
+        """Return a shell command that tries a submission of its stdin, without submitting it."""
+
+    def read_estimate(self, answer: Completed) -> str:
+        """Return the scheduler's words about the trial."""
+
+    def refusal(self, answer: Completed) -> JlrError:
+        """Return the error of a submission that failed; `SchedulerSilent` if it may have worked."""
+
+    def choices(self) -> str:
+        """Return shell text that prints what the user may ask for."""
+
+    def read_choices(self, printed: str) -> str | None:
+        """Return that in words, `None` if there is nothing."""
+
+    def gpus(self) -> str:
+        """Return shell text that describes the partitions and their GPUs."""
+
+    def read_gpus(self, printed: str) -> list[GpuNodes]:
+        """Return the GPUs by partition and type.
+
+        Raises:
+            SchedulerSilent: it did not answer.
+        """

@@ -1,0 +1,183 @@
+"""Slurm's commands, as a `Scheduler` has them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jlremote.errors import JlrError, Usage
+from jlremote.host.contract import Completed
+from jlremote.host.records import FIELD, GROUP
+from jlremote.host.shell_text import bounded, command_line
+from jlremote.schedulers.contract import (
+    GpuNodes,
+    QueuedJob,
+    Resources,
+    SchedulerSilent,
+    Waiting,
+)
+from jlremote.schedulers.slurm import endings, nodes, queue, reasons
+from jlremote.text import one_line, printable
+
+# Sites put Slurm on the PATH of login shells only; what those print on the way is left out.
+_ON_PATH = """\
+command -v sbatch >/dev/null 2>&1 || PATH=$PATH:$(
+  bash -lc 'printf "\\n%s" "$PATH"' 2>/dev/null </dev/null | tail -n 1)
+"""
+_SECONDS = 30  # Slurm's own MessageTimeout is 10 s, and some commands try three times
+_ENVIRONMENT = "HOME,USER,LOGNAME,LANG"
+_FLAGS = ("partition", "account", "qos", "nodes", "ntasks", "gres", "time", "constraint", "mem")
+# They would break what jlr relies on: one job, its folder, its name and its environment.
+_OURS = re.compile(
+    r"--(array|wrap|output|error|input|job-name|export|export-file|parsable|test-only|wait|quiet"
+    r"|help|version|clusters|ignore-pbs)(=.*)?|-[aoeiJWQhVM].*"
+)
+_SILENT = re.compile(
+    r"Socket timed out|Unable to contact slurm controller|Zero Bytes were transmitted"
+    r"|Slurm backup controller in standby|Connection refused|Connection timed out",
+    re.IGNORECASE,
+)
+# `12` or `12;cluster` on a line of its own, else the last number of all.
+_ID = r"""
+jlr_id=$(printf '%s\n' "$jlr_said" | sed -n 's/^\([0-9][0-9]*\)\(;.*\)*$/\1/p' | tail -n 1)
+[ -n "$jlr_id" ] ||
+  jlr_id=$(printf ' %s\n' "$jlr_said" | sed -n 's/.*[^0-9]\([0-9][0-9]*\)[^0-9]*$/\1/p' | tail -n 1)
+printf '%s\n' "$jlr_id"
+"""
+_ACCOUNTED = r"""
+jlr_end=$(SLURM_TIME_FORMAT=%s sacct -nPX -j "$1" -o State,End 2>/dev/null | tail -n 1)
+case $jlr_end in
+  'CANCELLED by '*)
+    jlr_uid=${jlr_end#CANCELLED by }; jlr_uid=${jlr_uid%%|*}
+    jlr_end="CANCELLED by $(id -nu "$jlr_uid" 2>/dev/null || echo "$jlr_uid")|${jlr_end#*|}";;
+esac
+printf '%s\n' "$jlr_end"
+"""
+_CHOICES = """\
+sinfo -h -o '%R (up to %l)' 2>/dev/null | sort -u
+printf '\\035'
+sacctmgr -nP show assoc where user="$(id -un)" format=account 2>/dev/null | sort -u
+"""
+
+
+@dataclass(frozen=True)
+class Slurm:
+    """Slurm; see `Scheduler`."""
+
+    name: str = "Slurm"
+    live_states: tuple[str, ...] = (*queue.PENDING, *queue.RUNNING)
+
+    def submit(self, name: str, log: str, resources: Resources) -> str:
+        """Submit by `sbatch`, whose answer may stand among words of the site's."""
+        argv = ("sbatch", "--parsable", f"--job-name={name}", *_asked(resources))
+        # In the name of a log file `%` has a meaning.
+        return (
+            f"{_ON_PATH}jlr_log=$(printf %s {log} | sed 's/%/%%/g')\n"
+            f'jlr_said=$({_first(argv)} --output="$jlr_log") || exit\n{_ID}'
+        )
+
+    def search(self, name: str) -> str:
+        """Ask `squeue` for the name; without its heading nothing is known."""
+        argv = ("squeue", "--states=all", f"--name={name}", "--format=%i")
+        return (
+            f'{_ON_PATH}jlr_found=$({_first(argv)} --user="$(id -un)") || exit\n'
+            "case $jlr_found in *JOBID*) ;; *) exit 1;; esac\n"
+            "printf '%s\\n' \"$jlr_found\" | sed -n '/JOBID/,$p' | sed 1d\n"
+        )
+
+    def queue(self) -> str:
+        """Ask `squeue` for all jobs of the user that slurmctld still knows."""
+        argv = ("squeue", "--states=all", f"--format={FIELD.join(queue.COLUMNS)}")
+        return f'{_ON_PATH}export SLURM_TIME_FORMAT=%s\n{_first(argv)} --user="$(id -un)"'
+
+    def read_queue(self, printed: str) -> Mapping[str, QueuedJob]:
+        """Read squeue's lines."""
+        return queue.read_queue(printed)
+
+    def accounted(self, job: str) -> str:
+        """Ask `sacct`, which may be switched off."""
+        return f"{_ON_PATH}set -- {job}\n{_ACCOUNTED}"
+
+    def waiting(self, job: QueuedJob) -> Waiting:
+        """Explain squeue's reason."""
+        return reasons.explain(job.reason)
+
+    def ending(self, state: str, log: str) -> str | None:
+        """Explain a state, or slurmstepd's words."""
+        return endings.ending(state, log)
+
+    def signal(self, job: str, signal: str) -> str:
+        """Signal the batch script, what it started, and all steps."""
+        return f"{_ON_PATH}scancel --full --signal={signal} {job}"
+
+    def cancel(self, job: str) -> str:
+        """Cancel by `scancel`: SIGTERM, and SIGKILL after the site's KillWait."""
+        return f"{_ON_PATH}scancel {job}"
+
+    def estimate(self, resources: Resources) -> str:
+        """Try it by `sbatch --test-only`."""
+        return f"{_ON_PATH}{_first(('sbatch', '--test-only', *_asked(resources)))}"
+
+    def read_estimate(self, answer: Completed) -> str:
+        """Return what `sbatch --test-only` wrote, on stderr."""
+        said = printable(f"{answer.stderr}\n{answer.stdout}")
+        return one_line(said.replace("sbatch: ", ""))
+
+    def choices(self) -> str:
+        """Return shell text that prints the partitions and the user's accounts."""
+        return f"{_ON_PATH}{_CHOICES}"
+
+    def read_choices(self, printed: str) -> str | None:
+        """Return the partitions and accounts in words, `None` if there are none."""
+        lists = [", ".join(one_line(line) for line in part.split("\n") if line.strip())
+                 for part in printed.split(GROUP)]  # fmt: skip
+        told = zip(("partitions", "your accounts"), lists, strict=False)
+        return "; ".join(f"{title}: {words}" for title, words in told if words) or None
+
+    def refusal(self, answer: Completed) -> JlrError:
+        """Return Slurm's own words; a lost answer may belong to a job that was submitted."""
+        said = one_line(f"{answer.stderr} {answer.stdout}".replace("sbatch: error: ", ""))
+        if answer.status == 0 or answer.status == 124 or _SILENT.search(said):
+            return SchedulerSilent(
+                f"Slurm did not answer: {said or 'sbatch printed no job id'}",
+                hint="`jlr runs HOST` shows whether the job is there",
+            )
+        if answer.status == 127:
+            return JlrError(
+                "the host has no Slurm: `sbatch` was not found",
+                hint="`--slurm` is for the login node of a cluster; leave it out elsewhere",
+            )
+        return JlrError(f"Slurm refused the job: {said or answer.complaint}")
+
+    def gpus(self) -> str:
+        """Ask `sinfo`, which needs no accounting."""
+        return f"{_ON_PATH}{bounded(nodes.ARGV, _SECONDS)}"
+
+    def read_gpus(self, printed: str) -> list[GpuNodes]:
+        """Read sinfo's lines."""
+        return nodes.read_gpus(printed)
+
+
+SLURM = Slurm()
+
+
+def _first(argv: tuple[str, ...]) -> str:
+    """Return a command with a time limit; words that follow it are its own, too."""
+    return f"$(command -v timeout >/dev/null && echo timeout {_SECONDS}) {command_line(argv)}"
+
+
+def _asked(resources: Resources) -> tuple[str, ...]:
+    """Return the arguments of `sbatch`: only what was asked, and what jlr needs."""
+    given = {name: getattr(resources, name) for name in _FLAGS}
+    given["cpus-per-task"] = resources.cpus
+    for argument in resources.arguments:
+        if _OURS.fullmatch(argument):
+            raise Usage(
+                f"`--sbatch-arg {argument}` is not for `jlr run`",
+                hint="name, output and variables of the job are `--name`, `jlr logs` and `--env`",
+            )
+    asked = (f"--{name}={value}" for name, value in given.items() if value is not None)
+    # Variables are read from the job's folder: accounting may keep the job's environment.
+    fixed = ("--no-requeue", f"--export={_ENVIRONMENT}")
+    return (*fixed, *asked, *resources.arguments)

@@ -1,0 +1,98 @@
+"""Why a job of Slurm's waits: five kinds of reasons, a sentence and an action each.
+
+The words are those of `job_state_reason_string` in Slurm's source. Unknown ones are given as Slurm
+has them. A reason never makes jlr cancel a job: it may pass by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+
+from jlremote.schedulers.contract import Waiting
+
+_WAIT = "nothing to do: it starts by itself"
+_TABLE = MappingProxyType(
+    {
+        "Priority": ("waits", "jobs with a higher priority are before it", _WAIT),
+        "Resources": ("waits", "what it asks for is in use", _WAIT),
+        "None": ("waits", "Slurm has not looked at it yet", _WAIT),
+        "BeginTime": ("waits", "its start time has not come", _WAIT),
+        "Cleaning": ("waits", "its last run is still being cleaned up", _WAIT),
+        "Licenses": ("waits", "all licences that it asks for are in use", _WAIT),
+        "NodeDown": ("waits", "a node that it needs is down", "ask the site if it lasts"),
+        "ReqNodeNotAvail": (
+            "waits",
+            "nodes that it needs are not available, perhaps reserved for maintenance",
+            "a shorter `--time` may start before it; `scontrol show reservation` shows it",
+        ),
+        "Reservation": ("waits", "its reservation has not begun", _WAIT),
+        "PartitionDown": ("waits", "its partition is closed for now", "another `--partition`"),
+        "PartitionInactive": ("waits", "its partition is closed for now", "another `--partition`"),
+        "Dependency": ("depends", "it waits for another job", _WAIT),
+        "JobHeldUser": ("held", "its owner holds it", "`scontrol release JOB` lets it go"),
+        "JobHeldAdmin": ("held", "an administrator holds it", "ask the site"),
+        "JobHoldMaxRequeue": ("held", "it was requeued too often", "`jlr stop` it; ask the site"),
+        "launch_failed_requeued_held": (
+            *("held", "its start failed, and Slurm holds it"),
+            "`scontrol release JOB` tries again",
+        ),
+        "PartitionTimeLimit": (
+            *("never", "its time is over the limit of the partition"),
+            "`jlr stop` it, and ask for a shorter `--time`",
+        ),
+        "PartitionNodeLimit": (
+            *("never", "it asks for more nodes than the partition gives to a job"),
+            "`jlr stop` it, and ask for fewer `--nodes`",
+        ),
+        "DependencyNeverSatisfied": (
+            *("never", "the job that it depends on did not end as it must"),
+            "`jlr stop` it",
+        ),
+        "BadConstraints": (
+            *("never", "no node has what it asks for"),
+            "`jlr stop` it, and change `--constraint` or `--gres`",
+        ),
+        "AccountNotAllowed": (
+            *("never", "its account may not use the partition"),
+            "`jlr stop` it, and choose another `--account` or `--partition`",
+        ),
+        "InvalidAccount": ("never", "its account is not valid", "`jlr stop` it; `--account`"),
+        "InvalidQOS": ("never", "its QOS is not valid", "`jlr stop` it; `--qos`"),
+        "QOSNotAllowed": (
+            *("never", "the partition does not take its QOS"),
+            "`jlr stop` it, and choose another `--qos`",
+        ),
+    }
+)
+_LIMIT = re.compile(r"(?:QOS|Assoc|Max)\w+")
+_TOO_BIG = re.compile(r"PerJob|PerNode|MaxWall")
+_THINGS = (
+    *(("GRES", "GPUs"), ("Cpu", "CPUs"), ("CPU", "CPUs"), ("Mem", "memory"), ("Node", "nodes")),
+    *(("Wall", "time"), ("Jobs", "jobs"), ("Submit", "jobs"), ("Billing", "billing units")),
+)
+
+
+def explain(reason: str | None) -> Waiting:
+    """Explain a reason of squeue's."""
+    word = (reason or "None").strip("()")
+    plain = word.partition(",")[0].partition(":")[0].strip()
+    if plain in _TABLE:
+        return Waiting(*_TABLE[plain])
+    if _LIMIT.fullmatch(plain):
+        return _limit(plain)
+    return Waiting("unknown", f"Slurm says `{word}`", "the site's documentation explains it")
+
+
+def _limit(word: str) -> Waiting:
+    thing = next((name for part, name in _THINGS if part in word), "resources")
+    if _TOO_BIG.search(word):
+        asked = f"it asks for more {thing} than a job may have (`{word}`)"
+        return Waiting("never", asked, "`jlr stop` it, and ask for less")
+    place = "QOS" if word.startswith("QOS") else "account"
+    sharing = "the group's" if "Grp" in word else "your"
+    return Waiting(
+        "quota",
+        f"{sharing} limit on {thing} in this {place} is reached (`{word}`)",
+        "it starts when other jobs of that limit end",
+    )

@@ -1,0 +1,128 @@
+"""The text of Slurm's commands, and what is made of their answers."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jlremote.errors import Usage
+from jlremote.host.contract import Completed
+from jlremote.schedulers.contract import GpuNodes, Resources, SchedulerSilent
+from jlremote.schedulers.slurm.commands import SLURM
+
+
+def submitted(folder: Path, answer: str, *, status: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run the script of a submission with an `sbatch` that gives this answer."""
+    program = folder / "sbatch"
+    program.write_text(
+        f'#!/bin/sh\nprintf "%s\\n" "$@" >{folder}/argv\ncat >{folder}/script\n'
+        f"cat <<'END'\n{answer}\nEND\nexit {status}\n"
+    )
+    program.chmod(0o755)
+    wanted = Resources(gres="gpu:2", time="8:00:00", cpus="4", arguments=("--requeue",))
+    script = f"echo hello | {{\n{SLURM.submit('t.jlr1', '/home/a%b/log', wanted)}}}"
+    return subprocess.run(
+        ("sh", "-s"),
+        input=script,
+        env={"PATH": f"{folder}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "id_"),
+    [
+        ("12", "12"),
+        ("12;cluster2", "12"),
+        ("2 messages of the day\n12\ngood luck, 3 GPUs are free", "12"),
+        ("Submitted batch job 12", "12"),
+        ("your quota is fine", ""),
+    ],
+)
+def test_the_id_is_found_among_words_of_the_site(tmp_path: Path, answer: str, id_: str) -> None:
+    done = submitted(tmp_path, answer)
+    assert (done.returncode, done.stdout.strip()) == (0, id_)
+
+
+def test_only_what_was_asked_is_sent_and_the_persons_own_words_come_last(tmp_path: Path) -> None:
+    submitted(tmp_path, "12")
+    assert (tmp_path / "script").read_text() == "hello\n"
+    assert (tmp_path / "argv").read_text().split("\n")[:-1] == [
+        "--parsable",
+        "--job-name=t.jlr1",
+        "--no-requeue",
+        "--export=HOME,USER,LOGNAME,LANG",
+        "--gres=gpu:2",
+        "--time=8:00:00",
+        "--cpus-per-task=4",
+        "--requeue",
+        "--output=/home/a%%b/log",
+    ]
+
+
+def test_a_refused_submission_prints_no_id(tmp_path: Path) -> None:
+    assert submitted(tmp_path, "12", status=1).stdout == ""
+
+
+@pytest.mark.parametrize(
+    "argument", ["--array=1-3", "-a1-3", "--wrap=x", "--output=x", "--export=ALL", "-Jx", "--wait"]
+)
+def test_arguments_that_would_break_a_job_are_refused(argument: str) -> None:
+    with pytest.raises(Usage, match="is not for `jlr run`"):
+        SLURM.submit("t.jlr1", "log", Resources(arguments=(argument,)))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Completed(
+            1, "", "sbatch: error: Batch job submission failed: Socket timed out on send/recv"
+        ),
+        Completed(1, "", "sbatch: error: Unable to contact slurm controller (connect failure)"),
+        Completed(124, "", ""),
+        Completed(0, "", ""),
+    ],
+)
+def test_a_lost_answer_is_unknown_and_not_refused(answer: Completed) -> None:
+    assert isinstance(SLURM.refusal(answer), SchedulerSilent)
+
+
+def test_a_refusal_has_slurms_own_words() -> None:
+    words = "sbatch: error: Batch job submission failed: Invalid partition name specified"
+    error = SLURM.refusal(Completed(1, "", words))
+    assert not isinstance(error, SchedulerSilent)
+    assert error.message.endswith("submission failed: Invalid partition name specified")
+
+
+def test_partitions_and_accounts_are_listed() -> None:
+    assert SLURM.read_choices("gpu (up to 2:00:00)\nlong (up to infinite)\n\x1dprojA\n") == (
+        "partitions: gpu (up to 2:00:00), long (up to infinite); your accounts: projA"
+    )
+    assert SLURM.read_choices("\x1d") is None
+
+
+def row(*columns: str) -> str:
+    return "".join(f"{column:<200}" for column in columns)
+
+
+def test_free_gpus_are_those_of_open_nodes() -> None:
+    head = row("HOSTNAMES", "PARTITION", "GRES", "GRES_USED", "STATE")
+    used = "gpu:nvidia_h100_80gb_hbm3:3(IDX:0-2)"
+    lines = [
+        head,
+        row("n1", "gpu", "gpu:nvidia_h100_80gb_hbm3:4(S:0-1)", used, "mixed"),
+        row("n2", "gpu", "gpu:nvidia_h100_80gb_hbm3:4(S:0-1)", "gpu:0", "drained"),
+        row("n3", "old", "gpu:2", "gpu:1(IDX:0)", "idle*"),
+        row("n4", "cpu", "(null)", "(null)", "idle"),
+    ]
+    assert SLURM.read_gpus("\n".join(lines)) == [
+        GpuNodes("cpu", "", 1, 0, 0),
+        GpuNodes("gpu", "nvidia_h100_80gb_hbm3", 2, 8, 1),
+        GpuNodes("old", "gpu", 1, 2, 1),
+    ]
+    with pytest.raises(SchedulerSilent):
+        SLURM.read_gpus("slurm_load_node: Unable to contact slurm controller")

@@ -1,0 +1,45 @@
+"""How a job ended, by its state or Slurm's own words in its log."""
+
+from __future__ import annotations
+
+import pytest
+
+from jlremote.schedulers.slurm.endings import ending
+
+AT = "slurmstepd: error: *** JOB 7 ON node1 CANCELLED AT 2026-11-22T23:08:56"
+
+
+@pytest.mark.parametrize("state", ["", "COMPLETED", "FAILED"])
+def test_an_end_of_its_own_needs_no_words(state: str) -> None:
+    assert ending(state, "") is None
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("TIMEOUT", "TIMEOUT: its time limit was reached"),
+        ("CANCELLED by bob", "CANCELLED: it was cancelled by bob"),
+        ("CANCELLED+", "CANCELLED: it was cancelled"),
+        ("NODE_FAIL", "NODE_FAIL: a node that it ran on failed"),
+        ("OUT_OF_MEMORY", "OUT_OF_MEMORY: it used more memory"),
+        ("PREEMPTED", "PREEMPTED: it made way"),
+        ("BRAND_NEW", "Slurm says `BRAND_NEW`"),
+    ],
+)
+def test_a_state_is_named(state: str, words: str) -> None:
+    assert (ending(state, "") or "").startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("log", "name"),
+    [
+        (f"{AT} DUE TO TIME LIMIT ***", "TIMEOUT"),
+        (f"{AT} DUE TO PREEMPTION ***", "PREEMPTED"),
+        (f"{AT} DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***", "NODE_FAIL"),
+        (f"{AT} ***", "CANCELLED"),
+        ("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=7.batch.", "OUT_OF_MEMORY"),
+    ],
+)
+@pytest.mark.parametrize("state", ["", "FAILED"])
+def test_the_log_tells_it_when_slurm_has_forgotten_the_job(state: str, log: str, name: str) -> None:
+    assert (ending(state, log) or "").startswith(f"{name}: ")
