@@ -13,12 +13,14 @@ import pytest
 from tests.rows import PAGES, REPOSITORY, named_tests, rows
 
 GUIDES = {"A": 10, "B": 11, "D": 6, "E": 13}
+# The rows of the guide to an HPC centre that jlr replaces so far.
+CLUSTER = {"C1", "C7"}
 SECONDS = re.compile(r"\d s\b")
 
 
 def test_every_row_of_the_guides_is_there() -> None:
     wanted = {f"{guide}{row + 1}" for guide, count in GUIDES.items() for row in range(count)}
-    assert set(named_tests("rows")) == wanted
+    assert set(named_tests("rows")) == wanted | CLUSTER
 
 
 @pytest.mark.parametrize("page", ["security", "outages"])

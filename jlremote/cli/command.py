@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 # The headings of a command's options, in the order of its help.
-GROUPS = ("Session", "Container", "GPUs", "Jupyter", "This machine", "Output")
+GROUPS = ("Session", "Container", "GPUs", "Cluster", "Jupyter", "This machine", "Output")
 
 # A name that is longer gets its line of the help below it, also at 80 columns.
 _NAME_WIDTH = 26

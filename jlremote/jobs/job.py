@@ -11,7 +11,9 @@ class Job:
     """A job as it is right now."""
 
     name: str  # its name; also that of its container, if it has one of its own
-    state: str  # `running`, `ended`, `created` (not begun), or `lost`: its end was not recorded
+    # `running`, `ended`, `created` (not begun), or `lost`: its end was not recorded; with a
+    # scheduler also `waiting`, and `unknown` while that does not answer
+    state: str
     command: str  # the command, quoted for a shell
     exit_code: int | None = None  # its exit code, `None` unless it has ended
     since: float | None = None  # when it began, in seconds since the epoch
@@ -20,6 +22,10 @@ class Job:
     gpus: str | None = None  # the GPUs as they were requested
     detail: str | None = None  # why it ended, if more is known than the exit code
     id: str | None = None  # the engine's full id of a container of its own
+    job: str | None = None  # the scheduler's id
+    node: str | None = None  # the nodes that the scheduler gave it
+    reason: str | None = None  # why it waits
+    until: float | None = None  # when its time limit ends it, in seconds since the epoch
 
     @property
     def over(self) -> bool:

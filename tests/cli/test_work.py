@@ -35,7 +35,7 @@ def taken_over(workflows: Workflows) -> None:
 def test_jobs_are_listed_with_their_exit_codes(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("jobs.jobs.listed", [("dgx", TRAIN), ("lab", ENDED)])
     heading, train, sweep = jlr("runs").stdout.splitlines()
-    assert heading.split() == ["JOB", "HOST", "STATE", "SINCE", "GPUS", "CONTAINER", "COMMAND"]
+    assert heading.split() == ["JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND"]
     assert train.split()[:5] == ["train-3f2a", "dgx", "running", "2h", "0,1"]
     assert sweep.split() == ["sweep", "lab", "exit", "3", "sweep", "./sweep.sh"]
 

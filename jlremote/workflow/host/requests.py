@@ -12,6 +12,7 @@ from jlremote.runtimes.options.container_options import (
     ContainerOptions,
     check_arguments,
 )
+from jlremote.schedulers.contract import Resources
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,14 @@ class StartRequest:
 
 
 @dataclass(frozen=True)
+class Scheduled:
+    """What a scheduler is asked for, and what its job loads before the command."""
+
+    resources: Resources
+    modules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class RunRequest:
     """`jlr run HOST -- COMMAND`."""
 
@@ -64,6 +73,7 @@ class RunRequest:
     wanted: StartRequest
     command: tuple[str, ...]
     inside: str | None = None  # the session, or any container of the host, to run it in
+    scheduled: Scheduled | None = None  # how a scheduler runs it, `None` for without one
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,9 @@ from typing import TypeVar
 
 from jlremote.errors import JlrError, Unreachable
 from jlremote.host.contract import run_script
+from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.workflow.host.context import Context
+from jlremote.workflow.jobs import queue
 from jlremote.workflow.jobs.jobs import JobHandle, Show
 
 PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
@@ -34,7 +36,8 @@ def follow(found: JobHandle, show: Show, context: Context) -> int:
         with _ctrl_c(watch.interrupted):
             return watch.to_the_end()
     except (KeyboardInterrupt, SystemExit, OSError):
-        context.progress.note(f"`{found.selector}` goes on; {_way_back(found)}")
+        stays = "stays queued" if watch.queued else "goes on"
+        context.progress.note(f"`{found.selector}` {stays}; {_way_back(found)}")
         raise
     except JlrError as error:
         error.hint = error.hint or _way_back(found)
@@ -57,10 +60,12 @@ class _Watch:
     _context: Context
     _seen: Counter[str] = field(default_factory=Counter)
     _asked: int = 0
+    queued: bool = False  # whether it is in a scheduler's queue, as far as is known
 
     def to_the_end(self) -> int:
         """Show all output; return the exit code, or raise that it is not known."""
         name, backend = self._found.job.name, self._found.backend
+        self._wait_begun()
         while True:
             self._print(backend.follow)
             job = self._reached(self._found.again)
@@ -68,11 +73,21 @@ class _Watch:
                 break
             threading.Event().wait(AGAIN_SECONDS)
         self._print(backend.rest)
+        if job.exit_code is None and job.state == "ended":
+            raise JlrError(f"`{name}` ended: {job.detail}")
         if job.exit_code is None:
             raise JlrError(f"it is not known how `{name}` ended: {job.detail}")
         if job.detail:
             self._context.progress.note(f"`{name}` ended: {job.detail}")
         return job.exit_code
+
+    def _wait_begun(self) -> None:
+        """Wait in a scheduler's queue; Ctrl-C leaves the job there."""
+        found = self._found
+        if isinstance(found.backend, ScheduledJobs) and found.job.state in ("waiting", "unknown"):
+            backend, self.queued = found.backend, True
+            self._reached(lambda: queue.wait_begun(found, backend, self._context.progress.note))
+            self.queued = False
 
     def _print(self, script: Callable[[str, int, int], str]) -> None:
         """Show the new output that a script prints; begin again after a loss."""
@@ -101,7 +116,9 @@ class _Watch:
             threading.Event().wait(pause)
 
     def interrupted(self) -> None:
-        """Signal the job: SIGINT, then SIGKILL; the third time leave it alone."""
+        """Signal the job: SIGINT, then SIGKILL; leave it alone the third time, and while queued."""
+        if self.queued:
+            raise KeyboardInterrupt
         self._asked += 1
         name, note = self._found.selector, self._context.progress.note
         if self._asked == 1:

@@ -12,10 +12,12 @@ from jlremote.jobs import containers, processes
 from jlremote.jobs.containers import ContainerJobs
 from jlremote.jobs.job import Job, JobBackend
 from jlremote.jobs.processes import ProcessJobs
+from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import engine_error
 from jlremote.runtimes.table import runtime_named
+from jlremote.schedulers.slurm.commands import SLURM
 from jlremote.storage import jobs as records
 from jlremote.storage import sessions
 from jlremote.storage.records import matching
@@ -28,6 +30,8 @@ from jlremote.workflow.selection import destruction
 from jlremote.workflow.selection.destruction import Destruction
 
 COMMAND_NOT_FOUND = 127
+STOP_SECONDS = 120.0  # a scheduler waits with SIGKILL for as long as its site has chosen
+SCHEDULED = ScheduledJobs(SLURM)
 
 Show = Callable[[str, bytes], None]  # given `stdout` or `stderr`, and a piece of it
 
@@ -155,7 +159,7 @@ def clean(host: str | None, context: Context, *, yes: bool) -> list[str]:
 
 
 def stop(found: JobHandle, request: StopRequest, context: Context) -> list[str]:
-    """Stop a job and return what was done: SIGTERM, and SIGKILL after ten seconds or by `force`.
+    """Stop a job and return what was done: SIGTERM, and SIGKILL some time later or by `force`.
 
     With `remove` the job and its output are deleted afterwards.
 
@@ -168,7 +172,7 @@ def stop(found: JobHandle, request: StopRequest, context: Context) -> list[str]:
     if not found.job.over:
         text = found.backend.stop(found.job.key, force=request.force)
         with context.progress.step(f"Stop {found.job.name}"):
-            ended = run_script(found.host, text)
+            ended = run_script(found.host, text, timeout=STOP_SECONDS)
         if ended.status != 0:
             raise JlrError(f"cannot stop `{found.selector}`: {ended.complaint}")
         done.append("killed the job" if request.force else "stopped the job")
@@ -242,10 +246,11 @@ def _all(host: Link, engine: Engine | None, name: str | None = None) -> list[Job
     """
     ours = ProcessJobs()
     theirs = None if engine is None else ContainerJobs(engine)
-    told = host.run(
-        {"processes": ours.tell(name)} | ({"containers": theirs.tell(name)} if theirs else {})
-    )
+    steps = {"processes": ours.tell(name), "scheduled": SCHEDULED.tell(name)}
+    told = host.run(steps | ({"containers": theirs.tell(name)} if theirs else {}))
     found = [JobHandle(host, ours, job) for job in processes.read(told["processes"].stdout)]
+    queued = SCHEDULED.read(told["scheduled"].stdout)
+    found += [JobHandle(host, SCHEDULED, job) for job in queued]
     if theirs is not None:
         answer = told["containers"]
         if answer.status == 0:

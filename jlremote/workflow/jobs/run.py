@@ -22,7 +22,7 @@ from jlremote.workflow.host.engines import engine_on
 from jlremote.workflow.host.links import connect, link_to
 from jlremote.workflow.host.requests import EngineChoice, RunRequest
 from jlremote.workflow.host.rollback import undone_on_failure
-from jlremote.workflow.jobs import container, process
+from jlremote.workflow.jobs import container, process, scheduled
 from jlremote.workflow.jobs.jobs import JobHandle, find, is_taken
 from jlremote.workflow.jobs.process import ANOTHER_NAME
 from jlremote.workflow.selection import naming
@@ -42,21 +42,29 @@ def run(request: RunRequest, context: Context) -> JobHandle:
     context = known_way(request.wanted.host, context)
     host = link_to(request.wanted.host, context)
     connect(host, context)
-    runtime = _with_engine(host, request, runtime)
+    if request.scheduled is None:
+        runtime = _with_engine(host, request, runtime)
+    begun: JobHandle | None = None
     with undone_on_failure() as undo:
         start = _start_context(host, runtime, request, typed, context, undo)
-        if request.inside is None and runtime.has_containers:
+        if request.scheduled is not None:
+            begun = scheduled.begin(start, request.command, request.scheduled)
+        elif request.inside is None and runtime.has_containers:
             start = container.begin(start, request.command)
         else:
             process.begin(start, request)
         record = _record(start)
         undo.callback(records.delete, record.host, record.name)
         records.save(record)
+        if begun is not None:
+            return begun
         return find(f"{record.host}/{record.name}", context)
 
 
 def _runtime(request: RunRequest) -> Runtime:
     """Return the runtime as far as the laptop knows it; refuse a request that names no place."""
+    if request.scheduled is not None:
+        return runtime_named("none")
     if request.inside is not None:
         host, _, name = request.inside.rpartition("/")
         if host not in ("", request.wanted.host):
@@ -74,9 +82,9 @@ def _runtime(request: RunRequest) -> Runtime:
         )
     if runtime.has_images and request.wanted.image is None and request.inside is None:
         raise Usage(
-            "choose where to run: `--image`, `--in` or `--runtime none`",
-            hint="`--image IMAGE` creates a container, `--in SESSION` uses that of a session, and "
-            "`--runtime none` runs on the host itself",
+            "choose where to run: `--image`, `--in`, `--runtime none` or `--slurm`",
+            hint="`--image IMAGE` creates a container, `--in SESSION` uses that of a session, "
+            "`--runtime none` runs on the host itself, and `--slurm` on a node of its cluster",
         )
     return runtime
 

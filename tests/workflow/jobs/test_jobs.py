@@ -51,6 +51,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> FakeHost:
         "lab",
         {
             "processes": process("old", 5, "0 9") + process("new", 7),
+            "scheduled": "",
             "containers": json.dumps([container("train")]),
             "script": "",
         },

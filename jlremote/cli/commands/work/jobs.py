@@ -9,15 +9,16 @@ import click
 from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options import creation, shared
+from jlremote.cli.options import cluster, creation, shared
 from jlremote.cli.screen.terminal import answer_either, answer_json
 from jlremote.errors import Usage
 from jlremote.storage.options import IMAGE_RUNTIMES
 
 if TYPE_CHECKING:
     from jlremote.jobs.job import Job
+    from jlremote.workflow.host.requests import Scheduled
 
-HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "CONTAINER", "COMMAND")
+HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND")
 
 
 @command(
@@ -27,7 +28,8 @@ HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "CONTAINER", "COMMAND")
         "jlr run dgx --image torch --gpus auto -v /raid/me:/data -- python /data/train.py",
         "jlr run dgx --in cont1 -- python -m pkg.train",
         "jlr run dgx --in cont1 --gpus none -- python -m pkg.prepare",
-        "jlr run hpc --runtime none --detach --name sweep -- ./sweep.sh 10",
+        "jlr run box --runtime none --detach --name sweep -- ./sweep.sh 10",
+        "jlr run hpc --slurm --gres gpu:1 --time 8:00:00 -- python train.py",
         "jlr attach sweep",
     ),
 )
@@ -46,6 +48,7 @@ HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "CONTAINER", "COMMAND")
 @option("Session", "-d", "--detach", is_flag=True, help="Print the job's name and do not wait.")
 @creation.creation_options
 @shared.runtime_options
+@cluster.cluster_options
 @shared.json_option("With --detach: print the job as a JSON object.")
 @click.pass_obj
 def run(
@@ -63,10 +66,12 @@ def run(
     """Run a COMMAND as a job, show its output and return its exit code.
 
     It runs in a new container of --image, in a session's container with --in, or on the host itself
-    with --runtime none. It keeps running whatever happens here: a lost connection, a closed lid, a
-    killed `jlr`. Output of that time is shown later. It gets no stdin.
+    with --runtime none; with --slurm it is a job of the cluster. It keeps running whatever happens
+    here: a lost connection, a closed lid, a killed `jlr`. Output of that time is shown later. It
+    gets no stdin.
 
-    Ctrl-C sends SIGINT to the job; a second one kills it, a third leaves it running.
+    Ctrl-C sends SIGINT to the job; a second one kills it, a third leaves it running. A job that
+    still waits in Slurm's queue stays there.
 
     An ended job is kept, with its output, until `jlr stop JOB --remove` or `jlr runs --clean`. With
     --rm it is deleted when its exit code has arrived.
@@ -77,8 +82,14 @@ def run(
         raise Usage("`--json` needs `--detach`", hint="`jlr runs --json` lists the jobs")
     from jlremote.workflow.jobs import run as workflow
 
-    request, remove = _request(host, command, name, inside, detach, options)
     context = invocation.context(silent=as_json)
+    how, others = cluster.parted(options)
+    request, remove = _request(host, command, name, inside, detach, others, how)
+    if how is not None and options["dry_run"]:
+        from jlremote.workflow.jobs.scheduled import estimate
+
+        click.echo(estimate(host, how, context))
+        return 0
     found = workflow.run(request, context)
     if detach:
         answer_either(found.job.name, found.job.to_json(), as_json=as_json)
@@ -100,6 +111,7 @@ def _request(
     inside: str | None,
     detach: bool,
     options: dict[str, Any],
+    how: Scheduled | None,
 ) -> tuple[Any, bool]:
     """Return the request, and whether the job is deleted after its end."""
     from dataclasses import replace
@@ -107,7 +119,9 @@ def _request(
     from jlremote.workflow.host.requests import RunRequest, StartRequest, container_options
 
     chosen = creation.settled(host, options)
-    if inside is not None or chosen.get("runtime") == "none":  # no container of its own
+    if how is not None:
+        _refuse_beside_slurm(inside, options)
+    elif inside is not None or chosen.get("runtime") == "none":  # no container of its own
         elsewhere = "--runtime none" if inside is None else "--in"
         creation.refuse_creation(options, elsewhere, "env", "workdir", "user", "rm")
     elif chosen.get("runtime") in IMAGE_RUNTIMES:
@@ -121,7 +135,22 @@ def _request(
     fields = creation.request_fields(StartRequest, chosen) | {"container": name, "idle_stop": None}
     if inside is not None:
         fields.pop("image", None)
-    return RunRequest(StartRequest(host, options=wanted, **fields), command, inside), remove
+    where = StartRequest(host, options=wanted, **fields)
+    return RunRequest(where, command, inside, how), remove
+
+
+def _refuse_beside_slurm(inside: str | None, options: dict[str, Any]) -> None:
+    """Refuse what only containers and single machines have; settings are left alone."""
+    creation.refuse_creation(options, "--slurm", "env", "workdir")
+    if options["gpus"] or options["share_gpus"]:
+        raise Usage("`--gpus` is not for a cluster", hint="`--slurm --gres gpu:N` asks for N GPUs")
+    if inside is not None:
+        raise Usage("`--in` and `--slurm` exclude each other", hint="leave out one of the two")
+    if options["sudo"] or options["runtime"] not in (None, "auto", "none"):
+        raise Usage(
+            "`--slurm` runs the command without a container engine",
+            hint="leave out `--runtime` and `--sudo`",
+        )
 
 
 @command(
@@ -187,6 +216,6 @@ def _row(host: str, job: Job) -> tuple[str, ...]:
         state,
         times.age(since) if since else "",
         job.gpus or "",
-        job.container or "",
+        job.container or job.node or "",
         job.command,
     )

@@ -1,0 +1,375 @@
+"""Jobs that a scheduler runs: a folder in the user's home keeps their output and exit codes.
+
+The home is shared by all machines of a cluster, so any login node finds the folder (0700). In it
+`command`, `mark` and `asked` are notes of the submission, `id` is the scheduler's, `log` has the
+scheduler's own messages, `stdout` and `stderr` are the output. The job itself writes `claimed`,
+`began` (when, and on which node) and `exit` (its code, and when). `ending` is the scheduler's last
+state of the job, written by the command that first sees it. `.variables` has the job's variables
+until it has read them.
+
+The job's name at the scheduler ends with the mark, which is how a submission whose answer was lost
+is found again. If two of one mark were submitted all the same, the first that runs claims the
+folder, and the other one ends at once.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from jlremote.host.answers import understood
+from jlremote.host.records import GROUP, PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, records
+from jlremote.host.shell_text import (
+    command_line,
+    pause,
+    typed_path,
+    until_hang_up,
+    wait_while,
+)
+from jlremote.jobs.job import Job
+from jlremote.jobs.processes import NO_FOLDER, TAKEN
+from jlremote.runtimes.scripts.variables import stdin as stdin_of
+from jlremote.schedulers.contract import QueuedJob, Resources, Scheduler, SchedulerSilent
+from jlremote.text import is_name
+
+UNKNOWN = 69  # sysexits.h: EX_UNAVAILABLE; whether a job was submitted could not be asked
+_ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}"/jlr/scheduled'
+_FILES = ("command", "asked", "id", "submitted", "began", "exit", "ending")
+TERMINATED = 143  # as a shell tells a death by SIGTERM
+_STOP_SECONDS = 60  # longer than KillWait, which is 30 s unless the site changed it
+
+# Runs on the compute node. `set -C` lets one job alone make the file, also on NFS. The traps keep
+# this shell alive when the job is signalled; the command does not inherit them.
+_RUN = """\
+[ -d "$directory" ] || exit 0
+(set -C; echo "$SLURM_JOB_ID" >"$directory/claimed") 2>/dev/null ||
+  [ "$(cat "$directory/claimed")" = "$SLURM_JOB_ID" ] || exit 0
+trap : INT TERM HUP QUIT USR1 USR2
+export SLURM_EXPORT_ENV=ALL
+rm -f "$directory/exit"
+printf '%s %s\\n' "$(date +%s)" "$(uname -n)" >"$directory/began"
+if [ -e "$directory/.variables" ]; then
+  . "$directory/.variables"
+  rm -f "$directory/.variables"
+fi
+(exec >"$directory/stdout" 2>"$directory/stderr" </dev/null
+BEFORE
+exec COMMAND)
+status=$?
+printf '%s %s\\n' "$status" "$(date +%s)" >"$directory/.exit"
+mv -f "$directory/.exit" "$directory/exit"
+exit "$status"
+"""
+_OVER = """\
+over() { [ -e "$directory/exit" ] || [ -e "$directory/ending" ] || [ ! -d "$directory" ]; }
+begun() { [ -e "$directory/began" ] || over; }
+"""
+# Prints the queue, and writes down the last state of the user's jobs that are over.
+_QUEUE = f"""\
+queue=$(
+QUEUE
+2>&1
+)
+printf '%s\\n' "$queue"
+separator=$(printf '{PRINT_FIELD}')
+printf '%s\\n' "$queue" | while IFS=$separator read -r id name state rest; do
+  found=ROOT/${{name%.jlr*}}
+  case $state in LIVE) continue;; esac
+  [ "$(cat "$found/id" 2>/dev/null)" = "$id" ] || continue
+  [ -e "$found/exit" ] || [ -e "$found/ending" ] ||
+    printf '%s|%s\\n' "$state" "$(date +%s)" >"$found/ending"
+done
+"""
+# After 2 s, 4 s, 8 s, up to once a minute; a turn takes half a second.
+_LATER = """\
+next=$((turns * 2)); [ $((next - turns)) -le 120 ] || next=$((turns + 120))
+"""
+_NOW_AND_THEN = "case $jlr_turns in 4|10|20|40|80) asks;; esac"
+_TELL = f"""\
+opened=
+for directory in FOLDERS; do
+  [ -e "$directory/command" ] || continue
+  printf %s "${{directory##*/}}"
+  for file in {" ".join(_FILES)}; do printf '{PRINT_FIELD}'; cat "$directory/$file"; done
+  printf '{PRINT_FIELD}'; tail -c 2000 "$directory/log" | tr -d '\\035-\\037'
+  printf '{PRINT_RECORD}'
+  [ -e "$directory/exit" ] || [ -e "$directory/ending" ] || opened="$opened $(cat "$directory/id")"
+done 2>/dev/null
+printf '{PRINT_GROUP}'
+[ -n "$opened" ] || exit 0
+asked=$(
+ASK
+)
+printf '%s\\n{PRINT_GROUP}' "$asked"
+separator=$(printf '{PRINT_FIELD}')
+for id in $opened; do
+  case $asked in *"
+$id$separator"*) continue;; esac
+  printf '%s{PRINT_FIELD}' "$id"
+  (
+ACCOUNTED
+  ) | tr -d '\\n'
+  printf '{PRINT_RECORD}'
+done
+"""
+
+
+@dataclass(frozen=True)
+class ScheduledPlan:
+    """A job that is about to be submitted."""
+
+    name: str
+    mark: str  # unique to this job
+    argv: tuple[str, ...]
+    shown: str  # the command as it was typed, quoted for a shell
+    resources: Resources
+    asked: str = ""  # the GPUs as they were requested, empty for none
+    workdir: str | None = None
+    modules: tuple[str, ...] = ()  # to be loaded by the site's `module`
+    variables: str = ""  # shell text with its variables
+
+    @property
+    def full_name(self) -> str:
+        """Its name at the scheduler."""
+        return f"{self.name}.jlr{self.mark}"
+
+
+@dataclass(frozen=True)
+class ScheduledJobs:
+    """The jobs that a scheduler runs, as `JobBackend` wants them."""
+
+    scheduler: Scheduler
+
+    def submit(self, plan: ScheduledPlan) -> str:
+        """Return the script that submits a job once, however often it is run, and prints its id.
+
+        It fails with `TAKEN` if there is a job of that name, `NO_FOLDER` if no folder can be made,
+        `UNKNOWN` if a former run may have submitted it and the scheduler does not answer.
+        """
+        facts = {"command": plan.shown, "asked": plan.asked, "mark": plan.mark}
+        notes = "".join(
+            f'printf %s {shlex.quote(text)} >"$directory/{file}" || exit {NO_FOLDER}\n'
+            for file, text in facts.items()
+        )
+        given = f'cat >"$directory/.variables" {stdin_of(plan.variables)}' if plan.variables else ""
+        run = _RUN.replace("COMMAND", command_line(plan.argv)).replace("BEFORE", _before(plan))
+        end = f"end-{plan.mark}"
+        send = self.scheduler.submit(plan.full_name, '"$directory/log"', plan.resources)
+        return (
+            f"{_folder(plan.name)}umask 077\n"
+            f'mkdir -p "${{directory%/*}}" || exit {NO_FOLDER}\n'
+            'if mkdir "$directory" 2>/dev/null; then\n'
+            f'{notes}{given}: >"$directory/stdout"; : >"$directory/stderr"\n'
+            f'elif [ "$(cat "$directory/mark" 2>/dev/null)" != {shlex.quote(plan.mark)} ]; then\n'
+            f"exit {TAKEN}\n"
+            'elif [ -s "$directory/id" ]; then cat "$directory/id"; exit 0\n'
+            f"else\nfound=$(\n{self.scheduler.search(plan.full_name)}) || exit {UNKNOWN}\n"
+            'if [ -n "$found" ]; then printf "%s\\n" "$found" | head -n 1 >"$directory/id"\n'
+            'cat "$directory/id"; exit 0; fi\nfi\n'
+            "quoted=$(printf %s \"$directory\" | sed \"s/'/'\\\\\\\\''/g\")\n"
+            f"id=$({{ printf '#!/bin/bash -l\\ndirectory=%s\\n' \"'$quoted'\"\n"
+            f"cat <<'{end}'\n{run}{end}\n}} | {{\n{send}}}) || exit\n"
+            '[ -n "$id" ] || exit 0\n'
+            'date +%s >"$directory/submitted"\n'
+            'printf "%s\\n" "$id" | tee "$directory/id"\n'
+        )
+
+    def take_back(self, plan: ScheduledPlan) -> str:
+        """Return the script that cancels a job that was just submitted, and deletes its folder.
+
+        Nothing is deleted while the scheduler does not answer.
+        """
+        mark = shlex.quote(plan.mark)
+        return (
+            f'{_folder(plan.name)}[ "$(cat "$directory/mark" 2>/dev/null)" = {mark} ] || exit 0\n'
+            f"found=$(\n{self.scheduler.search(plan.full_name)}) || exit\n"
+            f"for id in $found; do {self._cancel()}\ndone\n"
+            'rm -rf -- "$directory"\n'
+        )
+
+    def tell(self, name: str | None = None) -> str:
+        """Return the script that prints the facts of a job, or of all jobs."""
+        which = "*" if name is None else shlex.quote(name)
+        return (
+            _TELL.replace("FOLDERS", f"{_ROOT}/{which}")
+            .replace("ASK\n", self._ask())
+            .replace("ACCOUNTED\n", self.scheduler.accounted('"$id"'))
+        )
+
+    def _ask(self) -> str:
+        live = "|".join(self.scheduler.live_states)
+        queue = _QUEUE.replace("QUEUE\n2>&1\n", f"{self.scheduler.queue()} 2>&1\n")
+        return queue.replace("ROOT", _ROOT).replace("LIVE", live)
+
+    def _cancel(self) -> str:
+        return f"(\n{self.scheduler.cancel(chr(34) + '$id' + chr(34))}\n)"
+
+    def waiting(self, key: str) -> str:
+        """Return the script that prints the queue now and then, until the job begins or ends.
+
+        Each print ends with a group separator. See `schedulers` for the pauses.
+        """
+        body = (
+            f"{_folder(key)}{_OVER}turns=0; next=4\n"
+            f'while ! begun; do if [ "$turns" -ge "$next" ]; then\n(\n{self._ask()})\n'
+            f"printf '{PRINT_GROUP}'\n{_LATER}fi\n{pause(0.5)}; turns=$((turns + 1)); done\n"
+        )
+        return until_hang_up(command_line(("sh", "-c", body)))
+
+    def read_waiting(self, printed: str, job: str) -> QueuedJob | None:
+        """Return the job out of one print, `None` if it is not in the queue.
+
+        Raises:
+            SchedulerSilent: the scheduler did not answer.
+        """
+        return self.scheduler.read_queue(printed).get(job)
+
+    def follow(self, key: str, stdout: int, stderr: int) -> str:
+        """Print both files behind these bytes until the job is over."""
+        return self._watch(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
+
+    def rest(self, key: str, stdout: int, stderr: int) -> str:
+        """Print both files behind these bytes."""
+        return _show(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
+
+    def log(self, key: str, lines: int, *, follow: bool) -> str:
+        """Print the last lines of both files."""
+        return (self._watch if follow else _show)(key, f"-n {lines}", f"-n {lines}")
+
+    def _watch(self, key: str, stdout: str, stderr: str) -> str:
+        # A node that fails writes no end, so the scheduler is asked now and then, too.
+        watching = (
+            f"{_folder(key)}{_OVER}"
+            f'tail {stdout} -f "$directory/stdout" & out=$!\n'
+            f'tail {stderr} -f "$directory/stderr" >&2 & err=$!\n'
+            "trap 'kill $out $err 2>/dev/null' EXIT; trap 'exit 1' TERM\n"
+            "turns=0; next=10\n"
+            f'while ! over; do if [ "$turns" -ge "$next" ]; then\n(\n{self._ask()}) >/dev/null\n'
+            f"{_LATER}fi\n{pause(0.5)}; turns=$((turns + 1)); done\n{pause(0.3)}\n"
+        )
+        return until_hang_up(command_line(("sh", "-c", watching)))
+
+    def signal(self, key: str, signal: str) -> str:
+        """Signal it by the scheduler."""
+        send = self.scheduler.signal('"$id"', signal)
+        return f'{_folder(key)}{_OVER}over && exit 0\nid=$(cat "$directory/id")\n{send}\n'
+
+    def stop(self, key: str, *, force: bool) -> str:
+        """Cancel it and wait; the site decides when SIGKILL follows SIGTERM, or `force` does."""
+        kill = (
+            f"(\n{self.scheduler.signal(chr(34) + '$id' + chr(34), 'KILL')}\n)\n" if force else ""
+        )
+        late = '{ echo "the scheduler has not ended it yet" >&2; exit 1; }'
+        ask = f"(\n{self._ask()}) >/dev/null"
+        wait = wait_while(
+            "! over", _STOP_SECONDS, every=0.5, meanwhile=_NOW_AND_THEN, too_long=late
+        )
+        return (
+            f'{_folder(key)}{_OVER}over && exit 0\nid=$(cat "$directory/id")\n'
+            f"asks() {{\n{ask}\n}}\n{kill}{self._cancel()} || exit\nasks\n{wait}"
+        )
+
+    def remove(self, key: str) -> str:
+        """Delete its folder."""
+        return f'{_folder(key)}rm -rf -- "$directory"\n'
+
+    def read(self, printed: str) -> list[Job]:
+        """Return the jobs that the script of `tell` printed."""
+        with understood("the shell"):
+            folders, _, rest = printed.partition(GROUP)
+            asked, _, accounted = rest.partition(GROUP)
+            queue, silence = self._queue(asked)
+            live = self.scheduler.live_states
+            ends = {
+                id_: words
+                for id_, words in records(accounted)
+                if words and not words.startswith(live)
+            }
+            return [
+                self._job(fields, queue, ends, silence)
+                for fields in records(folders)
+                if is_name(fields[0])
+            ]
+
+    def _queue(self, asked: str) -> tuple[Mapping[str, QueuedJob], str | None]:
+        """Return the queue, or why it is not known."""
+        if not asked.strip():
+            return {}, None
+        try:
+            return self.scheduler.read_queue(asked), None
+        except SchedulerSilent as silent:
+            return {}, silent.message
+
+    def _job(
+        self,
+        fields: list[str],
+        queue: Mapping[str, QueuedJob],
+        ends: Mapping[str, str],
+        silence: str | None,
+    ) -> Job:
+        name, command, asked, id_, submitted, began, exit_, ending, log = fields
+        id_ = id_.strip()
+        live = queue.get(id_)
+        code, _, ended = exit_.strip().partition(" ")
+        last, _, end = (ending.strip() or ends.get(id_, "")).partition("|")
+        start, _, node = began.strip().partition(" ")
+        how = self.scheduler.ending(last, log)
+        over = bool(code or last or (live and live.phase == "ended"))
+        job = Job(
+            name=name,
+            state="running" if start else "waiting",
+            command=command,
+            since=_seconds(start) or _seconds(submitted),
+            gpus=asked or None,
+            job=id_ or None,
+            node=(live.nodes if live else None) or node or None,
+        )
+        if over:
+            if live and not last:
+                how = how or self.scheduler.ending(live.state, log)
+            return _ended(job, code, _seconds(ended) or _seconds(end), how)
+        if live is None:
+            return _unlisted(job, silence)
+        if live.phase == "waiting":
+            return replace(job, reason=self.scheduler.waiting(live).sentence)
+        return replace(job, state="running", until=live.end)
+
+
+def _ended(job: Job, code: str, ended: float | None, how: str | None) -> Job:
+    status = int(code) if code else None
+    if how and not status and code:  # its command took SIGTERM well, and did not come to its end
+        status = TERMINATED
+    return replace(job, state="ended", exit_code=status, ended=ended, detail=how)
+
+
+def _unlisted(job: Job, silence: str | None) -> Job:
+    """Return a job that is not in the queue, and left no end."""
+    if silence:
+        return replace(job, state="unknown", detail=silence)
+    if job.job is None:
+        return replace(job, state="unknown", detail="its submission was not confirmed")
+    return replace(
+        job, state="lost", detail="the scheduler has forgotten it, and it wrote down no end"
+    )
+
+
+def _folder(name: str) -> str:
+    return f"directory={_ROOT}/{shlex.quote(name)}\n"
+
+
+def _before(plan: ScheduledPlan) -> str:
+    lines = [f"module load {shlex.join(plan.modules)} || exit"] if plan.modules else []
+    if plan.workdir is not None:
+        lines.append(f"cd -- {typed_path(plan.workdir)} || exit")
+    return "\n".join(lines)
+
+
+def _show(key: str, stdout: str, stderr: str) -> str:
+    return (
+        f'{_folder(key)}tail {stdout} "$directory/stdout"\ntail {stderr} "$directory/stderr" >&2\n'
+    )
+
+
+def _seconds(text: str) -> float | None:
+    return float(text) if text.strip().isdecimal() else None

@@ -1,0 +1,126 @@
+"""Jobs that a scheduler runs: submit one, exactly once, and try what a submission would give."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import threading
+import time
+from contextlib import suppress
+
+from jlremote.errors import Busy, JlrError, Unreachable, Usage
+from jlremote.host.contract import Completed, run_script
+from jlremote.jobs.job import Job
+from jlremote.jobs.processes import NO_FOLDER, TAKEN
+from jlremote.jobs.scheduled import UNKNOWN, ScheduledPlan
+from jlremote.link.client.link import Link
+from jlremote.runtimes.scripts import variables
+from jlremote.schedulers.contract import SchedulerSilent
+from jlremote.workflow.container.start_context import StartContext
+from jlremote.workflow.host.context import Context, known_way
+from jlremote.workflow.host.links import connect, link_to
+from jlremote.workflow.host.requests import Scheduled
+from jlremote.workflow.jobs.jobs import SCHEDULED, JobHandle
+from jlremote.workflow.jobs.process import ANOTHER_NAME
+
+# The pauses before it is looked whether a submission arrived whose answer was lost.
+PAUSES = (2.0, 5.0, 10.0, 20.0)
+_SUBMIT_SECONDS = 120.0
+
+
+def begin(start: StartContext, command: tuple[str, ...], how: Scheduled) -> JobHandle:
+    """Submit a job and return it, as it is before anything is known of it.
+
+    Raises:
+        Busy: there is a job of that name.
+        SchedulerSilent: it is not known whether it was submitted.
+        JlrError: the scheduler refused it.
+    """
+    plan = _plan(start, command, how)
+    start.undo.callback(_take_back, start, plan)
+    with start.context.progress.step(f"Submit {start.name}"):
+        id_ = _submitted(start, plan)
+    job = Job(start.name, "waiting", plan.shown, since=time.time(), gpus=plan.asked, job=id_)
+    return JobHandle(start.host, SCHEDULED, job)
+
+
+def _plan(start: StartContext, command: tuple[str, ...], how: Scheduled) -> ScheduledPlan:
+    options = start.request.options
+    for item in options.environment:
+        if "=" not in item:
+            raise Usage(f"`--env {item}` has no value", hint=f"write `--env {item}=VALUE`")
+    given = dict(item.split("=", 1) for item in options.environment)
+    plain, private = variables.parted(given)
+    begun = ("env", *(f"{name}={value}" for name, value in plain.items())) if plain else ()
+    return ScheduledPlan(
+        name=start.name,
+        mark=secrets.token_hex(6),
+        argv=(*begun, *command),
+        shown=shlex.join(command),
+        resources=how.resources,
+        asked=how.resources.gres or "",
+        workdir=options.workdir,
+        modules=how.modules,
+        variables=private,
+    )
+
+
+def _submitted(start: StartContext, plan: ScheduledPlan) -> str:
+    """Return the job's id. The script is run again where its answer was lost; it submits once."""
+    script, note = SCHEDULED.submit(plan), start.context.progress.note
+    pauses = iter(PAUSES)
+    while True:
+        try:
+            answer = run_script(start.host, script, timeout=_SUBMIT_SECONDS)
+            if answer.status == 0 and answer.stdout.strip():
+                return answer.stdout.split()[0]
+            error = _error(start, answer)
+            lost: JlrError | None = error if isinstance(error, SchedulerSilent) else None
+        except Unreachable as broken:
+            error = lost = broken
+        pause = next(pauses, None)
+        if lost is None or pause is None:
+            raise error
+        note(f"{lost.message}; looking in {pause:.0f} s whether the job is there")
+        threading.Event().wait(pause)
+
+
+def _error(start: StartContext, answer: Completed) -> JlrError:
+    if answer.status == TAKEN:
+        return Busy(f"a job `{start.name}` already exists", hint=ANOTHER_NAME)
+    if answer.status == NO_FOLDER:
+        return JlrError(
+            f"cannot keep the job in your home on the cluster: {answer.complaint}",
+            hint="its quota or disk may be full: `quota -s` and `df -h ~` there show it",
+        )
+    if answer.status == UNKNOWN:
+        return SchedulerSilent("Slurm does not say whether the job was submitted")
+    return _with_choices(start.host, SCHEDULED.scheduler.refusal(answer))
+
+
+def _with_choices(host: Link, error: JlrError) -> JlrError:
+    """Return a refusal whose hint names the partitions and accounts that the user has."""
+    if error.hint is None:
+        asked = run_script(host, SCHEDULED.scheduler.choices())
+        error.hint = SCHEDULED.scheduler.read_choices(asked.stdout)
+    return error
+
+
+def _take_back(start: StartContext, plan: ScheduledPlan) -> None:
+    with suppress(JlrError):
+        run_script(start.host, SCHEDULED.take_back(plan))
+
+
+def estimate(host: str, how: Scheduled, context: Context) -> str:
+    """Return the scheduler's words about a submission that is only tried.
+
+    Raises:
+        JlrError: the scheduler would refuse it.
+    """
+    link = link_to(host, known_way(host, context))
+    connect(link, context)
+    trial = f"echo '#!/bin/sh' | {{\n{SCHEDULED.scheduler.estimate(how.resources)}\n}}"
+    answer = run_script(link, trial)
+    if answer.status != 0:
+        raise _with_choices(link, SCHEDULED.scheduler.refusal(answer))
+    return SCHEDULED.scheduler.read_estimate(answer)

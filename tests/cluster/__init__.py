@@ -1,0 +1,1 @@
+"""jlr on the lab's cluster."""

@@ -1,0 +1,208 @@
+"""`jlr run --slurm` on the lab's cluster, as a user who is not root."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tests.lab.cluster import Cluster
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+
+
+def name() -> str:
+    """Return a name that no other test has."""
+    return f"job-{secrets.token_hex(3)}"
+
+
+def until(lines: Iterator[str], part: str) -> str:
+    """Return the first line with `part`, and fail with all lines if there is none."""
+    before = []
+    for line in lines:
+        if part in line:
+            return line
+        before.append(line)
+    raise AssertionError(f"no `{part}` in {before}")
+
+
+def job(laptop: Laptop, called: str) -> dict[str, Any]:
+    """Return a job as `jlr runs --json` shows it."""
+    listed = laptop.jlr("runs", "zih", "--json")
+    found: dict[str, Any] = next(j for j in json.loads(listed.stdout) if j["name"] == called)
+    return found
+
+
+def detached(laptop: Laptop, *options: str, command: tuple[str, ...] = ("sleep", "300")) -> str:
+    """Submit a job and return its name."""
+    called = name()
+    words = ("run", "zih", "--slurm", "--detach", "--name", called, *options, "--", *command)
+    done = laptop.jlr(*words)
+    assert done.status == 0, done
+    return called
+
+
+def running(laptop: Laptop, called: str) -> None:
+    wait_until(lambda: job(laptop, called)["state"] == "running", "the start of the job")
+
+
+@contextmanager
+def busy(cluster: Cluster) -> Iterator[str]:
+    """Give all nodes to bob for the time of a `with` block; yield the id of his job."""
+    argv = ("sbatch", "--parsable", "--nodes=2", "--exclusive", "--time=60", "--output=/dev/null")
+    bobs = cluster.run("login", *argv, "--chdir=/tmp", "--wrap=sleep 600", user="bob")
+    try:
+        cluster.wait_state(bobs, "RUNNING")
+        yield bobs
+    finally:
+        cluster.slurm("scancel", bobs)
+
+
+def test_output_and_exit_code_are_the_jobs_own_and_no_variable_is_told(
+    cluster: Cluster, zih: Laptop
+) -> None:
+    called = name()
+    text = (
+        'echo "$SECRET on $(uname -n)"; echo wrong >&2; scontrol show job "$SLURM_JOB_ID"; exit 3'
+    )
+    words = ("--gres", "gpu:1", "--time", "5", "--env", "SECRET=xyzzy", "--name", called)
+    done = zih.jlr("run", "zih", "--slurm", *words, "--", "sh", "-c", text)
+    assert done.status == 3
+    assert re.match(r"xyzzy on node[12]\n", done.stdout)
+    assert "TimeLimit=00:05:00" in done.stdout
+    assert "gres:gpu:1" in done.stdout
+    assert "wrong" in done.stderr
+    assert job(zih, called)["exit_code"] == 3
+    # Slurm's accounting may keep the script and the environment.
+    files = "cat /var/spool/slurmctld/hash.*/job.*/* /var/spool/slurmctld/job_state"
+    assert "xyzzy" not in cluster.run("controller", "sh", "-c", f"{files} 2>/dev/null || :")
+    again = zih.jlr("attach", called)
+    assert (again.status, again.stdout) == (3, done.stdout)
+
+
+def test_a_job_waits_for_another_and_says_why_until_it_begins(
+    cluster: Cluster, zih: Laptop
+) -> None:
+    called = name()
+    words = ("run", "zih", "--slurm", "--name", called, "--", "echo", "begun")
+    with busy(cluster) as bobs, zih.spawn(*words) as started:
+        assert started.stdout
+        lines = iter(started.stdout.readline, "")
+        told = until(lines, "waits:")
+        assert "what it asks for is in use" in told or "higher priority" in told
+        shown = job(zih, called)
+        assert shown["state"] == "waiting"
+        assert shown["reason"]
+        cluster.slurm("scancel", bobs)
+        assert "begun\n" in list(lines)
+        assert started.wait(30) == 0
+
+
+def test_ctrl_c_leaves_a_waiting_job_queued_and_stop_takes_it_out(
+    cluster: Cluster, zih: Laptop
+) -> None:
+    called = name()
+    words = ("run", "zih", "--slurm", "--name", called, "--", "echo", "begun")
+    with busy(cluster), zih.spawn(*words) as started:
+        assert started.stdout
+        lines = iter(started.stdout.readline, "")
+        until(lines, "waits:")
+        started.send_signal(signal.SIGINT)
+        rest = "".join(lines)
+        assert started.wait(30) == 130
+        assert f"`zih/{called}` stays queued; `jlr attach zih/{called}`" in rest
+        assert job(zih, called)["state"] == "waiting"
+        assert zih.jlr("stop", called).status == 0
+        ended = job(zih, called)
+        assert ended["state"] == "ended"
+        assert ended["detail"] == "CANCELLED: it was cancelled"
+
+
+def test_a_job_outlasts_the_laptop_and_is_found_from_another(cluster: Cluster, zih: Laptop) -> None:
+    text = 'echo one; while [ ! -e "$HOME/go-on" ]; do sleep 0.2; done; echo two; exit 5'
+    called = detached(zih, command=("sh", "-c", text))
+    running(zih, called)
+    zih.shut_down()
+    cluster.run("login", "touch", "/home/alice/go-on")
+    zih.run("rm", "-rf", str(zih.folder / "state"))
+    (zih.folder / "state").mkdir(mode=0o700)
+    done = zih.jlr("attach", f"zih/{called}")
+    cluster.run("login", "rm", "/home/alice/go-on")
+    assert (done.status, done.stdout) == (5, "one\ntwo\n")
+
+
+def test_the_ends_that_slurm_gives_are_named(cluster: Cluster, zih: Laptop) -> None:
+    cancelled, preempted, failed = (
+        detached(zih, *options)
+        for options in (
+            ("--gres", "gpu:1", "--sbatch-arg=--nodelist=node1"),
+            ("--partition", "scavenge", "--sbatch-arg=--nodelist=node1", "--cpus", "3"),
+            ("--sbatch-arg=--nodelist=node2", "--cpus", "4"),
+        )
+    )
+    for each in (cancelled, preempted, failed):
+        running(zih, each)
+    cluster.slurm("scancel", job(zih, cancelled)["job"])
+    command = ("--exclusive", "--nodelist=node1", "--output=/dev/null", "--wrap=sleep 300")
+    cluster.run("login", "sbatch", "--chdir=/tmp", *command, user="bob")
+    cluster.slurm("scontrol", "update", "nodename=node2", "state=down", "reason=test")
+    done = {each: zih.jlr("attach", each) for each in (cancelled, preempted, failed)}
+    cluster.wait_ready()
+    assert "CANCELLED: it was cancelled" in done[cancelled].stderr
+    assert done[cancelled].status == 143
+    assert "PREEMPTED: it made way for a job of higher priority" in done[preempted].stderr
+    assert "NODE_FAIL: a node that it ran on failed" in done[failed].stderr
+    assert done[failed].status != 0
+
+
+def test_a_job_is_unknown_and_not_ended_while_slurmctld_is_down(
+    cluster: Cluster, zih: Laptop
+) -> None:
+    called = detached(zih)
+    running(zih, called)
+    with cluster.without_controller():
+        shown = job(zih, called)
+        assert shown["state"] == "unknown"
+        assert "Slurm does not answer" in shown["detail"]
+    running(zih, called)
+    assert zih.jlr("stop", called).status == 0
+    assert job(zih, called)["state"] == "ended"
+
+
+def test_what_slurm_refuses_leaves_nothing_and_names_the_partitions(
+    cluster: Cluster, zih: Laptop
+) -> None:
+    called = name()
+    words = ("run", "zih", "--slurm", "--partition", "nope", "--name", called)
+    refused = zih.jlr(*words, "--", "true")
+    assert refused.status == 1
+    assert "invalid partition specified: nope" in refused.stderr
+    assert "gpu (up to 2:00:00)" in refused.stderr
+    assert called not in zih.jlr("runs", "zih").stdout
+    assert zih.jlr(*words, "--dry-run", "--", "true").status == 1
+    tried = zih.jlr("run", "zih", "--slurm", "--gres", "gpu:2", "--dry-run", "--", "true")
+    assert "to start at" in tried.stdout
+    assert called not in cluster.slurm("squeue", "--states=all", "--format=%j")
+
+
+def test_a_lost_reply_of_sbatch_gives_one_job(cluster: Cluster, zih: Laptop) -> None:
+    """The first `sbatch` submits the job and says that it got no answer, as a busy slurmctld."""
+    program = """\
+#!/bin/sh
+/usr/bin/sbatch "$@" >/dev/null || exit
+rm -f "$0"
+echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2
+exit 1
+"""
+    argv = ("sh", "-c", 'printf %s "$1" >"$2"; chmod 755 "$2"', "sh", program)
+    cluster.run("login", *argv, "/usr/local/bin/sbatch")
+    called = name()
+    done = zih.jlr("run", "zih", "--slurm", "--name", called, "--", "echo", "once")
+    assert (done.status, done.stdout) == (0, "once\n")
+    assert "looking in 2 s whether the job is there" in done.stderr
+    names = cluster.slurm("squeue", "--states=all", "--format=%j").split()
+    assert sum(each.startswith(f"{called}.") for each in names) == 1
