@@ -108,6 +108,22 @@ def _called(engine: Engine, typed: str) -> str:
     return f'[ "$status" = 0 ] || {command_line(names)} {MINE}'
 
 
+def refuse_halted(name: str, container: Container | None) -> Container:
+    """Return the session's container, which must run.
+
+    Raises:
+        ContainerGone: it was removed, or does not run; the message says why.
+        JlrError: it is paused.
+    """
+    if container is None:
+        raise ContainerGone(f"the container `{name}` is gone: it was removed or renamed")
+    if container.paused:
+        raise JlrError(f"the container `{name}` is paused")
+    if not container.running:
+        raise ContainerGone(f"the container `{name}` {container.stands}")
+    return container
+
+
 def gone(name: str, findings: Findings | None, which: str = "") -> JlrError:
     """Return the error for a session without a server: stopped, idle, or gone.
 

@@ -92,14 +92,16 @@ def same_container(place: Place, container: Container | None) -> Container:
     """
     again = f"start the session again: `jlr start HOST {place.name}`"
     if container is None:
-        raise ContainerGone(f"the container `{place.name}` is gone", hint=again)
+        raise ContainerGone(
+            f"the container `{place.name}` is gone: it was removed or renamed", hint=again
+        )
     if container.paused:
         unpause = ENGINES[place.runtime].shown("unpause", place.name)
         raise JlrError(
             f"the container `{place.name}` is paused", hint=f"`{unpause}` on the host lets it go on"
         )
     if not container.running:
-        raise ContainerGone(f"the container `{place.name}` does not run", hint=again)
+        raise ContainerGone(f"the container `{place.name}` {container.stands}", hint=again)
     if container.id != place.container_id:
         raise ContainerGone(
             f"the container `{place.name}` was replaced by another of that name", hint=again

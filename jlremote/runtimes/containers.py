@@ -125,9 +125,37 @@ def read_container(inspected: Mapping[str, Any]) -> Container:
         labels=labels,
         workdir=config.get("WorkingDir") or "/",
         paused=bool(state.get("Paused")),
+        halt=_halt(inspected),
         volumes=_volumes(inspected),
         options=existing_options.read(inspected, ours),
     )
+
+
+_HALTS = {
+    "paused": "it is paused",
+    "restarting": "its engine is restarting it",
+    "created": "it was never started",
+    "configured": "it was never started",
+    "removing": "it is being removed",
+}
+_KILLED = 128 + 9
+
+
+def _halt(inspected: Mapping[str, Any]) -> str:
+    """Return in words why a container does not run, empty for one that does."""
+    state = inspected["State"]
+    status = "paused" if state.get("Paused") else str(state.get("Status", ""))
+    if status in _HALTS:
+        return _HALTS[status]
+    if state.get("Running"):
+        return ""
+    if state.get("OOMKilled"):
+        limit = inspected["HostConfig"].get("Memory")
+        return f"it was killed, out of memory{f' (limit {limit // 10**6} MB)' if limit else ''}"
+    code = state.get("ExitCode")
+    if code is None:
+        return ""
+    return f"it {'was killed' if code == _KILLED else 'has ended'} (exit code {code})"
 
 
 def _addresses(inspected: Mapping[str, Any]) -> tuple[str, ...]:

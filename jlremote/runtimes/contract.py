@@ -42,6 +42,7 @@ class Container:
     labels: Mapping[str, str] = field(default_factory=dict)
     workdir: str = "/"
     paused: bool = False  # its processes stand still until the engine lets them go on
+    halt: str = ""  # why it does not run, in words; empty while it runs
     volumes: tuple[Volume, ...] = ()
     options: ContainerOptions = NO_OPTIONS  # at its creation
 
@@ -49,6 +50,11 @@ class Container:
     def on_host_network(self) -> bool:
         """Whether it shares the host's network."""
         return self.addresses == ("127.0.0.1",)
+
+    @property
+    def stands(self) -> str:
+        """What to say of a container that does not run, after its name."""
+        return f"does not run: {self.halt}" if self.halt else "does not run"
 
     @property
     def is_session(self) -> bool:

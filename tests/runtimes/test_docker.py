@@ -49,6 +49,29 @@ def test_a_paused_container_does_not_run() -> None:
     assert not read_container(INSPECTED | {"State": state}).running
 
 
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        ({"Running": True, "Status": "running"}, ""),
+        ({"Running": True, "Paused": True, "Status": "paused"}, "it is paused"),
+        ({"Running": True, "Restarting": True, "Status": "restarting"}, "is restarting it"),
+        ({"Status": "created"}, "it was never started"),
+        ({"Status": "exited", "ExitCode": 0}, "it has ended (exit code 0)"),
+        ({"Status": "exited", "ExitCode": 137}, "it was killed (exit code 137)"),
+        (
+            {"Status": "exited", "ExitCode": 137, "OOMKilled": True},
+            "it was killed, out of memory (limit 300 MB)",
+        ),
+        ({}, ""),
+    ],
+)
+def test_why_a_container_does_not_run_is_told_apart(state: dict[str, Any], why: str) -> None:
+    host = {"NetworkMode": "default", "Memory": 300_000_000}
+    found = read_container(INSPECTED | {"State": state, "HostConfig": host})
+    assert found.halt.endswith(why)
+    assert bool(found.halt) == bool(why)
+
+
 def test_a_container_on_the_hosts_network_has_the_hosts_loopback() -> None:
     host = {"NetworkMode": "host", "DeviceRequests": None}
     assert read_container(INSPECTED | {"HostConfig": host}).addresses == ("127.0.0.1",)

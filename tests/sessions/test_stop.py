@@ -74,8 +74,15 @@ def test_a_container_is_stopped_started_and_removed(
     assert "stopped the container" in stopped.stdout, stopped
     assert not here.running
     assert laptop.jlr("stop", "--container", "--yes").status == 0
+    failed(laptop.jlr("shell", here.name, "--", "true"), 6, "(exit code 1")
     assert started(laptop, here).ask("api/status")["kernels"] == 0
     here.execute("touch", "/root/model.pt")
+    here.engine.docker("pause", here.name)
+    for layer in ([], ["--container", "--yes"], ["--remove", "--yes"]):
+        failed(laptop.jlr("stop", *layer), 7, "is paused", f"docker unpause {here.name}")
+    stopped = laptop.jlr("stop", "--container", "--force", "--yes")
+    assert "stopped the container" in stopped.stdout, stopped
+    here.engine.docker("start", here.name)
     for words, answer in ((("--no-input",), None), ((), "n"), ((), "y")):
         with laptop.terminal("jlr", "stop", "--remove", *words) as screen:
             if answer is None:

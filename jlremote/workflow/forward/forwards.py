@@ -6,7 +6,7 @@ from contextlib import ExitStack, suppress
 
 from jlremote.errors import Busy, JlrError
 from jlremote.jupyter.api import NoAnswer
-from jlremote.jupyter.survey import ContainerGone, gone, survey
+from jlremote.jupyter.survey import ContainerGone, gone, refuse_halted, survey
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.endpoint import Endpoint, Place
@@ -94,14 +94,13 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     """
     runtime = runtime_named(record.runtime)
     found = survey(link, runtime, record.name)
-    if found.container is None or not found.container.running:
-        raise ContainerGone(f"the container `{record.name}` is gone or does not run")
+    container = refuse_halted(record.name, found.container)
     if found.owner is not None and not record.shared:
         raise ContainerGone(f"the container `{record.name}` is one of `{found.owner}` by now")
-    _bring_ports_back(link, record, place_of(runtime, found.container))
+    _bring_ports_back(link, record, place_of(runtime, container))
     if found.server is None:
         raise gone(record.name, found.findings)
-    to = server_endpoint(runtime, found.container, found.server)
+    to = server_endpoint(runtime, container, found.server)
     local_ports.check_owner(record.local_port, record.host, record.name, None)
     with undone_on_failure() as undo:
         undo.callback(link.unforward, record.name)

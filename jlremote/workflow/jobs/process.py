@@ -66,7 +66,7 @@ def _container(start: StartContext, request: RunRequest) -> str:
         ownership.refuse(start.request.host, found.name, look.owner, agreed=agreed)
     if found is not None and found.running:
         return found.name
-    state, begin = ("does not run", "starts it") if found else ("is missing", "creates it")
+    state, begin = (found.stands, "starts it") if found else ("is missing", "creates it")
     image = "" if found else " --image IMAGE"
     raise NotFound(
         f"the container `{found.name if found else typed}` {state}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jlremote.errors import NotFound
-from jlremote.jupyter.survey import ContainerGone, Survey, survey
+from jlremote.jupyter.survey import Survey, refuse_halted, survey
 from jlremote.ports.endpoint import Endpoint
 from jlremote.ports.locate import place_of
 from jlremote.runtimes.contract import Runtime
@@ -47,10 +47,9 @@ def add(selector: str | None, port: int, context: Context) -> PortReport:
 
 def _endpoint(runtime: Runtime, found: Survey, name: str, port: int) -> Endpoint:
     """Return where a forward of a session's port leads; its container must run."""
-    if found.container is None or not found.container.running:
-        raise ContainerGone(f"the container `{name}` is gone or does not run")
+    container = refuse_halted(name, found.container)
     python = found.server.python if found.server else ""
-    return Endpoint(place_of(runtime, found.container), port, python=python)
+    return Endpoint(place_of(runtime, container), port, python=python)
 
 
 def listed(selector: str | None, context: Context) -> list[PortReport]:

@@ -149,7 +149,7 @@ def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_share
         ownership.refuse(record.host, record.name, owner, agreed=as_shared or record.shared)
     if found is not None and found.running:
         return
-    state = "does not run" if found else "is gone"
+    state = found.stands if found else "is gone: it was removed or renamed"
     hint = again(record, gone=found is None)
     raise NotFound(f"the container `{record.name}` {state}", hint=hint)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from jlremote.errors import Busy, JlrError
 from jlremote.host.contract import Host, run_script
+from jlremote.host.shell_text import command_line
 from jlremote.jupyter import scripts
 from jlremote.jupyter.api import JupyterApi
 from jlremote.jupyter.server import Server
@@ -121,6 +122,7 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
         found = survey(host, runtime, record.name)
     if found.owner is not None and not request.force:
         return _left(host, record, found.owner, request)
+    _refuse_paused(record, found.container, runtime, request)
     server = _server(found, forward, request)
     with undone_on_failure() as undo:
         api = None
@@ -143,6 +145,27 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
     browser.forget_redirect(record.local_port)
     _note(record, request)
     return StopReport(record.name, record.host, tuple(done) or ("it was stopped already",))
+
+
+def _refuse_paused(
+    record: SessionRecord, container: Container | None, runtime: Runtime, request: StopRequest
+) -> None:
+    """Refuse to stop what is in a paused container: nothing there can be asked or ended.
+
+    Raises:
+        Busy: it is paused, and its container is not to end by `force`.
+    """
+    if container is None or not container.paused or runtime.engine is None:
+        return
+    if request.ends_container and request.force:
+        return
+    unpause = runtime.engine.shown("unpause", container.name)
+    raise Busy(
+        f"the container of `{record.host}/{record.name}` is paused, so its Jupyter cannot be "
+        "stopped",
+        hint=f"`{unpause}` on the host lets it go on; `{_with_container(record, force=True)}` "
+        "stops it as it is",
+    )
 
 
 def _left(host: Link, record: SessionRecord, owner: str, request: StopRequest) -> StopReport:
@@ -216,8 +239,9 @@ def _end_server(
     return "stopped JupyterLab"
 
 
-def _with_container(record: SessionRecord) -> str:
-    return destruction.stop_command(record.host, record.name, StopRequest(container=True))
+def _with_container(record: SessionRecord, *, force: bool = False) -> str:
+    request = StopRequest(container=True, force=force)
+    return destruction.stop_command(record.host, record.name, request)
 
 
 def _runs(host: Host, runtime: Runtime, name: str, status: int) -> bool:
@@ -244,7 +268,10 @@ def _end_container(
     else:
         return []
     with context.progress.step(engine.shown(verb, name)):
-        ended = run_script(host, docker.ended_script(engine, argv, container.id, goes=goes))
+        ending = docker.ended_script(engine, argv, container.id, goes=goes)
+        if container.paused:  # old engines stop none that is
+            ending = f"{command_line(engine('unpause', container.id))} >/dev/null 2>&1\n{ending}"
+        ended = run_script(host, ending)
     if ended.status != 0:
         raise JlrError(f"`{engine.shown(verb, name)}` failed: {reason(ended)}")
     return [f"{did}, and it is gone (`--rm`)" if goes and not request.remove else did]
