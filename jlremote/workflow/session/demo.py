@@ -209,7 +209,7 @@ def _end(name: str, context: Context) -> None:
     """Stop a session and delete all of it; one that cannot be stopped is reported."""
     try:
         with suppress(NotFound):  # `jlr stop --remove` has deleted its record
-            stop(f"{HOST}/{name}", StopRequest(remove=True, force=True), context)
+            stop(f"{HOST}/{name}", StopRequest(remove=True, force=True, yes=True), context)
         _forget(name, context)
     except JlrError as error:
         context.progress.note(f"`{name}` may still run: {error.message}")
