@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 from jlremote.jupyter import configuration
 from jlremote.jupyter.configuration import HOST_PORT
@@ -53,6 +54,20 @@ esac
 """
 
 
+# A notebook in `/`, or where one may not write, could not be saved or found again. Others' folders
+# that all may write to, such as a host's /tmp, are no place for it either. Not for an interpreter
+# that was named from the working folder.
+_IN_FOLDER = """\
+case ${python:-/} in /*)
+  if [ "$PWD" = / ] || [ ! -w . ]; then
+    for folder in FOLDERS; do
+      [ ! -d "$folder" ] || [ ! -w "$folder" ] || [ -k "$folder" ] || { cd "$folder" && break; }
+    done
+  fi;;
+esac
+"""
+
+
 def with_python(python: str) -> str:
     """Return the shell text for the JupyterLab of an interpreter or a virtual environment."""
     return f"""\
@@ -87,6 +102,7 @@ def launch(
     jupyter: str = ON_PATH,
     idle_stop: int = 0,
     on_socket: bool = False,
+    folders: Sequence[str] = (),
 ) -> str:
     """Return the script that runs JupyterLab in the session's folder until it ends.
 
@@ -94,7 +110,8 @@ def launch(
     have for it; `launch_id` marks the files of this launch. Jupyter listens on `bind_address`, by
     default what the runtime says, or with `on_socket` on a unix socket, where it can. `jupyter` is
     shell text that sets the positional parameters to its command. After `idle_stop` seconds without
-    work it ends by itself, 0 for never.
+    work it ends by itself, 0 for never. If the working folder is no place for notebooks, it opens
+    in the first of `folders` that is one.
     """
     options = (
         "--no-browser",
@@ -109,9 +126,10 @@ def launch(
     )
     if idle_stop:
         settings += f'echo {idle_stop} >"$directory/idle-stop" || exit\n'
+    opening = _IN_FOLDER.replace("FOLDERS", shlex.join(folders)) if folders else ""
     script = (
         _LAUNCH.replace("CONFIGURE\n", settings)
-        .replace("FIND_JUPYTER\n", jupyter + _FASTER)
+        .replace("FIND_JUPYTER\n", jupyter + _FASTER + opening)
         .replace("LAUNCH_MARK", LAUNCH_MARK)
         .replace("OPTIONS", shlex.join(options))
     )

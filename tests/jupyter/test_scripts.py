@@ -232,6 +232,28 @@ def test_a_launch_on_a_socket_names_no_port(folder: Path, tmp_path: Path) -> Non
     assert "application.sock" in (folder / "config" / "jupyter_server_config.py").read_text()
 
 
+@pytest.mark.parametrize(
+    ("here", "jupyter", "opened"),
+    [
+        ("/", "", "good"),
+        ("stuck", "", "stuck"),  # a place as good as any, for root
+        ("/", "python=/usr/bin/python3\n", "good"),
+        ("/", "python=env/bin/python\n", "/"),
+    ],
+)
+def test_jupyter_opens_in_a_folder_of_the_persons_rather_than_in_the_root(
+    here: str, jupyter: str, opened: str, folder: Path, tmp_path: Path
+) -> None:
+    for name, mode in (("stuck", 0o1777), ("good", 0o700), ("late", 0o700)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(mode)
+    folders = [str(tmp_path / name) for name in ("absent", "stuck", "good", "late")]
+    jupyter += fake_jupyter(tmp_path, "pwd")
+    text = launch.launch(BARE, NAME, "mine", hostname=OWN, jupyter=jupyter, folders=folders)
+    assert sh(f"cd {tmp_path / here}\n{text}").returncode == 0
+    assert (folder / "jupyter.log").read_text() == f"{tmp_path / opened}\n"
+
+
 @within(5)
 def test_nothing_is_launched_without_its_whole_configuration(folder: Path, tmp_path: Path) -> None:
     jupyter = fake_jupyter(tmp_path, f"touch {tmp_path}/launched")

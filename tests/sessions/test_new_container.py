@@ -105,7 +105,7 @@ def _other_settings(laptop: Laptop, session: Session) -> None:
         "/data:/data:ro` (you asked for `~/proj:/data`)",
         "env is none (you asked for `B=1`)",
         "ulimit is `stack=67108864` (you asked for `stack=1024`)",
-        f"`jlr stop {session.name} --remove`",
+        f"`jlr stop lab/{session.name} --remove`",
     ):
         assert told in " ".join(other.stderr.split()), other
 
@@ -201,7 +201,7 @@ def test_a_source_that_is_missing_is_refused_and_not_made(
     assert container.remove_all() == []
 
 
-def test_an_image_whose_jupyter_is_roots_alone_is_told_how_to_run(
+def test_an_image_whose_jupyter_is_roots_alone_is_told_how_to_run_and_opens_in_the_folder(
     lasting_laptop: Laptop, container: ContainerFactory, engine: Engine
 ) -> None:
     image = f"lab/{container.name()}"
@@ -210,7 +210,9 @@ def test_an_image_whose_jupyter_is_roots_alone_is_told_how_to_run(
     try:
         words = (container.name(), "--image", image, "-v", "~/:/home/me")
         failed(start(lasting_laptop, "lab", *words), 6, "no JupyterLab", "`--user root`")
-        assert started(lasting_laptop, *words, "--user", "root").ask("api/status")
+        answer = start(lasting_laptop, "lab", *words, "--user", "root")
+        assert answer.status == 0, answer
+        assert "JupyterLab opens in `/home/me`" in answer.stderr
     finally:
         container.remove_all()
         engine.docker("image", "rm", "--force", image)

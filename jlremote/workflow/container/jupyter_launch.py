@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+import shlex
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -16,7 +18,7 @@ from jlremote.jupyter.launch import ON_PATH, launch, launch_once, with_conda, wi
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey
 from jlremote.ports.origins import hostname
-from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.docker import docker_errors
 from jlremote.runtimes.docker.docker_commands import logs_argv, state_argv
 from jlremote.runtimes.engine.engine_errors import engine_error, tried
@@ -53,7 +55,8 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
             _end(start, server)
             start = replace(start, launch_id=secrets.token_hex(4), sockets=False)
             server = _launch(start, found)
-        return server, True
+    _explain_folder(start, found, server)
+    return server, True
 
 
 def _end(start: StartContext, server: Server) -> None:
@@ -79,7 +82,35 @@ def _explain_socket(start: StartContext, found: Survey) -> None:
         )
 
 
-def _script(start: StartContext) -> str:
+def _folders(start: StartContext, container: Container | None) -> list[str]:
+    """Return where the host's folders are in a container, `None` for a new one."""
+    if start.runtime.engine is None or start.request.options.workdir is not None:
+        return []
+    if container is not None:
+        return [volume.target for volume in container.volumes if volume.name is None]
+    split = (volume.split(":") for volume in start.request.options.volumes)
+    return [
+        target
+        for source, target, *_ in (parts for parts in split if len(parts) > 1)
+        if source.startswith(("/", "~"))
+    ]
+
+
+def _explain_folder(start: StartContext, found: Survey, server: Server) -> None:
+    """Say where JupyterLab opens if nobody chose that, or if no notebook can be saved there."""
+    folders, here = _folders(start, found.container), server.root_directory
+    if here in folders:
+        start.note(f"JupyterLab opens in `{here}`; `--workdir` opens a new container elsewhere")
+    elif folders:
+        trial = start.runtime.inside(start.name, f"[ -w {shlex.quote(here)} ]")
+        if run_script(start.host, trial).status == 1:
+            start.note(
+                f"JupyterLab opens in `{here}`, where no notebook can be saved; `--workdir` opens "
+                "a new container elsewhere"
+            )
+
+
+def _script(start: StartContext, folders: Sequence[str] = ()) -> str:
     """Return the script that runs JupyterLab, on loopback only if the network is the host's."""
     jupyter = (packages.USE if start.runtime.has_images else "") + ON_PATH
     if start.request.python is not None:
@@ -95,6 +126,7 @@ def _script(start: StartContext) -> str:
         jupyter=start.environment + jupyter,
         idle_stop=start.request.idle_stop or 0,
         on_socket=start.sockets and not start.runtime.has_containers,
+        folders=folders,
     )
 
 
@@ -106,13 +138,15 @@ def first_script(start: StartContext) -> str:
     """
     if start.request.options.packages:
         return ""
-    launching = _script(replace(start, loopback=start.request.options.on_host_network))
+    loopback = replace(start, loopback=start.request.options.on_host_network)
+    launching = _script(loopback, _folders(start, None))
     return launch_once(start.runtime, start.name, start.launch_id, launching)
 
 
-def later_script(start: StartContext) -> str:
-    """Return the script that runs JupyterLab in an existing container, or on the host."""
-    return waiting.beside(_script(start)) if start.runtime.has_containers else _script(start)
+def later_script(start: StartContext, container: Container | None = None) -> str:
+    """Return the script that runs JupyterLab in a container that is there, or on the host."""
+    script = _script(start, _folders(start, container))
+    return waiting.beside(script) if start.runtime.has_containers else script
 
 
 def _launch(start: StartContext, found: Survey) -> Server:
@@ -123,7 +157,7 @@ def _launch(start: StartContext, found: Survey) -> Server:
         # A new container launches it by itself.
         doing = runtime.inside(name, probing)
     else:
-        doing = runtime.launched(name, later_script(start), probing)
+        doing = runtime.launched(name, later_script(start, found.container), probing)
         start.undo.callback(_abandon, start)
     launched = run_script(start.host, doing, timeout=scripts.WAIT_SECONDS + 30.0)
     if launched.status == scripts.NO_FOLDER:

@@ -24,6 +24,7 @@ from tests.host.shells import run_sh
 from tests.workflow.container.parts import CONTAINERS, Answer, Start, refused, start
 from tests.workflow.session.test_start import SERVER
 
+ELSEWHERE = "`--workdir` opens a new container elsewhere"
 HERE = Container("c0ffee", "cont1", running=True, started_at="")
 OLD = Survey(HERE, Findings("/tmp/jlr-0/cont1", "/usr/bin/jupyter-lab", None, ()))
 NEW = Survey(None, None)
@@ -71,6 +72,45 @@ def test_a_missing_jupyterlab_comes_with_the_command_that_installs_it(
     with pytest.raises(NotFound, match=words) as missing:
         jupyter_launch.ensure(launching(exited(127), "", runtime=runtime).context, found)
     assert (missing.value.hint or "").startswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("where", "writable", "notes"),
+    [
+        ("/data", 0, [f"JupyterLab opens in `/data`; {ELSEWHERE}"]),
+        ("/home/ada", 0, []),
+        (
+            "/",
+            1,
+            [f"JupyterLab opens in `/`, where no notebook can be saved; {ELSEWHERE}"],
+        ),
+    ],
+)
+def test_it_is_said_where_jupyterlab_opens(where: str, writable: int, notes: list[str]) -> None:
+    options = ContainerOptions(volumes=("/srv/ada:/data", "named:/cache"))
+    request = StartRequest("dgx", "cont1", image="torch", options=options)
+    begun = launching(Completed(writable, "", ""), request=request)
+    server = replace(SERVER, root_directory=where)
+    jupyter_launch._explain_folder(begun.context, NEW, server)
+    assert begun.notes.notes == notes
+
+
+@pytest.mark.parametrize(
+    ("options", "folders"),
+    [
+        (
+            ContainerOptions(volumes=("/srv/ada:/data:ro", "/x:/y", "named:/z", "/own")),
+            ["/data", "/y"],
+        ),
+        (ContainerOptions(volumes=("/srv/ada:/data",), workdir="/here"), []),
+    ],
+)
+def test_folders_of_the_host_are_named_unless_one_was_chosen(
+    options: ContainerOptions, folders: list[str]
+) -> None:
+    request = StartRequest("dgx", "cont1", image="torch", options=options)
+    script = jupyter_launch.first_script(launching(request=request).context)
+    assert (f"for folder in {' '.join(folders)}; do" in script) == bool(folders)
 
 
 def test_an_image_that_runs_as_the_login_user_may_need_root() -> None:
