@@ -198,6 +198,9 @@ def test_a_port_that_was_lost_with_the_link_is_told_and_taken_again_once_it_is_f
         with socket.create_server(("127.0.0.1", session.port)):
             [report] = json.loads(laptop.jlr("list", "--json").stdout)
             assert report["state"] == "down", report
+            assert "disconnected by `jlr disconnect`" in report["detail"], "a list connects nothing"
+            report = json.loads(laptop.jlr("status", "--json").stdout)
+            assert report["state"] == "down", report
             assert f"port {session.port} is taken by" in report["detail"]
             failed(laptop.jlr("url"), 7, f"port {session.port} is taken by", "`jlr start lab")
         assert laptop.jlr("url").stdout.strip() == session.url

@@ -174,12 +174,13 @@ def _write_report(text: str, file: Path, *, asks: bool) -> None:
 
 @command("disconnect", examples=("jlr disconnect dgx", "jlr disconnect --all"))
 @shared.optional_host_argument
-@click.option("--all", "every", is_flag=True, help="Every host.")
+@click.option("--all", "every", is_flag=True, help="Every host, also without a session.")
 @click.pass_obj
 def disconnect(invocation: Invocation, host: str | None, every: bool) -> None:
     """End the connection to a host, and its forwards; Jupyter and its kernels keep running.
 
-    The next command for the host connects again, and may ask for a password or a code again.
+    The next command for the host connects again, and may ask for a password or a code again; a
+    `jlr list` without HOST does not.
     """
     if every == bool(host):
         raise Usage("name a host or use `--all`", hint="`jlr list` shows the hosts")

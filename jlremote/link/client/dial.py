@@ -15,7 +15,7 @@ from multiprocessing import AuthenticationError
 from typing import Any
 
 from jlremote.errors import Bug, JlrError, from_json
-from jlremote.link.wire.files import LinkFiles
+from jlremote.link.wire.files import LinkFiles, write_destination
 from jlremote.link.wire.protocol import READY, Message, receive
 
 Socket = sockets.Connection
@@ -127,6 +127,8 @@ def start_link(files: LinkFiles, begun: Callable[[], None] = lambda: None) -> No
             dial(files).close()
         except NoLink:
             files.restoring.touch(mode=0o600)
+            write_destination(files)
+            files.disconnected.unlink(missing_ok=True)
             process = _spawn(files)
             begun()
             _wait_until_it_listens(process, files)

@@ -178,6 +178,16 @@ class Link:
         with suppress(NoLink, LinkLost):
             self._caller.ask("watch", start=False, session=session)
 
+    def disconnect(self) -> bool:
+        """End the link as `shut_down` does, and remember that it was ended on purpose."""
+        self._files.disconnected.touch(mode=0o600)
+        return self.shut_down()
+
+    @property
+    def disconnected(self) -> bool:
+        """Whether it was ended on purpose, and not started since."""
+        return self._files.disconnected.exists()
+
     def shut_down(self) -> bool:
         """End the link; return whether one ran. Sessions on the host go on."""
         return self._ask_if_running("shutdown")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +25,8 @@ class LinkFiles:
     key: Path  # the secret with which both sides authenticate; each link makes its own
     mount_socket: Path  # the socket for sshfs; its name outlives the link
     log: Path
+    destination: Path  # host and configuration, written when the link is started
+    disconnected: Path  # exists from `jlr disconnect` until the link is started again
 
 
 def link_files(host: str, ssh_config: Path | None) -> LinkFiles:
@@ -42,7 +46,26 @@ def link_files(host: str, ssh_config: Path | None) -> LinkFiles:
         key=folder / f"{digest}.key",
         mount_socket=sockets / f"{digest}.sftp",
         log=paths.log_directory() / f"link-{digest}.log",
+        destination=folder / f"{digest}.destination",
+        disconnected=folder / f"{digest}.disconnected",
     )
+
+
+def write_destination(files: LinkFiles) -> None:
+    """Note whose link these are the files of, for `destinations`."""
+    config = None if files.ssh_config is None else str(files.ssh_config.resolve())
+    paths.write_whole(files.destination, json.dumps([files.host, config]))
+
+
+def destinations() -> list[tuple[str, Path | None]]:
+    """Return host and configuration of each link that was started since this machine's start."""
+    found = []
+    for path in paths.runtime_directory().glob("*.destination"):
+        with suppress(OSError, ValueError):
+            host, config = json.loads(path.read_bytes())
+            if isinstance(host, str) and isinstance(config, str | None):
+                found.append((host, None if config is None else Path(config)))
+    return found
 
 
 def pipe_name(folder: Path, word: str) -> str:

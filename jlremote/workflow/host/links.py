@@ -11,6 +11,7 @@ from jlremote.errors import Authentication, JlrError, Unreachable, Usage
 from jlremote.host.sudo import by_hand
 from jlremote.link.client.dial import LinkStuck
 from jlremote.link.client.link import Link
+from jlremote.link.wire.files import destinations
 from jlremote.link.wire.protocol import OtherVersion
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import LinkStatus
@@ -74,8 +75,7 @@ def connect(link: Link, context: Context) -> LinkStatus:
 
 def link_of(record: SessionRecord | MountRecord | JobRecord, context: Context) -> Link:
     """Return the link of a session, mount or job."""
-    config = None if record.ssh_config is None else Path(record.ssh_config)
-    return link_to(record.host, replace(context, ssh_config=config))
+    return link_to(record.host, replace(context, ssh_config=_config(record.ssh_config)))
 
 
 def link_on(host: str, context: Context, *, without: str | None = None) -> Link:
@@ -84,11 +84,24 @@ def link_on(host: str, context: Context, *, without: str | None = None) -> Link:
 
 
 def disconnect(host: str | None, context: Context) -> list[str]:
-    """End the links to one host, or to all hosts of sessions; return the hosts of ended links."""
-    links = [link_of(record, context) for record in sessions.load_all()]
+    """End the links to one host, or all links of this user; return the hosts of ended links.
+
+    Lists connect none of them again by themselves.
+    """
+    ways = {(record.host, _config(record.ssh_config)) for record in sessions.load_all()}
+    ways |= set(destinations())
+    links = [
+        link_to(name, replace(context, ssh_config=config))
+        for name, config in ways
+        if host in (None, name)
+    ]
     if host is not None:
-        links = [link_to(host, context), *(link for link in links if link.name == host)]
-    return sorted({link.name for link in links if link.shut_down()})
+        links.append(link_to(host, context))
+    return sorted({link.name for link in links if link.disconnect()})
+
+
+def _config(path: str | None) -> Path | None:
+    return None if path is None else Path(path)
 
 
 def forget(host: str, context: Context) -> tuple[str, ...]:

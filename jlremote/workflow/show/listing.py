@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 
-from jlremote.errors import JlrError, NeedsAuthentication
+from jlremote.errors import JlrError, NeedsAuthentication, Unreachable
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
@@ -103,8 +103,12 @@ def _note_waiting_hosts(listed: Sequence[SessionReport], context: Context) -> No
 def _undisturbed(link: Link) -> LinkStatus:
     """Return the status of a link, connected unless it waits for the user.
 
-    Trying again without the user would only add a failed login to the host's log.
+    Trying again without the user would only add a failed login to the host's log. What was
+    disconnected on purpose stays so.
     """
+    if link.disconnected:
+        why = "disconnected by `jlr disconnect`; the next command for it connects again"
+        raise Unreachable(why)
     with suppress(NoLink):
         status = link.status()
         if status.state == State.NEEDS_AUTH:

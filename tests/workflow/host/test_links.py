@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from jlremote.errors import Unreachable
 from jlremote.link.client.link import Link
+from jlremote.link.wire.files import link_files, write_destination
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host import links
 from jlremote.workflow.host.context import known_way
+from jlremote.workflow.show import listing
 from tests.workflow.parts import context
 
 
@@ -56,6 +59,20 @@ def test_disconnect_ends_the_links_to_a_host_or_to_all_hosts_of_sessions(
         record(where, name)
     monkeypatch.setattr(Link, "shut_down", lambda _: True)
     assert links.disconnect(host, context()) == ended
+
+
+def test_disconnect_all_ends_links_without_a_session_and_lists_leave_them_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = link_files("gpu-box", None)
+    write_destination(files)
+    monkeypatch.setattr(Link, "shut_down", lambda _: True)
+    assert links.disconnect(None, context()) == ["gpu-box"]
+    link = links.link_to("gpu-box", context())
+    assert link.disconnected
+    with pytest.raises(Unreachable, match="disconnected by `jlr disconnect`"):
+        listing._undisturbed(link)
+    assert "disconnected by" in str(links.status_of(link, listing._undisturbed).detail)
 
 
 def test_disconnect_names_no_host_without_a_link(monkeypatch: pytest.MonkeyPatch) -> None:
