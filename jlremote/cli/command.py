@@ -20,19 +20,17 @@ GROUPS = ("Session", "Container", "GPUs", "Cluster", "Jupyter", "This machine", 
 _NAME_WIDTH = 26
 _FEW = 8
 
+# Names from other programs that mean a command of ours, and the arguments that each stands for.
+ALIASES = {"ls": ("list",), "ps": ("list",), "rm": ("stop", "--remove")}
 # Names from other programs that people try, and the hint for each.
 _OTHER_NAMES = {
-    "ls": "did you mean `jlr list`?",
-    "ps": "did you mean `jlr list`?",
-    "rm": "`jlr stop SESSION --remove` removes a session's container",
     "exec": "did you mean `jlr shell`?",
     "ssh": "did you mean `jlr shell`?",
     "top": "did you mean `jlr gpus`?",
-    "help": "did you mean `jlr --help`?",
     "version": "did you mean `jlr --version`?",
 }
 # They destroy something, so a typo of another command must not lead to them.
-_NEVER_GUESSED = {"stop", "forget", "unmount", "disconnect"}
+_NEVER_GUESSED = {"stop", "restart", "forget", "unmount", "disconnect"}
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -184,7 +182,17 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; for an unknown one, suggest a similar one."""
+        """Find the command; for an unknown one, suggest a similar one.
+
+        `help COMMAND` and the aliases stand for other arguments.
+        """
+        if args[0] == "help" and not ctx.resilient_parsing:
+            if len(args) == 1:
+                click.echo(ctx.get_help())
+                ctx.exit()
+            args = [args[1], "--help"]
+        if args[0] in ALIASES:
+            args = [*ALIASES[args[0]], *args[1:]]
         if args[0] not in self._table and not ctx.resilient_parsing:
             raise Usage(f"no such command `{args[0]}`", hint=self._suggestion(args[0]))
         return super().resolve_command(ctx, args)

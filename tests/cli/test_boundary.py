@@ -92,8 +92,6 @@ def test_a_bug_is_reported_even_if_its_log_cannot_be_written(
         (("lsit",), "no such command `lsit`", "did you mean `jlr list`?"),
         (("xyzzy",), "no such command `xyzzy`", "`jlr --help` lists the commands"),
         (("statsu",), "no such command `statsu`", "did you mean `jlr status`?"),
-        (("ps",), "no such command `ps`", "did you mean `jlr list`?"),
-        (("rm",), "no such command `rm`", "`jlr stop SESSION --remove`"),
         (("unmout",), "no such command `unmout`", "did you mean `jlr mount`?"),
         (("start", "dgx", "--imag", "x"), "no such option `--imag`", "did you mean `--image`?"),
         (("start", "dgx", "--port", "abc"), "`abc` is not a port (1-65535)", "`jlr start --help`"),

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -142,6 +143,37 @@ def test_stop_prints_what_it_did(
     outcome = jlr("stop", "cont1", *flags)
     assert outcome.stdout == "dgx/cont1: stopped Jupyter, released 8888\n"
     assert workflows.arguments("session.stop.stop")[:2] == ("cont1", request_)
+
+
+def test_several_sessions_are_stopped_though_one_is_busy(jlr: Jlr, workflows: Workflows) -> None:
+    def stop(name: str, *_: Any) -> StopReport:
+        if name == "cont1":
+            raise Busy("`dgx/cont1` is busy")
+        return StopReport(name, "dgx", ("stopped Jupyter",))
+
+    workflows.will("session.stop.stop", stop)
+    outcome = jlr("stop", "cont1", "cont2", "cont2")
+    assert (outcome.code, outcome.stdout) == (7, "dgx/cont2: stopped Jupyter\n")
+    assert "`dgx/cont1` is busy" in outcome.stderr
+
+
+def test_rm_is_stop_remove_and_asks_like_it(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("session.stop.stop", StopReport("cont1", "dgx", ("removed the container",)))
+    assert jlr("rm", "cont1").stdout == "dgx/cont1: removed the container\n"
+    assert workflows.arguments("session.stop.stop")[:2] == ("cont1", StopRequest(remove=True))
+
+
+@pytest.mark.parametrize("alias", ["ls", "ps"])
+def test_ls_and_ps_are_list(alias: str, jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("show.listing.reports", [])
+    assert jlr(alias, "--json").stdout == "[]\n"
+
+
+def test_help_of_a_command_is_its_help(jlr: Jlr) -> None:
+    assert jlr("help", "stop").stdout == jlr("stop", "--help").stdout
+    assert jlr("help").stdout == jlr("--help").stdout
+    unknown = jlr("help", "xyzzy")
+    assert (unknown.code, "no such command `xyzzy`" in unknown.stderr) == (2, True)
 
 
 def test_stop_all_stops_all(jlr: Jlr, workflows: Workflows) -> None:

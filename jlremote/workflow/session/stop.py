@@ -90,7 +90,7 @@ def stop_all(request: StopRequest, context: Context) -> StopAllReport:
             done.append(_stop(record, replace(request, yes=True), context))
         except JlrError as error:
             refused.append(error)
-    return StopAllReport(tuple(done), _together(refused))
+    return StopAllReport(tuple(done), together(refused))
 
 
 def _all_of(known: Sequence[SessionRecord], request: StopRequest) -> Destruction:
@@ -104,12 +104,13 @@ def _all_of(known: Sequence[SessionRecord], request: StopRequest) -> Destruction
     )
 
 
-def _together(refused: Sequence[JlrError]) -> JlrError | None:
-    """Return one error for all sessions that were not stopped."""
+def together(refused: Sequence[JlrError]) -> JlrError | None:
+    """Return one error for all sessions that were not stopped, `None` for none."""
     if len(refused) <= 1:
         return next(iter(refused), None)
     hints = dict.fromkeys(error.hint for error in refused if error.hint)
-    kind = Busy if all(isinstance(error, Busy) for error in refused) else JlrError
+    kinds = {type(error) for error in refused}
+    kind = kinds.pop() if len(kinds) == 1 else JlrError
     return kind("; ".join(error.message for error in refused), hint="; ".join(hints) or None)
 
 

@@ -13,10 +13,11 @@ from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer, answer_each, answer_json, watched
-from jlremote.errors import Usage
+from jlremote.errors import JlrError, Usage
 
 if TYPE_CHECKING:
     from jlremote.workflow.host.context import Context
+    from jlremote.workflow.host.requests import StopRequest
     from jlremote.workflow.session.report import SessionReport
     from jlremote.workflow.session.stop import StopReport
 
@@ -191,11 +192,14 @@ def logs(invocation: Invocation, session: str | None, follow: bool, tail: int) -
         "jlr stop",
         "jlr stop dgx/cont1 --container",
         "jlr stop dgx/cont1 --remove --force",
+        "jlr stop cont1 cont2",
         "jlr stop --all",
         "jlr stop train-3f2a --remove                         # a job",
     ),
 )
-@click.argument("session", required=False, shell_complete=candidates.sessions_and_jobs)
+@click.argument(
+    "chosen", nargs=-1, metavar="[SESSION]...", shell_complete=candidates.sessions_and_jobs
+)
 @click.option("--container", is_flag=True, help="Stop the container too.")
 @click.option("--remove", is_flag=True, help="Stop the container and delete it.")
 @click.option("--all", "every", is_flag=True, help="Stop every session of every host.")
@@ -204,7 +208,7 @@ def logs(invocation: Invocation, session: str | None, follow: bool, tail: int) -
 @click.pass_obj
 def stop(
     invocation: Invocation,
-    session: str | None,
+    chosen: tuple[str, ...],
     container: bool,
     remove: bool,
     every: bool,
@@ -223,31 +227,44 @@ def stop(
     SESSION may be a job: it gets SIGTERM, and is killed after ten seconds, or at once with --force.
     --remove then deletes it with its output.
     """
-    if every and session:
+    if every and chosen:
         raise Usage(
             "`--all` and a session exclude each other",
-            hint=f"`jlr stop {session}` stops only that one",
+            hint=f"`jlr stop {' '.join(chosen)}` stops only what is named",
         )
     from jlremote.workflow.host.requests import StopRequest
-    from jlremote.workflow.jobs import jobs
     from jlremote.workflow.session import stop as workflow
 
     request = StopRequest(container=container, remove=remove, force=force, yes=yes)
     context = invocation.context()
-    if job := jobs.meant(session, context):
-        if container:
-            raise Usage(f"`{session}` is a job", hint="`--container` is for sessions")
-        done = jobs.stop(job, request, context)
-        answer(f"{job.selector}: {', '.join(done)}")
-        return
     if not every:
-        answer(_done(workflow.stop(session, request, context)))
+        refused = []
+        for name in dict.fromkeys(chosen or (None,)):
+            try:
+                answer(_stopped(name, request, context))
+            except JlrError as error:
+                refused.append(error)
+        if failure := workflow.together(refused):
+            raise failure
         return
     report = workflow.stop_all(request, context)
     none = "no sessions" if report.refused is None else "nothing was stopped"
     answer_each(map(_done, report.done), context, none=none)
     if report.refused is not None:
         raise report.refused
+
+
+def _stopped(name: str | None, request: StopRequest, context: Context) -> str:
+    """Stop a session or a job and return what was done."""
+    from jlremote.workflow.jobs import jobs
+    from jlremote.workflow.session import stop as workflow
+
+    job = jobs.meant(name, context)
+    if job is None:
+        return _done(workflow.stop(name, request, context))
+    if request.container:
+        raise Usage(f"`{name}` is a job", hint="`--container` is for sessions")
+    return f"{job.selector}: {', '.join(jobs.stop(job, request, context))}"
 
 
 def _done(report: StopReport) -> str:
