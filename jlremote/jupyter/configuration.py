@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import textwrap
 
-from jlremote.jupyter.scripts import SOCKET
-
 # The first port that Jupyter tries on a host without containers: beyond the local ports of jlr, as
 # both ends may be one machine, and not 8888, which every Jupyter tries.
 HOST_PORT = 8988
@@ -50,7 +48,7 @@ import os
 import socket
 from jupyter_core.application import JupyterApp
 application.port = {HOST_PORT}
-path = os.environ["JUPYTER_RUNTIME_DIR"] + "/{SOCKET}"
+path = os.environ["JUPYTER_RUNTIME_DIR"] + "/SOCKET"
 try:
     with socket.socket(socket.AF_UNIX) as trial:
         trial.bind(path)
@@ -64,13 +62,14 @@ except OSError:
 
 
 def files(
-    name: str, hostname: str, idle_stop: int = 0, *, on_socket: bool = False
+    name: str, hostname: str, idle_stop: int = 0, *, socket: str | None = None
 ) -> dict[str, str]:
     """Return the contents of the configuration files, by name.
 
     `name` is the session's, which its `base_url` begins with, and `hostname` the one that browsers
     have for it. After `idle_stop` seconds without work kernels and then the server end, 0 for
-    never. The server listens `on_socket` where that is possible, else on a port.
+    never. The server listens on the unix `socket` of that name where that is possible, else on a
+    port.
     """
     settings = (
         "identity.token = secrets.token_hex(24)",
@@ -81,7 +80,9 @@ def files(
         f"application.local_hostnames = ['localhost', {json.dumps(hostname)}]",
         *_idle_stop(idle_stop),
     )
-    common = "".join(f"{line}\n" for line in settings) + (_SOCKET if on_socket else "")
+    common = "".join(f"{line}\n" for line in settings)
+    if socket is not None:
+        common += _SOCKET.replace("SOCKET", socket)
     return {
         "jupyter_server_config.py": _SERVER + common,
         "jupyter_notebook_config.py": _NOTEBOOK + textwrap.indent(common, "    "),

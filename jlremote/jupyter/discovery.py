@@ -46,7 +46,7 @@ def read_probe(output: str) -> Findings:
     directory = single.get("directory", "")
     idle_stop = single.get("idle-stop", "").strip()
     listening = _Listening(
-        read_listeners(single.get("listening", "")), socket_of(directory), single.get("sockets", "")
+        read_listeners(single.get("listening", "")), directory, single.get("sockets", "")
     )
     servers: dict[int, Server] = {}
     for record in records:
@@ -63,7 +63,7 @@ def read_probe(output: str) -> Findings:
         tuple(sorted(servers.values(), key=lambda server: not server.ours)),
         single.get("ended", "").strip(),
         single.get("definition", "").strip(),
-        tuple(path for path in _sockets(records) if path != socket_of(directory)),
+        tuple(path for path in _sockets(records) if not _is_own_socket(path, directory)),
     )
 
 
@@ -78,10 +78,10 @@ def _sockets(records: list[list[str]]) -> Iterable[str]:
 
 @dataclass(frozen=True)
 class _Listening:
-    """What listens where the session runs, on ports and on the session's own unix socket."""
+    """What listens where the session runs, on ports and on unix sockets in the session's folder."""
 
     listeners: tuple[Listener, ...]
-    path: str
+    directory: str
     sockets: str  # rows of the kernel's table
 
     def held(self, port: int, inodes: frozenset[str], *, ours: bool) -> tuple[Listener, ...]:
@@ -103,18 +103,19 @@ class _Listening:
         return tuple(held)
 
     def check_socket(self, path: str, inodes: frozenset[str]) -> None:
-        """Check that a process listens on the session's socket: another one is never connected to.
+        """Check that a process listens on a socket of the session: no other is ever connected to.
 
         Raises:
             ValueError: it does not.
         """
-        if path != self.path or not listening_inodes(self.sockets, path) & inodes:
-            raise ValueError("the process does not hold the session's socket")
+        own = _is_own_socket(path, self.directory)
+        if not own or not listening_inodes(self.sockets, path) & inodes:
+            raise ValueError("the process does not hold a socket of the session")
 
 
-def socket_of(directory: str) -> str:
-    """Return the path of the unix socket of a session's server, by the session's folder."""
-    return f"{directory}/runtime/{SOCKET}"
+def _is_own_socket(path: str, directory: str) -> bool:
+    folder, _, name = path.rpartition("/")
+    return folder == f"{directory}/runtime" and name.startswith(SOCKET)
 
 
 def _server(record: list[str], directory: str, listening: _Listening, idle_stop: str) -> Server:
@@ -124,7 +125,7 @@ def _server(record: list[str], directory: str, listening: _Listening, idle_stop:
     inodes = socket_inodes(descriptors)
     ours = path.startswith(f"{directory}/runtime/")
     held: tuple[Listener, ...] = ()
-    if sock := facts.get("sock") or "":
+    if sock := str(facts.get("sock") or ""):
         listening.check_socket(sock, inodes)
     else:
         held = listening.held(facts["port"], inodes, ours=ours)

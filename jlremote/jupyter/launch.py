@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from jlremote.jupyter import configuration
 from jlremote.jupyter.configuration import HOST_PORT
-from jlremote.jupyter.scripts import LAUNCH_MARK, session_directory
+from jlremote.jupyter.scripts import LAUNCH_MARK, SOCKET, session_directory
 from jlremote.runtimes.contract import Runtime
 
 # Sets the shell's positional parameters to the command of JupyterLab, or else of Notebook.
@@ -121,7 +121,7 @@ def launch(
     settings = "".join(
         f"cat >\"$directory/config/{file}\" <<'END' || exit\n{text}END\n"
         for file, text in configuration.files(
-            name, hostname, idle_stop, on_socket=on_socket
+            name, hostname, idle_stop, socket=f"{SOCKET}{launch_id}" if on_socket else None
         ).items()
     )
     if idle_stop:

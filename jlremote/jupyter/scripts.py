@@ -2,7 +2,7 @@
 
 Each session has a folder on the server's side (0700): `runtime/` is Jupyter's
 `JUPYTER_RUNTIME_DIR`, where it writes `jpserver-PID.json` (before: `nbserver-`) with its token
-(0600) and, on a host without containers, listens on the unix socket `sock`; `jupyter.log` is its
+(0600) and, on a host without containers, listens on a unix socket `sock-…`; `jupyter.log` is its
 log; `launch` names the launch that wrote these files; `idle-stop` has its idle time in seconds;
 `exit` is the exit status once it has ended; `ended` says why, if on purpose: `stopped` by a
 command, or `idle`.
@@ -36,7 +36,9 @@ ROOM_BYTES = 1 << 16  # several times what is written before Jupyter listens
 NO_FOLDER = homes.NO_FOLDER
 NOT_LAUNCHED = 75  # sysexits.h: EX_TEMPFAIL
 
-SOCKET = "sock"  # in the runtime folder; short, as a socket's path has 107 bytes at most
+# Begins the name of a server's socket in the runtime folder; the id of its launch follows, so a
+# forward to an earlier server meets no other one. A socket's path has 107 bytes at most.
+SOCKET = "sock-"
 _SOCKETS = f"""{LISTENING_SOCKETS} | grep -F " $directory/runtime/{SOCKET}\""""
 # The runtime files of JupyterLab 3 and later and Notebook 7; of JupyterLab 2 and Notebook 6.
 KINDS = ("jpserver", "nbserver")

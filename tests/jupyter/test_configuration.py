@@ -23,10 +23,10 @@ def short() -> Iterator[Path]:
         yield Path(folder)
 
 
-def applied(name: str, hostname: str, *, on_socket: bool = False) -> SimpleNamespace:
+def applied(name: str, hostname: str, *, socket: str | None = None) -> SimpleNamespace:
     """Return what a server gets from the configuration, which runs in this process."""
     settings = SimpleNamespace(ServerApp=SimpleNamespace(), IdentityProvider=SimpleNamespace())
-    text = files(name, hostname, on_socket=on_socket)["jupyter_server_config.py"]
+    text = files(name, hostname, socket=socket)["jupyter_server_config.py"]
     try:
         exec(text, {"get_config": lambda: settings})
     finally:
@@ -51,7 +51,7 @@ def listening(runtime: Path, application: type, monkeypatch: pytest.MonkeyPatch)
     """Return what a server gets that is to listen on a socket in its runtime folder."""
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(runtime))
     monkeypatch.setattr(JupyterApp, "instance", application)
-    settings = applied("cont1", "cont1-dgx.localhost", on_socket=True)
+    settings = applied("cont1", "cont1-dgx.localhost", socket="sock")
     made: SimpleNamespace = settings.ServerApp
     return made
 

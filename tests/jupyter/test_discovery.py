@@ -90,7 +90,7 @@ def test_a_server_on_a_unix_socket_is_reported_apart() -> None:
     assert findings.sockets == ("/tmp/one.sock",)
 
 
-OWN_SOCKET = f"{DIRECTORY}/runtime/sock"
+OWN_SOCKET = f"{DIRECTORY}/runtime/sock-l1"
 ROW = f"00000000ebe3b842: 00000002 00000000 00010000 0001 01    99 {OWN_SOCKET}"
 
 
@@ -108,6 +108,7 @@ def test_a_server_on_the_socket_of_its_session_is_found_without_a_port() -> None
 
 def test_another_socket_or_another_process_with_the_pid_is_no_server() -> None:
     assert on_socket("/run/docker.sock") == ()
+    assert on_socket(f"{DIRECTORY}/runtime/sock-l1/../../../sock-l1") == ()
     assert on_socket(1) == ()
     assert on_socket(OWN_SOCKET, descriptors="lr-x 3 -> socket:[98]") == ()
     assert on_socket(OWN_SOCKET, descriptors="") == ()

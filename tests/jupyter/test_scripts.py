@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -62,22 +63,27 @@ def test_a_server_that_holds_its_port_is_found(folder: Path, listener: socket.so
 
 
 @pytest.fixture
-def on_socket(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
-    """Write the runtime file of a server on a unix socket, which is bound and does not listen."""
-    path = folder / "runtime" / scripts.SOCKET
-    facts = {"port": 0, "base_url": f"/{NAME}/", "token": "secret", "sock": str(path)}
-    (folder / "runtime" / f"jpserver-{os.getpid()}.json").write_text(json.dumps(facts, indent=2))
-    monkeypatch.chdir(path.parent)  # pytest's folder may be too long for a socket's path
-    with socket.socket(socket.AF_UNIX) as bound:
+def on_socket(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """Write the runtime file of a server on a unix socket, which is bound and does not listen.
+
+    pytest's folders are too long for a socket's path.
+    """
+    with TemporaryDirectory(dir="/tmp") as short, socket.socket(socket.AF_UNIX) as bound:
+        monkeypatch.setenv("XDG_STATE_HOME", short)
+        runtime = Path(short) / "jlr" / "servers" / os.uname().nodename / NAME / "runtime"
+        runtime.mkdir(parents=True)
+        path = runtime / f"{scripts.SOCKET}mine"
         bound.bind(str(path))
+        facts = {"port": 0, "base_url": f"/{NAME}/", "token": "secret", "sock": str(path)}
+        (runtime / f"jpserver-{os.getpid()}.json").write_text(json.dumps(facts, indent=2))
         yield bound
 
 
 def test_a_server_on_the_sessions_socket_is_found_and_awaited(
-    folder: Path, on_socket: socket.socket
+    on_socket: socket.socket,
 ) -> None:
     assert found().servers == ()
-    (folder / "launch").write_text("mine\n")
+    (Path(on_socket.getsockname()).parents[1] / "launch").write_text("mine\n")
     waiting = subprocess.Popen(["sh"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert waiting.stdin is not None
     waiting.stdin.write(scripts.wait_and_probe(BARE, NAME, "mine"))
@@ -87,7 +93,7 @@ def test_a_server_on_the_sessions_socket_is_found_and_awaited(
     with waiting:
         [server] = read_probe(waiting.stdout.read()).servers
     assert server == found().servers[0]
-    assert (server.port, server.sock) == (0, str(folder / "runtime" / scripts.SOCKET))
+    assert (server.port, server.sock) == (0, on_socket.getsockname())
 
 
 def test_a_file_of_a_process_that_has_ended_is_ignored(
@@ -229,7 +235,9 @@ def test_a_launch_on_a_socket_names_no_port(folder: Path, tmp_path: Path) -> Non
     jupyter = fake_jupyter(tmp_path, 'echo "$@"')
     sh(launch.launch(BARE, NAME, "mine", hostname=OWN, jupyter=jupyter, on_socket=True))
     assert "--port" not in (folder / "jupyter.log").read_text()
-    assert "application.sock" in (folder / "config" / "jupyter_server_config.py").read_text()
+    settings = (folder / "config" / "jupyter_server_config.py").read_text()
+    assert "application.sock" in settings
+    assert f"/{scripts.SOCKET}mine" in settings
 
 
 @pytest.mark.parametrize(

@@ -220,7 +220,7 @@ def test_with_packages_to_install_a_new_container_only_waits() -> None:
     assert jupyter_launch.later_script(begun.context) != ""
 
 
-SOCKET = "/tmp/jlr-0/cont1/runtime/sock"
+SOCKET = "/tmp/jlr-0/cont1/runtime/sock-l1"
 
 
 def on_socket() -> str:
