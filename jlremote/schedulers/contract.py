@@ -65,6 +65,27 @@ class GpuNodes:
     free: int  # on nodes that take jobs
 
 
+@dataclass(frozen=True)
+class GpuJob:
+    """A job that holds GPUs."""
+
+    user: str
+    job: str
+    partition: str
+    gpus: int
+    nodes: str
+    until: float | None  # when its time limit ends it, in seconds since the epoch
+
+
+@dataclass(frozen=True)
+class ClusterGpus:
+    """The GPUs of a cluster, as its scheduler knows them."""
+
+    nodes: tuple[GpuNodes, ...]  # by partition and type, also partitions without any
+    jobs: tuple[GpuJob, ...]  # the user's own first
+    hidden: int  # GPUs in use by jobs that the scheduler does not show
+
+
 class Scheduler(Protocol):
     """A scheduler. Methods return shell text or read its output; none has effects."""
 
@@ -132,10 +153,13 @@ class Scheduler(Protocol):
         """Return that in words, `None` if there is nothing."""
 
     def gpus(self) -> str:
-        """Return shell text that describes the partitions and their GPUs."""
+        """Return shell text that describes the GPUs of the partitions, and who holds them.
 
-    def read_gpus(self, printed: str) -> list[GpuNodes]:
-        """Return the GPUs by partition and type.
+        Its status is 127 where there is no such scheduler.
+        """
+
+    def read_gpus(self, printed: str) -> ClusterGpus:
+        """Return the GPUs of the cluster.
 
         Raises:
             SchedulerSilent: it did not answer.

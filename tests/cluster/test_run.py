@@ -78,8 +78,9 @@ def test_output_and_exit_code_are_the_jobs_own_and_no_variable_is_told(
     assert "wrong" in done.stderr
     assert job(zih, called)["exit_code"] == 3
     # Slurm's accounting may keep the script and the environment.
-    files = "cat /var/spool/slurmctld/hash.*/job.*/* /var/spool/slurmctld/job_state"
-    assert "xyzzy" not in cluster.run("controller", "sh", "-c", f"{files} 2>/dev/null || :")
+    kept = cluster.run("controller", "sh", "-c", "cat /var/spool/slurmctld/hash.*/job.*/*")
+    assert "scontrol show job" in kept
+    assert "xyzzy" not in kept
     again = zih.jlr("attach", called)
     assert (again.status, again.stdout) == (3, done.stdout)
 
@@ -187,6 +188,19 @@ def test_what_slurm_refuses_leaves_nothing_and_names_the_partitions(
     tried = zih.jlr("run", "zih", "--slurm", "--gres", "gpu:2", "--dry-run", "--", "true")
     assert "to start at" in tried.stdout
     assert called not in cluster.slurm("squeue", "--states=all", "--format=%j")
+
+
+def test_gpus_are_those_of_the_partitions_with_their_holders(cluster: Cluster, zih: Laptop) -> None:
+    called = detached(zih, "--gres", "gpu:2")
+    running(zih, called)
+    told = json.loads(zih.jlr("gpus", "zih", "--json").stdout)
+    assert [(n["partition"], n["gpu"], n["free"], n["total"]) for n in told["nodes"]] == [
+        ("gpu", "a100", 2, 4),
+        ("scavenge", "a100", 2, 4),
+    ]
+    [held] = told["jobs"]
+    assert (held["user"], held["gpus"], held["job"]) == ("alice", 2, job(zih, called)["job"])
+    assert told["hidden"] == 0
 
 
 def test_a_lost_reply_of_sbatch_gives_one_job(cluster: Cluster, zih: Laptop) -> None:

@@ -49,6 +49,9 @@ def gpus(invocation: Invocation, host: str, watch: float | None, as_json: bool) 
 
     STATE is `free`, `busy` (at least 90 % of the time), `partly busy`, `idle, memory held` (memory
     is used and nothing computes), `reserved` (by jlr, for a session or job), `held` or `error`.
+
+    On a login node of a cluster that has no GPU, show the partitions as Slurm knows them: their
+    free GPUs, and the jobs that hold the others, yours first.
     """
     context = invocation.context(silent=as_json)
     if watch is None:
@@ -59,11 +62,14 @@ def gpus(invocation: Invocation, host: str, watch: float | None, as_json: bool) 
 
 
 def _show(host: str, context: Context, *, as_json: bool) -> None:
-    from jlremote.cli.screen import gpu_table
-    from jlremote.gpus.inventory import to_json
+    from jlremote.cli.screen import cluster_table, gpu_table
+    from jlremote.gpus.inventory import Inventory, to_json
     from jlremote.workflow.host.gpus import inventory
 
     found = inventory(host, context)
+    if not isinstance(found, Inventory):
+        cluster_table.show(found, host, context.progress.note, as_json=as_json)
+        return
     if as_json:
         answer_json(to_json(found, host))
         return

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from jlremote.errors import JlrError, Usage
 from jlremote.host.contract import Completed
-from jlremote.host.records import FIELD, GROUP
-from jlremote.host.shell_text import bounded, command_line
+from jlremote.host.records import FIELD, GROUP, PRINT_GROUP
+from jlremote.host.shell_text import command_line
 from jlremote.schedulers.contract import (
-    GpuNodes,
+    ClusterGpus,
     QueuedJob,
     Resources,
     SchedulerSilent,
@@ -151,11 +151,13 @@ class Slurm:
         return JlrError(f"Slurm refused the job: {said or answer.complaint}")
 
     def gpus(self) -> str:
-        """Ask `sinfo`, which needs no accounting."""
-        return f"{_ON_PATH}{bounded(nodes.ARGV, _SECONDS)}"
+        """Ask `sinfo` and `squeue`, which need no accounting."""
+        lists = (f"{_first(argv)}; printf '{PRINT_GROUP}'" for argv in (nodes.SINFO, nodes.SQUEUE))
+        missing = "command -v sinfo >/dev/null 2>&1 || exit 127\n"
+        return f"{_ON_PATH}{missing}export SLURM_TIME_FORMAT=%s\n{'; '.join(lists)}; id -un"
 
-    def read_gpus(self, printed: str) -> list[GpuNodes]:
-        """Read sinfo's lines."""
+    def read_gpus(self, printed: str) -> ClusterGpus:
+        """Read their lines."""
         return nodes.read_gpus(printed)
 
 

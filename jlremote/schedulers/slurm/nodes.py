@@ -4,47 +4,77 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 
 from jlremote.host.answers import understood
-from jlremote.schedulers.contract import GpuNodes, SchedulerSilent
+from jlremote.host.records import FIELD, GROUP
+from jlremote.schedulers.contract import ClusterGpus, GpuJob, GpuNodes, SchedulerSilent
 from jlremote.text import one_line
 
 _WIDTH = 200
 _COLUMNS = ("NodeHost", "PartitionName", "Gres", "GresUsed", "StateLong")
 # One line a node and partition; GresUsed is in no single-letter format.
-ARGV = ("sinfo", "--Node", f"--Format={','.join(f'{name}:{_WIDTH}' for name in _COLUMNS)}")
+SINFO = ("sinfo", "--Node", f"--Format={','.join(f'{name}:{_WIDTH}' for name in _COLUMNS)}")
+_JOB_COLUMNS = ("%i", "%u", "%P", "%b", "%D", "%N", "%e")
+SQUEUE = ("squeue", "--states=running", f"--format={FIELD.join(_JOB_COLUMNS)}")
 HEADING = "HOSTNAMES"
-_GPU = re.compile(r"(?:^|,)gpu(?::(?P<type>[^:,()]+))??:(?P<count>\d+)")
+# `gpu:a100:2`, `gpu:2`, and as squeue writes a request, `gres:gpu:a100:2` or `gres/gpu=2`.
+_GPU = re.compile(r"(?:^|,)(?:gres[:/])?gpu(?::(?P<type>[^:,()=]+))??[:=](?P<count>\d+)(?=,|$)")
+_MARKS = "*~#!%$@^-"  # what sinfo puts behind a state
 _OPEN = ("idle", "mixed", "allocated", "completing", "planned")
 
 
 @understood("Slurm")
-def read_gpus(printed: str) -> list[GpuNodes]:
-    """Return the GPUs by partition and type, also partitions without any.
+def read_gpus(printed: str) -> ClusterGpus:
+    """Return the GPUs of the partitions and their holders.
 
     Raises:
-        SchedulerSilent: there is no heading.
+        SchedulerSilent: sinfo printed no heading.
     """
+    listed, queue, user = printed.split(GROUP)
+    rows = list(_rows(listed))
+    jobs = sorted(_jobs(queue), key=lambda job: (job.user != user.strip(), job.user, job.job))
+    # A node is in several partitions, and counts once.
+    used = {node: sum(_gpus(busy).values()) for node, _, _, busy, _ in rows}
+    hidden = max(0, sum(used.values()) - sum(job.gpus for job in jobs))
+    return ClusterGpus(tuple(_by_partition(rows)), tuple(jobs), hidden)
+
+
+def _rows(printed: str) -> Iterator[list[str]]:
     lines = printed.splitlines()
     start = next((n for n, line in enumerate(lines) if line.startswith(HEADING)), None)
     if start is None:
         raise SchedulerSilent(
             f"Slurm does not answer: {one_line(printed)[:300] or 'sinfo printed nothing'}"
         )
-    counts: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for line in lines[start + 1 :]:
         columns = [line[at : at + _WIDTH].strip() for at in range(0, len(line), _WIDTH)]
-        if len(columns) != len(_COLUMNS):
-            continue
-        _, partition, gres, used, state = columns
+        if len(columns) == len(_COLUMNS):
+            yield columns
+
+
+def _by_partition(rows: Iterable[list[str]]) -> Iterator[GpuNodes]:
+    counts: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for _, partition, gres, used, state in rows:
         has, busy = _gpus(gres), _gpus(used)
         for kind in has or {"": 0}:
-            row = counts[partition, kind]
             total = has.get(kind, 0)
-            row[0] += 1
-            row[1] += total
-            row[2] += total - busy.get(kind, 0) if state.rstrip("*~#!%$@^-") in _OPEN else 0
-    return [GpuNodes(*key, *row) for key, row in sorted(counts.items())]
+            free = total - busy.get(kind, 0) if state.rstrip(_MARKS) in _OPEN else 0
+            old = counts[partition, kind]
+            counts[partition, kind] = [old[0] + 1, old[1] + total, old[2] + free]
+    return (GpuNodes(*key, *row) for key, row in sorted(counts.items()))
+
+
+def _jobs(printed: str) -> Iterator[GpuJob]:
+    for line in printed.splitlines():
+        fields = line.split(FIELD)
+        if len(fields) != len(_JOB_COLUMNS) or not fields[4].isdecimal():
+            continue
+        job, user, partition, gres, count, nodes, end = fields
+        gpus = sum(_gpus(gres).values()) * int(count)
+        if gpus:
+            until = float(end) if end.isdecimal() else None
+            yield GpuJob(user, job, partition, gpus, nodes, until)
 
 
 def _gpus(gres: str) -> dict[str, int]:

@@ -10,21 +10,32 @@ from jlremote.gpus.snapshot import CannotAsk, read
 from jlremote.host.contract import Host, run_script
 from jlremote.host.records import GROUP
 from jlremote.runtimes.engine.engine import Argv
+from jlremote.schedulers.contract import ClusterGpus
+from jlremote.schedulers.slurm.commands import SLURM
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import used_on
 from jlremote.workflow.host.links import link_on
 
 # A driver that sleeps between questions takes seconds for each GPU.
 ASK_SECONDS = 45.0
+NOT_FOUND = 127  # the status of a shell that finds no such command
 
 
-def inventory(host: str, context: Context) -> Inventory:
-    """Return the GPUs of a host with their users.
+def inventory(host: str, context: Context) -> Inventory | ClusterGpus:
+    """Return the GPUs of a host with their users; of a login node without any, its cluster's.
 
     Raises:
         CannotAsk: nothing on the host knows.
+        SchedulerSilent: the scheduler does not answer.
     """
-    return ask(link_on(host, context))
+    link = link_on(host, context)
+    try:
+        return ask(link)
+    except CannotAsk:
+        told = run_script(link, SLURM.gpus(), timeout=ASK_SECONDS)
+        if told.status == NOT_FOUND:
+            raise
+        return SLURM.read_gpus(told.stdout)
 
 
 def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory]:

@@ -9,7 +9,7 @@ import pytest
 
 from jlremote.errors import Usage
 from jlremote.host.contract import Completed
-from jlremote.schedulers.contract import GpuNodes, Resources, SchedulerSilent
+from jlremote.schedulers.contract import GpuJob, GpuNodes, Resources, SchedulerSilent
 from jlremote.schedulers.slurm.commands import SLURM
 
 
@@ -119,10 +119,27 @@ def test_free_gpus_are_those_of_open_nodes() -> None:
         row("n3", "old", "gpu:2", "gpu:1(IDX:0)", "idle*"),
         row("n4", "cpu", "(null)", "(null)", "idle"),
     ]
-    assert SLURM.read_gpus("\n".join(lines)) == [
+    assert SLURM.read_gpus("\n".join(lines) + "\x1d\x1dalice\n").nodes == (
         GpuNodes("cpu", "", 1, 0, 0),
         GpuNodes("gpu", "nvidia_h100_80gb_hbm3", 2, 8, 1),
         GpuNodes("old", "gpu", 1, 2, 1),
-    ]
+    )
     with pytest.raises(SchedulerSilent):
-        SLURM.read_gpus("slurm_load_node: Unable to contact slurm controller")
+        SLURM.read_gpus("slurm_load_node: Unable to contact slurm controller\x1d\x1dalice\n")
+
+
+def test_ones_own_jobs_come_first_and_a_node_of_two_partitions_counts_once() -> None:
+    head = row("HOSTNAMES", "PARTITION", "GRES", "GRES_USED", "STATE")
+    nodes = (row("n1", part, "gpu:a100:8", "gpu:a100:7(IDX:0-6)", "mixed") for part in ("a", "b"))
+    jobs = (
+        "7\x1fbob\x1fa\x1fgres:gpu:a100:1\x1f2\x1fn[1-2]\x1f1795390731",
+        "8\x1falice\x1fa\x1fgres/gpu=4\x1f1\x1fn1\x1fN/A",
+        "9\x1fcarol\x1fa\x1fN/A\x1f1\x1fn1\x1fN/A",
+    )
+    queue = "\n".join(("JOBID\x1fUSER\x1fPARTITION", *jobs))
+    told = SLURM.read_gpus("\n".join((head, *nodes)) + f"\x1d{queue}\x1dalice\n")
+    assert told.jobs == (
+        GpuJob("alice", "8", "a", 4, "n1", None),
+        GpuJob("bob", "7", "a", 2, "n[1-2]", 1795390731.0),
+    )
+    assert told.hidden == 1

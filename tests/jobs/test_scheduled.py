@@ -1,0 +1,187 @@
+"""Jobs of a scheduler: their scripts, run by a real shell beside an `sbatch` that keeps the job."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jlremote.jobs.processes import TAKEN
+from jlremote.jobs.scheduled import UNKNOWN, ScheduledJobs, ScheduledPlan
+from jlremote.schedulers.contract import Resources
+from jlremote.schedulers.slurm.commands import SLURM
+
+JOBS = ScheduledJobs(SLURM)
+HEAD = "JOBID\x1fNAME\x1fSTATE\x1fREASON\x1fSTART_TIME\x1fEND_TIME\x1fNODELIST"
+
+
+class Cluster:
+    """A home, and Slurm's commands that answer as they are told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.programs = folder / "bin"
+        self.programs.mkdir()
+        self.submit_answers("12")
+        self.program("squeue", f"printf '%s\\n' '{HEAD}'")
+        self.program("sacct", "exit 1")
+
+    def program(self, name: str, text: str) -> None:
+        """Make a command of Slurm's."""
+        (self.programs / name).write_text(f"#!/bin/sh\n{text}\n")
+        (self.programs / name).chmod(0o755)
+
+    def submit_answers(self, answer: str, status: int = 0) -> None:
+        """Let `sbatch` keep the job, count it and answer so."""
+        keep = f"cat >{self.folder}/job; echo >>{self.folder}/submissions"
+        self.program("sbatch", f"{keep}; echo '{answer}'; exit {status}")
+
+    @property
+    def submissions(self) -> int:
+        """How often `sbatch` was called."""
+        counted = self.folder / "submissions"
+        return len(counted.read_text()) if counted.exists() else 0
+
+    def run(self, script: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run a script as the user."""
+        path = f"{self.programs}:{os.environ['PATH']}"
+        surroundings = {"HOME": str(self.folder), "PATH": path, **variables}
+        return subprocess.run(
+            ("sh", "-s"),
+            input=script,
+            env=surroundings,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def run_job(self, number: int) -> subprocess.CompletedProcess[str]:
+        """Run the kept job, as a node would."""
+        return self.run(f"bash {self.folder}/job", SLURM_JOB_ID=str(number))
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Cluster:
+    return Cluster(tmp_path)
+
+
+def plan(*argv: str, variables: str = "") -> ScheduledPlan:
+    return ScheduledPlan("t", "abc", argv, " ".join(argv), Resources(), variables=variables)
+
+
+def test_a_submitted_job_runs_and_writes_down_its_end(cluster: Cluster) -> None:
+    wanted = plan("sh", "-c", 'echo "it is $WORD"; exit 4', variables="export WORD='a b'\n")
+    assert cluster.run(JOBS.submit(wanted)).stdout == "12\n"
+    assert "a b" not in (cluster.folder / "job").read_text()
+    assert cluster.run_job(12).returncode == 4
+    [job] = JOBS.read(cluster.run(JOBS.tell()).stdout)
+    assert (job.name, job.state, job.exit_code, job.job) == ("t", "ended", 4, "12")
+    assert cluster.run(JOBS.rest("t", 0, 0)).stdout == "it is a b\n"
+    assert not list(cluster.folder.rglob(".variables"))
+
+
+def test_the_same_submission_again_submits_nothing(cluster: Cluster) -> None:
+    for _ in range(2):
+        assert cluster.run(JOBS.submit(plan("true"))).stdout == "12\n"
+    assert cluster.submissions == 1
+
+
+def test_another_job_of_that_name_is_refused(cluster: Cluster) -> None:
+    cluster.run(JOBS.submit(plan("true")))
+    other = ScheduledPlan("t", "def", ("true",), "true", Resources())
+    assert cluster.run(JOBS.submit(other)).returncode == TAKEN
+    assert cluster.submissions == 1
+
+
+def test_after_a_lost_answer_nothing_is_submitted_while_slurm_is_silent(cluster: Cluster) -> None:
+    cluster.submit_answers("", status=1)
+    cluster.run(JOBS.submit(plan("true")))
+    cluster.program("squeue", "echo 'Unable to contact slurm controller' >&2; exit 0")
+    assert cluster.run(JOBS.submit(plan("true"))).returncode == UNKNOWN
+    assert cluster.submissions == 1
+    cluster.program("squeue", "printf 'JOBID\\n12\\n'")
+    assert cluster.run(JOBS.submit(plan("true"))).stdout == "12\n"
+    assert cluster.submissions == 1
+
+
+def test_of_two_jobs_of_one_submission_only_one_runs(cluster: Cluster) -> None:
+    cluster.run(JOBS.submit(plan("sh", "-c", f"echo >>{cluster.folder}/runs")))
+    for number in (12, 13):
+        cluster.run_job(number)
+    assert (cluster.folder / "runs").read_text() == "\n"
+    cluster.run_job(12)
+    assert (cluster.folder / "runs").read_text() == "\n\n", "a requeued job keeps its number"
+
+
+def test_a_job_whose_folder_was_deleted_runs_nothing(cluster: Cluster) -> None:
+    cluster.run(JOBS.submit(plan("sh", "-c", f"echo >>{cluster.folder}/runs")))
+    cluster.run(JOBS.remove("t"))
+    cluster.run_job(12)
+    assert not (cluster.folder / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("row", "state", "detail"),
+    [
+        ("12\x1ft.jlrabc\x1fPENDING\x1fPriority\x1fN/A\x1fN/A\x1f", "waiting", None),
+        ("12\x1ft.jlrabc\x1fRUNNING\x1fNone\x1f5\x1f6\x1fn1", "running", None),
+        ("12\x1ft.jlrabc\x1fNODE_FAIL\x1fNone\x1f5\x1f6\x1fn1", "ended", "NODE_FAIL: a node"),
+        ("", "lost", "the scheduler has forgotten it"),
+    ],
+)
+def test_slurm_tells_what_the_job_could_not_write_down(
+    cluster: Cluster, row: str, state: str, detail: str | None
+) -> None:
+    cluster.run(JOBS.submit(plan("true")))
+    cluster.program("squeue", f"printf '%s\\n' '{HEAD}' '{row}'")
+    [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
+    assert job.state == state
+    assert (job.detail or "").startswith(detail or "")
+    assert bool(job.detail) == bool(detail)
+
+
+def test_an_end_that_slurm_told_once_is_kept(cluster: Cluster) -> None:
+    cluster.run(JOBS.submit(plan("true")))
+    row = "12\x1ft.jlrabc\x1fCANCELLED\x1fNone\x1f5\x1f6\x1f"
+    cluster.program("squeue", f"printf '%s\\n' '{HEAD}' '{row}'")
+    cluster.run(JOBS.tell("t"))
+    cluster.program("squeue", "exit 1")
+    [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
+    assert (job.state, job.detail) == ("ended", "CANCELLED: it was cancelled")
+
+
+def test_accounting_knows_who_cancelled_a_forgotten_job(cluster: Cluster) -> None:
+    cluster.run(JOBS.submit(plan("true")))
+    cluster.program("sacct", "echo 'CANCELLED by 0|1795390731'")
+    [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
+    assert (job.state, job.detail) == ("ended", "CANCELLED: it was cancelled by root")
+    assert job.ended == 1795390731.0
+
+
+def test_without_an_answer_a_job_is_unknown_and_never_ended(cluster: Cluster) -> None:
+    cluster.run(JOBS.submit(plan("true")))
+    cluster.program("squeue", "echo 'slurm_load_jobs error: Socket timed out' >&2; exit 0")
+    [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
+    assert job.state == "unknown"
+    assert "Socket timed out" in (job.detail or "")
+    assert not job.over
+
+
+def test_a_take_back_keeps_everything_while_slurm_is_silent(cluster: Cluster) -> None:
+    cluster.run(JOBS.submit(plan("true")))
+    cluster.program("scancel", f'echo "$1" >>{cluster.folder}/cancelled')
+    cluster.program("squeue", "exit 1")
+    cluster.run(JOBS.take_back(plan("true")))
+    assert len(JOBS.read(cluster.run(JOBS.tell("t")).stdout)) == 1
+    cluster.program("squeue", "printf 'JOBID\\n12\\n'")
+    cluster.run(JOBS.take_back(plan("true")))
+    assert (cluster.folder / "cancelled").read_text() == "12\n"
+    assert JOBS.read(cluster.run(JOBS.tell("t")).stdout) == []
+
+
+def test_a_host_without_such_jobs_asks_no_scheduler(cluster: Cluster) -> None:
+    cluster.program("squeue", f"touch {cluster.folder}/asked")
+    assert JOBS.read(cluster.run(JOBS.tell()).stdout) == []
+    assert not (cluster.folder / "asked").exists()
