@@ -29,6 +29,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "name": "pattern",
         "profile": "text",
         "image": "text",
+        "image-folder": "text",
         "gpus": "text",
         "share-gpus": "switch",
         "volume": "list",

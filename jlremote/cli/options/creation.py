@@ -17,7 +17,7 @@ _NEW_CONTAINER = (
     *("network", "init", "rm", "log_opt", "packages", "engine_arguments"),
 )
 
-_OPTIONAL = ("image", "workspace", "workdir", "user", "shm-size", "ipc", "network")
+_OPTIONAL = ("image", "image-folder", "workspace", "workdir", "user", "shm-size", "ipc", "network")
 _FIELDS = {"name": "name_rule", "port": "local_port"}
 _SHOWN = {"engine_arguments": "-- …", "packages": "--install"}
 
@@ -25,7 +25,17 @@ _container = partial(option, "Container")
 _repeated = partial(option, "Container", multiple=True)
 # To be `settled` together.
 creation_options = options(
-    _container("--image", metavar="IMAGE", help="Image of a new container."),
+    _container(
+        "--image",
+        metavar="IMAGE",
+        help="Image of a new container; with --runtime apptainer a .sif file, a folder or "
+        "docker://NAME.",
+    ),
+    _container(
+        "--image-folder",
+        metavar="FOLDER",
+        help="With --runtime apptainer: the host's folder of pulled images, as in a workspace.",
+    ),
     _repeated(
         *("-v", "--volume"),
         metavar="SOURCE:TARGET[:OPTIONS]",

@@ -11,14 +11,14 @@ import click
 from jlremote.cli.command import Function, option, options
 from jlremote.cli.completion import candidates
 from jlremote.errors import JlrError
-from jlremote.storage.options import IMAGE_RUNTIMES, RUNTIMES
+from jlremote.storage.options import RUNTIMES
 
 if TYPE_CHECKING:
     from jlremote.workflow.forward.address import Address
     from jlremote.workflow.host.context import Context
     from jlremote.workflow.host.requests import EngineChoice
 
-_ENGINES = [name for name in RUNTIMES if name not in (*IMAGE_RUNTIMES, "none")]
+_ENGINES = [name for name in RUNTIMES if name != "none"]
 _LISTED = ", ".join(f"`{name}`" for name in _ENGINES)
 
 
@@ -93,8 +93,7 @@ runtime_options = options(
         "--runtime",
         type=click.Choice(RUNTIMES),
         metavar="RUNTIME",
-        help=f"{_LISTED}; `apptainer` or `singularity`: a .sif file or folder as image; or `none`: "
-        "no container. Default: auto, the session's own engine, else "
+        help=f"{_LISTED}, or `none`: no container. Default: auto, the session's own engine, else "
         "docker or podman; nvidia-docker where docker has no `--gpus`.",
     ),
     _SUDO,
@@ -118,7 +117,12 @@ def _chosen(host: str, runtime: str | None, sudo: bool | None) -> EngineChoice:
     from jlremote.workflow.host.requests import EngineChoice
 
     chosen = settings.load().chosen(host, {"runtime": runtime, "sudo": sudo})
-    return EngineChoice(str(chosen.get("runtime", "auto")), bool(chosen.get("sudo", False)))
+    folder = chosen.get("image-folder")
+    return EngineChoice(
+        str(chosen.get("runtime", "auto")),
+        bool(chosen.get("sudo", False)),
+        None if folder is None else str(folder),
+    )
 
 
 def chosen_browser(flag: str | None, no_browser: bool) -> str | None:

@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.gpus.request import parse_request
 from jlremote.host.contract import Completed, run_script
+from jlremote.images.image_files import file_name, is_reference
 from jlremote.jupyter import scripts
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.runtimes import bare
@@ -52,7 +53,7 @@ def define(start: StartContext) -> tuple[StartContext, Container, Survey]:
             hint="`--image x.sif`, `--image docker://…` or `--image FOLDER` names one",
         )
     with start.context.progress.step(f"Create {start.name} from {typed}"):
-        image = image_files.on_host(start.host, typed)
+        image = _image(start, typed)
         _write(start, _spec(start, image))
         _try(start, image)
         found = survey(start.host, start.runtime, start.name)
@@ -83,8 +84,8 @@ def keeps_image(typed: str | None, container: Container) -> bool:
     """Return whether the session's image is the typed one, as far as names tell."""
     if typed is None or container.image is None:
         return True
-    names = (image_files.file_name(typed), PurePosixPath(typed).name)
-    return PurePosixPath(container.image).name in names
+    name = file_name(typed) if is_reference(typed) else PurePosixPath(typed).name
+    return PurePosixPath(container.image).name == name
 
 
 def _spec(start: StartContext, image: str) -> ContainerSpec:
@@ -106,13 +107,18 @@ def entered(
     """
     typed = str(start.request.image)
     with start.context.progress.step(f"Look for {typed}"):
-        spec = _spec(start, image_files.on_host(start.host, typed))
+        spec = _spec(start, _image(start, typed))
     # They are set as those of a process, not as arguments.
     spec = replace(spec, options=replace(spec.options, environment=(), workdir=None))
     workdir = how.workdir or (WORKSPACE if start.request.workspace else None)
     begun = bare.attached(start.name, command, replace(how, workdir=workdir), environment)
     text = definition.enter(start.runtime.name, spec, f'"${_JOB}"')
     return ("sh", "-c", text, "sh", *begun)
+
+
+def _image(start: StartContext, typed: str) -> str:
+    folder, program = start.request.image_folder, start.runtime.name
+    return image_files.on_host(start.host, program, typed, folder, start.context)
 
 
 def _folder(runtime: Runtime, name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, Usage
 from jlremote.host.contract import Host, run_script
 from jlremote.host.installation import commands
 from jlremote.host.shell_text import command_line
@@ -121,6 +121,12 @@ def engine_on(host: Link, wanted: EngineChoice) -> Engine:
         named = runtime_named(wanted.runtime, sudo=sudo).engine
         if named is not None:
             return named
+        if runtime_named(wanted.runtime).has_images:
+            raise Usage(
+                f"`{wanted.runtime}` cannot do that: its images are files",
+                hint="`jlr images`, `pull`, `start` and `run` know it; docker or podman build and "
+                "push, and `docker://NAME` takes what they pushed",
+            )
     return _known(host, sudo=sudo) or usable(host, sudo=sudo)
 
 

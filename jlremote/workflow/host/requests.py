@@ -21,6 +21,7 @@ class EngineChoice:
 
     runtime: str = "auto"
     sudo: bool = False
+    image_folder: str | None = None  # of the host, for images that are files; `None`: jlr's own
 
 
 ANY_ENGINE = EngineChoice()
@@ -39,6 +40,7 @@ class StartRequest:
     runtime: str = "auto"  # `auto`, an engine (`podman`), or `none`
     sudo: bool = False  # whether the engine is called with `sudo`
     image: str | None = None  # the image of a new container
+    image_folder: str | None = None  # the host's folder of images that are files
     options: ContainerOptions = NO_OPTIONS  # the other options of a new container
     # a folder of the host for `/workspace`; `.` has the current folder's name
     workspace: str | None = None

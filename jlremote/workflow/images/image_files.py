@@ -1,48 +1,109 @@
-"""Images that are files or folders of a host, as Apptainer takes them."""
+"""Images that are files of a host: find, list and pull them."""
 
 from __future__ import annotations
 
 import re
-import shlex
+from collections.abc import Iterable, Iterator
 
-from jlremote.errors import NotFound
-from jlremote.host.contract import Host, run_script
-from jlremote.text import one_line
+from jlremote.errors import LinkLost, NotFound, Usage
+from jlremote.host.contract import run_script
+from jlremote.host.shell_text import command_line
+from jlremote.images import image_files, image_names
+from jlremote.images.commands import Image
+from jlremote.images.key_scripts import surviving_disconnect
+from jlremote.link.client.link import Link
+from jlremote.runtimes.engine.engine_errors import EngineMissing
+from jlremote.text import one_line, printable
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.images import registry_keys
 
-# Unless the setting `image-folder` names another one, as in a workspace with more room.
-DEFAULT_FOLDER = "${XDG_DATA_HOME:-$HOME/.local/share}/jlr/images"
-SUFFIX = ".sif"
+_COMMAND_NOT_FOUND = 127
+_LAST_LINES = 20
 
 
-def on_host(host: Host, typed: str) -> str:
-    """Return the absolute path of an image on the host, from what a person typed.
+def on_host(host: Link, program: str, typed: str, folder: str | None, context: Context) -> str:
+    """Return the absolute path of an image on the host; pull it if it is to come from elsewhere.
+
+    `folder` is the setting `image-folder`.
 
     Raises:
-        NotFound: there is no such file or folder.
+        NotFound: there is no such file or folder, or the registry has no such image.
+        JlrError: it cannot be pulled.
     """
-    where = _quoted(typed)
-    found = run_script(
-        host,
-        f"image={where}\n"
-        '[ -e "$image" ] || exit 66\n'
-        'cd "$(dirname "$image")" && printf "%s/%s" "$(pwd -P)" "$(basename "$image")"\n',
-    )
+    script = image_files.find_script(typed, folder)
+    found = run_script(host, script)
+    if found.status != 0 and image_files.is_reference(typed):
+        fetch(host, program, typed, folder, context)
+        found = run_script(host, script)
     if found.status != 0:
         raise NotFound(
             f"there is no image `{one_line(typed)}` on `{host.name}`",
-            hint=f"a `{SUFFIX}` file or folder is named by its path there, from your home on; "
-            "`docker://NAME` is pulled",
+            hint=f"a `{image_files.SUFFIX}` file or a folder is named by its path there, from your "
+            f"home on; `{image_files.DOCKER}NAME` is pulled",
         )
     return found.stdout
 
 
-def file_name(typed: str) -> str:
-    """Return the name of the file that an image is pulled into."""
-    _, _, reference = typed.rpartition("://")
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", reference) + SUFFIX
+def listed(host: Link, folder: str | None) -> list[Image]:
+    """Return the images in the folder of pulled ones, the latest first."""
+    return image_files.read_list(run_script(host, image_files.list_script(folder)).stdout)
 
 
-def _quoted(path: str) -> str:
-    if path.startswith("~/"):
-        return f'"$HOME"/{shlex.quote(path[2:])}'
-    return shlex.quote(path)
+def pull(host: Link, program: str, typed: str, folder: str | None, context: Context) -> Image:
+    """Pull an image into the folder, also if it is there: a tag may mean another one by now.
+
+    Raises:
+        Usage: it is not named by where it comes from.
+    """
+    if not image_files.is_reference(typed):
+        raise Usage(
+            f"`{one_line(typed)}` does not say where it comes from",
+            hint=f"`{image_files.DOCKER}{one_line(typed)}` is one of a registry",
+        )
+    fetch(host, program, typed, folder, context)
+    name = image_files.file_name(typed)
+    return next(each for each in listed(host, folder) if each.id.endswith(f"/{name}"))
+
+
+def fetch(host: Link, program: str, typed: str, folder: str | None, context: Context) -> None:
+    """Pull an image as a step, and join it again after a broken connection.
+
+    Raises:
+        JlrError: the registry refuses it, or is out of reach; no space is left; …
+    """
+    keys = {}
+    if typed.startswith(image_files.DOCKER):
+        name = image_names.parse(typed.removeprefix(image_files.DOCKER))
+        keys = registry_keys.find(host.name, (name.registry,))
+    given = [registry_keys.docker_config(keys)] if keys else []
+    pulling = image_files.pull_script(program, typed, folder, keyed=bool(keys))
+    script = surviving_disconnect(command_line(("sh", "-c", pulling)))
+    with context.progress.step(f"Pull {typed}"):
+        while True:
+            lines: list[str] = []
+            try:
+                with host.stream(script, given) as output:
+                    for line in _lines(output, lines):
+                        context.progress.advance(image_files.progress(line) or "")
+                break
+            except LinkLost:
+                if not lines:
+                    raise
+                context.progress.note("the connection broke; the pull goes on there and is joined")
+    if output.status == _COMMAND_NOT_FOUND:
+        raise EngineMissing(f"`{program}` is not installed on `{host.name}`")
+    if output.status != 0:
+        raise image_files.pull_error(program, typed, host.name, lines, output.status or 1)
+
+
+def _lines(output: Iterable[str], kept: list[str]) -> Iterator[str]:
+    """Yield the lines of a pull that say how far it is, and keep the last ones of all."""
+    begun = ""
+    for text in output:
+        *whole, begun = re.split(r"[\r\n]", begun + text)
+        for line in filter(None, (printable(line).strip() for line in whole)):
+            kept[:] = [*kept, line][-_LAST_LINES:]
+            if image_files.progress(line):
+                yield line
+    if begun.strip():
+        kept.append(printable(begun).strip())

@@ -20,11 +20,13 @@ from jlremote.runtimes.docker.docker_commands import inspect_argv
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import engine_error
 from jlremote.runtimes.table import runtime_named
+from jlremote.storage.options import IMAGE_RUNTIMES
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_on
 from jlremote.workflow.host.links import link_of, link_on
 from jlremote.workflow.host.requests import ANY_ENGINE, EngineChoice
+from jlremote.workflow.images import image_files
 from jlremote.workflow.selection import session_selection
 
 SAVE_SECONDS = 3600.0
@@ -56,6 +58,8 @@ def images(
     """
     with context.progress.step(f"Ask {host} for its images"):
         link = link_on(host, context)
+        if engine.runtime in IMAGE_RUNTIMES:
+            return image_files.listed(link, engine.image_folder)
         used = engine_on(link, engine)
         listed = run_script(link, docker.list_script(used, every=every))
     # An image that is removed meanwhile makes the command fail; the others are printed.

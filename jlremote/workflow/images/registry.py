@@ -16,11 +16,12 @@ from jlremote.images.key_scripts import surviving_disconnect, with_keys
 from jlremote.images.transfers import Transfer, watched
 from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Engine
+from jlremote.storage.options import IMAGE_RUNTIMES
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_on
 from jlremote.workflow.host.links import connect, link_on
 from jlremote.workflow.host.requests import ANY_ENGINE, EngineChoice
-from jlremote.workflow.images import registry_keys
+from jlremote.workflow.images import image_files, registry_keys
 
 # The digits of a shown id; a name of only that many hexadecimal digits is taken for an id.
 SHORT_ID = 12
@@ -34,6 +35,10 @@ def pull(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENG
         Authentication: the registry wants a key, or another one.
         JlrError: the registry is out of reach, no space is left, …
     """
+    if wanted.runtime in IMAGE_RUNTIMES:
+        link = link_on(host, context)
+        connect(link, context)
+        return image_files.pull(link, wanted.runtime, image, wanted.image_folder, context)
     image_names.parse(image)
     link, engine = connected(host, context, wanted)
     fetch(link, engine, image, context)

@@ -1,0 +1,193 @@
+"""Images that are files of a host, as Apptainer takes them: names, scripts, and what they print."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Sequence
+
+from jlremote.errors import Authentication, JlrError, NotFound
+from jlremote.host.answers import understood
+from jlremote.host.records import PRINT_FIELD, PRINT_RECORD, records
+from jlremote.host.shell_text import command_line
+from jlremote.images import image_names
+from jlremote.images.commands import Image
+from jlremote.text import one_line
+from jlremote.times import utc
+
+# Unless the setting `image-folder` names another one, as in a workspace with more room.
+DEFAULT_FOLDER = '"${XDG_DATA_HOME:-$HOME/.local/share}/jlr/images"'
+SUFFIX = ".sif"
+DOCKER = "docker://"
+NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
+NO_AUTHFILE = 78  # sysexits.h: EX_CONFIG
+MISSING = 66  # sysexits.h: EX_NOINPUT
+
+_STEP = re.compile(r"INFO:\s+(.*)")
+_BYTES = re.compile(r"([\d.]+ ?[kKMGT]?i?B) / ([\d.]+ ?[kKMGT]?i?B)")
+_REFUSED = re.compile("unauthorized|denied|authentication required|invalid username|forbidden")
+_ABSENT = re.compile("manifest unknown|not found|name unknown|does not exist|no such manifest")
+_FULL = re.compile("no space left|disk quota exceeded")
+
+
+def is_reference(typed: str) -> bool:
+    """Return whether an image is named by where it comes from, and not by its file."""
+    return "://" in typed
+
+
+def file_name(typed: str) -> str:
+    """Return the name of the file that a reference is pulled into.
+
+    With its tag and digest, and unlike that of any other: in no reference is a `+`.
+
+    Raises:
+        Usage: the name of an image in a registry is invalid.
+    """
+    scheme, _, rest = typed.partition("://")
+    if f"{scheme}://" != DOCKER:
+        return re.sub(r"[^A-Za-z0-9._-]", "+", f"{scheme}/{rest}") + SUFFIX
+    name = image_names.parse(rest)
+    tag = "" if name.tag is None else f"@{name.tag}"
+    digest = "" if name.digest is None else f"@{name.digest.replace(':', '-')}"
+    place = f"{name.registry}/{name.repository}".replace("/", "+").replace(":", "-")
+    return f"{place}{tag}{digest}{SUFFIX}"
+
+
+def folder(setting: str | None) -> str:
+    """Return the folder of pulled images, as shell text; it is relative to the home there."""
+    if setting is None:
+        return DEFAULT_FOLDER
+    if setting.startswith("/"):
+        return shlex.quote(setting)
+    return f'"$HOME"/{shlex.quote(setting.removeprefix("~/"))}'
+
+
+def find_script(typed: str, setting: str | None) -> str:
+    """Return the script that prints the absolute path of an image, or fails with `MISSING`.
+
+    A file's name alone may be in the home or among the pulled images.
+    """
+    pulled = folder(setting)
+    if is_reference(typed):
+        places = [f"{pulled}/{shlex.quote(file_name(typed))}"]
+    elif typed.startswith(("/", "~/")):
+        places = [folder(typed)]
+    else:
+        places = [folder(typed), f"{pulled}/{shlex.quote(typed)}"]
+    return (
+        f"for image in {' '.join(places)}; do\n"
+        '  [ -e "$image" ] || continue\n'
+        '  cd "$(dirname "$image")" && printf "%s/%s" "$(pwd -P)" "$(basename "$image")"; exit\n'
+        f"done\nexit {MISSING}\n"
+    )
+
+
+def list_script(setting: str | None) -> str:
+    """Return the script that prints size, time and path of each image in the folder."""
+    return (
+        f"for image in {folder(setting)}/*{SUFFIX}; do\n"
+        '  [ -f "$image" ] || continue\n'
+        f"  printf '%s{PRINT_FIELD}%s{PRINT_FIELD}%s{PRINT_RECORD}' "
+        '"$(stat -L -c %s "$image")" "$(stat -L -c %Y "$image")" "$image"\n'
+        "done\n"
+    )
+
+
+@understood("the shell")
+def read_list(printed: str) -> list[Image]:
+    """Return the images that `list_script` printed, the latest first; their id is their path."""
+    found = []
+    for size, changed, path in records(printed):
+        name = posixpath.basename(path).removesuffix(SUFFIX)
+        place, _, tag = name.partition("@")
+        built = utc(float(changed)) or ""
+        found.append(Image(path, place.replace("+", "/"), tag or None, built, int(size)))
+    return sorted(found, key=lambda image: image.created, reverse=True)
+
+
+# Only one pulls a file at a time: who has waited takes what the other one has pulled. It is
+# complete or not there, as it is renamed at the end. Without a setting of the site's own, what the
+# program keeps and unpacks lies beside the images, as the home may have a quota. The key is the
+# first line of stdin.
+_PULL = """\
+folder=FOLDER file=FILE
+mkdir -p "$folder" || exit NO_FOLDER
+before=$(ls -di "$folder/$file" 2>/dev/null)
+exec 9>"$folder/.$file.lock" || exit NO_FOLDER
+! command -v flock >/dev/null || flock 9
+now=$(ls -di "$folder/$file" 2>/dev/null)
+[ -z "$now" ] || [ "$now" = "$before" ] || exit 0
+part=$folder/.$file.part keys=
+trap 'rm -rf "$part" ${keys:+"$keys"}' EXIT
+trap : PIPE; trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
+: "${PREFIX_CACHEDIR:=$folder/.cache}" "${PREFIX_TMPDIR:=$folder/.unpacked}"
+export PREFIX_CACHEDIR PREFIX_TMPDIR
+(umask 077; mkdir -p "$PREFIX_CACHEDIR" "$PREFIX_TMPDIR") || exit NO_FOLDER
+set --
+KEYED
+PULLED || exit
+mv -f "$part" "$folder/$file"
+"""
+_KEYED = """\
+IFS= read -r config || exit 74
+PROGRAM pull --help 2>/dev/null | grep -q -e --authfile || exit NO_AUTHFILE
+keys=$(mktemp -d "${XDG_RUNTIME_DIR:-/nonexistent}/jlr-XXXXXXXX" 2>/dev/null || mktemp -d) || exit
+cat >"$keys/config.json" <<EOF
+$config
+EOF
+unset config; set -- --authfile "$keys/config.json"
+"""
+
+
+def pull_script(program: str, typed: str, setting: str | None, *, keyed: bool) -> str:
+    """Return the script that pulls a reference into the folder of images.
+
+    With `keyed` the first line of stdin is the text of a `config.json`, as docker has it.
+    """
+    script = _PULL
+    for word, text in (
+        ("KEYED\n", _KEYED if keyed else ""),
+        ("PULLED", f'{program} pull --force "$@" "$part" {shlex.quote(typed)} 2>&1'),
+        ("PROGRAM", program),
+        ("PREFIX", program.upper()),
+        ("NO_FOLDER", str(NO_FOLDER)),
+        ("NO_AUTHFILE", str(NO_AUTHFILE)),
+        ("folder=FOLDER", f"folder={folder(setting)}"),
+        ("file=FILE", f"file={shlex.quote(file_name(typed))}"),
+    ):
+        script = script.replace(word, text)
+    return script
+
+
+def progress(line: str) -> str | None:
+    """Return what a line of a pull says of its progress, `None` for nothing."""
+    if step := _STEP.search(line):
+        return one_line(step[1].rstrip("."))
+    if moved := _BYTES.search(line):
+        return f"{moved[1]} of {moved[2]}"
+    return None
+
+
+def pull_error(program: str, typed: str, host: str, lines: Sequence[str], status: int) -> JlrError:
+    """Return why a pull failed, by its last lines and exit status."""
+    fatal = [line for line in lines if line.startswith("FATAL:")]
+    why = one_line((fatal or list(lines) or ["it does not say why"])[-1].removeprefix("FATAL:"))
+    message, complaint = f"cannot pull `{one_line(typed)}`: {why.strip()}", "\n".join(lines).lower()
+    if status == NO_AUTHFILE:
+        return JlrError(
+            f"cannot pull `{one_line(typed)}`: `{program}` on `{host}` takes no key for one pull",
+            hint=command_line((program, "remote", "login", "--password-stdin", typed))
+            + " there keeps it on the host",
+        )
+    if _FULL.search(complaint) or status == NO_FOLDER:
+        return JlrError(
+            message,
+            hint="`image-folder` in the settings, or JLR_IMAGE_FOLDER, names a folder of the host "
+            "with more room, as in a workspace; what is unpacked lies there, too",
+        )
+    if _REFUSED.search(complaint):
+        return Authentication(message, hint=f"`jlr login {host} REGISTRY` keeps a key for it")
+    if _ABSENT.search(complaint):
+        return NotFound(message, hint="check its name and tag")
+    return JlrError(message)

@@ -1,0 +1,96 @@
+"""`jlr pull` with Apptainer: whole files only, one at a time, and no key is left behind."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.images.parts import Registry
+from tests.images.test_pull import log_in
+from tests.lab import apptainer
+from tests.lab.accounts import Account
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.place import Say
+from tests.lab.programs import wait_until
+
+FLAGS = ("--runtime", "apptainer")
+WORKSPACE = "workspace/images"
+
+
+@pytest.fixture
+def files(
+    laptop: Laptop, account: Account, engine: Engine, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
+    """The folder of images on a host that has Apptainer on its PATH."""
+    if reasons := apptainer.missing():
+        pytest.skip("; ".join(reasons))
+    apptainer.ensure(engine, say)
+    # The lab's registry has no TLS; a site would say the same for all in /etc/profile.d.
+    lines = f"export PATH={apptainer.environment()['PATH']} APPTAINER_NOHTTPS=true\n"
+    startup = account.home / ".bashrc"
+    before = startup.read_text()
+    startup.write_text(lines + before)
+    monkeypatch.setitem(laptop.environment, "JLR_IMAGE_FOLDER", WORKSPACE)
+    yield account.home / WORKSPACE
+    startup.write_text(before)
+    shutil.rmtree(account.home / WORKSPACE, ignore_errors=True)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("[!.]*"))
+
+
+def writers(account: Account) -> list[psutil.Process]:
+    return [process for process in account.processes() if process.name() == "mksquashfs"]
+
+
+def test_a_private_image_becomes_a_file_in_the_workspace_and_is_listed(
+    laptop: Laptop, registry: Registry, keychain: None, account: Account, files: Path
+) -> None:
+    image = f"docker://{registry.push('lab/plain', 'me/plain:1')}"
+    refused = laptop.jlr("pull", "lab", image, *FLAGS, timeout=120)
+    assert (refused.status, f"cannot pull `{image}`" in refused.stderr) == (4, True), refused
+    assert names(files) == []
+    log_in(laptop, registry)
+    done = laptop.jlr("pull", "lab", image, *FLAGS, "--json", timeout=300)
+    assert done.status == 0, done
+    assert json.loads(done.stdout)["size"] > 1_000_000
+    (name,) = names(files)
+    assert name.endswith("+me+plain@1.sif")
+    (listed,) = json.loads(laptop.jlr("images", "lab", *FLAGS, "--json").stdout)
+    assert (listed["repository"].split("/", 1)[1], listed["tag"]) == ("me/plain", "1")
+    kept = [path for path in account.home.rglob("*.json") if registry.key in path.read_text()]
+    assert not kept
+    assert {path.name for path in files.iterdir()} >= {".cache", name}
+    assert not [path for path in files.iterdir() if path.name.endswith(".part")]
+
+
+def test_a_pull_that_is_killed_leaves_no_image_and_the_next_one_makes_it(
+    laptop: Laptop, registry: Registry, keychain: None, account: Account, files: Path
+) -> None:
+    image = f"docker://{registry.push('lab/plain', f'me/{secrets.token_hex(3)}:1')}"
+    log_in(laptop, registry)
+    with laptop.spawn("pull", "lab", image, *FLAGS) as pulling:
+        wait_until(lambda: writers(account), "the writing of the file", timeout=60)
+        for writer in writers(account):
+            writer.kill()  # as a host does that lacks memory
+        assert pulling.wait(timeout=60) == 1
+    assert names(files) == []
+    again = laptop.jlr("run", "lab", "--image", image, *FLAGS, "--", "echo", "ok", timeout=300)
+    assert (again.status, again.stdout) == (0, "ok\n"), again
+    assert len(names(files)) == 1
+
+
+def test_what_cannot_be_done_with_files_is_one_clear_error(laptop: Laptop, files: Path) -> None:
+    pushed = laptop.jlr("push", "lab", "me/x:1", *FLAGS)
+    assert pushed.status == 2, pushed
+    assert "`apptainer` cannot do that: its images are files" in pushed.stderr
+    typed = laptop.jlr("pull", "lab", "me/x:1", *FLAGS)
+    assert "`docker://me/x:1` is one of a registry" in typed.stderr, typed
