@@ -16,6 +16,7 @@ from paramiko import common
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.connection import SSHConnection
+from jlremote.ssh.transport import channel_messages
 from jlremote.ssh.transport.algorithms import Offer
 from jlremote.ssh.transport.transport import Transport
 from jlremote.ssh.transport.tuning import FIRST_WINDOW
@@ -87,6 +88,24 @@ def test_an_exception_in_a_receiver_ends_its_channel_and_not_the_connection() ->
         wait_until(lambda: "lost" in broken.events, "the end", timeout=SECONDS)
         wait_until(lambda: other.data == b"hello", "the other's data", timeout=SECONDS)
         wait_until(lambda: theirs.closed, "the server to be told", timeout=SECONDS)
+
+
+@pytest.mark.parametrize("part", ["data", "exit status"])
+def test_an_exception_in_a_session_ends_that_session_and_not_the_connection(
+    part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connected() as (client, server):
+        broken, other = (client.open_channel("session", timeout=SECONDS) for _ in range(2))
+        if part == "data":
+            monkeypatch.setattr(broken, "_feed", None)
+        else:
+            monkeypatch.setattr(channel_messages, "_note_exit", None)
+        theirs = server.accept(SECONDS)
+        theirs.sendall(b"x")
+        theirs.send_exit_status(0)
+        wait_until(lambda: theirs.closed, "the server to be told", timeout=SECONDS)
+        assert client.probe(SECONDS) < SECONDS
+        assert not other.closed
 
 
 def test_a_request_on_a_tunnel_is_refused_once_it_wants_an_answer() -> None:

@@ -116,13 +116,14 @@ def watched() -> Iterator[Watched]:
 @pytest.mark.parametrize("failure", [OSError("no `ssh` here"), IndexError("of garbage"), new_bug()])
 @within(10)
 def test_a_reconnect_that_fails_unexpectedly_is_tried_again(
-    watched: Watched, failure: Exception
+    watched: Watched, failure: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     """`ssh -G` without memory, or a server that sends garbage, ended supervision for good."""
     watched.connect(FakeConnection()).close()
     watched.dialer.outcomes.put(failure)
     until(lambda: watched.supervisor.condition.error is not None, "the failure")
     watched.comes_back()
+    assert "reconnect failed" in caplog.text  # so it pauses as after any other failure
 
 
 def test_a_connection_that_cannot_be_probed_counts_as_dead(watched: Watched) -> None:

@@ -131,6 +131,15 @@ def test_a_gateway_that_fails_unexpectedly_ends_one_wait_and_not_the_next(desk: 
     assert len(desk.transport.sent) == 1
 
 
+def test_a_proof_that_fails_unexpectedly_ends_the_connection_that_waits_for_it(desk: Desk) -> None:
+    desk.gateway.target = Target("127.0.0.1", 8888)
+    desk.gateway.proofs.put(ZeroDivisionError("by accident"))
+    client = desk.connect(b"POST / HTTP/1.1\r\n\r\n")
+    desk.channel()._set_remote_channel(3, 1000, 1000)
+    desk.turn_until(lambda: is_closed(client))
+    assert not any(b"POST" in message for message in desk.transport.sent)
+
+
 def test_connections_wait_after_one_for_which_no_thread_was_left(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
