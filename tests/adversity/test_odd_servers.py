@@ -143,7 +143,7 @@ def test_jobs_of_a_host_that_prints_nonsense_are_an_expected_error(printed: str)
 @pytest.mark.parametrize("printed", PRINTED)
 def test_sessions_of_an_engine_that_prints_nonsense_leave_the_others(printed: str) -> None:
     listed = Completed(0, f"{printed}\x1e", "")
-    host: Any = FakeHost("dgx", {"user": "ada", "containers": listed, "bare": ""})
+    host: Any = FakeHost("dgx", {"containers": listed, "none": "", "apptainer": ""})
     found = presence.look(host, DOCKER)
     assert found.sessions == ()
     assert isinstance(found.engine_failure, JlrError) == (printed != "{}")

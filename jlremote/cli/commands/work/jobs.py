@@ -10,7 +10,7 @@ from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import cluster, creation, shared
-from jlremote.cli.screen.terminal import answer_either, answer_json
+from jlremote.cli.screen.terminal import answer, answer_either, answer_json
 from jlremote.errors import Usage
 from jlremote.storage.options import IMAGE_RUNTIMES
 
@@ -88,7 +88,7 @@ def run(
     if how is not None and options["dry_run"]:
         from jlremote.workflow.jobs.scheduled import estimate
 
-        click.echo(estimate(host, how, context))
+        answer(estimate(host, how, context))
         return 0
     found = workflow.run(request, context)
     if detach:
