@@ -188,7 +188,9 @@ class LazyGroup(click.Group):
         """
         if args[0] == "help" and not ctx.resilient_parsing:
             if len(args) == 1:
-                click.echo(ctx.get_help())
+                from jlremote.cli.screen.terminal import answer
+
+                answer(ctx.get_help())
                 ctx.exit()
             args = [args[1], "--help"]
         if args[0] in ALIASES:
