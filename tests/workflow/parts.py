@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from jlremote.errors import NeedsAuthentication
 from jlremote.host.contract import Completed, Steps
-from jlremote.questions import Question
+from jlremote.questions import Asker, Question
 from jlremote.workflow.host.context import Context
 
 
@@ -70,6 +70,22 @@ class NoAnswer:
         raise NeedsAuthentication(f"a test was asked: {question.text}")
 
 
-def context(notes: Notes | None = None) -> Context:
+class Person:
+    """A person at a terminal, who gives one answer to each request to confirm.
+
+    Attributes:
+        asked: the text of the last question.
+    """
+
+    def __init__(self, answer: str) -> None:
+        self.answer, self.asked = answer, ""
+
+    def ask(self, question: Question) -> str:
+        assert question.kind == "confirm"
+        self.asked = question.text
+        return self.answer
+
+
+def context(notes: Notes | None = None, asker: Asker | None = None) -> Context:
     """Return the laptop's side of a workflow, which keeps what it is told in `notes`."""
-    return Context(None, NoAnswer(), notes or Notes(), lambda *_: None)
+    return Context(None, asker or NoAnswer(), notes or Notes(), lambda *_: None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -140,7 +139,7 @@ def clean(host: str | None, context: Context, *, yes: bool) -> list[str]:
     On `host` all of them, else only those that were started on this laptop.
 
     Raises:
-        Usage: it must be confirmed with `yes`.
+        JlrError: the person said no.
     """
     here = {(record.host, record.name) for record in records.load_all()}
     over = [
@@ -150,9 +149,8 @@ def clean(host: str | None, context: Context, *, yes: bool) -> list[str]:
         if found.job.over and (host is not None or (link.name, found.job.name) in here)
     ]
     losses = tuple(f"the job {found.selector} and its output" for found in over)
-    command = f"jlr runs{'' if host is None else f' {shlex.quote(host)}'} --clean"
     question = f"Delete {len(over)} job{'s' if len(over) != 1 else ''}?"
-    destruction.confirm(Destruction(question, losses, command), context, yes=yes)
+    destruction.confirm(Destruction(question, losses), context, yes=yes)
     for found in over:
         remove(found)
     return [found.selector for found in over]
@@ -164,8 +162,7 @@ def stop(found: JobHandle, request: StopRequest, context: Context) -> list[str]:
     With `remove` the job and its output are deleted afterwards.
 
     Raises:
-        Usage: it must be confirmed with `yes`.
-        JlrError: it does not end.
+        JlrError: it does not end, or the person said no.
     """
     destruction.confirm(_planned(found, request), context, yes=request.yes)
     done = []
@@ -188,8 +185,7 @@ def _planned(found: JobHandle, request: StopRequest) -> Destruction:
     losses: tuple[str, ...] = (runs,) if request.destroys and not found.job.over else ()
     losses += ("its output and exit code",) if request.remove else ()
     question = f"{'Delete' if request.remove else 'Kill'} the job {found.selector}?"
-    command = destruction.stop_command(found.host.name, found.job.name, request)
-    return Destruction(question, losses, command)
+    return Destruction(question, losses)
 
 
 def remove(found: JobHandle) -> None:

@@ -27,7 +27,7 @@ def unmount(local: str, context: Context, *, force: bool = False, yes: bool = Fa
     """Unmount a folder and return its path; with `force` although programs use it.
 
     Raises:
-        Usage: programs use it, and that is to be confirmed with `yes`.
+        JlrError: programs use it, and the person said no.
         NotFound: jlr has mounted nothing there.
         Busy: programs use it.
     """
@@ -37,8 +37,7 @@ def unmount(local: str, context: Context, *, force: bool = False, yes: bool = Fa
     if force:
         holders = this_system().holders(record.local) if _is_served(record) else []
         losses = tuple(f"what {holder} has open in it" for holder in holders)
-        command = f"jlr unmount {shlex.quote(record.local)} --force"
-        planned = Destruction(f"Unmount {record.local}?", losses, command)
+        planned = Destruction(f"Unmount {record.local}?", losses)
         destruction.confirm(planned, context, yes=yes)
     _unmount(record, context, force=force)
     return record.local
@@ -52,15 +51,14 @@ def unmount_all(context: Context, *, force: bool = False, yes: bool = False) -> 
     """Unmount everything and return the paths; a busy mount does not keep the others.
 
     Raises:
-        Usage: it must be confirmed with `yes`.
-        JlrError: the first that could not be unmounted; raised after the others are unmounted.
+        JlrError: the person said no. Or the first that could not be unmounted; it is raised
+            after the others are unmounted.
     """
     done: list[str] = []
     refused: list[JlrError] = []
     known = mounts.load_all()
     losses = tuple(f"the mount {record.local} of {record.host}" for record in known)
-    command = f"jlr unmount --all{' --force' if force else ''}"
-    planned = Destruction("Unmount all of them?", losses, command)
+    planned = Destruction("Unmount all of them?", losses)
     destruction.confirm(planned, context, yes=yes)
     for record in known:
         try:

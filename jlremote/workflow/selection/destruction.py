@@ -6,8 +6,9 @@
 2. Without a name it hits the only session; where there are several, the name must be typed. A bare
    `jlr stop` takes the latest one, but never another one than the session that was used last: twice
    `jlr stop` does not stop two sessions.
-3. It says what ends, and asks on a terminal; `--yes` answers beforehand. Where nobody can be asked,
-   it refuses with the whole command to paste. Where nothing is lost, it does not ask.
+3. It says what ends, and asks on a terminal; `--yes` answers beforehand. A script has no terminal
+   and is not asked, as with `docker rm`: it is told what it ended. Where nothing is lost, nobody is
+   asked.
 """
 
 from __future__ import annotations
@@ -32,14 +33,12 @@ class Destruction:
 
     question: str  # for example "Delete the container of lab/cont1?"
     losses: tuple[str, ...]  # what ends or is deleted, a short text each
-    command: str  # the whole command without `--yes`, with its target and its options
 
 
 def confirm(planned: Destruction, context: Context, *, yes: bool) -> None:
-    """Ask before something is lost, unless the answer is given by `yes`.
+    """Ask before something is lost, unless nobody can be asked or the answer is given by `yes`.
 
     Raises:
-        Usage: nobody can be asked; the hint has the whole command.
         JlrError: the answer was no.
     """
     if yes or not planned.losses:
@@ -50,10 +49,8 @@ def confirm(planned: Destruction, context: Context, *, yes: bool) -> None:
     try:
         answer = context.asker.ask(Question("confirm", text, echo=True))
     except NeedsAuthentication:
-        raise Usage(
-            f"this needs `--yes`, as jlr cannot ask; it would end or delete: {'; '.join(listed)}",
-            hint=f"`{planned.command} --yes`",
-        ) from None
+        context.progress.note(f"this ends or deletes: {'; '.join(listed)}")
+        return
     if answer != "yes":
         raise JlrError("nothing was changed: the answer was no")
 

@@ -120,8 +120,7 @@ def planned(
     elif container is not None and runtime.has_images and request.remove:
         question = f"Stop {selector} and delete its files?"
         lost += ("the files in its own /tmp, and its installed packages",)
-    command = destruction.stop_command(record.host, record.name, request)
-    return Destruction(question, lost, command)
+    return Destruction(question, lost)
 
 
 def _changed(host: Host, engine: Engine, container: Container) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ def stop(selector: str | None, request: StopRequest, context: Context) -> StopRe
 
     Raises:
         NotFound: there is no such session or job.
-        Usage: the session must be named, or what is lost must be confirmed with `yes`.
+        Usage: the session must be named.
         Busy: kernels or programs work, without `force`.
     """
     record = None
@@ -79,7 +79,7 @@ def stop_all(request: StopRequest, context: Context) -> StopAllReport:
     """Stop every session, also if one of them fails.
 
     Raises:
-        Usage: it must be confirmed with `yes`.
+        JlrError: the person said no.
     """
     known = [record for record in sessions.load_all() if record.forwarded]
     destruction.confirm(_all_of(known, request), context, yes=request.yes)
@@ -100,7 +100,6 @@ def _all_of(known: Sequence[SessionRecord], request: StopRequest) -> Destruction
     return Destruction(
         f"Stop all {what}?",
         tuple(f"the session {record.host}/{record.name}" for record in known),
-        f"jlr stop --all{request.options}",
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import JlrError, NotFound, Unreachable, Usage
+from jlremote.errors import JlrError, NotFound, Unreachable
 from jlremote.host.contract import Completed
 from jlremote.jobs.containers import COMMAND_LABEL
 from jlremote.runtimes.contract import JOB_LABEL
@@ -20,7 +20,7 @@ from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.requests import StopRequest
 from jlremote.workflow.jobs import jobs
 from jlremote.workflow.jobs.jobs import EngineRefused
-from tests.workflow.parts import FakeHost, Notes, context
+from tests.workflow.parts import FakeHost, Notes, Person, context
 
 FIELD, RECORD = "\x1f", "\x1e"
 
@@ -100,9 +100,10 @@ def test_of_several_hosts_one_that_cannot_be_asked_is_noted(
 
 def test_only_jobs_that_are_over_are_cleaned_up(host: FakeHost) -> None:
     records.save(JobRecord("lab", "old", "none", None))
-    with pytest.raises(Usage, match="the job lab/old and its output") as asked:
-        jobs.clean("lab", context(), yes=False)
-    assert asked.value.hint == "`jlr runs lab --clean --yes`"
+    person = Person("no")
+    with pytest.raises(JlrError, match="nothing was changed"):
+        jobs.clean("lab", context(asker=person), yes=False)
+    assert "the job lab/old and its output" in person.asked
     assert len(records.load_all()) == 1
     assert jobs.clean("lab", context(), yes=True) == ["lab/old"]
     assert records.load_all() == []
@@ -123,9 +124,10 @@ def test_a_job_is_killed_or_deleted_only_after_a_yes(host: FakeHost) -> None:
         (StopRequest(force=True), "the running job: "),
         (StopRequest(remove=True), "its output and exit code"),
     ):
-        with pytest.raises(Usage, match=lost) as asked:
-            jobs.stop(found, request, context())
-        assert asked.value.hint == f"`jlr stop lab/train{request.options} --yes`"
+        person = Person("no")
+        with pytest.raises(JlrError, match="nothing was changed"):
+            jobs.stop(found, request, context(asker=person))
+        assert lost in person.asked
     assert jobs.stop(found, StopRequest(), context()) == ["stopped the job"]
 
 

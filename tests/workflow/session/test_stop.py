@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import Busy, JlrError, Usage
+from jlremote.errors import Busy, JlrError
 from jlremote.jupyter.api import Kernel
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.server import Server
@@ -21,7 +21,7 @@ from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.host.requests import StopRequest
 from jlremote.workflow.session import losses, stop
 from tests.link.fakes import new_endpoint, new_server
-from tests.workflow.parts import FakeHost, context
+from tests.workflow.parts import FakeHost, Person, context
 
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901, ports=(PortRecord(6006, 7001),))
 OURS = new_server(1)
@@ -113,7 +113,6 @@ A /data/kept
     assert all(word in told for word in lost)
     assert bool(planned.losses) == bool(lost)
     assert "/data" not in told
-    assert planned.command == f"jlr stop dgx/cont1{request_.options}"
 
 
 class PortsOnly(FakeHost):
@@ -202,9 +201,10 @@ def test_stop_all_asks_first_and_names_every_busy_session(
         raise Busy(f"`{record.name}` is busy", hint=f"`jlr stop dgx/{record.name} --force`")
 
     monkeypatch.setattr(stop, "_stop", busy)
-    with pytest.raises(Usage, match="dgx/cont2") as asked:
-        stop.stop_all(StopRequest(remove=True), context())
-    assert asked.value.hint == "`jlr stop --all --remove --yes`"
+    person = Person("no")
+    with pytest.raises(JlrError, match="nothing was changed"):
+        stop.stop_all(StopRequest(remove=True), context(asker=person))
+    assert "dgx/cont2" in person.asked
     refused = stop.stop_all(StopRequest(yes=True), context()).refused
     assert isinstance(refused, Busy)
     assert "`cont1` is busy" in refused.message
