@@ -28,7 +28,7 @@ LADDER = {
     "link.client": {"link.wire", "host", "jupyter", "ports"},
     "link.wire": {"jupyter", "ports", "storage"},
     "link": {"link.wire", "ssh", "host", *MIDDLE},  # the rest of it runs in the link's process
-    "doctor": {"gpus", "host", "images", "runtimes"},
+    "doctor": {"gpus", "host", "images", "runtimes", "schedulers"},
     "gpus": {"host"},
     "images": {"host", "runtimes"},
     "jobs": {"host", "gpus", "runtimes", "schedulers"},

@@ -82,9 +82,22 @@ def _logout(facts: HostFacts) -> Judgement:
     return fine("what you run goes on")
 
 
+def _scheduler(facts: HostFacts) -> Judgement:
+    assert facts.scheduler is not None
+    found = facts.scheduler
+    if found.complaint is not None:
+        return warn(
+            f"{found.version} does not answer: {found.complaint}",
+            "its jobs go on meanwhile; `scontrol ping` on the host shows when it is back",
+        )
+    return fine("; ".join(filter(None, (found.version, found.choices))))
+
+
 def _engine(facts: HostFacts) -> Judgement:
     if facts.engine is None:
         return skip("without containers (`--runtime none`)")
+    if isinstance(facts.engine_error, EngineMissing) and facts.scheduler is not None:
+        return skip("no container engine; `jlr run --slurm` and `--runtime none` need none")
     if facts.engine_version is None:
         # It may be there, and `sudo` before it refuse.
         if facts.engine_error and not isinstance(facts.engine_error, EngineMissing):
@@ -177,6 +190,8 @@ def _architecture(facts: HostFacts) -> Judgement:
     return fine(f"{here}, as the host")
 
 
+# For a login node of a cluster only.
+SCHEDULER = Check[HostFacts]("scheduler", _scheduler, needs=("shell",))
 CHECKS: tuple[Check[HostFacts], ...] = (
     Check("system", lambda f: fine(f"{f.system}, {f.machine}".strip(", ")), needs=("shell",)),
     Check("disk", _disk, needs=("shell",)),

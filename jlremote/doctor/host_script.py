@@ -19,6 +19,7 @@ from jlremote.runtimes.docker import old_docker
 from jlremote.runtimes.docker.docker_commands import usable_argv
 from jlremote.runtimes.engine.engine import DOCKER, Engine
 from jlremote.runtimes.engine.engine_errors import engine_error, tried, unless_silent
+from jlremote.schedulers.slurm.commands import SLURM
 from jlremote.text import one_line
 
 # The address of the connection, the user, and the time on the host.
@@ -78,6 +79,7 @@ def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> 
         "home": _PLACE.format(folder='"$HOME"'),
         "temporary": _PLACE.format(folder='"${TMPDIR:-/tmp}"'),
         "logout": _BEYOND_LOGOUT,
+        "scheduler": SLURM.presence(),
         "hardware": _HARDWARE,
         "driver": _DRIVER,
         "gpus": snapshot_script.snapshot(engines=()),
@@ -121,6 +123,7 @@ def read_facts(
         home=_room(told["home"], "the home folder"),
         temporary=_room(told["temporary"], "the temporary folder"),
         kills_at_logout="b true" in logout and "lingers" not in logout,
+        scheduler=SLURM.read_presence(told["scheduler"].stdout),
         engine=engine,
         engine_version=_version(told.get("engine")),
         engine_error=_engine_error(engine, told.get(_DAEMON)),

@@ -86,6 +86,15 @@ class ClusterGpus:
     hidden: int  # GPUs in use by jobs that the scheduler does not show
 
 
+@dataclass(frozen=True)
+class Presence:
+    """A scheduler on a host."""
+
+    version: str
+    complaint: str | None  # why it does not answer, `None` if it does
+    choices: str | None  # what the user may ask for, in words
+
+
 class Scheduler(Protocol):
     """A scheduler. Methods return shell text or read its output; none has effects."""
 
@@ -145,6 +154,12 @@ class Scheduler(Protocol):
 
     def refusal(self, answer: Completed) -> JlrError:
         """Return the error of a submission that failed; `SchedulerSilent` if it may have worked."""
+
+    def presence(self) -> str:
+        """Return shell text that shows whether the host has the scheduler, and that it answers."""
+
+    def read_presence(self, printed: str) -> Presence | None:
+        """Return the scheduler, `None` where there is none."""
 
     def choices(self) -> str:
         """Return shell text that prints what the user may ask for."""

@@ -190,6 +190,15 @@ def test_what_slurm_refuses_leaves_nothing_and_names_the_partitions(
     assert called not in cluster.slurm("squeue", "--states=all", "--format=%j")
 
 
+def test_doctor_names_slurm_and_misses_no_engine(cluster: Cluster, zih: Laptop) -> None:
+    done = zih.jlr("doctor", "zih", "--json", "--no-input")
+    checks = {check["check"]: check for check in json.loads(done.stdout)["checks"]}
+    assert checks["scheduler"]["mark"] == "ok", done
+    assert "22.05" in checks["scheduler"]["text"]
+    assert "gpu (up to 2:00:00)" in checks["scheduler"]["text"]
+    assert checks["engine"]["mark"] == "skipped"
+
+
 def test_gpus_are_those_of_the_partitions_with_their_holders(cluster: Cluster, zih: Laptop) -> None:
     called = detached(zih, "--gres", "gpu:2")
     running(zih, called)

@@ -322,3 +322,26 @@ def test_sessions_are_listed_with_the_state_of_their_links() -> None:
 def test_rooms_and_images_compare_by_what_they_are() -> None:
     assert facts().image == ImageFacts("me/torch", found=True, architecture="amd64")
     assert facts().home == DiskSpace("/home/ada", None, 292368560 * 1024, 118000000)
+
+
+SLURM_SAID = "slurm-wlm 22.05.8\n\x1dJOBID PARTITION\n\x1dgpu (up to 2:00:00)\n\x1dprojA\n"
+
+
+def test_a_scheduler_is_named_with_the_partitions_and_accounts() -> None:
+    found = finding("scheduler", (host.SCHEDULER,), facts(scheduler=said(SLURM_SAID)))
+    assert (found.mark, found.text) == (
+        "ok",
+        "slurm-wlm 22.05.8; partitions: gpu (up to 2:00:00); your accounts: projA",
+    )
+    down = SLURM_SAID.replace("JOBID PARTITION", "slurm_load_jobs error: Unable to contact")
+    found = finding("scheduler", (host.SCHEDULER,), facts(scheduler=said(down)))
+    assert found.mark == "warning"
+    assert "does not answer: slurm_load_jobs error: Unable to contact" in found.text
+    assert facts().scheduler is None
+
+
+def test_a_login_node_needs_no_engine() -> None:
+    missing = said(status=127, stderr="sh: 1: docker: not found")
+    told = {"engine": missing, "daemon": missing}
+    assert of("engine", **told).mark == "failed"
+    assert of("engine", **told, scheduler=said(SLURM_SAID)).mark == "skipped"

@@ -12,6 +12,7 @@ from jlremote.host.records import FIELD, GROUP, PRINT_GROUP
 from jlremote.host.shell_text import command_line
 from jlremote.schedulers.contract import (
     ClusterGpus,
+    Presence,
     QueuedJob,
     Resources,
     SchedulerSilent,
@@ -20,10 +21,12 @@ from jlremote.schedulers.contract import (
 from jlremote.schedulers.slurm import endings, nodes, queue, reasons
 from jlremote.text import one_line, printable
 
-# Sites put Slurm on the PATH of login shells only; what those print on the way is left out.
+# Sites put Slurm on the PATH of login shells only; what those print on the way is left out, and
+# startup files that hang are not waited for.
 _ON_PATH = """\
 command -v sbatch >/dev/null 2>&1 || PATH=$PATH:$(
-  bash -lc 'printf "\\n%s" "$PATH"' 2>/dev/null </dev/null | tail -n 1)
+  $(command -v timeout >/dev/null && echo timeout 5) \\
+    bash -lc 'printf "\\n%s" "$PATH"' 2>/dev/null </dev/null | tail -n 1)
 """
 _SECONDS = 30  # Slurm's own MessageTimeout is 10 s, and some commands try three times
 _ENVIRONMENT = "HOME,USER,LOGNAME,LANG"
@@ -123,6 +126,23 @@ class Slurm:
         """Return what `sbatch --test-only` wrote, on stderr."""
         said = printable(f"{answer.stderr}\n{answer.stdout}")
         return one_line(said.replace("sbatch: ", ""))
+
+    def presence(self) -> str:
+        """Ask for the version, a list, and the partitions and accounts."""
+        return (
+            f"{_ON_PATH}command -v sbatch >/dev/null 2>&1 || exit 0\nsbatch --version\n"
+            f"printf '{PRINT_GROUP}'; {_first(('squeue', '--me'))} 2>&1\n"
+            f"printf '{PRINT_GROUP}'\n{self.choices()}"
+        )
+
+    def read_presence(self, printed: str) -> Presence | None:
+        """Read them; the list must have its heading."""
+        version, _, rest = printed.partition(GROUP)
+        if not version.strip():
+            return None
+        listed, _, choices = rest.partition(GROUP)
+        silence = None if queue.HEADING in listed else one_line(listed)[:300] or "no answer"
+        return Presence(one_line(version), silence, self.read_choices(choices))
 
     def choices(self) -> str:
         """Return shell text that prints the partitions and the user's accounts."""

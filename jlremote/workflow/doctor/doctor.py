@@ -93,6 +93,8 @@ class _Examination:
         link = link_on(name, self.context)
         self._judge(name, connection.CHECKS, self._connect(link))
         trial = self._trial(link)
+        if trial.facts.scheduler is not None:
+            self._judge(name, (host.SCHEDULER,), trial.facts)
         self._judge(name, host.CHECKS, trial.facts)
         made = ExitStack()
         try:

@@ -143,3 +143,21 @@ def test_ones_own_jobs_come_first_and_a_node_of_two_partitions_counts_once() -> 
         GpuJob("bob", "7", "a", 2, "n[1-2]", 1795390731.0),
     )
     assert told.hidden == 1
+
+
+def test_slurm_is_found_on_the_path_of_login_shells_among_their_words(tmp_path: Path) -> None:
+    programs = tmp_path / "slurm"
+    programs.mkdir()
+    (programs / "sbatch").write_text("#!/bin/sh\necho slurm 22.05.8\n")
+    (programs / "squeue").write_text("#!/bin/sh\necho JOBID\n")
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    profile = f"echo welcome\nPATH=$PATH:{programs}\nexport PATH\n"
+    (tmp_path / ".bash_profile").write_text(profile)
+    surroundings = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    printed = subprocess.run(
+        ("sh", "-s"), input=SLURM.presence(), env=surroundings, capture_output=True, text=True
+    ).stdout
+    found = SLURM.read_presence(printed)
+    assert found is not None
+    assert (found.version, found.complaint) == ("slurm 22.05.8", None)
