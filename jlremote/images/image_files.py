@@ -36,6 +36,11 @@ def is_reference(typed: str) -> bool:
     return "://" in typed
 
 
+def is_docker(typed: str) -> bool:
+    """Return whether an image is one of a registry of docker's kind."""
+    return typed.startswith(DOCKER)
+
+
 def file_name(typed: str) -> str:
     """Return the name of the file that a reference is pulled into.
 
@@ -160,6 +165,34 @@ def pull_script(program: str, typed: str, setting: str | None, *, keyed: bool) -
     return script
 
 
+def login_script(program: str, registry: str, user: str, *, keep: bool) -> str:
+    """Return the command that tries a key, its stdin, at a registry.
+
+    It notes the key in `$REGISTRY_AUTH_FILE`, or with `keep` in its settings.
+    """
+    file = "" if keep else '--authfile="$REGISTRY_AUTH_FILE" '
+    begin = command_line((program, "registry", "login", f"--username={user}", "--password-stdin"))
+    return f"{begin} {file}{shlex.quote(DOCKER + registry)}"
+
+
+def logout_script(program: str, registry: str) -> str:
+    """Return the command that forgets the key in the program's settings."""
+    return command_line((program, "registry", "logout", f"{DOCKER}{registry}"))
+
+
+def login_error(registry: str, user: str, said: str) -> JlrError:
+    """Return why a registry refused a key; the program's output never contains the key."""
+    lines = [line for line in said.splitlines() if line.strip()] or ["it does not say why"]
+    fatal = [line for line in lines if line.startswith("FATAL:")]
+    why = one_line((fatal or lines)[-1].removeprefix("FATAL:").strip())
+    if _REFUSED.search(said.lower()):
+        return Authentication(
+            f"`{registry}` refuses this key of `{user}`: {why}",
+            hint="check the key and `--username`; for nvcr.io that is literally `$oauthtoken`",
+        )
+    return JlrError(f"cannot log in to `{registry}`: {why}")
+
+
 def progress(line: str) -> str | None:
     """Return what a line of a pull says of its progress, `None` for nothing."""
     if step := _STEP.search(line):
@@ -167,6 +200,12 @@ def progress(line: str) -> str | None:
     if moved := _BYTES.search(line):
         return f"{moved[1]} of {moved[2]}"
     return None
+
+
+def _registry(typed: str) -> str:
+    return (
+        image_names.parse(typed.removeprefix(DOCKER)).registry if is_docker(typed) else "REGISTRY"
+    )
 
 
 def pull_error(program: str, typed: str, host: str, lines: Sequence[str], status: int) -> JlrError:
@@ -187,7 +226,10 @@ def pull_error(program: str, typed: str, host: str, lines: Sequence[str], status
             "with more room, as in a workspace; what is unpacked lies there, too",
         )
     if _REFUSED.search(complaint):
-        return Authentication(message, hint=f"`jlr login {host} REGISTRY` keeps a key for it")
+        again = (
+            f"`jlr login {host} {_registry(typed)}` keeps a key for it; with `--forget` first, if "
+        )
+        return Authentication(message, hint=again + "the kept one is wrong")
     if _ABSENT.search(complaint):
         return NotFound(message, hint="check its name and tag")
     return JlrError(message)

@@ -48,11 +48,16 @@ def with_keys(engine: Engine, command: Callable[[Engine], str]) -> str:
     returns the command of the engine that it is given.
     """
     if not engine.behind_sudo:
-        return f"{_WITH_KEYS.replace('FOLDER', _FOLDER)}{command(engine)}"
+        return with_key_file(command(engine))
     folder = f"/tmp/jlr-{secrets.token_hex(16)}"  # noqa: S108  # `mkdir` fails if it is there
     make = f"mkdir -m 700 {folder} && DOCKER_CONFIG={folder}"
     told = engine.with_variables(DOCKER_CONFIG=folder, REGISTRY_AUTH_FILE=f"{folder}/config.json")
     return f"{_WITH_KEYS.replace('FOLDER', make)}{command(told)}"
+
+
+def with_key_file(command: str) -> str:
+    """Return a script that runs a command while `$REGISTRY_AUTH_FILE` has the keys of stdin."""
+    return f"{_WITH_KEYS.replace('FOLDER', _FOLDER)}{command}"
 
 
 def with_key_to_login(login: str) -> str:

@@ -124,3 +124,26 @@ def test_progress_is_told_in_steps_and_bytes() -> None:
     assert image_files.progress("INFO:    Fetching OCI image...") == "Fetching OCI image"
     assert image_files.progress("40.0MiB / 135.0MiB [==>--] 30 %") == "40.0MiB of 135.0MiB"
     assert image_files.progress("FATAL:   x") is None
+
+
+def test_a_key_is_tried_with_a_file_of_its_own_unless_it_is_kept() -> None:
+    trial = image_files.login_script("apptainer", "nvcr.io", "$oauthtoken", keep=False)
+    kept = image_files.login_script("apptainer", "nvcr.io", "$oauthtoken", keep=True)
+    assert '--authfile="$REGISTRY_AUTH_FILE" docker://nvcr.io' in trial
+    assert trial.startswith("apptainer registry login '--username=$oauthtoken' --password-stdin ")
+    assert "authfile" not in kept
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("FATAL:   logging in failed: 401 Unauthorized\n", Authentication),
+        ("FATAL:   dial tcp: no such host\n", JlrError),
+    ],
+)
+def test_a_refused_key_is_told_from_a_registry_out_of_reach(
+    said: str, kind: type[JlrError]
+) -> None:
+    error = image_files.login_error("nvcr.io", "me", said)
+    assert type(error) is kind
+    assert said.removeprefix("FATAL:").strip() in error.message

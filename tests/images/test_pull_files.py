@@ -58,7 +58,13 @@ def test_a_private_image_becomes_a_file_in_the_workspace_and_is_listed(
     refused = laptop.jlr("pull", "lab", image, *FLAGS, timeout=120)
     assert (refused.status, f"cannot pull `{image}`" in refused.stderr) == (4, True), refused
     assert names(files) == []
-    log_in(laptop, registry)
+    words = ("login", "lab", registry.name, "--username", "$oauthtoken", "--password-stdin", *FLAGS)
+    # A registry that gives no tokens refuses a wrong key only when it is asked for an image.
+    assert laptop.jlr(*words, stdin="wrong").status == 0
+    refused = laptop.jlr("pull", "lab", image, *FLAGS, timeout=120)
+    assert (refused.status, f"`jlr login lab {registry.name}`" in refused.stderr) == (4, True)
+    right = laptop.jlr(*words, stdin=registry.key)
+    assert right.status == 0, right
     done = laptop.jlr("pull", "lab", image, *FLAGS, "--json", timeout=300)
     assert done.status == 0, done
     assert json.loads(done.stdout)["size"] > 1_000_000

@@ -72,7 +72,7 @@ def fetch(host: Link, program: str, typed: str, folder: str | None, context: Con
         JlrError: the registry refuses it, or is out of reach; no space is left; …
     """
     keys = {}
-    if typed.startswith(image_files.DOCKER):
+    if image_files.is_docker(typed):
         name = image_names.parse(typed.removeprefix(image_files.DOCKER))
         keys = registry_keys.find(host.name, (name.registry,))
     given = [registry_keys.docker_config(keys)] if keys else []

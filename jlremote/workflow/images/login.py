@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from jlremote.errors import Authentication, Usage
 from jlremote.host.contract import Completed, run_script
 from jlremote.host.shell_text import command_line
+from jlremote.images import image_files
 from jlremote.images.image_errors import login_error
 from jlremote.images.image_names import DOCKER_HUB, parse
-from jlremote.images.key_scripts import with_key_to_login, with_keys
+from jlremote.images.key_scripts import with_key_file, with_key_to_login, with_keys
 from jlremote.link.client.link import Link
 from jlremote.questions import Question
 from jlremote.runtimes.engine.engine import Engine
+from jlremote.storage.options import IMAGE_RUNTIMES
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_on
 from jlremote.workflow.host.links import connect, link_on
@@ -74,8 +76,12 @@ def log_out(host: str, registry: str, context: Context, wanted: EngineChoice = A
     name = _registry(registry)
     link = link_on(host, context)
     with context.progress.step(f"Forget {name} on {host}"):
-        argv = engine_on(link, wanted)("logout", registry_keys.server(name))
-        run_script(link, command_line(argv))
+        if wanted.runtime in IMAGE_RUNTIMES:
+            logout = image_files.logout_script(wanted.runtime, name)
+        else:
+            argv = engine_on(link, wanted)("logout", registry_keys.server(name))
+            logout = command_line(argv)
+        run_script(link, logout)
     return registry_keys.forget(host, name)
 
 
@@ -122,6 +128,8 @@ def _accepted(
 def _tried(
     link: Link, registry: str, key: RegistryKey, request: LoginRequest, context: Context
 ) -> RegistryKey:
+    if request.engine.runtime in IMAGE_RUNTIMES:
+        return _tried_with_files(link, registry, key, request, context)
     server, engine = registry_keys.server(registry), engine_on(link, request.engine)
 
     def script(engine: Engine) -> str:
@@ -142,4 +150,28 @@ def _tried(
         if output.status != 0:
             failed = Completed(output.status or 1, "", said)
             raise login_error(engine, registry, key.user, request.host, failed)
+    return key
+
+
+def _tried_with_files(
+    link: Link, registry: str, key: RegistryKey, request: LoginRequest, context: Context
+) -> RegistryKey:
+    """Try a key with a program whose images are files."""
+    program, lines = request.engine.runtime, [f"{key.key}\n".encode()]
+    login = image_files.login_script(program, registry, key.user, keep=request.keep)
+    login = with_key_to_login(login)
+    if not request.keep:
+        login = with_key_file(login)
+        lines.insert(0, registry_keys.docker_config({}))  # the one on stdin is to be tried
+    with (
+        context.progress.step(f"Log in to {registry} as {key.user}"),
+        link.stream(login, lines) as output,
+    ):
+        said = "".join(output)
+        if output.status != 0:
+            raise image_files.login_error(registry, key.user, said)
+    context.progress.note(
+        f"`{program}` tries keys only at registries that give tokens for them, as nvcr.io; at any "
+        "other the first pull tries this one"
+    )
     return key
