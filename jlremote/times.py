@@ -49,6 +49,15 @@ def age(since: float | None, now: float | None = None) -> str:
     return f"{seconds // UNITS[unit]}{unit}"
 
 
+def left(until: float, now: float | None = None) -> str:
+    """Return the time until a moment, in minutes from one on: `2h5m`, `40s`.
+
+    Both are seconds since the epoch; `now` is by default this machine's.
+    """
+    seconds = max(0, round(until - (time.time() if now is None else now)))
+    return in_words(seconds - seconds % 60 if seconds >= 60 else seconds)
+
+
 def ago(moment: str) -> str:
     """Return the time since an ISO 8601 moment likewise; one without a zone is in UTC."""
     try:

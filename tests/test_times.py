@@ -69,3 +69,10 @@ def test_an_age_is_counted_from_a_given_moment(since: float | None, words: str) 
 
 def test_a_moment_is_told_to_the_millisecond() -> None:
     assert times.utc(1.5) == "1970-01-01T00:00:01.500+00:00"
+
+
+@pytest.mark.parametrize(
+    ("until", "words"), [(7385.0, "2h3m"), (60.0, "1m"), (59.0, "59s"), (-5.0, "0s")]
+)
+def test_the_time_that_is_left_is_told_in_minutes(until: float, words: str) -> None:
+    assert times.left(until, now=0.0) == words

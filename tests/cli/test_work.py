@@ -40,6 +40,17 @@ def test_jobs_are_listed_with_their_exit_codes(jlr: Jlr, workflows: Workflows) -
     assert sweep.split() == ["sweep", "lab", "exit", "3", "sweep", "./sweep.sh"]
 
 
+def test_a_clusters_jobs_are_listed_with_their_time_and_slurms_end(
+    jlr: Jlr, workflows: Workflows
+) -> None:
+    runs = Job("a", "running", "x", job="7", node="n1", until=time.time() + 7230)
+    late = Job("b", "ended", "x", exit_code=143, job="8", detail="TIMEOUT: its time limit …")
+    workflows.will("jobs.jobs.listed", [("hpc", runs), ("hpc", late)])
+    _, first, second = jlr("runs").stdout.splitlines()
+    assert first.split() == ["a", "hpc", "running,", "2h", "left", "n1", "x"]
+    assert second.split()[2] == "TIMEOUT"
+
+
 def test_jobs_as_json_have_their_host(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("jobs.jobs.listed", [("dgx", TRAIN)])
     assert json.loads(jlr("runs", "--json").stdout) == [{"host": "dgx"} | TRAIN.to_json()]

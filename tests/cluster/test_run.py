@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
@@ -158,6 +160,13 @@ def test_the_ends_that_slurm_gives_are_named(cluster: Cluster, zih: Laptop) -> N
     assert "PREEMPTED: it made way for a job of higher priority" in done[preempted].stderr
     assert "NODE_FAIL: a node that it ran on failed" in done[failed].stderr
     assert done[failed].status != 0
+
+
+@pytest.mark.long
+def test_a_time_limit_that_is_reached_is_named(cluster: Cluster, zih: Laptop) -> None:
+    done = zih.jlr("run", "zih", "--slurm", "--time", "1", "--", "sleep", "300", timeout=200)
+    assert done.status == 143
+    assert "TIMEOUT: its time limit was reached" in done.stderr
 
 
 def test_a_job_is_unknown_and_not_ended_while_slurmctld_is_down(

@@ -185,3 +185,26 @@ def test_a_host_without_such_jobs_asks_no_scheduler(cluster: Cluster) -> None:
     cluster.program("squeue", f"touch {cluster.folder}/asked")
     assert JOBS.read(cluster.run(JOBS.tell()).stdout) == []
     assert not (cluster.folder / "asked").exists()
+
+
+def test_slurm_is_asked_less_and_less_while_a_job_waits(cluster: Cluster) -> None:
+    """The clock is that of the script's pauses, half a second each; the job begins at 200 s.
+
+    squeue's manual forbids loops.
+    """
+    cluster.run(JOBS.submit(plan("true")))
+    ticks, asked = cluster.folder / "ticks", cluster.folder / "asked"
+    began = cluster.folder / ".local/state/jlr/scheduled/t/began"
+    ticks.touch()
+    turn = f"echo >>{ticks}; [ $(wc -c <{ticks}) -lt 400 ] || : >{began}"
+    cluster.program("sleep", turn)
+    cluster.program("squeue", f"wc -c <{ticks} >>{asked}; printf '%s\\n' '{HEAD}'")
+    with subprocess.Popen(
+        ("sh", "-c", JOBS.waiting("t")),
+        stdin=subprocess.PIPE,  # its end would end the script
+        stdout=subprocess.DEVNULL,
+        env={"HOME": str(cluster.folder), "PATH": f"{cluster.programs}:{os.environ['PATH']}"},
+    ) as process:
+        assert process.wait(60) == 0
+    seconds = [int(line) / 2 for line in asked.read_text().split()]
+    assert seconds == [2, 4, 8, 16, 32, 64, 124, 184]

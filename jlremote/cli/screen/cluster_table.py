@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import asdict
 
+from jlremote import times
 from jlremote.cli.screen.tables import show_table
 from jlremote.cli.screen.terminal import answer, answer_json
 from jlremote.schedulers.contract import ClusterGpus, GpuJob
-from jlremote.times import in_words
 
 HEADINGS = ("PARTITION", "GPU", "NODES", "FREE", "TOTAL")
 JOB_HEADINGS = ("USER", "JOB", "GPUS", "PARTITION", "NODES", "TIME LEFT")
@@ -32,6 +31,5 @@ def show(found: ClusterGpus, host: str, note: Callable[[str], None], *, as_json:
 
 
 def _row(job: GpuJob) -> tuple[str, ...]:
-    seconds = None if job.until is None else max(0, round(job.until - time.time()))
-    left = "?" if seconds is None else in_words(seconds - seconds % 60 if seconds > 60 else seconds)
+    left = "?" if job.until is None else times.left(job.until)
     return (job.user, job.job, str(job.gpus), job.partition, job.nodes, left)

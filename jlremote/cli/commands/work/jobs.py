@@ -208,14 +208,24 @@ def attach(invocation: Invocation, job: str | None) -> int:
 def _row(host: str, job: Job) -> tuple[str, ...]:
     from jlremote import times
 
-    state = job.state if job.exit_code is None else f"exit {job.exit_code}"
     since = job.since if job.ended is None else job.ended
     return (
         job.name,
         host,
-        state,
+        _state(job),
         times.age(since) if since else "",
         job.gpus or "",
         job.container or job.node or "",
         job.command,
     )
+
+
+def _state(job: Job) -> str:
+    """Return the state, with what a scheduler knows of it: its limit, or how it ended the job."""
+    from jlremote import times
+
+    if job.job and job.over and job.detail:
+        return job.detail.partition(":")[0]
+    if job.until is not None and not job.over:
+        return f"{job.state}, {times.left(job.until)} left"
+    return job.state if job.exit_code is None else f"exit {job.exit_code}"
