@@ -199,6 +199,17 @@ def test_what_slurm_refuses_leaves_nothing_and_names_the_partitions(
     assert called not in cluster.slurm("squeue", "--states=all", "--format=%j")
 
 
+def test_srun_in_a_job_starts_its_tasks_on_all_nodes(cluster: Cluster, zih: Laptop) -> None:
+    words = ("--nodes", "2", "--ntasks", "4", "--env", "WORD=known")
+    ranks = ("srun", "sh", "-c", 'echo "$SLURM_PROCID $(uname -n) $WORD"; exit "$SLURM_PROCID"')
+    done = zih.jlr("run", "zih", "--slurm", *words, "--", *ranks)
+    told = sorted(line.split() for line in done.stdout.splitlines())
+    assert [line[0] for line in told] == ["0", "1", "2", "3"], done
+    assert {line[1] for line in told} == {"node1", "node2"}
+    assert {line[2] for line in told} == {"known"}
+    assert done.status == 3
+
+
 def test_doctor_names_slurm_and_misses_no_engine(cluster: Cluster, zih: Laptop) -> None:
     done = zih.jlr("doctor", "zih", "--json", "--no-input")
     checks = {check["check"]: check for check in json.loads(done.stdout)["checks"]}

@@ -75,6 +75,7 @@ def test_a_submitted_job_runs_and_writes_down_its_end(cluster: Cluster) -> None:
     wanted = plan("sh", "-c", 'echo "it is $WORD"; exit 4', variables="export WORD='a b'\n")
     assert cluster.run(JOBS.submit(wanted)).stdout == "12\n"
     assert "a b" not in (cluster.folder / "job").read_text()
+    assert (cluster.folder / ".local/state/jlr/scheduled/t").stat().st_mode & 0o777 == 0o700
     assert cluster.run_job(12).returncode == 4
     [job] = JOBS.read(cluster.run(JOBS.tell()).stdout)
     assert (job.name, job.state, job.exit_code, job.job) == ("t", "ended", 4, "12")
