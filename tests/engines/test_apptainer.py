@@ -13,6 +13,7 @@ from tests.engines.conftest import SIF, EnginesHost
 from tests.engines.parts import told
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
+from tests.lab.wheels import OFFLINE, write_wheel
 from tests.sessions.parts import Session, started
 
 NAME = "sif"
@@ -122,6 +123,37 @@ def test_a_job_runs_in_an_image_of_its_own(
     stopped = engines_laptop.jlr("stop", f"lab/{begun.stdout.strip()}", timeout=60)
     assert stopped.status == 0, stopped
     assert not [line for line in command_lines(engines_host) if "sleep 1000" in line]
+
+
+def test_packages_are_installed_beside_the_image_and_a_later_start_has_them(
+    engines_laptop: Laptop, engines_host: EnginesHost
+) -> None:
+    wheels = write_wheel(engines_host.account.home / "wheels")
+    words = ("--image", SIF, *RUNTIME, "-v", f"{wheels}:/wheels:ro", *OFFLINE)
+    started(engines_laptop, "packed", *words, "--install", "tiny")
+    assert engines_laptop.jlr("stop", "packed").status == 0
+    again = started(engines_laptop, "packed")
+    with again.notebook("a.ipynb") as kernel:
+        assert kernel.run("import tiny, jupyterlab; tiny.VALUE") == "42"
+    removed = engines_laptop.jlr("stop", "packed", "--remove", "--force", "--yes", timeout=60)
+    assert removed.status == 0, removed
+
+
+def test_a_folder_is_an_image_too_and_gpus_are_passed_in(
+    engines_laptop: Laptop, engines_host: EnginesHost
+) -> None:
+    # As `apptainer build --sandbox` makes one, but with the host's own files.
+    links = "; ".join(f"ln -s /host/{name} box/{name}" for name in ("bin", "lib", "lib64"))
+    folders = "mkdir -p box/dev box/proc box/sys box/tmp box/etc box/host/usr box/usr box/home"
+    assert engines_laptop.ssh("lab", f"{folders}; {links}").status == 0
+    shown = engines_laptop.jlr(
+        *("start", "lab", "box", "--image", "box", "--gpus", "all", *RUNTIME, "--dry-run")
+    )
+    assert " --nv " in shown.stdout, shown
+    words = ("--image", "~/box", "-v", "/:/host:ro", "-v", "/usr:/usr:ro")
+    older = ("--runtime", "singularity")
+    done = engines_laptop.jlr("run", "lab", *words, *older, "--", "ls", "/host/etc/debian_version")
+    assert (done.status, done.stdout) == (0, "/host/etc/debian_version\n"), done
 
 
 @pytest.mark.parametrize(
