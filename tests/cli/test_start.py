@@ -34,7 +34,39 @@ def test_the_url_is_the_only_line_on_stdout(jlr: Jlr, workflows: Workflows) -> N
     assert workflows.arguments("session.browser.open_in_browser") == (ADDRESS, None)
 
 
-def test_every_option_is_in_the_request(jlr: Jlr, workflows: Workflows) -> None:
+def environment(workflows: Workflows) -> tuple[str, ...]:
+    """Return the variables in the request of the only start."""
+    return tuple(workflows.arguments("session.start.start")[0].options.environment)
+
+
+def test_a_variable_without_a_value_gets_this_machines(
+    jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "s3cret=x")
+    assert jlr("start", "dgx", "-e", "HF_TOKEN", "-e", "EMPTY=").code == 0
+    assert environment(workflows) == ("HF_TOKEN=s3cret=x", "EMPTY=")
+    missing = jlr("start", "dgx", "-e", "NOT_SET_HERE")
+    assert missing.code == 2
+    assert "no variable `NOT_SET_HERE`" in missing.stderr
+
+
+def test_a_file_of_variables_is_read_as_docker_reads_it(
+    laptop: Path, jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FROM_HERE", "yes")
+    file = laptop / "job.env"
+    file.write_text("# a comment\n\nA=1\n  B=two words # kept\nFROM_HERE\nA_QUOTE='x'\n")
+    assert jlr("start", "dgx", "--env-file", str(file), "-e", "A=flag").code == 0
+    found = environment(workflows)
+    assert {"B=two words # kept", "FROM_HERE=yes", "A_QUOTE='x'"} < set(found)
+    assert [item for item in found if item.startswith("A=")][-1] == "A=flag"
+    assert jlr("start", "dgx", "--env-file", str(laptop / "none")).code == 2
+
+
+def test_every_option_is_in_the_request(
+    jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("B", "2")
     argv = "start me@dgx cont1 --image torch -v /a:/b --volume /c:/d:ro -e A=1 --env B -w /work"
     rest = "-u 1000:1000 --shm-size 1g --gpus all --port 9999 --runtime docker --no-browser"
     more = "--ulimit memlock=-1 --ipc host --network bridge --no-init --rm --log-opt max-file=3"
@@ -46,7 +78,7 @@ def test_every_option_is_in_the_request(jlr: Jlr, workflows: Workflows) -> None:
         image="torch",
         options=ContainerOptions(
             volumes=("/a:/b", "/c:/d:ro"),
-            environment=("A=1", "B"),
+            environment=("A=1", "B=2"),
             workdir="/work",
             user="1000:1000",
             shm_size="1g",

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from dataclasses import fields
 from functools import partial
+from pathlib import Path
 from typing import Any
+
+import click
 
 from jlremote.cli.command import option, options
 from jlremote.cli.completion import candidates
@@ -13,7 +18,8 @@ from jlremote.storage.options import NO_MEANING
 
 # Not the GPUs: any process may use them.
 _NEW_CONTAINER = (
-    *("image", "volume", "workspace", "env", "workdir", "user", "shm_size", "ulimit", "ipc"),
+    *("image", "volume", "workspace", "env", "env_file", "workdir", "user"),
+    *("shm_size", "ulimit", "ipc"),
     *("network", "init", "rm", "log_opt", "packages", "engine_arguments"),
 )
 
@@ -42,7 +48,18 @@ creation_options = options(
         help="Mount a folder of the host, which must exist (`~/...` is in your home there), or a "
         "volume. (For more output: `jlr -v COMMAND`.)",
     ),
-    _repeated("-e", "--env", metavar="NAME[=VALUE]", help="Set a variable."),
+    _repeated(
+        "-e",
+        "--env",
+        metavar="NAME[=VALUE]",
+        help="Set a variable; without VALUE to this machine's.",
+    ),
+    _repeated(
+        "--env-file",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Set the variables of the lines `NAME=VALUE` of a file of this machine.",
+    ),
     _container(
         "--workspace",
         is_flag=False,
@@ -119,6 +136,8 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
             raise Usage(
                 f"`{shown}` has no value", hint="leave it out; a shell variable in it may be empty"
             )
+    in_files = (line for path in flags.pop("env-file", ()) for line in _lines(path))
+    flags["env"] = (*in_files, *flags["env"])
     for volume in flags["volume"]:
         if volume.startswith("-"):
             raise Usage(
@@ -126,8 +145,34 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
                 hint="`jlr -v start …` gives more output; after `start`, `-v` is `--volume`",
             )
     chosen = settings.load().chosen(host, flags)
+    items = chosen.get("env")
+    if isinstance(items, tuple):
+        chosen["env"] = tuple(map(_with_value, items))
     # An empty value drops what the settings say.
     return {name: value for name, value in chosen.items() if value != "" or name not in _OPTIONAL}
+
+
+def _lines(path: str) -> Iterator[str]:
+    """Yield the variables of an engine's `--env-file`: a line each, without comments."""
+    try:
+        text = Path(path).read_text("utf-8")
+    except (OSError, ValueError) as failure:
+        raise Usage(f"cannot read `--env-file {path}`: {failure}") from failure
+    for line in text.splitlines():
+        if line.strip() and not line.lstrip().startswith("#"):
+            yield line.lstrip()
+
+
+def _with_value(item: str) -> str:
+    """Return a variable with its value; one without gets this machine's, as with `docker run`."""
+    if "=" in item:
+        return item
+    if item not in os.environ:
+        raise Usage(
+            f"`--env {item}` has no value, and this machine has no variable `{item}`",
+            hint=f"write `--env {item}=VALUE`, or `export {item}` before",
+        )
+    return f"{item}={os.environ[item]}"
 
 
 def request_fields(request: type[Any], chosen: dict[str, Any]) -> dict[str, Any]:

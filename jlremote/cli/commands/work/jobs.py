@@ -123,7 +123,7 @@ def _request(
         _refuse_beside_slurm(inside, options)
     elif inside is not None or chosen.get("runtime") == "none":  # no container of its own
         elsewhere = "--runtime none" if inside is None else "--in"
-        creation.refuse_creation(options, elsewhere, "env", "workdir", "user", "rm")
+        creation.refuse_creation(options, elsewhere, "env", "env_file", "workdir", "user", "rm")
     elif chosen.get("runtime") in IMAGE_RUNTIMES:
         creation.refuse_of_engines(options, chosen["runtime"], "packages")
     wanted = container_options(chosen)
@@ -141,7 +141,7 @@ def _request(
 
 def _refuse_beside_slurm(inside: str | None, options: dict[str, Any]) -> None:
     """Refuse what only containers and single machines have; settings are left alone."""
-    creation.refuse_creation(options, "--slurm", "env", "workdir")
+    creation.refuse_creation(options, "--slurm", "env", "env_file", "workdir")
     if options["gpus"] or options["share_gpus"]:
         raise Usage("`--gpus` is not for a cluster", hint="`--slurm --gres gpu:N` asks for N GPUs")
     if inside is not None:
