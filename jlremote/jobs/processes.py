@@ -14,6 +14,7 @@ import shlex
 from dataclasses import dataclass
 
 from jlremote.host.answers import understood
+from jlremote.host.process_mark import STAYS, VARIABLE, sweep_argv
 from jlremote.host.records import PRINT_FIELD, PRINT_RECORD, records
 from jlremote.host.shell_text import command_line, pause, until_hang_up, wait_while
 from jlremote.host.sudo import KEEP
@@ -80,10 +81,14 @@ _STOP = f"""\
 ended() {{
 {wait_while("alive", "$1", every=0.2, too_long="return 1")}}}
 send() {{ . "$directory/signal"; }}
-alive || exit 0
-[ FORCE = no ] || {{ send KILL; ended 5; exit; }}
-send TERM
-ended 10 || {{ alive && send KILL; ended 5; }}
+# What left the process group is ended, too, and after the job's own end.
+sweep() {{
+  [ -e "$directory/sweep" ] || return 0
+  set -- "$1"; . "$directory/sweep"; [ $? != {STAYS} ]
+}}
+[ FORCE = no ] || {{ ! alive || send KILL; ended 5; sweep KILL; exit; }}
+! alive || {{ send TERM; ended 10; }} || {{ alive && send KILL; ended 5; }} || exit
+sweep TERM
 """
 
 
@@ -100,6 +105,8 @@ class ProcessPlan:
     signal: tuple[str, ...] = ()  # with a signal appended: signals it in a container; else empty
     variables: str = ""  # shell text with its variables, which it reads from its stdin
     mark: str = ""  # unique to this job; `take_back` removes no other
+    # with a signal appended: ends all processes in a container that have its mark; else empty
+    sweep: tuple[str, ...] = ()
 
 
 def _folder(name: str) -> str:
@@ -115,7 +122,8 @@ def launch(plan: ProcessPlan) -> str:
     stdin = '"$directory/.variables"' if plan.variables else "/dev/null"
     run = _RUN.replace("RECORD", shlex.quote(_RECORD)).replace("STDIN", stdin)
     run = run.replace("COMMAND", command_line(plan.argv))
-    detached = Bare().detached(plan.name, _folder(plan.name) + plan.exports + run)
+    marked = f"export {VARIABLE}={shlex.quote(plan.mark)}\n" if plan.mark else ""
+    detached = Bare().detached(plan.name, _folder(plan.name) + plan.exports + marked + run)
     way = f'{command_line(plan.signal)} "$1" </dev/null' if plan.signal else _SIGNAL_GROUP
     facts = {
         "command": plan.shown,
@@ -124,6 +132,9 @@ def launch(plan: ProcessPlan) -> str:
         "signal": way,
         "mark": plan.mark,
     }
+    if plan.mark:  # an empty one would be in everything
+        end_all = plan.sweep or sweep_argv(plan.mark)
+        facts["sweep"] = f'{command_line(end_all)} "$1" </dev/null'
     notes = "".join(
         f'printf %s {shlex.quote(text)} >"$directory/{file}"\n' for file, text in facts.items()
     )

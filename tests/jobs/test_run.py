@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import psutil
 import pytest
 
 from tests.jobs.parts import Jobs, whole
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
 
@@ -105,9 +107,13 @@ def test_a_deleted_job_is_not_reported_as_a_missing_session(
 
 def test_stop_ends_a_job_and_what_it_began(jobs: Jobs) -> None:
     name = jobs.name()
-    jobs.begin(name, "sleep 641; echo not this")
+    # One that ignores SIGTERM, in a process session of its own.
+    stubborn = "setsid sh -c 'trap : TERM; echo begun; while :; do sleep 0.643; done' & "
+    jobs.begin(name, f"{stubborn}sleep 641; echo not this")
+    wait_until(lambda: "begun" in jobs.laptop.jlr("logs", name).stdout, "its own session")
     stopped = jobs.laptop.jlr("stop", name)
     assert stopped.status == 0, stopped
+    assert not [p for p in psutil.process_iter(["cmdline"]) if "0.643" in str(p.info)]
     assert jobs.wait_over(name) == 128 + 15
-    assert jobs.laptop.jlr("logs", name).stdout == ""
+    assert jobs.laptop.jlr("logs", name).stdout == "begun\n"
     assert jobs.laptop.jlr("stop", name, "--remove", "--yes").status == 0

@@ -85,6 +85,7 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
     how = Attachment(user=options.user, workdir=options.workdir)
     take = variables.TAKE if private else ""
     signal: tuple[str, ...] = ()
+    sweep: tuple[str, ...] = ()
     exports = gpu_allocation.exports(gpus)
     if not runtime.has_containers:
         taking = ("sh", "-c", f'{take}exec "$@"', "sh", *request.command)
@@ -102,6 +103,8 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
         argv = runtime.attached(place, marked, how, plain)
         way = process_mark.signal_argv(mark)
         signal = runtime.attached(place, way, Attachment(user=options.user), {})
+        end_all = process_mark.sweep_argv(mark)
+        sweep = runtime.attached(place, end_all, Attachment(user=options.user), {})
     return ProcessPlan(
         name=start.name,
         argv=argv,
@@ -112,6 +115,7 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
         signal=signal,
         variables=private,
         mark=mark,
+        sweep=sweep,
     )
 
 
