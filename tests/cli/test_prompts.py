@@ -94,6 +94,14 @@ def test_ctrl_d_leaves_a_question_unanswered(terminal: Terminal) -> None:
     assert terminal.result()[0] == "the question was not answered\n"
 
 
+@pytest.mark.parametrize("terminal", [("confirm", "Delete it?", "echo")], indirect=True)
+def test_ctrl_d_at_the_question_before_a_loss_is_a_no(terminal: Terminal) -> None:
+    """To a script's call, where nobody can be asked, no answer means go on."""
+    terminal.wait_for("Delete it? (y/N) ")
+    terminal.type("\x04")
+    assert terminal.result()[0] == '"no"\n'
+
+
 @pytest.mark.parametrize("terminal", [("password", "Password:")], indirect=True)
 def test_ctrl_c_during_a_question_restores_the_echo(terminal: Terminal) -> None:
     terminal.wait_for("Password: ")

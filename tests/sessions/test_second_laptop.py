@@ -170,10 +170,6 @@ def _is_not_joined(laptop: Laptop, theirs: Container) -> None:
         ("run", "lab", "--in", theirs.name, "--", "true"),
     ):
         failed(laptop.jlr(*words), 1, whose)
-    forced = ("stop", where, "--remove", "--force")
-    failed(
-        laptop.jlr(*forced), 2, "another user, `somebody-else`", f"`jlr {' '.join(forced)} --yes`"
-    )
     assert theirs.running
 
 

@@ -70,7 +70,12 @@ def _answer(question: Question, terminal: tuple[TextIO, TextIO]) -> str:
     if question.kind == "host-key":
         return _decision(f"{prompt} (yes/no/[fingerprint])? ", prompt, terminal)
     if question.kind in ("remember", "confirm"):
-        typed = _line(f"{prompt} (y/N) ", terminal, echo=True)
+        try:
+            typed = _line(f"{prompt} (y/N) ", terminal, echo=True)
+        except NeedsAuthentication:
+            if question.kind != "confirm":
+                raise
+            return "no"  # Ctrl-D is no yes, and the person is there
         return "yes" if typed.strip().lower() in ("y", "yes") else "no"
     return _line(f"{prompt} ", terminal, echo=question.echo)
 
