@@ -22,7 +22,9 @@ from tests.lab.remote_host import Keys
 from tests.lab.sshd import make_key
 
 IMAGE = "lab/slurm"
+LABEL = "jlr-lab.cluster"
 NODES = ("node1", "node2")
+USERS = {"alice": 50001, "bob": 50002}  # as the recipe of the image has them
 ROLES = {"controller": "controller", "login": "login", **dict.fromkeys(NODES, "node")}
 
 
@@ -43,12 +45,24 @@ class Cluster:
         (self._folder / "munge.key").write_bytes(os.urandom(128))
         shutil.copy(keys.authorized, self._folder / "authorized_keys")
         make_key(self._folder / "host_ed25519")
-        self._engine.docker("network", "create", self._name)
+        for user, number in USERS.items():
+            home = self._folder / "home" / user
+            home.mkdir(mode=0o700, parents=True)
+            os.chown(home, number, number)
+        # Killed runs left these behind.
+        stale = ("--filter", f"label={LABEL}", "--filter", "until=30m")
+        self._engine.docker("network", "prune", "--force", *stale)
+        self._engine.docker("network", "create", "--label", LABEL, self._name)
         for machine, role in ROLES.items():
             self._engine.docker(
                 *("run", "--detach", "--init", "--name", f"{self._name}-{machine}"),
                 *("--hostname", machine, "--network", self._name, "--network-alias", machine),
-                *("--volume", f"{self._folder}:/shared:ro", "--volume", f"{self._name}:/home"),
+                *(
+                    "--volume",
+                    f"{self._folder}:/shared:ro",
+                    "--volume",
+                    f"{self._folder}/home:/home",
+                ),
                 *(IMAGE, "machine", role),
             )
         self.wait_ready()
@@ -111,10 +125,9 @@ class Cluster:
             known_hosts.write(f"{address} {public}")
 
     def remove(self) -> None:
-        """Remove the machines, their network and their volume."""
+        """Remove the machines and their network."""
         self._engine.remove_containers(f"{self._name}-")
         self._engine.try_docker("network", "rm", self._name)
-        self._engine.try_docker("volume", "rm", self._name)
 
 
 @contextmanager
