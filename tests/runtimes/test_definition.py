@@ -51,6 +51,21 @@ def test_an_image_is_entered_with_its_options(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("own", "seen"), [({}, "GPU-1"), ({"CUDA_VISIBLE_DEVICES": "GPU-2"}, "GPU-2")]
+)
+def test_what_enters_later_has_the_servers_gpus_unless_it_has_its_own(
+    tmp_path: Path, own: dict[str, str], seen: str
+) -> None:
+    (tmp_path / "apptainer").write_text('#!/bin/sh\necho "$CUDA_VISIBLE_DEVICES"\n')
+    (tmp_path / "apptainer").chmod(0o755)
+    (tmp_path / definition.GPUS_FILE).write_text("export CUDA_VISIBLE_DEVICES=GPU-1\n")
+    text = definition.enter("apptainer", ContainerSpec("s", "x.sif"), f"'{tmp_path}'")
+    variables = {"PATH": f"{tmp_path}:{os.environ['PATH']}"} | own
+    done = subprocess.run(("sh", "-c", text), env=variables, capture_output=True, check=True)
+    assert done.stdout.decode().strip() == seen
+
+
 def test_the_older_program_has_variables_of_its_own_and_no_gpus_unless_asked(
     tmp_path: Path,
 ) -> None:

@@ -25,6 +25,14 @@ export PYTHONNOUSERSITE=1 JUPYTER_PREFER_ENV_PATH=1
 """
 
 
+# The GPUs of the session's server, unless a job has some of its own.
+GPUS_FILE = "gpus"
+_GPUS = f"""\
+[ -n "${{CUDA_VISIBLE_DEVICES+set}}" ] || [ ! -e "$directory/{GPUS_FILE}" ] ||
+  . "$directory/{GPUS_FILE}"
+"""
+
+
 def enter(program: str, spec: ContainerSpec, directory: str) -> str:
     """Return the script that runs its arguments in the image, as a process of the host.
 
@@ -43,7 +51,7 @@ def enter(program: str, spec: ContainerSpec, directory: str) -> str:
         spec.image,
     )
     return (
-        f"directory={directory}\n{_SURROUNDINGS}{''.join(_variables(program, spec))}"
+        f"directory={directory}\n{_SURROUNDINGS}{_GPUS}{''.join(_variables(program, spec))}"
         f'exec {program} ${{{TRIAL}:---quiet}} exec --bind="$directory" '
         f'--bind="$directory/tmp:/tmp" {shlex.join(words)} "$@"\n'
     )

@@ -18,6 +18,7 @@ from jlremote.jupyter.launch import ON_PATH, launch, launch_once, with_conda, wi
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey
 from jlremote.ports.origins import hostname
+from jlremote.runtimes.apptainer.definition import GPUS_FILE
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.docker import docker_errors
 from jlremote.runtimes.docker.docker_commands import logs_argv, state_argv
@@ -117,13 +118,16 @@ def _script(start: StartContext, folders: Sequence[str] = ()) -> str:
         jupyter = with_python(start.request.python)
     elif start.request.conda_env is not None:
         jupyter = with_conda(start.request.conda_env)
+    environment = start.environment
+    if start.runtime.has_images and not start.runtime.has_containers:  # for shells and jobs, too
+        environment += f'printf %s {shlex.quote(environment)} >"$directory/{GPUS_FILE}"\n'
     return launch(
         start.runtime,
         start.name,
         start.launch_id,
         hostname=hostname(start.request.host, start.name),
         bind_address="127.0.0.1" if start.loopback else None,
-        jupyter=start.environment + jupyter,
+        jupyter=environment + jupyter,
         idle_stop=start.request.idle_stop or 0,
         on_socket=start.sockets and not start.runtime.has_containers,
         folders=folders,

@@ -12,6 +12,7 @@ from jlremote.host.contract import Completed
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.survey import Survey
+from jlremote.runtimes.apptainer.apptainer import Apptainer
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container, Runtime
@@ -264,3 +265,11 @@ def test_on_the_host_s_network_a_server_listens_on_loopback(
     options = ContainerOptions(network=network)
     begun = launching(request=StartRequest("dgx", "cont1", options=options))
     assert f"--ip={address}" in jupyter_launch.first_script(begun.context)
+
+
+def test_a_session_in_an_image_notes_its_gpus_for_shells_and_jobs() -> None:
+    begun = start({}, runtime=Apptainer("apptainer")).context
+    with_gpus = replace(begun, environment="export CUDA_VISIBLE_DEVICES=GPU-1\n")
+    text = jupyter_launch.later_script(with_gpus)
+    assert "printf %s 'export CUDA_VISIBLE_DEVICES=GPU-1\n' >\"$directory/gpus\"" in text
+    assert '"$directory/gpus"' not in jupyter_launch.later_script(start({}).context)
