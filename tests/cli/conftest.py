@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any, Protocol
 
 import pytest
 
+from jlremote import workflow
 from jlremote.cli import boundary
 from jlremote.jupyter.api import Kernel
 from jlremote.storage import paths, sessions
@@ -106,8 +108,15 @@ class Workflows:
         return arguments
 
 
+@pytest.fixture(scope="session")
+def _all_loaded() -> None:
+    """Load every workflow: one that a test loads first would keep its stand-ins for good."""
+    for module in walk_packages(workflow.__path__, f"{workflow.__name__}."):
+        import_module(module.name)
+
+
 @pytest.fixture
-def workflows(monkeypatch: pytest.MonkeyPatch) -> Workflows:
+def workflows(_all_loaded: None, monkeypatch: pytest.MonkeyPatch) -> Workflows:
     fakes = Workflows(monkeypatch)
     for name in WORKFLOWS:
         fakes.take_over(name)
