@@ -7,7 +7,7 @@ import shlex
 from contextlib import suppress
 from dataclasses import replace
 
-from jlremote.errors import Busy, JlrError, NotFound, Usage
+from jlremote.errors import Busy, JlrError, NotFound
 from jlremote.gpus import leases
 from jlremote.host import process_mark
 from jlremote.host.contract import run_script
@@ -77,9 +77,6 @@ def _container(start: StartContext, request: RunRequest) -> str:
 
 def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedGpus) -> ProcessPlan:
     options, runtime, mark = start.request.options, start.runtime, secrets.token_hex(8)
-    for item in options.environment:
-        if "=" not in item:
-            raise Usage(f"`--env {item}` has no value", hint=f"write `--env {item}=VALUE`")
     given = dict(item.split("=", 1) for item in options.environment)
     plain, private = variables.parted(given)
     how = Attachment(user=options.user, workdir=options.workdir)

@@ -8,7 +8,7 @@ import threading
 import time
 from contextlib import suppress
 
-from jlremote.errors import Busy, JlrError, Unreachable, Usage
+from jlremote.errors import Busy, JlrError, Unreachable
 from jlremote.host.contract import Completed, run_script
 from jlremote.jobs.job import Job
 from jlremote.jobs.processes import NO_FOLDER, TAKEN
@@ -46,9 +46,6 @@ def begin(start: StartContext, command: tuple[str, ...], how: Scheduled) -> JobH
 
 def _plan(start: StartContext, command: tuple[str, ...], how: Scheduled) -> ScheduledPlan:
     options = start.request.options
-    for item in options.environment:
-        if "=" not in item:
-            raise Usage(f"`--env {item}` has no value", hint=f"write `--env {item}=VALUE`")
     given = dict(item.split("=", 1) for item in options.environment)
     plain, private = variables.parted(given)
     begun = ("env", *(f"{name}={value}" for name, value in plain.items())) if plain else ()

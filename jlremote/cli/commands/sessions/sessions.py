@@ -221,8 +221,9 @@ def stop(
     it, with all its files outside volumes). Busy kernels, programs in terminals and, with the
     container, shells, jobs and its own programs are stopped only with --force.
 
-    With --container, --remove, --force or --all it says what is lost and asks. Then SESSION must be
-    named if there are several; without them the default is never another session than the latest.
+    On a terminal --container, --remove, --force and --all say what is lost, and ask. With one of
+    them SESSION must be named if there are several; else the default is never another one than the
+    latest.
 
     SESSION may be a job: it gets SIGTERM, and is killed after ten seconds, or at once with --force.
     --remove then deletes it with its output.
