@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-# What has neither folder lacks `id`, `cat` and the engines; sshd's own default has all three.
+# A path without these two programs lacks the engines, too; the folders are sshd's own default.
 _MEND = b"""\
-case ":$PATH:" in
-*:/usr/bin:*|*:/bin:*) ;;
-*) PATH=${PATH:+$PATH:}/usr/local/bin:/usr/bin:/bin; export PATH;;
-esac
+command -v cat >/dev/null 2>&1 && command -v id >/dev/null 2>&1 || {
+  PATH=${PATH:+$PATH:}/usr/local/bin:/usr/bin:/bin; export PATH
+}
 """
 
 
