@@ -23,6 +23,7 @@ from pathlib import Path
 
 from tests.bench.tunnel import part
 from tests.bench.tunnel_measures import connect
+from tests.bench.tunnel_parts import FAR
 from tests.lab.sshd import SSHServer, make_key
 
 BLOCK = 1 << 20
@@ -85,7 +86,7 @@ def answer(sock: socket.socket) -> None:
 
 def far_end() -> None:
     """Listen, print the port, and serve until stdin ends."""
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = socket.create_server((FAR, 0))
     print(listener.getsockname()[1], flush=True)
 
     def accept() -> None:

@@ -14,10 +14,12 @@ from jlremote.errors import Authentication, JlrError, NotFound, Usage
 from jlremote.images import image_files
 
 DIGEST = f"sha256:{'0a' * 32}"
-PART = st.from_regex(r"[a-z0-9]+([._-][a-z0-9]+)?", fullmatch=True)
+PART = st.from_regex(r"[a-z0-9]{1,9}([._-][a-z0-9]{1,9})?", fullmatch=True)
 TAG = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,9}", fullmatch=True)
 REFERENCE = st.builds(
-    lambda parts, tag: f"docker://reg.org/{'/'.join(parts)}:{tag}", st.lists(PART, min_size=1), TAG
+    lambda parts, tag: f"docker://reg.org/{'/'.join(parts)}:{tag}",
+    st.lists(PART, min_size=1, max_size=4),
+    TAG,
 )
 
 

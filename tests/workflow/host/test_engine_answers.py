@@ -82,11 +82,11 @@ def test_a_daemon_that_hangs_is_asked_for_containers_only_once(tmp_path: Path) -
 def test_doctor_asks_a_daemon_that_hangs_only_once(tmp_path: Path) -> None:
     host = RealShell(tmp_path)
     told = host.run(host_script.steps(DOCKER, "lab/jupyter"))
-    assert len(host.asked.read_text().splitlines()) == 1
+    assert host.asked.read_text().count("docker ps") == 1
     facts = host_script.read_facts("dgx", DOCKER, "lab/jupyter", told)
     assert isinstance(facts.engine_error, EngineSilent)
     known = host.run(host_script.steps(DOCKER, "lab/jupyter", silent=True))
-    assert len(host.asked.read_text().splitlines()) == 1
+    assert host.asked.read_text().count("docker") == 1
     facts = host_script.read_facts("dgx", DOCKER, "lab/jupyter", known)
     assert isinstance(facts.engine_error, EngineSilent)
 
