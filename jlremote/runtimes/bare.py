@@ -73,19 +73,13 @@ def attached(
     return ("sh", "-c", _IN_FOLDER, "sh", how.workdir, *began)
 
 
-@dataclass(frozen=True)
-class Bare:
-    """The host itself; see `Runtime`."""
+class HostProcesses:
+    """What runtimes have in common whose sessions are processes of the host; see `Runtime`."""
 
-    name: str = "none"
     engine: None = None
     # Where Jupyter can have no socket. Other users share the loopback; the token keeps them out.
     bind_address: str = "127.0.0.1"
     has_containers: bool = False
-    has_images: bool = False
-    # `/tmp` belongs to everybody there, so it is the XDG state folder. Machines may share that one,
-    # and a process id of one means nothing on another, so each has a folder of its own in it.
-    servers_folder: str = "${XDG_STATE_HOME:-$HOME/.local/state}/jlr/servers/$(uname -n)"
 
     def place(self, name: str, host: str) -> str:
         """Return the host."""
@@ -94,6 +88,25 @@ class Bare:
     def check_name(self, name: str) -> None:
         """Refuse a name that is not fit for a folder and a URL."""
         check_session_name(name)
+
+    def inside(self, name: str, script: str) -> str:
+        """Run `script` on the host, which has the session's processes and folder, and wait."""
+        return command_line(("sh", "-c", script))
+
+    def relay_prefix(self, name: str) -> tuple[str, ...]:
+        """Return nothing: a plain forward reaches the host's loopback."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Bare(HostProcesses):
+    """The host itself; see `Runtime`."""
+
+    name: str = "none"
+    has_images: bool = False
+    # `/tmp` belongs to everybody there, so it is the XDG state folder. Machines may share that one,
+    # and a process id of one means nothing on another, so each has a folder of its own in it.
+    servers_folder: str = "${XDG_STATE_HOME:-$HOME/.local/state}/jlr/servers/$(uname -n)"
 
     def survey(self, name: str, inside: str) -> Steps:
         """Identify the machine and its boot, and look for a server."""
@@ -109,10 +122,6 @@ class Bare:
             id=machine, name=name, running=True, started_at=boot, addresses=("127.0.0.1",)
         )
 
-    def inside(self, name: str, script: str) -> str:
-        """Run `script` on the host and wait."""
-        return command_line(("sh", "-c", script))
-
     def in_image(self, name: str, script: str) -> str:
         """Run `script` on the host and wait: it has no image."""
         return self.inside(name, script)
@@ -124,10 +133,6 @@ class Bare:
     def launched(self, name: str, script: str, waiting: str) -> str:
         """Start one after the other, without the shell's `&`."""
         return f"{self.detached(name, script)}\n{self.inside(name, waiting)}"
-
-    def relay_prefix(self, name: str) -> tuple[str, ...]:
-        """Return nothing: a plain forward reaches the host's loopback."""
-        return ()
 
     def attached(
         self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]

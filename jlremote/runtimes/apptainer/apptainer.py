@@ -18,25 +18,13 @@ _ENTER = 'jlr_enter="FOLDER"/$1/enter; shift; exec sh "$jlr_enter" "$@"'
 
 
 @dataclass(frozen=True)
-class Apptainer:
+class Apptainer(bare.HostProcesses):
     """Images that one program runs, Apptainer or its older form; see `Runtime`."""
 
     name: str  # also the program's
-    engine: None = None
-    # Other users share the host's loopback; the token keeps them out.
-    bind_address: str = "127.0.0.1"
-    has_containers: bool = False
     has_images: bool = True
     # As without containers, in a folder for each machine: homes may be shared.
     servers_folder: str = "${XDG_STATE_HOME:-$HOME/.local/state}/jlr/apptainer/$(uname -n)"
-
-    def place(self, name: str, host: str) -> str:
-        """Return the host, whose processes and network it has."""
-        return f"`{host}`"
-
-    def check_name(self, name: str) -> None:
-        """Refuse a name that is not fit for a folder and a URL."""
-        bare.check_session_name(name)
 
     def survey(self, name: str, inside: str) -> Steps:
         """Read the definition, and look for a server from outside."""
@@ -63,10 +51,6 @@ class Apptainer:
             options=options,
         )
 
-    def inside(self, name: str, script: str) -> str:
-        """Run `script` on the host, which has the session's processes and folder."""
-        return command_line(("sh", "-c", script))
-
     def in_image(self, name: str, script: str) -> str:
         """Run `script` with the image's programs and wait."""
         return command_line(self._entered(name, ("sh", "-c", script)))
@@ -78,10 +62,6 @@ class Apptainer:
     def launched(self, name: str, script: str, waiting: str) -> str:
         """Start one after the other, without the shell's `&`."""
         return f"{self.detached(name, script)}\n{self.inside(name, waiting)}"
-
-    def relay_prefix(self, name: str) -> tuple[str, ...]:
-        """Return nothing: a plain forward reaches the host's loopback."""
-        return ()
 
     def attached(
         self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
