@@ -1,14 +1,15 @@
 """Jobs: commands that run on a host by themselves, without a link.
 
 Read `job` (a job, and what keeps one), then `containers` (a container of its own, kept by the
-engine) and `processes` (a process of the host, kept in a folder). `workflow/jobs` runs them.
+engine), `processes` (a process of the host, kept in a folder) and `scheduled` (a batch job, kept in
+a folder of the cluster's shared home; `scheduled_facts` reads it). `workflow/jobs` runs them.
 
 Decisions:
 
 What is a job? Something on the host that needs no link. In a container of its own it is that
-container's main process, and the engine keeps its output and exit code. Else it is a process of the
-host with a folder for its output. In a session's container that process is the engine's client, so
-the output outlasts the container.
+container's main process, and the engine keeps its output and exit code. On a cluster the scheduler
+runs it. Else it is a process of the host with a folder for its output. In a session's container
+that process is the engine's client, so the output outlasts the container.
 
 Why docker's `local` log? It keeps every byte as it was; `json-file` keeps only what is UTF-8.
 

@@ -15,11 +15,9 @@ folder, and the other one ends at once.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from jlremote.host.answers import understood
-from jlremote.host.records import GROUP, PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, records
+from jlremote.host.records import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD
 from jlremote.host.shell_text import (
     command_line,
     pause,
@@ -27,16 +25,15 @@ from jlremote.host.shell_text import (
     until_hang_up,
     wait_while,
 )
+from jlremote.jobs import scheduled_facts
 from jlremote.jobs.job import Job
 from jlremote.jobs.processes import NO_FOLDER, TAKEN
 from jlremote.runtimes.scripts.variables import stdin as stdin_of
-from jlremote.schedulers.contract import QueuedJob, Resources, Scheduler, SchedulerSilent
-from jlremote.text import is_name
+from jlremote.schedulers.contract import QueuedJob, Resources, Scheduler
 
 UNKNOWN = 69  # sysexits.h: EX_UNAVAILABLE; whether a job was submitted could not be asked
 _ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}"/jlr/scheduled'
 _FILES = ("command", "asked", "id", "submitted", "began", "exit", "ending")
-TERMINATED = 143  # as a shell tells a death by SIGTERM
 _STOP_SECONDS = 60  # longer than KillWait, which is 30 s unless the site changed it
 
 # Runs on the compute node. `set -C` lets one job alone make the file, also on NFS. The traps keep
@@ -276,82 +273,7 @@ class ScheduledJobs:
 
     def read(self, printed: str) -> list[Job]:
         """Return the jobs that the script of `tell` printed."""
-        with understood("the shell"):
-            folders, _, rest = printed.partition(GROUP)
-            asked, _, accounted = rest.partition(GROUP)
-            queue, silence = self._queue(asked)
-            live = self.scheduler.live_states
-            ends = {
-                id_: words
-                for id_, words in records(accounted)
-                if words and not words.startswith(live)
-            }
-            return [
-                self._job(fields, queue, ends, silence)
-                for fields in records(folders)
-                if is_name(fields[0])
-            ]
-
-    def _queue(self, asked: str) -> tuple[Mapping[str, QueuedJob], str | None]:
-        """Return the queue, or why it is not known."""
-        if not asked.strip():
-            return {}, None
-        try:
-            return self.scheduler.read_queue(asked), None
-        except SchedulerSilent as silent:
-            return {}, silent.message
-
-    def _job(
-        self,
-        fields: list[str],
-        queue: Mapping[str, QueuedJob],
-        ends: Mapping[str, str],
-        silence: str | None,
-    ) -> Job:
-        name, command, asked, id_, submitted, began, exit_, ending, log = fields
-        id_ = id_.strip()
-        live = queue.get(id_)
-        code, _, ended = exit_.strip().partition(" ")
-        last, _, end = (ending.strip() or ends.get(id_, "")).partition("|")
-        start, _, node = began.strip().partition(" ")
-        how = self.scheduler.ending(last, log)
-        over = bool(code or last or (live and live.phase == "ended"))
-        job = Job(
-            name=name,
-            state="running" if start else "waiting",
-            command=command,
-            since=_seconds(start) or _seconds(submitted),
-            gpus=asked or None,
-            job=id_ or None,
-            node=(live.nodes if live else None) or node or None,
-        )
-        if over:
-            if live and not last:
-                how = how or self.scheduler.ending(live.state, log)
-            return _ended(job, code, _seconds(ended) or _seconds(end), how)
-        if live is None:
-            return _unlisted(job, silence)
-        if live.phase == "waiting":
-            return replace(job, reason=self.scheduler.waiting(live).sentence)
-        return replace(job, state="running", until=live.end)
-
-
-def _ended(job: Job, code: str, ended: float | None, how: str | None) -> Job:
-    status = int(code) if code else None
-    if how and not status and code:  # its command took SIGTERM well, and did not come to its end
-        status = TERMINATED
-    return replace(job, state="ended", exit_code=status, ended=ended, detail=how)
-
-
-def _unlisted(job: Job, silence: str | None) -> Job:
-    """Return a job that is not in the queue, and left no end."""
-    if silence:
-        return replace(job, state="unknown", detail=silence)
-    if job.job is None:
-        return replace(job, state="unknown", detail="its submission was not confirmed")
-    return replace(
-        job, state="lost", detail="the scheduler has forgotten it, and it wrote down no end"
-    )
+        return scheduled_facts.read(self.scheduler, printed)
 
 
 def _folder(name: str) -> str:
@@ -369,7 +291,3 @@ def _show(key: str, stdout: str, stderr: str) -> str:
     return (
         f'{_folder(key)}tail {stdout} "$directory/stdout"\ntail {stderr} "$directory/stderr" >&2\n'
     )
-
-
-def _seconds(text: str) -> float | None:
-    return float(text) if text.strip().isdecimal() else None

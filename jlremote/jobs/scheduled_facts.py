@@ -1,0 +1,98 @@
+"""The jobs of a scheduler, as their folders, the queue and the accounting tell them together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from jlremote.host.answers import understood
+from jlremote.host.records import GROUP, records
+from jlremote.jobs.job import Job
+from jlremote.schedulers.contract import QueuedJob, Scheduler, SchedulerSilent
+from jlremote.text import is_name
+
+TERMINATED = 143  # as a shell tells a death by SIGTERM
+
+
+def read(scheduler: Scheduler, printed: str) -> list[Job]:
+    """Return the jobs that the script of `tell` printed."""
+    with understood("the shell"):
+        folders, _, rest = printed.partition(GROUP)
+        asked, _, accounted = rest.partition(GROUP)
+        queue, silence = _queue(scheduler, asked)
+        live = scheduler.live_states
+        ends = {
+            id_: words for id_, words in records(accounted) if words and not words.startswith(live)
+        }
+        return [
+            _job(scheduler, fields, queue, ends, silence)
+            for fields in records(folders)
+            if is_name(fields[0])
+        ]
+
+
+def _queue(scheduler: Scheduler, asked: str) -> tuple[Mapping[str, QueuedJob], str | None]:
+    """Return the queue, or why it is not known."""
+    if not asked.strip():
+        return {}, None
+    try:
+        return scheduler.read_queue(asked), None
+    except SchedulerSilent as silent:
+        return {}, silent.message
+
+
+def _job(
+    scheduler: Scheduler,
+    fields: list[str],
+    queue: Mapping[str, QueuedJob],
+    ends: Mapping[str, str],
+    silence: str | None,
+) -> Job:
+    name, command, asked, id_, submitted, began, exit_, ending, log = fields
+    id_ = id_.strip()
+    live = queue.get(id_)
+    code, _, ended = exit_.strip().partition(" ")
+    last, _, end = (ending.strip() or ends.get(id_, "")).partition("|")
+    start, _, node = began.strip().partition(" ")
+    how = scheduler.ending(last, log)
+    over = bool(code or last or (live and live.phase == "ended"))
+    job = Job(
+        name=name,
+        state="running" if start else "waiting",
+        command=command,
+        since=_seconds(start) or _seconds(submitted),
+        gpus=asked or None,
+        job=id_ or None,
+        node=(live.nodes if live else None) or node or None,
+    )
+    if over:
+        if live and not last:
+            how = how or scheduler.ending(live.state, log)
+        return _ended(job, code, _seconds(ended) or _seconds(end), how)
+    if live is None:
+        return _unlisted(job, silence)
+    if live.phase == "waiting":
+        return replace(job, reason=scheduler.waiting(live).sentence)
+    return replace(job, state="running", until=live.end)
+
+
+def _ended(job: Job, code: str, ended: float | None, how: str | None) -> Job:
+    status = int(code) if code else None
+    if how and not status and code:  # its command took SIGTERM well, and did not come to its end
+        status = TERMINATED
+    return replace(job, state="ended", exit_code=status, ended=ended, detail=how)
+
+
+def _unlisted(job: Job, silence: str | None) -> Job:
+    """Return a job that is not in the queue, and left no end."""
+    if silence:
+        return replace(job, state="unknown", detail=silence)
+    if job.job is None:
+        return replace(job, state="unknown", detail="its submission was not confirmed")
+    return replace(
+        job, state="lost", detail="the scheduler has forgotten it, and it wrote down no end"
+    )
+
+
+def _seconds(text: str) -> float | None:
+    return float(text) if text.strip().isdecimal() else None
