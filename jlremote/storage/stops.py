@@ -27,6 +27,13 @@ def save(host: str, name: str) -> None:
     _RECORDS.save(StopRecord(host, name))
 
 
+def forget(host: str, name: str) -> None:
+    """Forget the stop of a session that is gone for good."""
+    for record in _RECORDS.load_all():
+        if (record.host, record.name) == (host, name):
+            _RECORDS.delete(record)
+
+
 def latest() -> StopRecord | None:
     """Return the latest stop, `None` for none."""
     return max(_RECORDS.load_all(), key=lambda record: record.stopped, default=None)

@@ -91,9 +91,9 @@ def traces(laptop: Laptop) -> list[str]:
     """Return what a demo has left on a machine: processes, and files that should be gone."""
     processes = [description(process) for process in laptop.processes()]
     runtime, state = laptop.folder / "run" / "jlr", laptop.folder / "state" / "jlr"
-    folders = (runtime / "demo", *(state / "sessions").glob("*"), *state.glob("servers/*/*"))
-    redirects = runtime.glob("open-*.html")
-    return processes + [str(path) for path in (*folders, *redirects) if path.exists()]
+    folders = (runtime / "demo", *state.glob("servers/*/*"))
+    files = (*runtime.glob("open-*.html"), *state.glob("sessions/*"), *state.glob("stops/*.json"))
+    return processes + [str(path) for path in (*folders, *files) if path.exists()]
 
 
 def wait_for_no_trace(laptop: Laptop) -> None:

@@ -18,7 +18,7 @@ from jlremote.jupyter.scripts import session_directory
 from jlremote.link.client.link import Link
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.options.container_options import ContainerOptions
-from jlremote.storage import paths, sessions
+from jlremote.storage import paths, sessions, stops
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_to
 from jlremote.workflow.host.requests import StartRequest, StopRequest
@@ -216,6 +216,7 @@ def _end(name: str, context: Context) -> None:
     record = sessions.find(HOST, name)
     if record is not None:
         sessions.delete(record)
+    stops.forget(HOST, name)  # or the next bare `jlr stop` would want a name
 
 
 def _forget(name: str, context: Context) -> None:
