@@ -21,6 +21,7 @@ from jlremote.text import is_name
 
 COMMAND_LABEL = "org.jlremote.job-command"
 GPUS_LABEL = "org.jlremote.job-gpus"
+REMOVE_LABEL = "org.jlremote.job-rm"
 # The process name of podman's `--init`, which signals only the first process of a job.
 _PODMANS_INIT = "podman-init"
 _TELL_ALL = f"""\
@@ -126,6 +127,7 @@ def _job(inspected: Mapping[str, Any]) -> Job:
         ended=_seconds(state.get("FinishedAt")) if over else None,
         container=inspected["Name"].lstrip("/"),
         gpus=labels.get(GPUS_LABEL) or None,
+        remove=bool(labels.get(REMOVE_LABEL)),
         detail="killed: its memory was used up" if killed else state.get("Error") or None,
     )
 

@@ -26,6 +26,7 @@ class Job:
     node: str | None = None  # the nodes that the scheduler gave it
     reason: str | None = None  # why it waits
     until: float | None = None  # when its time limit ends it, in seconds since the epoch
+    remove: bool = False  # whether it is deleted once its output and exit code were read
 
     @property
     def over(self) -> bool:

@@ -2,7 +2,8 @@
 
 Each has its own folder (0700) beside those of the sessions: `stdout` and `stderr` are its output,
 `process` identifies it, `signal` is a script that signals it, and `exit` has its exit code and end.
-`.variables` has its variables until it has read them.
+`.variables` has its variables until it has read them. Room for what the job writes at its end is
+taken beforehand: it fills the disk, perhaps.
 In a session's container the process is the engine's client, so the output outlasts the container.
 
 Only `sh`, `cat`, `date`, `mkdir`, `mv`, `rm`, `sed`, `tail`, `uname` and `/proc` are needed.
@@ -24,8 +25,9 @@ from jlremote.runtimes.scripts.variables import stdin as stdin_of
 from jlremote.text import is_name
 
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
+_ROOM = " " * 120  # longer than what is written over it
 TAKEN = 75  # sysexits.h: EX_TEMPFAIL
-_FILES = ("command", "container", "gpus", "began", "exit")
+_FILES = ("command", "container", "gpus", "rm", "began", "exit")
 _ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}/jlr/jobs/$(uname -n)"'
 
 # Identified by pid and start: a pid alone may belong to another process by now. After the end of
@@ -48,21 +50,23 @@ alive() {
 # subshell, because dash would otherwise write `Killed` there.
 _RUN = f"""\
 {KEEP}trap : INT TERM HUP QUIT
-date +%s >"$directory/began"
+date +%s 1<>"$directory/began"
 if command -v setsid >/dev/null; then set -- setsid; else
   set -- python3 -c 'import os, sys; os.setsid(); os.execvp(sys.argv[1], sys.argv[1:])'
 fi
 (exec "$@" sh -c RECORD sh "$directory" COMMAND \
   >"$directory/stdout" 2>"$directory/stderr" <STDIN)
-status=$?
-printf '%s %s\\n' "$status" "$(date +%s)" >"$directory/.exit"
+status=$? full=
+printf '%04096d' 0 | cat 2>/dev/null >"$directory/.room" || full=full
+rm -f "$directory/.room"
+printf '%s %s %s\\n' "$status" "$(date +%s)" "$full" 1<>"$directory/.exit"
 mv -f "$directory/.exit" "$directory/exit"
 """
 _RECORD = """\
 directory=$1; shift
 start_of() { set -- $(sed 's/.*) //' "/proc/$1/stat"); shift 19; echo "$1"; }
 boot=$(cat /proc/sys/kernel/random/boot_id)
-echo $$ "$(start_of $$)" "$boot" "$PPID" "$(start_of $PPID)" >"$directory/.process"
+echo $$ "$(start_of $$)" "$boot" "$PPID" "$(start_of $PPID)" 1<>"$directory/.process"
 mv -f "$directory/.process" "$directory/process"
 rm -f "$directory/.variables"
 exec "$@"
@@ -105,6 +109,7 @@ class ProcessPlan:
     signal: tuple[str, ...] = ()  # with a signal appended: signals it in a container; else empty
     variables: str = ""  # shell text with its variables, which it reads from its stdin
     mark: str = ""  # unique to this job; `take_back` removes no other
+    remove: bool = False  # whether it is deleted once its output and exit code were read
     # with a signal appended: ends all processes in a container that have its mark; else empty
     sweep: tuple[str, ...] = ()
 
@@ -131,18 +136,21 @@ def launch(plan: ProcessPlan) -> str:
         "gpus": plan.gpus,
         "signal": way,
         "mark": plan.mark,
-    }
+        "rm": "yes" if plan.remove else "",
+    } | dict.fromkeys((".process", ".exit", "began"), _ROOM)
     if plan.mark:  # an empty one would be in everything
         end_all = plan.sweep or sweep_argv(plan.mark)
         facts["sweep"] = f'{command_line(end_all)} "$1" </dev/null'
-    notes = "".join(
-        f'printf %s {shlex.quote(text)} >"$directory/{file}"\n' for file, text in facts.items()
+    notes = " &&\n".join(
+        f'printf %s {shlex.quote(text)} | cat >"$directory/{file}"' for file, text in facts.items()
     )
     # No argument has them, not even that of the shell which waits for the job.
     given = f'cat >"$directory/.variables" {stdin_of(plan.variables)}' if plan.variables else ""
     return (
         f'{_folder(plan.name)}(umask 077; mkdir -p "${{directory%/*}}") || exit {NO_FOLDER}\n'
-        f'(umask 077; mkdir "$directory") || exit {TAKEN}\n{notes}{given}{detached}\n'
+        f'(umask 077; mkdir "$directory") ||\n'
+        f'  {{ [ ! -e "$directory" ] || exit {TAKEN}; exit {NO_FOLDER}; }}\n'
+        f'{{ {notes}; }} || {{ rm -rf -- "$directory"; exit {NO_FOLDER}; }}\n{given}{detached}\n'
         f'{_WAIT}cat "$directory/process"\n'
     )
 
@@ -211,6 +219,10 @@ def _watch(name: str, stdout: str, stderr: str) -> str:
     return until_hang_up(command_line(("sh", "-c", watching)))
 
 
+_FULL = "the host's disk was full, so some of its output may be missing"
+_LOST = "it was killed from outside, or the host was restarted"
+
+
 @understood("the shell")
 def read(printed: str) -> list[Job]:
     """Return the jobs that the script of `tell` printed."""
@@ -218,8 +230,8 @@ def read(printed: str) -> list[Job]:
 
 
 def _job(fields: list[str]) -> Job:
-    name, command, container, gpus, began, ending, alive = fields
-    code, _, ended = ending.strip().partition(" ")
+    name, command, container, gpus, remove, began, ending, alive = fields
+    code, ended, full = (*ending.split(), "", "", "")[:3]
     return Job(
         name=name,
         state="ended" if code else "running" if alive else "lost",
@@ -229,5 +241,6 @@ def _job(fields: list[str]) -> Job:
         ended=float(ended) if ended else None,
         container=container or None,
         gpus=gpus or None,
-        detail=None if code or alive else "it was killed from outside, or the host was restarted",
+        remove=bool(remove),
+        detail=_FULL if full else None if code or alive else _LOST,
     )

@@ -33,7 +33,7 @@ from jlremote.schedulers.contract import QueuedJob, Resources, Scheduler
 
 UNKNOWN = 69  # sysexits.h: EX_UNAVAILABLE; whether a job was submitted could not be asked
 _ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}"/jlr/scheduled'
-_FILES = ("command", "asked", "id", "submitted", "began", "exit", "ending")
+_FILES = ("command", "asked", "rm", "id", "submitted", "began", "exit", "ending")
 _STOP_SECONDS = 60  # longer than KillWait, which is 30 s unless the site changed it
 
 # Runs on the compute node. `set -C` lets one job alone make the file, also on NFS. The traps keep
@@ -125,6 +125,7 @@ class ScheduledPlan:
     workdir: str | None = None
     modules: tuple[str, ...] = ()  # to be loaded by the site's `module`
     variables: str = ""  # shell text with its variables
+    remove: bool = False  # whether it is deleted once its output and exit code were read
 
     @property
     def full_name(self) -> str:
@@ -144,7 +145,12 @@ class ScheduledJobs:
         It fails with `TAKEN` if there is a job of that name, `NO_FOLDER` if no folder can be made,
         `UNKNOWN` if a former run may have submitted it and the scheduler does not answer.
         """
-        facts = {"command": plan.shown, "asked": plan.asked, "mark": plan.mark}
+        facts = {
+            "command": plan.shown,
+            "asked": plan.asked,
+            "mark": plan.mark,
+            "rm": "yes" if plan.remove else "",
+        }
         notes = "".join(
             f'printf %s {shlex.quote(text)} >"$directory/{file}" || exit {NO_FOLDER}\n'
             for file, text in facts.items()

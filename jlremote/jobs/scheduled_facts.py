@@ -48,7 +48,7 @@ def _job(
     ends: Mapping[str, str],
     silence: str | None,
 ) -> Job:
-    name, command, asked, id_, submitted, began, exit_, ending, log = fields
+    name, command, asked, remove, id_, submitted, began, exit_, ending, log = fields
     id_ = id_.strip()
     live = queue.get(id_)
     code, _, ended = exit_.strip().partition(" ")
@@ -62,6 +62,7 @@ def _job(
         command=command,
         since=_seconds(start) or _seconds(submitted),
         gpus=asked or None,
+        remove=bool(remove),
         job=id_ or None,
         node=(live.nodes if live else None) or node or None,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -87,11 +88,13 @@ def test_a_detached_job_is_named_and_not_followed(jlr: Jlr, workflows: Workflows
 def test_a_job_is_removed_after_its_end_only_with_rm(
     argv: tuple[str, ...], removed: int, jlr: Jlr, workflows: Workflows
 ) -> None:
-    for name, answer in (("run.run", FOUND), ("follow.follow", 0), ("jobs.remove", None)):
+    found = SimpleNamespace(job=replace(TRAIN, remove=bool(removed)), selector="dgx/x")
+    for name, answer in (("run.run", found), ("follow.follow", 0), ("jobs.remove", None)):
         workflows.will(f"jobs.{name}", answer)
     assert jlr("run", "dgx", *argv, "--", "true").code == 0
-    wanted = workflows.arguments("jobs.run.run")[0].wanted
-    assert wanted.options.remove is None, "the engine must keep it until its exit code is read"
+    request = workflows.arguments("jobs.run.run")[0]
+    assert request.remove == bool(removed)
+    assert request.wanted.options.remove is None, "the engine must keep it until it is read"
     assert [name for name, _, _ in workflows.calls].count("jobs.jobs.remove") == removed
 
 

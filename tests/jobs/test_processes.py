@@ -14,6 +14,8 @@ from jlremote.jobs import processes
 from jlremote.jobs.job import Job
 from jlremote.jobs.processes import NO_FOLDER, TAKEN, ProcessJobs, ProcessPlan
 from tests.host.shells import run_sh
+from tests.storage.test_paths import needs_root
+from tests.storage.test_paths import small_disk as small_disk
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the scripts read /proc")
 
@@ -79,6 +81,21 @@ def test_without_a_folder_no_job_begins(tmp_path: Path) -> None:
     (tmp_path / "jlr").write_text("a file where the folder should be")
     refused = run_sh("sh", processes.launch(ProcessPlan("a-job", ("true",), "true")))
     assert refused.returncode == NO_FOLDER
+
+
+@needs_root
+def test_a_full_disk_is_named_and_hides_neither_the_end_nor_a_free_name(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(small_disk))
+    launch("sh", "-c", "yes 2>/dev/null; exit 3")
+    ended = over()
+    assert (ended.state, ended.exit_code) == ("ended", 3)
+    assert "disk was full" in str(ended.detail)
+    refused = run_sh("sh", processes.launch(ProcessPlan("another", ("true",), "true")))
+    assert refused.returncode == NO_FOLDER
+    assert "No space left on device" in refused.stderr
+    assert not list(small_disk.rglob("another")), "nothing of it is left"
 
 
 def test_a_signal_reaches_the_job_and_its_children() -> None:

@@ -44,6 +44,12 @@ def test_arguments_variables_and_the_folder_arrive_as_they_are(jobs: Jobs) -> No
     words = ("/var/tmp", "it's $HOME", *WORDS)
     assert done.stdout.decode() == "".join(f"[{word}]" for word in words)
     assert not jobs.state(name), "`--rm` was asked for"
+    detached = ("sh", "-c", "echo kept; exit 4")
+    assert jobs.run(name, *detached, options=("--rm", "--detach")).returncode == 0
+    assert jobs.wait_over(name) == 4
+    shown = whole(jobs.laptop, "attach", name)
+    assert (shown.returncode, shown.stdout) == (4, b"kept\n")
+    assert not jobs.state(name), "it was read once"
 
 
 def test_a_detached_job_outlasts_the_link_and_another_laptop_finds_it(

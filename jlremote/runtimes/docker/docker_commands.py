@@ -29,6 +29,7 @@ UNUSED_LABELS: Mapping[str, str] = MappingProxyType(
             "job",
             "job-command",
             "job-gpus",
+            "job-rm",
             "packages",
             "session",
             "start",

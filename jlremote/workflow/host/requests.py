@@ -76,6 +76,7 @@ class RunRequest:
     command: tuple[str, ...]
     inside: str | None = None  # the session, or any container of the host, to run it in
     scheduled: Scheduled | None = None  # how a scheduler runs it, `None` for without one
+    remove: bool = False  # whether it is deleted once its output and exit code were read
 
 
 @dataclass(frozen=True)

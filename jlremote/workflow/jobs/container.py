@@ -13,7 +13,7 @@ from jlremote.errors import Busy, JlrError, NotFound
 from jlremote.host.contract import Completed, Steps, run_script
 from jlremote.host.shell_text import command_line
 from jlremote.images.commands import inspect_image_argv
-from jlremote.jobs.containers import COMMAND_LABEL, GPUS_LABEL
+from jlremote.jobs.containers import COMMAND_LABEL, GPUS_LABEL, REMOVE_LABEL
 from jlremote.runtimes.contract import JOB_LABEL, START_LABEL, ContainerSpec
 from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.docker import docker_errors
@@ -30,7 +30,7 @@ _NO_SHELL = 123
 _NOT_STARTED = "jlr-not-started"
 
 
-def begin(start: StartContext, command: Argv) -> StartContext:
+def begin(start: StartContext, command: Argv, *, remove: bool) -> StartContext:
     """Run a command as the main process of a new container; return the context that created it.
 
     Raises:
@@ -38,11 +38,12 @@ def begin(start: StartContext, command: Argv) -> StartContext:
         JlrError: it could not begin; the rollback of `start` removes what is left.
     """
     image, start = start.request.image or "", creation.prepare(start)
+    told = {COMMAND_LABEL: shlex.join(command), REMOVE_LABEL: "yes" if remove else ""}
     with start.context.progress.step(f"Run {start.name} from {image}"):
-        made = _begun(start, image, command)
+        made = _begun(start, image, command, told)
         if made is None:
             registry.fetch(start.host, start.engine, image, start.context)
-            made = _begun(start, image, command)
+            made = _begun(start, image, command, told)
     if made is None:
         raise NotFound(f"the image `{image}` is missing although it was pulled")
     wanted = start.request.options.packages
@@ -50,7 +51,9 @@ def begin(start: StartContext, command: Argv) -> StartContext:
     return made
 
 
-def _begun(start: StartContext, image: str, command: Argv) -> StartContext | None:
+def _begun(
+    start: StartContext, image: str, command: Argv, told: Mapping[str, str]
+) -> StartContext | None:
     """Create and start the container; return `None` if the image is not on the host."""
     before = _before(start)
     entrypoint = _entrypoint(start, image) if before else ()
@@ -67,7 +70,7 @@ def _begun(start: StartContext, image: str, command: Argv) -> StartContext | Non
         **naming.label(start.request.container, start.name),
         START_LABEL: mark,
         JOB_LABEL: start.name,
-        COMMAND_LABEL: shlex.join(command),
+        **told,
         GPUS_LABEL: gpus.shown or "",
     }
     engine, done = _attempted(start, spec, (*entrypoint, *command), labels, gpus)

@@ -27,6 +27,7 @@ from jlremote.workflow.selection import naming, ownership
 from jlremote.workflow.selection.session_selection import candidates
 
 ANOTHER_NAME = "choose another name: `--name NAME`"
+DISK_HINT = "its disk or quota may be full: `df -h ~` and `quota -s` there show it"
 
 
 def begin(start: StartContext, request: RunRequest) -> None:
@@ -40,6 +41,9 @@ def begin(start: StartContext, request: RunRequest) -> None:
         done = run_script(start.host, processes.launch(plan))
     if done.status == processes.TAKEN:
         raise Busy(f"a job `{start.name}` already exists", hint=ANOTHER_NAME)
+    if done.status == processes.NO_FOLDER:
+        home = f"your home on `{start.request.host}`"
+        raise JlrError(f"cannot keep the job in {home}: {done.complaint}", hint=DISK_HINT)
     if done.status != 0:
         raise JlrError(f"cannot begin the job: {done.complaint}")
     if gpus.lease is not None:
@@ -113,6 +117,7 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
         variables=private,
         mark=mark,
         sweep=sweep,
+        remove=request.remove,
     )
 
 

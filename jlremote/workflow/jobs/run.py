@@ -48,9 +48,9 @@ def run(request: RunRequest, context: Context) -> JobHandle:
     with undone_on_failure() as undo:
         start = _start_context(host, runtime, request, typed, context, undo)
         if request.scheduled is not None:
-            begun = scheduled.begin(start, request.command, request.scheduled)
+            begun = scheduled.begin(start, request, request.scheduled)
         elif request.inside is None and runtime.has_containers:
-            start = container.begin(start, request.command)
+            start = container.begin(start, request.command, remove=request.remove)
         else:
             process.begin(start, request)
         record = _record(start)

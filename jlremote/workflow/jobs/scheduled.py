@@ -7,6 +7,7 @@ import shlex
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 
 from jlremote.errors import Busy, JlrError, Unreachable
 from jlremote.host.contract import Completed, run_script
@@ -19,16 +20,16 @@ from jlremote.schedulers.contract import SchedulerSilent
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.context import Context, known_way
 from jlremote.workflow.host.links import connect, link_to
-from jlremote.workflow.host.requests import Scheduled
+from jlremote.workflow.host.requests import RunRequest, Scheduled
 from jlremote.workflow.jobs.jobs import SCHEDULED, JobHandle
-from jlremote.workflow.jobs.process import ANOTHER_NAME
+from jlremote.workflow.jobs.process import ANOTHER_NAME, DISK_HINT
 
 # The pauses before it is looked whether a submission arrived whose answer was lost.
 PAUSES = (2.0, 5.0, 10.0, 20.0)
 _SUBMIT_SECONDS = 120.0
 
 
-def begin(start: StartContext, command: tuple[str, ...], how: Scheduled) -> JobHandle:
+def begin(start: StartContext, request: RunRequest, how: Scheduled) -> JobHandle:
     """Submit a job and return it, as it is before anything is known of it.
 
     Raises:
@@ -36,15 +37,15 @@ def begin(start: StartContext, command: tuple[str, ...], how: Scheduled) -> JobH
         SchedulerSilent: it is not known whether it was submitted.
         JlrError: the scheduler refused it.
     """
-    plan = _plan(start, command, how)
+    plan = _plan(start, request, how)
     start.undo.callback(_take_back, start, plan)
     with start.context.progress.step(f"Submit {start.name}"):
         id_ = _submitted(start, plan)
     job = Job(start.name, "waiting", plan.shown, since=time.time(), gpus=plan.asked, job=id_)
-    return JobHandle(start.host, SCHEDULED, job)
+    return JobHandle(start.host, SCHEDULED, replace(job, remove=plan.remove))
 
 
-def _plan(start: StartContext, command: tuple[str, ...], how: Scheduled) -> ScheduledPlan:
+def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> ScheduledPlan:
     options = start.request.options
     given = dict(item.split("=", 1) for item in options.environment)
     plain, private = variables.parted(given)
@@ -52,13 +53,14 @@ def _plan(start: StartContext, command: tuple[str, ...], how: Scheduled) -> Sche
     return ScheduledPlan(
         name=start.name,
         mark=secrets.token_hex(6),
-        argv=(*begun, *command),
-        shown=shlex.join(command),
+        argv=(*begun, *request.command),
+        shown=shlex.join(request.command),
         resources=how.resources,
         asked=how.resources.gres or "",
         workdir=options.workdir,
         modules=how.modules,
         variables=private,
+        remove=request.remove,
     )
 
 
@@ -87,8 +89,7 @@ def _error(start: StartContext, answer: Completed) -> JlrError:
         return Busy(f"a job `{start.name}` already exists", hint=ANOTHER_NAME)
     if answer.status == NO_FOLDER:
         return JlrError(
-            f"cannot keep the job in your home on the cluster: {answer.complaint}",
-            hint="its quota or disk may be full: `quota -s` and `df -h ~` there show it",
+            f"cannot keep the job in your home on the cluster: {answer.complaint}", hint=DISK_HINT
         )
     if answer.status == UNKNOWN:
         return SchedulerSilent("Slurm does not say whether the job was submitted")

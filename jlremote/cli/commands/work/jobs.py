@@ -16,7 +16,9 @@ from jlremote.storage.options import IMAGE_RUNTIMES
 
 if TYPE_CHECKING:
     from jlremote.jobs.job import Job
-    from jlremote.workflow.host.requests import Scheduled
+    from jlremote.workflow.host.context import Context
+    from jlremote.workflow.host.requests import RunRequest, Scheduled
+    from jlremote.workflow.jobs.jobs import JobHandle
 
 HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND")
 
@@ -74,7 +76,7 @@ def run(
     still waits in Slurm's queue stays there.
 
     An ended job is kept, with its output, until `jlr stop JOB --remove` or `jlr runs --clean`. With
-    --rm it is deleted when its exit code has arrived.
+    --rm it is deleted once its output and exit code were read, with --detach by `jlr attach`.
     """
     if not command:
         raise Usage("the command is missing", hint=f"`jlr run {host} … -- COMMAND`")
@@ -84,7 +86,7 @@ def run(
 
     context = invocation.context(silent=as_json)
     how, others = cluster.parted(options)
-    request, remove = _request(host, command, name, inside, detach, others, how)
+    request = _request(host, command, name, inside, others, how)
     if how is not None and options["dry_run"]:
         from jlremote.workflow.jobs.scheduled import estimate
 
@@ -94,14 +96,8 @@ def run(
     if detach:
         answer_either(found.job.name, found.job.to_json(), as_json=as_json)
         return 0
-    from jlremote.cli.screen.job_output import JobOutput
-    from jlremote.workflow.jobs import follow, jobs
-
     context.progress.note(f"job {found.selector}")
-    code = follow.follow(found, JobOutput().show, context)
-    if remove:
-        jobs.remove(found)
-    return code
+    return _shown_to_its_end(found, context)
 
 
 def _request(
@@ -109,11 +105,10 @@ def _request(
     command: tuple[str, ...],
     name: str | None,
     inside: str | None,
-    detach: bool,
     options: dict[str, Any],
     how: Scheduled | None,
-) -> tuple[Any, bool]:
-    """Return the request, and whether the job is deleted after its end."""
+) -> RunRequest:
+    """Return the request; the engine must not delete the job before it was read."""
     from dataclasses import replace
 
     from jlremote.workflow.host.requests import RunRequest, StartRequest, container_options
@@ -127,21 +122,17 @@ def _request(
     elif chosen.get("runtime") in IMAGE_RUNTIMES:
         creation.refuse_of_engines(options, chosen["runtime"], "packages")
     wanted = container_options(chosen)
-    # The engine would delete it before its exit code was read.
-    remove = bool(wanted.remove) and not detach
-    if remove:
-        wanted = replace(wanted, remove=None)
     # Of the settings, `container` and `idle-stop` are those of sessions.
     fields = creation.request_fields(StartRequest, chosen) | {"container": name, "idle_stop": None}
     if inside is not None:
         fields.pop("image", None)
-    where = StartRequest(host, options=wanted, **fields)
-    return RunRequest(where, command, inside, how), remove
+    where = StartRequest(host, options=replace(wanted, remove=None), **fields)
+    return RunRequest(where, command, inside, how, remove=bool(wanted.remove))
 
 
 def _refuse_beside_slurm(inside: str | None, options: dict[str, Any]) -> None:
     """Refuse what only containers and single machines have; settings are left alone."""
-    creation.refuse_creation(options, "--slurm", "env", "env_file", "workdir")
+    creation.refuse_creation(options, "--slurm", "env", "env_file", "workdir", "rm")
     if options["gpus"] or options["share_gpus"]:
         raise Usage("`--gpus` is not for a cluster", hint="`--slurm --gres gpu:N` asks for N GPUs")
     if inside is not None:
@@ -196,13 +187,24 @@ def attach(invocation: Invocation, job: str | None) -> int:
     """Show a job's output from the beginning, wait for its end and return its exit code.
 
     JOB is its name, or HOST/NAME if another machine started it. Default: the latest job of this
-    machine. Ctrl-C is sent to the job, as with `jlr run`.
+    machine. Ctrl-C is sent to the job, as with `jlr run`. A job that was begun with --rm is deleted
+    afterwards.
     """
+    from jlremote.workflow.jobs import jobs
+
+    context = invocation.context()
+    return _shown_to_its_end(jobs.find(job, context), context)
+
+
+def _shown_to_its_end(found: JobHandle, context: Context) -> int:
+    """Show a job's output and return its exit code; delete it then if it was begun with `--rm`."""
     from jlremote.cli.screen.job_output import JobOutput
     from jlremote.workflow.jobs import follow, jobs
 
-    context = invocation.context()
-    return follow.follow(jobs.find(job, context), JobOutput().show, context)
+    code = follow.follow(found, JobOutput().show, context)
+    if found.job.remove:
+        jobs.remove(found)
+    return code
 
 
 def _row(host: str, job: Job) -> tuple[str, ...]:
