@@ -114,8 +114,9 @@ def commit_argv(
     image: str,
     inspected: Mapping[str, Any],
     base: Mapping[str, Any],
+    variables: Mapping[str, str],
 ) -> Argv:
-    """Return the command that commits a container as an image.
+    """Return the command that commits a container as an image, with variables.
 
     Of a container that jlr created the image gets back its own entrypoint, command and user, and
     loses jlr's labels, so that others can run it. `inspected` is the container's `inspect`, and
@@ -130,8 +131,26 @@ def commit_argv(
             f"CMD {json.dumps(config.get('Cmd') or [])}",
             f"USER {config.get('User') or 'root'}",
             *(f'LABEL {label}=""' for label in labels if label.startswith(_OUR_LABELS)),
+            *(f"ENV {name}={_quoted(value)}" for name, value in variables.items()),
         ]
     return engine("commit", *(f"--change={change}" for change in changes), container, image)
+
+
+def _quoted(value: str) -> str:
+    """Return a value as instructions of a Dockerfile take it."""
+    return json.dumps(value, ensure_ascii=False).replace("$", "\\$")
+
+
+def with_folders(inspected: Mapping[str, Any], folders: Sequence[str]) -> dict[str, str]:
+    """Return PATH and PYTHONPATH of a container with folders before what they have."""
+    given = dict(item.partition("=")[::2] for item in inspected["Config"].get("Env") or ())
+    programs = [folder for folder in folders if folder.endswith("/bin")]
+    packages = [folder for folder in folders if folder.endswith("/site-packages")]
+    return {
+        name: ":".join(dict.fromkeys((*found, *filter(None, given.get(name, "").split(":")))))
+        for name, found in (("PATH", programs), ("PYTHONPATH", packages))
+        if found
+    }
 
 
 def _entrypoint(engine: Engine, config: Mapping[str, Any]) -> str:

@@ -67,19 +67,28 @@ def changes(argv: tuple[str, ...]) -> list[str]:
 def test_an_image_of_our_container_gets_back_what_its_own_image_says() -> None:
     ours = container({CREATOR_LABEL: "1", "org.jlremote.typed": "x", "team": "a"})
     base = {"Config": {"Entrypoint": ["/run"], "Cmd": ["a", "b"], "User": "ada"}}
-    made = changes(commands.commit_argv(DOCKER, "c", "me/x", ours, base))
+    made = changes(commands.commit_argv(DOCKER, "c", "me/x", ours, base, {"PATH": "/b:$x"}))
     assert made[:3] == ['ENTRYPOINT ["/run"]', 'CMD ["a", "b"]', "USER ada"]
     assert 'LABEL org.jlremote.typed=""' in made
     assert not any("team" in change for change in made)
+    assert made[-1] == 'ENV PATH="/b:\\$x"'
+
+
+def test_folders_of_packages_come_first_and_once() -> None:
+    had = {"Config": {"Env": ["PATH=/opt/jlr/bin:/bin", "PYTHONPATH=/mine"]}}
+    folders = ("/opt/jlr/bin", "/opt/jlr/lib/python3.11/site-packages")
+    found = commands.with_folders(had, folders)
+    assert found == {"PATH": "/opt/jlr/bin:/bin", "PYTHONPATH": f"{folders[1]}:/mine"}
+    assert commands.with_folders(had, ()) == {}
 
 
 def test_an_image_of_another_persons_container_is_left_as_it_is() -> None:
-    assert changes(commands.commit_argv(DOCKER, "c", "me/x", container({}), {})) == []
+    assert changes(commands.commit_argv(DOCKER, "c", "me/x", container({}), {}, {})) == []
 
 
 def test_an_image_without_an_entrypoint_gets_none() -> None:
     ours = container({CREATOR_LABEL: "1"})
-    made = changes(commands.commit_argv(DOCKER, "c", "me/x", ours, {}))
+    made = changes(commands.commit_argv(DOCKER, "c", "me/x", ours, {}, {}))
     assert made[0] == f"ENTRYPOINT {DOCKER.kind.no_entrypoint}"
     assert made[1:3] == ["CMD []", "USER root"]
 

@@ -12,10 +12,12 @@ from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from tests.images.parts import Registry
 from tests.images.test_pull import log_in
+from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.programs import run, wait_until
+from tests.lab.wheels import OFFLINE, write_wheel
 from tests.sessions.conftest import other_laptop as other_laptop
 
 
@@ -64,6 +66,36 @@ def test_json_has_what_is_not_in_the_image(
     assert (told["image"], set(told["variables"])) == (name, {"USER", "LOGNAME"})
     assert config(engine, name)["User"] == "root"
     assert told["id"] == engine.docker("image", "inspect", "--format", "{{.Id}}", name)
+
+
+def test_packages_of_a_session_as_oneself_are_in_the_image_for_everybody(
+    laptop: Laptop, engine: Engine, container: ContainerFactory, account: Account, name: str
+) -> None:
+    session, wheels = container.name(), f"{write_wheel(account.home / 'wheels')}:/wheels:ro"
+    start(laptop, session, "-v", wheels, *OFFLINE, "--install", "tiny")
+    own, python = f"/tmp/jlr-{account.uid}", "/opt/jupyter/bin/python3"
+
+    def inside(script: str) -> str:
+        done = engine.try_docker("exec", session, "sh", "-c", script)
+        return done.stdout + done.stderr
+
+    at_home = f"{own}/{session}/home/.local/lib/python3.11/site-packages"
+    tool = f"{own}/.packages/bin/tool"
+    inside(
+        f"umask 077; mkdir -p {at_home}; echo MINE=5 >{at_home}/mine.py; "
+        f"printf '#!{own}/.packages/bin/python\nimport tiny, mine, jupyterlab\n"
+        f"print(tiny.VALUE + mine.MINE)\n' >{tool}; chmod +x {tool}"
+    )
+    assert f"{session}/config/bin:" in inside(f"cat /proc/$(cat {own}/{session}/pid)/environ")
+    pip = inside(f"PATH={own}/{session}/config/bin:$PATH; pip install tiny; pip list")
+    assert f"jlr shell lab/{session} --user root -- pip install" in pip, pip
+    assert "jupyterlab" in pip, "else it is the image's pip"
+    assert laptop.jlr("save", session, name).status == 0
+    assert engine.docker("run", "--rm", "--user=4321", name, "tool") == "47"
+    assert engine.docker("run", "--rm", name, python, "-c", "import tiny, mine") == ""
+    job = ("--image", name, "-v", wheels, *OFFLINE, "--install", "tiny", "--rm", "--", "tool")
+    done = laptop.jlr("run", "lab", *job, timeout=120)
+    assert (done.status, done.stdout) == (0, "47\n"), done
 
 
 def test_the_saved_image_runs_like_the_original(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from jlremote.host.shell_text import wait_while
+from jlremote.host.shell_text import command_line, wait_while
+from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.scripts import homes
 
 _FOLDER = f"{homes.ROOT}/.packages"  # no session or job has this name
@@ -84,6 +85,86 @@ jlr_folder="{homes.ROOT}"/NAME
 {_WAIT}[ "$(cat "$jlr_folder/installed" 2>/dev/null)" = 0 ] ||
   {{ echo 'not started: its packages were not installed' >&2; exit {NOT_INSTALLED}; }}
 """
+
+
+SHARED = "/opt/jlr"
+# Runs as root; `$1` has the id of the container's user and the home folder. In /tmp others may not
+# read, and a session's home is another one each time. Links need no room in the image.
+_SHARE = f"""\
+uid=${{1%% *}} home=${{1#* }}
+python=$(command -v python3 || command -v python) || exit 0
+share() {{
+  for site in "$1"/lib/python*/site-packages; do
+    [ -d "$site" ] || continue
+    to={SHARED}/lib/${{site#"$1"/lib/}}
+    mkdir -p "$to" {SHARED}/bin || exit
+    cp -alf "$site/." "$to" 2>/dev/null || cp -af "$site/." "$to" || exit
+    rm -f "$to/image.pth"
+  done
+  for program in "$1"/bin/*; do
+    case ${{program##*/}} in python*|pip*|[Aa]ctivate*|'*') continue;; esac
+    if [ "$(head -c 2 "$program")" = '#!' ]; then
+      sed "1s|^#!$1/bin/python.*|#!$python|" "$program" >{SHARED}/bin/"${{program##*/}}"
+      chmod 755 {SHARED}/bin/"${{program##*/}}"
+    else cp -af "$program" {SHARED}/bin; fi
+  done
+}}
+# A folder of the host's is none of the image's.
+[ "$(stat -c %d "$home/.local" 2>/dev/null)" != "$(stat -c %d /)" ] || share "$home/.local"
+for own in /tmp/jlr-"$uid"/*/home/.local /tmp/jlr-"$uid"/.packages; do share "$own"; done
+[ -d {SHARED} ] || exit 0
+chmod -R a+rX {SHARED}
+ls -d {SHARED}/bin {SHARED}/lib/python*/site-packages
+"""
+
+_SAYS = """\
+if [ "$(id -u)" != 0 ]; then
+  mkdir -p "$directory/config/bin"
+  cat >"$directory/config/bin/pip" <<'END'
+#!/bin/sh
+around=:$PATH: here=${0%/*}
+PATH=${around%%:"$here":*}:${around#*:"$here":}
+PATH=${PATH#:} PATH=${PATH%:}
+"${0##*/}" "$@" && exit; status=$?
+[ "$1" != install ] || python3 -c CHECK 2>/dev/null || cat >&2 <<'HINT'
+jlr: as this user no packages can be installed here; either of these commands does it:
+  jlr shell PLACE --user root -- pip install …
+  jlr start … --install …   (for a new container)
+HINT
+exit $status
+END
+  chmod 755 "$directory/config/bin/pip"
+  ln -sf pip "$directory/config/bin/pip3"
+  PATH=$directory/config/bin:$PATH
+fi
+"""
+_CAN_INSTALL = """\
+import os, site, sys, sysconfig
+marker = os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
+managed = sys.prefix == sys.base_prefix and os.path.exists(marker)
+writable = site.ENABLE_USER_SITE or os.access(sysconfig.get_path("purelib"), os.W_OK)
+sys.exit(managed or not writable)
+"""
+
+
+def share(engine: Engine, name: str, *, fresh: bool) -> str:
+    """Return the script that makes the user's own packages in a container part of its image.
+
+    They are linked below `SHARED`, and the folders of programs and of packages there printed, one a
+    line. With `fresh`, those of an earlier call are left out that are gone.
+    """
+    ask = command_line(engine("exec", name, "sh", "-c", 'echo "$(id -u) $HOME"'))
+    text = (f"rm -rf {SHARED}\n" if fresh else "") + _SHARE
+    link = command_line(engine("exec", "--user=0", name, "sh", "-c", text, "sh"))
+    return f'own=$({ask}) && {link} "$own"'
+
+
+def hint_at_pip(place: str) -> str:
+    """Return shell text for a launch: a `pip` that fails for want of access says what to do.
+
+    `place` is the session as HOST/NAME.
+    """
+    return _SAYS.replace("CHECK", shlex.quote(_CAN_INSTALL)).replace("PLACE", place)
 
 
 def install(packages: tuple[str, ...]) -> str:

@@ -16,9 +16,11 @@ from jlremote.images import image_names
 from jlremote.images.commands import Image
 from jlremote.images.image_errors import commit_error
 from jlremote.jupyter.runtime_files import LEFT_THERE, NOT_ASIDE, moved_aside
+from jlremote.runtimes.contract import CREATOR_LABEL
 from jlremote.runtimes.docker.docker_commands import inspect_argv
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import engine_error
+from jlremote.runtimes.scripts import packages
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage.options import IMAGE_RUNTIMES
 from jlremote.storage.sessions import SessionRecord
@@ -87,10 +89,12 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
     with context.progress.step(f"Look at {record.name}"):
         inspected, base = _inspected(host, runtime.engine, record)
     with context.progress.step(f"Save {record.name} as {image}"):
+        folders = _shared(host, runtime.engine, record, image, (inspected, base))
+        shared = docker.with_folders(inspected, folders)
         # Under a temporary name first: an interrupt then leaves the old image of that name.
         made = f"jlr-saving-{secrets.token_hex(8)}"
         steps = (
-            docker.commit_argv(runtime.engine, record.name, made, inspected, base),
+            docker.commit_argv(runtime.engine, record.name, made, inspected, base, shared),
             runtime.engine("tag", made, image),
         )
         untag = runtime.engine("rmi", made)
@@ -131,6 +135,29 @@ def _left_there(engine: Engine, name: str, failed: Completed) -> JlrError:
         f"cannot save `{name}`: a secret of Jupyter would be in the image: {failed.complaint}",
         hint=f"`{start}` there starts it; from a container that runs jlr keeps the secret out",
     )
+
+
+def _shared(
+    host: Host,
+    engine: Engine,
+    record: SessionRecord,
+    image: str,
+    facts: tuple[dict[str, Any], dict[str, Any]],
+) -> list[str]:
+    """Make what was installed as oneself part of the image; return the folders that have it.
+
+    `facts` are the `inspect` of the container and of its image.
+    """
+    inspected, base = facts
+    state, labels = inspected.get("State") or {}, inspected["Config"].get("Labels") or {}
+    if not state.get("Running") or state.get("Paused") or not labels.get(CREATOR_LABEL):
+        return []
+    fresh = packages.SHARED not in str((base.get("Config") or {}).get("Env"))
+    sharing = packages.share(engine, record.name, fresh=fresh)
+    done = run_script(host, sharing, timeout=SAVE_SECONDS)
+    if done.status != 0:
+        raise commit_error(engine, record.name, image, record.host, done)
+    return done.stdout.split()
 
 
 @understood("the container engine")

@@ -169,4 +169,5 @@ def _entrypoint(start: StartContext, image: str) -> Argv | None:
     if done.status != 0:
         return None
     config = json.loads(done.stdout)[0].get("Config") or {}
-    return tuple(config.get("Entrypoint") or ())
+    # An empty word stands for no entrypoint in images that `jlr save` made.
+    return tuple(word for word in config.get("Entrypoint") or () if word)
