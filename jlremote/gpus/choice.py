@@ -37,19 +37,28 @@ def choose(wanted: GpuRequest, inventory: Inventory, host: str, *, share: bool) 
 
 
 def _free(count: int, inventory: Inventory, host: str, *, share: bool) -> Chosen:
-    devices = inventory.devices
-    if count > len(devices):
+    whole, parts = inventory.whole_gpus, inventory.mig_devices
+    # A program sees either GPUs or MIG devices, so they are never mixed.
+    enough = [kind for kind in (whole, parts) if len(kind) >= count]
+    if not enough:
+        divided = f" and {len(parts)} MIG devices, which do not mix" if parts else ""
         raise NotFound(
-            f"`{host}` has {len(devices)} GPUs, and {count} were asked for",
+            f"`{host}` has {len(whole)} GPUs{divided}, and {count} were asked for",
             hint=_available(inventory, host),
         )
     # The sort is stable, so of equal devices the first is taken; devices in use come last.
-    by_room = sorted(devices, key=lambda device: (device.in_use, -device.memory_free))
-    taken = by_room[:count]
-    if not share and any(device.in_use for device in taken):
-        raise _too_few_free(count, devices, inventory, host)
+    by_room = [
+        sorted(kind, key=lambda device: (device.in_use, -device.memory_free)) for kind in enough
+    ]
+    taken = min((kind[:count] for kind in by_room), key=_in_use)
+    if not share and _in_use(taken):
+        raise _too_few_free(count, min(enough, key=_in_use), inventory, host)
     names = [device.uuid if ":" in device.place else device.place for device in taken]
     return _chosen(list(zip(names, taken, strict=True)))
+
+
+def _in_use(devices: Sequence[Device]) -> int:
+    return sum(device.in_use for device in devices)
 
 
 def _too_few_free(count: int, devices: Sequence[Device], inventory: Inventory, host: str) -> Busy:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -135,6 +135,26 @@ class Inventory:
     def devices(self) -> tuple[Device, ...]:
         """All devices that sessions can get."""
         return tuple(device for gpu in self.gpus if not gpu.failed for device in gpu.devices)
+
+    @property
+    def whole_gpus(self) -> tuple[Device, ...]:
+        """The GPUs that sessions can get as a whole."""
+        return tuple(gpu.whole for gpu in self.gpus if not gpu.failed and not gpu.mig)
+
+    @property
+    def mig_devices(self) -> tuple[Device, ...]:
+        """The MIG devices that sessions can get."""
+        return tuple(part for gpu in self.gpus if not gpu.failed for part in gpu.slices)
+
+    def with_lost(self, known: Iterable[Gpu]) -> Inventory:
+        """Return the inventory with those GPUs, as failed ones, that the driver names no more."""
+        named = {gpu.index for gpu in self.gpus}
+        lost = (replace(gpu, failed=True, busy=None) for gpu in known if gpu.index not in named)
+        return replace(self, gpus=tuple(sorted((*self.gpus, *lost), key=lambda gpu: gpu.index)))
+
+    def unanswered(self, why: str) -> Inventory:
+        """Return what was last known, with the reason why no more is."""
+        return replace(self, gpus=tuple(replace(gpu, busy=None) for gpu in self.gpus), notes=(why,))
 
     def without(self, leases: Collection[str]) -> Inventory:
         """Return the inventory without the claims of some leases."""

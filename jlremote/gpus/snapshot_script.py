@@ -49,6 +49,7 @@ LC_ALL=C; export LC_ALL
 clean() {{ tr -d '{PRINT_GROUP}{PRINT_RECORD}{PRINT_FIELD}'; }}
 say() {{ printf '%s{PRINT_FIELD}' "$@"; printf '{PRINT_RECORD}'; }}
 limit=; ! command -v timeout >/dev/null || limit='timeout {ANSWER_SECONDS}'
+! timeout -k 1 1 true || limit='timeout -k 2 {ANSWER_SECONDS}'
 csv=--format=csv,noheader,nounits
 smi=$(command -v nvidia-smi)
 for folder in {_FOLDERS}; do
@@ -94,7 +95,9 @@ ask_all() {{
   say host "$(date +%s)" "$(cat /proc/uptime)" "$(cat /proc/sys/kernel/random/boot_id)" \\
     "$(id -un || id -u)" "$(getconf CLK_TCK || echo 100)"
   [ -n "$smi" ] || {{ say missing; return; }}
-  ask_gpus; ask_processes; ask_slices; ask_owners
+  ask_gpus
+  case $status in {TOOK_TOO_LONG}|137) return;; esac
+  ask_processes; ask_slices; ask_owners
   say containers "$containers"
   {LIST}
 }}

@@ -111,7 +111,14 @@ def test_the_first_digits_of_a_uuid_are_enough() -> None:
 def test_mig_devices_are_chosen_like_gpus() -> None:
     found = Inventory(gpus=mig(), now=0, user="ada")
     assert taken("auto", found) == ("1",)
-    assert taken("auto:2", found) == ("1", "MIG-a25704ba-3a06-5299-a795-fd7cf4d13973")
+    free_parts = tuple(part.uuid for part in found.mig_devices[1:])
+    assert taken("auto:2", found) == free_parts, "and never one of each kind"
+    with pytest.raises(Busy, match="3 GPUs were asked for, and 2 of 3 on `dgx` are free"):
+        taken("3", found)
+    with pytest.raises(NotFound, match="has 1 GPUs and 3 MIG devices, which do not mix, and 4"):
+        taken("4", found)
+    shared = choose(parse_request("auto:2"), found, "dgx", share=True)
+    assert shared.uuids == free_parts, "those in use come last, also of two kinds"
     assert taken("0:2", found) == ("MIG-36c795f2-5cf7-55d6-af30-e535e79b7bb6",)
     with pytest.raises(Busy, match="GPU 0:0: "):
         taken("device=0", found)

@@ -132,6 +132,18 @@ def test_watching_gives_one_object_a_line_and_leaves_nothing_on_the_host(
         gpu_host.gpus.change(0, memory_used=90000)
         later = (json.loads(line)["gpus"][0]["state"] for line in watching.stdout)
         assert "held, idle" in later
+        lost = gpu_host.gpus.state["gpus"].pop()
+        gpu_host.gpus.write()
+        second = (json.loads(line)["gpus"][lost["index"]] for line in watching.stdout)
+        assert next(gpu for gpu in second if gpu["state"] == "error")["uuid"] == lost["uuid"]
+        gpu_host.gpus.state["failure"] = (124, "")  # as when it hangs
+        gpu_host.gpus.write()
+        silent = next(found for found in map(json.loads, watching.stdout) if found["notes"])
+        assert "did not answer within" in silent["notes"][0]
+        assert len(silent["gpus"]) == 2, "what was last known"
+        gpu_host.gpus.state["failure"] = None
+        gpu_host.gpus.write()
+        assert next(found for found in map(json.loads, watching.stdout) if not found["notes"])
         watching.send_signal(signal.SIGINT)
         watching.stdout.close()
         assert watching.wait(timeout=20) in (0, 1)

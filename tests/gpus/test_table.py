@@ -112,6 +112,15 @@ def test_the_history_grows_with_time_and_stays_on_its_line() -> None:
         assert "100 %" in lines[2]
 
 
+def test_a_narrow_terminal_cuts_names_and_history_alone() -> None:
+    long = row(0, used=70000, busy=100).replace("A100", "RTX PRO 6000 Blackwell Max-Q Workstation")
+    for width in (80, 90):
+        text = drawn(inventory([long]), width=width, moments=400)
+        for whole in ("68 GiB / 80 GiB ", " 100 % ", " 30C ", " busy"):
+            assert whole in text
+        assert max(map(len, text.splitlines())) <= width
+
+
 def test_a_bar_is_as_high_as_the_gpu_is_busy() -> None:
     assert gpu_live.bars([0, 50, 89, 90, 100, None]).plain == "▁▅██" + "█?"
     styles = [span.style for span in gpu_live.bars([89, 90]).spans]

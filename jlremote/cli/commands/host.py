@@ -92,9 +92,13 @@ def _watch(host: str, seconds: float, context: Context, *, as_json: bool) -> Non
 
         tables.show_live(gpu_live.drawings(host, snapshots))
     else:
+        told: tuple[str, ...] = ()
         for found in snapshots:
             gpu_table.show(found)
             answer("")
+            for note in set(found.notes).difference(told):
+                context.progress.note(f"nvidia-smi: {note}")
+            told = found.notes
 
 
 @command(

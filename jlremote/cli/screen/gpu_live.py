@@ -18,8 +18,10 @@ from jlremote.gpus.inventory import WELL_USED_PERCENT, Gpu, Inventory
 from jlremote.text import one_line
 
 MEMORY_WIDTH = 10
-# What rich's columns need besides the history at 80 characters; the rest of the line is history.
-_OTHER_COLUMNS = 73
+HEADINGS = ("GPU", "NAME", "MEMORY", "", "BUSY", "", "TEMP", "STATE")
+_NAME, _HISTORY = 1, 4  # the columns that give way on a narrow terminal
+_LEAST = (6, 8)  # characters of each
+_MOST = 500  # moments that are remembered
 _BLOCKS, _PLAIN = "▁▂▃▄▅▆▇█", ".:-=+*#@"
 
 
@@ -35,7 +37,7 @@ class History:
     """The load of each GPU over time, the latest value last."""
 
     def __init__(self) -> None:
-        self._busy: dict[int, deque[int | None]] = defaultdict(lambda: deque(maxlen=500))
+        self._busy: dict[int, deque[int | None]] = defaultdict(lambda: deque(maxlen=_MOST))
 
     def add(self, inventory: Inventory) -> None:
         """Add the values of one moment."""
@@ -49,34 +51,52 @@ class History:
 
 def drawn(host: str, inventory: Inventory, history: History, width: int) -> Group:
     """Return the drawing of one moment."""
-    room = max(8, width - _OTHER_COLUMNS)
+    rows = [row for gpu in inventory.gpus for row in _rows(gpu, history)]
+    name, room = _room(rows, width)
     gpus = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
-    for heading in ("GPU", "NAME", "MEMORY", "", "BUSY", "", "TEMP", "STATE"):
-        gpus.add_column(heading, no_wrap=True)
-    for gpu in inventory.gpus:
-        gpus.add_row(*_gpu_cells(gpu, history.last(gpu.index, room)))
-        for part in gpu.slices:
-            label, unknown = Text(f"MIG {part.profile}"), ("",) * 4
-            state = gpu_table.state(part.state())
-            gpus.add_row(part.place, label, gpu_table.memory(part), *unknown, state)
+    for number, heading in enumerate(HEADINGS):
+        gpus.add_column(heading, no_wrap=True, width={_NAME: name, _HISTORY: room}.get(number))
+    for row in rows:
+        row[_HISTORY] = row[_HISTORY][-room:]
+        gpus.add_row(*row)
+    notes = [Text(f"nvidia-smi: {one_line(note)}", style="red") for note in inventory.notes]
     users = table(gpu_table.USER_HEADINGS, gpu_table.user_rows(inventory))
     title = Text(f"{one_line(host)}  (Ctrl-C ends)", style="dim")
-    return Group(title, gpus, Text(""), users if users.row_count else Text("no users"))
+    people = users if users.row_count else Text("no users")
+    return Group(title, *notes, gpus, Text(""), people)
 
 
-def _gpu_cells(gpu: Gpu, busy: list[int | None]) -> tuple[Text | str, ...]:
+def _room(rows: list[list[Text]], width: int) -> tuple[int, int]:
+    """Return the widths of the names and the history, so that nothing else is ever cut."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(HEADINGS)
+    need = [
+        max((len(heading), *(cell.cell_len for cell in cells)))
+        for heading, cells in zip(HEADINGS, columns, strict=True)
+    ]
+    left = width - len(HEADINGS) - sum(need) + need[_NAME] + need[_HISTORY]
+    least_name, least_room = _LEAST
+    name = max(least_name, min(need[_NAME], left - least_room))
+    return name, max(least_room, left - name)
+
+
+def _rows(gpu: Gpu, history: History) -> Iterator[list[Text]]:
+    """Give the row of a GPU, and one for each of its MIG devices."""
     state = gpu_table.state(gpu.state)
     used, total = gpu.whole.memory_used or 0, gpu.whole.memory_total or 0
-    return (
-        str(gpu.index),
+    yield [
+        Text(str(gpu.index)),
         Text(one_line(gpu_table.short_name(gpu))),
         bar(used / total if total else 0.0),
-        gpu_table.memory(gpu.whole),
-        bars(busy),
-        gpu_table.percent(gpu.busy),
-        "?" if gpu.temperature is None else f"{gpu.temperature}C",
+        Text(gpu_table.memory(gpu.whole)),
+        bars(history.last(gpu.index, _MOST)),
+        Text(gpu_table.percent(gpu.busy)),
+        Text("?" if gpu.temperature is None else f"{gpu.temperature}C"),
         Text(state, style=state_style(state)),
-    )
+    ]
+    for part in gpu.slices:
+        size, state = gpu_table.memory(part), gpu_table.state(part.state())
+        words = (part.place, f"MIG {part.profile}", "", size, "", "", "", state)
+        yield [Text(word) for word in words]
 
 
 def bar(share: float) -> Text:

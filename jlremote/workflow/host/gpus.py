@@ -41,16 +41,33 @@ def inventory(host: str, context: Context) -> Inventory | ClusterGpus:
 def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory]:
     """Yield the GPUs of a host every `seconds` seconds, until the iterator is closed.
 
+    A GPU that the driver names no more stays, as a failed one. While `nvidia-smi` hangs or fails,
+    what was last known comes with the reason as its note.
+
     Raises:
         CannotAsk: nothing on the host knows.
     """
+    last: Inventory | None = None
     asked = snapshot_script.snapshots(seconds, engines_asked(host))
     with link_on(host, context).stream(asked) as output:
         text = ""
         for piece in output:
             *whole, text = (text + piece).split(GROUP)
-            yield from (read(snapshot, host) for snapshot in whole)
+            for snapshot in whole:
+                last = _next(last, snapshot, host)
+                yield last
     raise CannotAsk(f"`{host}` stopped reporting its GPUs")
+
+
+def _next(last: Inventory | None, snapshot: str, host: str) -> Inventory:
+    """Return the GPUs of a snapshot, after those of the last one."""
+    try:
+        found = read(snapshot, host)
+    except CannotAsk as silent:
+        if last is None:
+            raise
+        return last.unanswered(silent.message)
+    return found if last is None else found.with_lost(last.gpus)
 
 
 def ask(host: Host) -> Inventory:
