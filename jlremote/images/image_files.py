@@ -13,6 +13,7 @@ from jlremote.host.records import PRINT_FIELD, PRINT_RECORD, records
 from jlremote.host.shell_text import command_line
 from jlremote.images import image_names
 from jlremote.images.commands import Image
+from jlremote.images.key_scripts import forgotten
 from jlremote.text import one_line
 from jlremote.times import utc
 
@@ -176,8 +177,11 @@ def login_script(program: str, registry: str, user: str, *, keep: bool) -> str:
 
 
 def logout_script(program: str, registry: str) -> str:
-    """Return the command that forgets the key in the program's settings."""
-    return command_line((program, "registry", "logout", f"{DOCKER}{registry}"))
+    """Return the script that forgets the key in the program's settings; see `KEPT`."""
+    logout = command_line((program, "registry", "logout", f"{DOCKER}{registry}"))
+    files = "~/.apptainer/docker-config.json ~/.singularity/docker-config.json"
+    known = f"grep -qsF {shlex.quote(registry)} {files} ~/.apptainer/remote.yaml"
+    return forgotten(known, logout)
 
 
 def login_error(registry: str, user: str, said: str) -> JlrError:

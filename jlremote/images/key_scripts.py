@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import secrets
+import shlex
 from collections.abc import Callable
 
+from jlremote.host.shell_text import command_line
 from jlremote.runtimes.engine.engine import Engine
+
+KEPT = "kept"
 
 # The first line of stdin is the text of a `config.json`. With this folder for its settings docker
 # would not know which daemon the user has chosen, so that is asked first. SIGPIPE would kill the
@@ -63,6 +68,27 @@ def with_key_file(command: str) -> str:
 def with_key_to_login(login: str) -> str:
     """Return a script that passes the next line of stdin, the key, to `login`."""
     return _KEY_TO_LOGIN.replace("{login}", login)
+
+
+def logout_script(engine: Engine, server: str) -> str:
+    """Return a script that forgets the key of a registry, and prints `KEPT` if there was one.
+
+    Docker removes a key without a word of whether there was one. What root keeps is not seen.
+    """
+    logout = command_line(engine("logout", server))
+    if "podman" in engine.name:
+        known = f"{command_line(engine('login', '--get-login', server))} >/dev/null 2>&1"
+    elif engine.behind_sudo:
+        return f"{logout} >/dev/null\n"
+    else:
+        folder = '"${DOCKER_CONFIG:-$HOME/.docker}"'
+        known = f"grep -qsF {shlex.quote(json.dumps(server))} {folder}/config.json"
+    return forgotten(known, logout)
+
+
+def forgotten(known: str, logout: str) -> str:
+    """Return a script that runs `logout` and prints `KEPT` if `known` succeeds."""
+    return f"{known} || exit 0\necho {KEPT}; {logout} >/dev/null\n"
 
 
 def surviving_disconnect(command: str) -> str:

@@ -133,11 +133,16 @@ def test_login_reads_the_key_from_stdin_without_its_newline(
 
 
 @pytest.mark.parametrize(
-    ("known", "told"),
-    [(True, "forgot the key of nvcr.io on dgx\n"), (False, "no key of nvcr.io is kept\n")],
+    ("places", "told"),
+    [
+        (["a", "b"], "forgot the key of nvcr.io for dgx, which was kept in a and b\n"),
+        ([], "no key of nvcr.io is kept for dgx\n"),
+    ],
 )
-def test_a_forgotten_key_is_told(known: bool, told: str, jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("images.login.log_out", known)
+def test_a_forgotten_key_is_told(
+    places: list[str], told: str, jlr: Jlr, workflows: Workflows
+) -> None:
+    workflows.will("images.login.log_out", places)
     outcome = jlr("login", "dgx", "--forget")
     assert (outcome.code, outcome.stdout) == (0, told)
 

@@ -72,7 +72,8 @@ def test_with_keep_the_key_is_stored_on_the_host_alone(
         assert registry.name in json.loads(settings.read_text())["auths"]
         image = registry.push("lab/plain", "me/kept:1")
         assert laptop.jlr("pull", "lab", image).status == 0
-        assert laptop.jlr("login", "lab", registry.name, "--forget").status == 0
+        forgotten = laptop.jlr("login", "lab", registry.name, "--forget")
+        assert "which was kept in the settings on lab\n" in forgotten.stdout, forgotten
         assert registry.name not in json.loads(settings.read_text())["auths"]
     finally:
         settings.unlink(missing_ok=True)
@@ -82,10 +83,11 @@ def test_a_forgotten_key_is_gone(laptop: Laptop, registry: Registry, keychain: N
     log_in(laptop, registry)
     image = registry.push("lab/plain", "me/forgotten:1")
     forgotten = laptop.jlr("login", "lab", registry.name, "--forget")
-    assert forgotten.stdout == f"forgot the key of {registry.name} on lab\n"
+    where = "which was kept in this machine's keychain"
+    assert forgotten.stdout == f"forgot the key of {registry.name} for lab, {where}\n"
     assert laptop.jlr("pull", "lab", image).status == 4
     again = laptop.jlr("login", "lab", registry.name, "--forget")
-    assert again.stdout == f"no key of {registry.name} is kept\n"
+    assert again.stdout == f"no key of {registry.name} is kept for lab\n"
 
 
 def test_without_a_keychain_no_key_is_asked_for(laptop: Laptop, registry: Registry) -> None:

@@ -222,9 +222,12 @@ def login(
         raise Usage("`--forget` goes with neither `--keep` nor `--password-stdin`")
     context = invocation.context()
     if forget:
-        known = workflow.log_out(host, registry, context, engine)
+        places = workflow.log_out(host, registry, context, engine)
+        where = " and ".join(places)
         answer(
-            f"forgot the key of {registry} on {host}" if known else f"no key of {registry} is kept"
+            f"forgot the key of {registry} for {host}, which was kept in {where}"
+            if places
+            else f"no key of {registry} is kept for {host}"
         )
         return
     key = sys.stdin.read().rstrip("\r\n") if password_stdin else None

@@ -5,13 +5,19 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from jlremote.errors import Authentication, Usage
+from jlremote.errors import Authentication, JlrError, Usage
 from jlremote.host.contract import Completed, run_script
 from jlremote.host.shell_text import command_line
 from jlremote.images import image_files
 from jlremote.images.image_errors import login_error
 from jlremote.images.image_names import DOCKER_HUB, parse
-from jlremote.images.key_scripts import with_key_file, with_key_to_login, with_keys
+from jlremote.images.key_scripts import (
+    KEPT,
+    logout_script,
+    with_key_file,
+    with_key_to_login,
+    with_keys,
+)
 from jlremote.link.client.link import Link
 from jlremote.questions import Question
 from jlremote.runtimes.engine.engine import Engine
@@ -71,18 +77,29 @@ def log_in(request: LoginRequest, context: Context) -> LoginReport:
     return LoginReport(request.host, registry, user, kept)
 
 
-def log_out(host: str, registry: str, context: Context, wanted: EngineChoice = ANY_ENGINE) -> bool:
-    """Forget a registry's key on the laptop and the host; return whether the laptop had it."""
+def log_out(
+    host: str, registry: str, context: Context, wanted: EngineChoice = ANY_ENGINE
+) -> list[str]:
+    """Forget a registry's key on the laptop and the host; return the places that had one.
+
+    Raises:
+        JlrError: the engine on the host does not forget it; the laptop has.
+    """
     name = _registry(registry)
     link = link_on(host, context)
     with context.progress.step(f"Forget {name} on {host}"):
         if wanted.runtime in IMAGE_RUNTIMES:
             logout = image_files.logout_script(wanted.runtime, name)
         else:
-            argv = engine_on(link, wanted)("logout", registry_keys.server(name))
-            logout = command_line(argv)
-        run_script(link, logout)
-    return registry_keys.forget(host, name)
+            logout = logout_script(engine_on(link, wanted), registry_keys.server(name))
+        places = ["this machine's keychain"] if registry_keys.forget(host, name) else []
+        done = run_script(link, logout)
+    if done.status != 0:
+        raise JlrError(
+            f"`{host}` may still keep a key of `{name}`: {done.complaint}",
+            hint="this machine has forgotten it" if places else None,
+        )
+    return [*places, f"the settings on {host}"] if done.stdout.startswith(KEPT) else places
 
 
 def _registry(text: str) -> str:

@@ -68,12 +68,14 @@ def keep(host: str, registry: str, key: RegistryKey) -> str:
 
 
 def forget(host: str, registry: str) -> bool:
-    """Forget a registry's key; return whether there was one."""
+    """Forget a host's key of a registry; return whether there was one."""
     secrets = open_secrets()
     if secrets is None:
         return False
-    gone = [secrets.delete(name) for name in (_account(registry, host), _account(registry))]
-    return any(gone)
+    if not secrets.delete(_account(registry, host)):
+        return False  # the latest one is of another host
+    secrets.delete(_account(registry))
+    return True
 
 
 def docker_config(keys: Mapping[str, RegistryKey]) -> bytes:

@@ -63,6 +63,8 @@ def test_the_latest_key_of_a_user_is_known_for_any_host(backend: Backend) -> Non
 
 def test_a_forgotten_key_is_gone(backend: Backend) -> None:
     registry_keys.keep("lab", "nvcr.io", KEY)
+    assert not registry_keys.forget("other", "nvcr.io")
+    assert registry_keys.latest("nvcr.io", "ada") == KEY
     assert registry_keys.forget("lab", "nvcr.io")
     assert backend.kept == {}
     assert not registry_keys.forget("lab", "nvcr.io")
