@@ -46,7 +46,7 @@ class HostFacts:
     temporary: DiskSpace = DiskSpace("/tmp")  # noqa: S108  # it is a place to look at
     kills_at_logout: bool = False  # whether systemd ends the user's processes at the last logout
     engine: Engine | None = None  # `None` for runtime `none`
-    engine_version: str | None = None  # its `--version`, `None` if it is not installed
+    engine_version: str | None = None  # `None` if it is not installed
     engine_error: JlrError | None = None  # why it cannot be used
     gpus_by: OtherWay | None = None  # the other engine that gives new containers GPUs, and why
     scheduler: Presence | None = None  # the scheduler of its cluster, `None` for none

@@ -90,6 +90,9 @@ def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> 
         asked |= {"engine": command_line(engine("--version")), _DAEMON: trial}
         asked |= {name: f"{_IF_WELL}{step}" for name, step in old_docker.steps(engine).items()}
         asked["storage"] = _storage(engine)
+        if engine.kind.daemon:
+            server = engine("version", "--format", "{{.Server.Version}}")
+            asked["server"] = f"{unless_silent(_DAEMON)}\n{tried(server)}"
     if engine is not None and image is not None:
         asked["image"] = f"{unless_silent(_DAEMON)}\n{tried(inspect_image_argv(engine, image))}"
     return asked
@@ -125,7 +128,7 @@ def read_facts(
         kills_at_logout="b true" in logout and "lingers" not in logout,
         scheduler=SLURM.read_presence(told["scheduler"].stdout),
         engine=engine,
-        engine_version=_version(told.get("engine")),
+        engine_version=_version(told.get("engine"), told.get("server")),
         engine_error=_engine_error(engine, told.get(_DAEMON)),
         gpus_by=None if engine is None else old_docker.foreseen(engine, told, gpus=True),
         storage=_room(storage, "") if storage is not None and storage.status == 0 else None,
@@ -155,10 +158,15 @@ def _available(line: str) -> int | None:
     return int(found) if found.isdigit() else None
 
 
-def _version(told: Completed | None) -> str | None:
-    if told is None or told.status != 0:
+def _version(client: Completed | None, server: Completed | None) -> str | None:
+    """Return the version of the daemon, with that of its client if they differ."""
+    if client is None or client.status != 0:
         return None
-    return one_line(told.stdout.partition("\n")[0])
+    text = one_line(client.stdout.partition("\n")[0])
+    daemon = "" if server is None or server.status != 0 else one_line(server.stdout)
+    if not daemon or f" {daemon}," in text:
+        return text
+    return f"{text.partition(' version ')[0]} {daemon}; its client: {text}"
 
 
 def _engine_error(engine: Engine | None, told: Completed | None) -> JlrError | None:

@@ -32,7 +32,7 @@ THE_CHAIN = [
     *("ssh config", "name", "port", "ssh server", "host key", "login", "shell"),
     *("clock", "forwarding"),
     *("system", "disk", "logout", "engine", "permission", "driver", "image", "architecture"),
-    *("container", "toolkit", "jupyter", "http", "websocket", "kernel"),
+    *("container", "network", "toolkit", "jupyter", "http", "websocket", "kernel"),
 ]
 
 
@@ -49,6 +49,10 @@ class OwnImage:
         listed = self._engine.docker("ps", "--all", "--format", "{{.Names}} {{.Image}}")
         pairs = (line.split() for line in listed.splitlines())
         return [name for name, image in pairs if image == self.name]
+
+    def server_version(self) -> str:
+        """Return the version of dockerd."""
+        return self._engine.docker("version", "--format", "{{.Server.Version}}")
 
     def remove(self) -> None:
         self._engine.docker("image", "rm", self.name)
@@ -93,6 +97,8 @@ def test_a_new_container_of_an_image_is_proved_to_the_kernels_answer_and_removed
     # The lab has no GPU, and that is no fault of its own.
     assert report.of("driver")["mark"] == "warning"
     assert report.marks("skipped") == ["toolkit"]
+    assert own_jupyter.server_version() in report.of("engine")["text"]
+    assert report.of("network")["text"] == "containers reach pypi.org"
     assert own_jupyter.containers() == []
 
 
@@ -103,10 +109,15 @@ def test_a_session_that_runs_is_looked_at_and_left_as_it_is(
     born = here.born()
     with here.notebook("work.ipynb") as kernel:
         assert kernel.run("x = 1") == ""
+        no_names = "echo nameserver 127.0.0.1 >/etc/resolv.conf"
+        container.engine.docker("exec", "--user=0", here.name, "sh", "-c", no_names)
         report = examined(laptop, "lab")
         assert report.status == 0, report.printed
         assert report.of("kernel")["text"] == "6*7 is 42"
         assert here.name in report.of("container")["text"]
+        network = report.of("network")
+        assert "containers cannot resolve `pypi.org`, which the host does" in network["text"]
+        assert "--dns" in network["mend"][0]
         assert kernel.run("x") == "1"
         assert len(here.ask("api/kernels")) == 1
     assert here.born() == born

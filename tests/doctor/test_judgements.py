@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from jlremote.doctor import connection, host, laptop, toolkit
+from jlremote.doctor import connection, host, laptop, network, toolkit
 from jlremote.doctor.connection import ConnectionFacts
 from jlremote.doctor.findings import Check, Diagnosis, Finding
 from jlremote.doctor.host_facts import DiskSpace, HostFacts, ImageFacts
@@ -338,6 +338,23 @@ def test_a_scheduler_is_named_with_the_partitions_and_accounts() -> None:
     assert found.mark == "warning"
     assert "does not answer: slurm_load_jobs error: Unable to contact" in found.text
     assert facts().scheduler is None
+
+
+def test_the_version_is_the_daemons_and_the_network_that_of_containers() -> None:
+    found = of("engine", server=said("20.10.24\n"))
+    assert found.text == "Docker 20.10.24; its client: Docker version 24.0.7, build afdd53b"
+    assert of("engine", server=said("24.0.7\n")).text == "Docker version 24.0.7, build afdd53b"
+    for on_host, inside, mark, word in (
+        (0, 0, "ok", "reach pypi.org"),
+        (0, 3, "warning", "cannot resolve"),
+        (0, 4, "warning", "cannot connect"),
+        (0, 124, "warning", "in 8 s"),
+        (3, 3, "skipped", "the host itself cannot resolve"),
+        (0, 5, "skipped", "getent"),
+    ):
+        judged = network.judge(DOCKER, said(status=on_host), said(status=inside))
+        assert judged.mark == mark
+        assert word in judged.text
 
 
 def test_a_login_node_needs_no_engine() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
+from jlremote.doctor import network
 from jlremote.doctor.findings import Diagnosis, Finding, Judgement, fine, from_error, skip, warn
 from jlremote.errors import JlrError
 from jlremote.host.contract import run_script
@@ -65,6 +66,7 @@ class SessionChecks:
     def examine(self) -> None:
         """Try one check after the other, and report each."""
         self._check("container", "Try a container", self.trial.ready, self._judge_container)
+        self._check(network.CHECK, "Look for a network", ("container",), self._judge_network)
         gpus = ("permission", "driver")
         self._check("toolkit", "Look for GPUs in a container", gpus, self._judge_toolkit)
         where = "container" if self.trial.runtime.has_containers else "shell"
@@ -106,6 +108,15 @@ class SessionChecks:
                 f"{trial.request.image} sh`",
             )
         return fine(f"a new container of {trial.request.image} starts")
+
+    def _judge_network(self) -> Judgement:
+        engine, here = self.trial.runtime.engine, self.trial.running
+        if engine is None:
+            return skip("without containers (`--runtime none`)")
+        name = self._name if here is None else here.record.name
+        inside = self.trial.runtime.inside(name, network.ASK)
+        told = self.trial.link.run({"host": network.ASK, "inside": inside})
+        return network.judge(engine, told["host"], told["inside"])
 
     def _judge_toolkit(self) -> Judgement:
         name = f"{self._name}-gpus"

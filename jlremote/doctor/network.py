@@ -1,0 +1,52 @@
+"""The check of names and network: what a container reaches of what the host reaches."""
+
+from __future__ import annotations
+
+from jlremote.doctor.findings import Judgement, fine, skip, warn
+from jlremote.host.contract import Completed
+from jlremote.host.shell_text import bounded
+from jlremote.runtimes.engine.engine import Engine
+
+CHECK = "network"
+SITE = "pypi.org"  # where pip's packages come from
+_NO_NAME, _NO_WAY, _NO_PROGRAM = 3, 4, 5
+_SECONDS = 8
+_LOOK = f"""\
+python=$(command -v python3 || command -v python)
+if [ -n "$python" ]; then
+  "$python" -c 'import socket; socket.getaddrinfo("{SITE}", 443)' 2>/dev/null || exit {_NO_NAME}
+  "$python" -c 'import socket; socket.create_connection(("{SITE}", 443), 3)' 2>/dev/null ||
+    exit {_NO_WAY}
+elif command -v getent >/dev/null; then getent hosts {SITE} >/dev/null || exit {_NO_NAME}
+else exit {_NO_PROGRAM}; fi
+"""
+ASK = bounded(("sh", "-c", _LOOK), _SECONDS)
+_LACKS = {_NO_NAME: f"cannot resolve `{SITE}`", _NO_WAY: f"cannot connect to `{SITE}`"}
+
+
+_DNS = (
+    "`-- --dns ADDRESS` gives a new container a name server; "
+    '`"dns": ["ADDRESS"]` in /etc/docker/daemon.json gives it to all'
+)
+_NETWORK = (
+    "`sysctl net.ipv4.ip_forward` on the host must be 1, and its firewall must forward the "
+    "engine's network; `--network host` does without"
+)
+
+
+def judge(engine: Engine, on_host: Completed, inside: Completed) -> Judgement:
+    """Judge by the results of `ASK` on the host and in a container.
+
+    A host that reaches nothing itself may be meant so, as behind a proxy.
+    """
+    if inside.status == 0:
+        return fine(f"containers reach {SITE}")
+    if _NO_PROGRAM in (inside.status, on_host.status):
+        return skip("neither Python nor `getent` is there to try it with")
+    if on_host.status != 0:
+        return skip(f"the host itself {_LACKS.get(on_host.status, f'does not reach `{SITE}`')}")
+    mend = _NETWORK
+    if inside.status == _NO_NAME:
+        mend = _DNS if engine.kind.daemon else _DNS.partition(";")[0]
+    lacks = _LACKS.get(inside.status, f"do not reach `{SITE}` in {_SECONDS} s")
+    return warn(f"containers {lacks}, which the host does", mend)
