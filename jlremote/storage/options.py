@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 import shlex
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -125,12 +126,23 @@ def _checked_text(option: str, value: Any, place: str) -> str:
         raise Usage(f"{place} must be one of {', '.join(RUNTIMES)}, not {value!r}")
     if option == "idle-stop":
         seconds_of(value, place)
-    if KINDS[option] == "pattern" and "{name}" not in value:
+    if KINDS[option] == "pattern":
+        _check_template(value, place)
+    return value
+
+
+def _check_template(template: str, place: str) -> None:
+    if template.count("{name}") != 1:
         raise Usage(
-            f"{place} must contain `{{name}}`, not {value!r}",
+            f"{place} must contain `{{name}}` once, not {template!r}",
             hint='`{name}` stands for the container\'s name: `name = "{user}_{name}"`',
         )
-    return value
+    if not re.fullmatch(r"[a-zA-Z0-9][\w.-]*", re.sub(r"\{(name|user)\}", "x", template), re.ASCII):
+        raise Usage(
+            f"{place} must make names that engines take, not {template!r}",
+            hint="use letters, digits, `_`, `.` and `-` beside `{name}` and `{user}`, the first a "
+            "letter or digit",
+        )
 
 
 def key(option: str, item: str) -> str:

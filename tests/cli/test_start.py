@@ -34,6 +34,23 @@ def test_the_url_is_the_only_line_on_stdout(jlr: Jlr, workflows: Workflows) -> N
     assert workflows.arguments("session.browser.open_in_browser") == (ADDRESS, None)
 
 
+def test_a_setting_that_fails_is_named_as_a_setting(
+    laptop: Path, jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(laptop, "[hosts.dgx]\nport = 8901\n[defaults]\nvolume = ['x:/x']\n")
+
+    def refuse(*_: object) -> None:
+        raise Busy("`--volume x:/x` is odd", hint="leave out `--port`; `--image IMAGE` is another")
+
+    workflows.will("session.start.start", refuse)
+    told = jlr("start", "dgx", "cont1").stderr
+    assert "`volume` of `[defaults]` is odd" in told
+    assert "leave out `port` of `[hosts.dgx]`; `--image IMAGE` is another" in told
+    assert "leave out `--port`" in jlr("start", "dgx", "cont1", "--port", "8901").stderr
+    monkeypatch.setenv("JLR_PORT", "8902")
+    assert "leave out `JLR_PORT`" in jlr("start", "dgx", "cont1").stderr
+
+
 def environment(workflows: Workflows) -> tuple[str, ...]:
     """Return the variables in the request of the only start."""
     return tuple(workflows.arguments("session.start.start")[0].options.environment)

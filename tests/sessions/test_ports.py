@@ -65,6 +65,9 @@ def test_an_exact_port_is_used_or_refused(laptop: Laptop, container: ContainerFa
     with held(other):
         refused = start(laptop, "lab", here.name, "--port", str(other))
         failed(refused, 7, f"port {other} is taken by", f"process {os.getpid()}")
+        laptop.environment["JLR_PORT"] = str(other)
+        failed(start(laptop, "lab", here.name), 7, "is taken by", "leave out `JLR_PORT`")
+        del laptop.environment["JLR_PORT"]
     assert started(laptop, here).port == exact
     assert started(laptop, here, "--port", str(other)).port == other
     with held(exact):

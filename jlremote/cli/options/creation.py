@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from jlremote.cli.command import option, options
 from jlremote.cli.completion import candidates
-from jlremote.errors import Usage
-from jlremote.storage.options import NO_MEANING
+from jlremote.errors import JlrError, Usage
+from jlremote.storage.options import KINDS, NO_MEANING
+
+if TYPE_CHECKING:
+    from jlremote.storage.settings import Origin
 
 # Not the GPUs: any process may use them.
 _NEW_CONTAINER = (
@@ -150,6 +154,30 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
         chosen["env"] = tuple(map(_with_value, items))
     # An empty value drops what the settings say.
     return {name: value for name, value in chosen.items() if value != "" or name not in _OPTIONAL}
+
+
+@contextmanager
+def named_as_set(host: str, options: dict[str, Any]) -> Iterator[None]:
+    """Let an error name an option as a setting where it came from the settings, not from a flag."""
+    try:
+        yield
+    except JlrError as error:
+        from jlremote.storage import settings
+
+        flags = {name: options.get(name.replace("-", "_")) for name in KINDS}
+        with suppress(JlrError):
+            for origin in settings.load().origins(host, flags):
+                if origin.place not in ("flag", "built in"):
+                    error.message = _as_set(error.message, origin)
+                    error.hint = error.hint and _as_set(error.hint, origin)
+        raise
+
+
+def _as_set(text: str, origin: Origin) -> str:
+    """Return an error's text with an option that was set named by its place."""
+    option, place = origin.option, origin.place
+    shown = f"`{place}`" if place.startswith("JLR_") else f"`{option}` of `{place}`"
+    return text.replace(f"`--{option}`", shown).replace(f"`--{option} {origin.value}`", shown)
 
 
 def _lines(path: str) -> Iterator[str]:

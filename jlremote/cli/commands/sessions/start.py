@@ -110,22 +110,25 @@ def start(
     """
     options = creation.after_dashes(options)
     host = options.pop("host")
-    chosen = creation.settled(host, options)
-    if chosen.get("runtime") == "none":
-        creation.refuse_creation(options, "--runtime none")
-    if chosen.get("runtime") in IMAGE_RUNTIMES:
-        creation.refuse_of_engines(options, chosen["runtime"])
-    request = _request(host, chosen, forwarded, allow_open=allow_open, as_shared=as_shared)
-    context = invocation.context(silent=as_json)
-    if dry_run:
-        _show_plan(request, context, as_json=as_json)
-        return
-    report = _start(request, notebook, context)
-    urls = "\n".join(map(shown, [report.address, *(port.address for port in report.ports)]))
-    answer_either(urls, report.to_json(), as_json=as_json)
-    _explain(report, context)
-    browser = "none" if no_browser else chosen.get("browser")
-    shared.browse(report.address, context, browser=browser, asked=options["browser"] is not None)
+    with creation.named_as_set(host, options):
+        chosen = creation.settled(host, options)
+        if chosen.get("runtime") == "none":
+            creation.refuse_creation(options, "--runtime none")
+        if chosen.get("runtime") in IMAGE_RUNTIMES:
+            creation.refuse_of_engines(options, chosen["runtime"])
+        request = _request(host, chosen, forwarded, allow_open=allow_open, as_shared=as_shared)
+        context = invocation.context(silent=as_json)
+        if dry_run:
+            _show_plan(request, context, as_json=as_json)
+            return
+        report = _start(request, notebook, context)
+        urls = "\n".join(map(shown, [report.address, *(port.address for port in report.ports)]))
+        answer_either(urls, report.to_json(), as_json=as_json)
+        _explain(report, context)
+        browser = "none" if no_browser else chosen.get("browser")
+        shared.browse(
+            report.address, context, browser=browser, asked=options["browser"] is not None
+        )
 
 
 def _request(

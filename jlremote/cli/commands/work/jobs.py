@@ -86,13 +86,14 @@ def run(
 
     context = invocation.context(silent=as_json)
     how, others = cluster.parted(options)
-    request = _request(host, command, name, inside, others, how)
-    if how is not None and options["dry_run"]:
-        from jlremote.workflow.jobs.scheduled import estimate
+    with creation.named_as_set(host, options):
+        request = _request(host, command, name, inside, others, how)
+        if how is not None and options["dry_run"]:
+            from jlremote.workflow.jobs.scheduled import estimate
 
-        answer(estimate(host, how, context))
-        return 0
-    found = workflow.run(request, context)
+            answer(estimate(host, how, context))
+            return 0
+        found = workflow.run(request, context)
     if detach:
         answer_either(found.job.name, found.job.to_json(), as_json=as_json)
         return 0
