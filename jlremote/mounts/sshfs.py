@@ -42,6 +42,8 @@ def argv(program: str, mount: MountRecord, extra: tuple[str, ...] = ()) -> tuple
         f"fsname={_escaped(f'{mount.host}:{mount.remote}')}",
         *("reconnect", "idmap=user", "nosuid", "nodev"),
         *(("ro",) if mount.read_only else ()),
+        # It refuses every link with `..`; the link judges them, see `ssh.forward.sftp_links`.
+        *((f"no_{CONTAINMENT}",) if is_repaired(program) else ()),
         *extra,
     ]
     return (program, "-o", ",".join(options), f"jlr:{mount.remote}", mount.local)
@@ -117,12 +119,9 @@ def warning(program: str) -> str | None:
     version = found[1] if found else "of an unknown version"
     if found and tuple(map(int, version.split("."))) >= SAFE_VERSION:
         return None
-    holes = "CVE-2026-47187 (symbolic links that lead out of the mount) and CVE-2026-48711"
     if is_repaired(program):
-        return (
-            f"sshfs {version} is older than 3.7.6, which closed {holes}; "
-            "this one has the repair of your distribution"
-        )
+        return None
+    holes = "CVE-2026-47187 (symbolic links that lead out of the mount) and CVE-2026-48711"
     return (
         f"sshfs {version} has the holes {holes}; "
         "mount only hosts that you trust, and update it to 3.7.6 or later"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from jlremote.storage import paths
 from jlremote.storage.records import NAMES, Records
 
 
@@ -35,6 +37,16 @@ save, delete = _RECORDS.save, _RECORDS.delete
 def load_all() -> list[MountRecord]:
     """Return all records, by their local path."""
     return sorted(_RECORDS.load_all(), key=lambda record: record.local)
+
+
+def is_news(text: str) -> bool:
+    """Return whether a text is another than at the last call, also of an earlier command."""
+    told = _RECORDS.folder() / "told"
+    with contextlib.suppress(OSError, ValueError):
+        if told.read_text("utf-8") == text:
+            return False
+    paths.write_whole(told, text)
+    return True
 
 
 def lock() -> Path:

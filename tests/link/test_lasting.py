@@ -213,7 +213,7 @@ def test_an_operation_without_memory_is_told_and_no_bug(parts: Parts) -> None:
 
     parts.supervisor.connects = fail
     with pytest.raises(JlrError, match="Cannot allocate memory") as told:
-        parts.link().mount("data")
+        parts.link().mount("data", "/x")
     assert told.value.exit_code == 1
 
 
@@ -327,14 +327,14 @@ def test_mounts_are_watched_after_a_look_that_failed(monkeypatch: pytest.MonkeyP
             self.ended(None)
 
     class Opener:
-        def open(self, connection: Connection, local: Any, ended: Any) -> Any:
+        def open(self, connection: Connection, local: Any, root: str, ended: Any) -> Any:
             return Stream(connection, ended)
 
     streams = MountStreams(cast(Any, Opener()), lambda connection, error: None)
     look = FailsFirst(streams._look_after)
     monkeypatch.setattr(streams, "_look_after", look)
     connection = FakeConnection()
-    streams.open("data", connection, None, lambda reason: None)
+    streams.open("data", connection, None, "/x", lambda reason: None)
     until(lambda: look.calls >= 2, "a look after the failure")
     connection.close()
     until(lambda: not streams.connected("data"), "the end of the dead stream")

@@ -9,6 +9,7 @@ import pytest
 from jlremote.errors import JlrError
 from jlremote.mounts import linux, sshfs
 from jlremote.mounts.system import MacOS, System, Windows
+from jlremote.storage import mounts
 
 
 @pytest.fixture
@@ -45,10 +46,12 @@ def test_a_later_version_is_not_warned_about(tmp_path: Path, version: str) -> No
 
 
 def test_a_version_repaired_by_its_distribution_is_recognized(tmp_path: Path) -> None:
-    said = sshfs.warning(program(tmp_path, "3.7.3", "-o contain_symlinks"))
-    assert said is not None
-    assert "CVE-2026-47187" in said
-    assert "the repair of your distribution" in said
+    assert sshfs.warning(program(tmp_path, "3.7.3", "-o contain_symlinks")) is None
+
+
+def test_a_warning_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert [mounts.is_news(text) for text in ("a", "a", "b")] == [True, False, True]
 
 
 @pytest.mark.parametrize(

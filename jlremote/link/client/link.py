@@ -148,9 +148,9 @@ class Link:
         """The socket at which sshfs finds the link; it exists from the first mount on."""
         return self._files.mount_socket
 
-    def mount(self, name: str) -> None:
-        """Admit the sshfs of a mount from now on; repeating it is harmless."""
-        self._caller.ask("mount", name=name)
+    def mount(self, name: str, remote: str) -> None:
+        """Admit the sshfs of a mount of the host's folder `remote`; repeating it is harmless."""
+        self._caller.ask("mount", name=name, remote=remote)
 
     def unmount(self, name: str) -> bool:
         """Stop admitting it; return whether it was admitted. Starts no link."""

@@ -39,8 +39,13 @@ class MountStreams:
         self._alive: tuple[Connection | None, float] = (None, 0.0)
         self._watching = False
 
-    def open(self, name: str, connection: Connection, local: Any, refused: Ended) -> None:
-        """Open another stream for a mount; `refused` is called with the reason for a refusal."""
+    def open(
+        self, name: str, connection: Connection, local: Any, root: str, refused: Ended
+    ) -> None:
+        """Open another stream for a mount of the host's folder `root`.
+
+        `refused` is called with the reason for a refusal.
+        """
 
         def ended(reason: str | None) -> None:
             with self._lock:
@@ -49,7 +54,7 @@ class MountStreams:
                 refused(reason)
 
         with self._lock:  # `ended` must not run before the stream is recorded
-            stream = self._opener.open(connection, local, ended)
+            stream = self._opener.open(connection, local, root, ended)
             self._streams[stream] = name
             if not self._watching:
                 self._watching = True

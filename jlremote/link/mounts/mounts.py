@@ -36,13 +36,16 @@ class Mounts:
         self._socket = MountSocket(address, self._admit)
         self._lock = threading.Lock()
         self._failures: dict[str, str | None] = {}
+        self._roots: dict[str, str] = {}
         self._away_since: float | None = None
 
     def __len__(self) -> int:
         return len(self._failures)
 
-    def add(self, name: str) -> None:
-        """Admit the sshfs of that name from now on; repeating it is harmless.
+    def add(self, name: str, root: str) -> None:
+        """Admit the sshfs of that name, which shows the host's folder `root`, from now on.
+
+        Repeating it is harmless.
 
         Raises:
             JlrError: the socket cannot be made.
@@ -50,6 +53,7 @@ class Mounts:
         with self._lock:
             self._socket.open()
             self._failures.setdefault(name, None)
+            self._roots[name] = root
 
     def remove(self, name: str) -> bool:
         """Stop admitting a mount and close its streams; return whether there was one."""
@@ -87,7 +91,8 @@ class Mounts:
             return
         self._away_since = None
         self._failed(name, None)
-        self._streams.open(name, connection, local, lambda reason: self._failed(name, reason))
+        root = self._roots[name]
+        self._streams.open(name, connection, local, root, lambda why: self._failed(name, why))
         if name not in self._failures:  # removed meanwhile
             self._streams.abort(name)
 

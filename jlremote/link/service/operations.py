@@ -101,7 +101,7 @@ class Operations:
 
     def _mount(self, conversation: Conversation) -> bool:
         self.supervisor.connection(conversation)
-        self.mounts.add(conversation.request["name"])
+        self.mounts.add(conversation.request["name"], conversation.request["remote"])
         return True
 
     def _unmount(self, conversation: Conversation) -> bool:

@@ -6,6 +6,8 @@ host's key is verified in one place.
 
 from __future__ import annotations
 
+import logging
+import struct
 import threading
 import time
 from collections.abc import Callable
@@ -16,8 +18,11 @@ from paramiko import common
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.session_slots import SessionChannel
 from jlremote.ssh.contract import Connection
+from jlremote.ssh.forward.sftp_links import LinkGuard
 from jlremote.ssh.forward.socket_bridge import SocketBridge
 from jlremote.ssh.wire_format import string
+
+log = logging.getLogger(__name__)
 
 _STOP_SECONDS = 5.0
 
@@ -31,15 +36,16 @@ class SftpStreams:
         self._loop = EventLoop()
         self._thread = threading.Thread(target=self._loop.run, name="sftp", daemon=True)
 
-    def open(self, connection: Connection, local: Any, ended: Ended) -> SftpStream:
+    def open(self, connection: Connection, local: Any, root: str, ended: Ended) -> SftpStream:
         """Join `local`, sshfs's connected stream socket, with a new SFTP server on the host.
 
+        `root` is the folder on the host that sshfs shows, and that no link may lead out of.
         When the stream is over `local` is closed, and `ended` is called once, with the reason if
         the host refused it.
         """
         if self._thread.ident is None:  # most links have no mounts
             self._thread.start()
-        return SftpStream(connection, local, self._loop, ended)
+        return SftpStream(connection, local, root, self._loop, ended)
 
     def stop(self) -> None:
         """End the thread; each stream is closed by its owner."""
@@ -56,7 +62,9 @@ class SftpStream:
     `heard` is when the host last sent or took something, in seconds of the monotonic clock.
     """
 
-    def __init__(self, connection: Connection, local: Any, loop: EventLoop, ended: Ended) -> None:
+    def __init__(
+        self, connection: Connection, local: Any, root: str, loop: EventLoop, ended: Ended
+    ) -> None:
         self.connection = connection
         self.heard = time.monotonic()
         self._loop = loop
@@ -64,7 +72,7 @@ class SftpStream:
         self._reason: str | None = None
         local.setblocking(False)
         self._bridge = SocketBridge(local, loop, self)
-        self._channel = _SftpChannel(self, self._bridge, loop)
+        self._channel = _SftpChannel(self, self._bridge, LinkGuard(root), loop)
         self._bridge.join(self._channel)
         loop.call(self._channel.ask_session)
 
@@ -95,9 +103,17 @@ class SftpStream:
 class _SftpChannel(SessionChannel):
     """A session channel that runs the host's SFTP server."""
 
-    def __init__(self, stream: SftpStream, bridge: SocketBridge, loop: EventLoop) -> None:
+    def __init__(
+        self, stream: SftpStream, bridge: SocketBridge, links: LinkGuard, loop: EventLoop
+    ) -> None:
         super().__init__(stream.connection.transport, bridge, loop)
         self._stream = stream
+        self._links = links
+
+    def send(self, data: memoryview) -> None:
+        """Send what sshfs sends; see `LinkGuard`."""
+        self._links.asked(data)
+        super().send(data)
 
     def start(self) -> None:
         """Request the subsystem, with an answer: a server without one keeps the channel open."""
@@ -106,7 +122,14 @@ class _SftpChannel(SessionChannel):
 
     def _take(self, data: memoryview) -> None:
         self._stream.heard = time.monotonic()
-        super()._take(data)
+        try:
+            allowed = self._links.answered(data)
+        except (ValueError, struct.error):
+            log.exception("the host's SFTP server ended a mount's stream")
+            self.fail()
+            return
+        if allowed:
+            super()._take(allowed)
 
     def _window_adjust(self, message: Any) -> None:
         self._stream.heard = time.monotonic()

@@ -130,4 +130,4 @@ def bring_back(link: Link, ssh_config: Path | None) -> None:
     for record in mounts.load_all():
         here = (record.host, record.ssh_config) == (link.name, config)
         if here and is_mounted(record, this_system()) and is_served(record):
-            link.mount(record.name)
+            link.mount(record.name, record.remote)

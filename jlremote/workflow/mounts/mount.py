@@ -58,7 +58,7 @@ def mount(request: MountRequest, context: Context) -> MountReport:
         connect(link, context)
         with context.progress.step("Find the folder"):
             record = _record(request, local, known, link, session, context)
-        if (doubt := sshfs.warning(program)) is not None:
+        if (doubt := sshfs.warning(program)) is not None and mounts.is_news(doubt):
             context.progress.note(doubt)
         with (
             context.progress.step(f"Mount {record.host}:{record.remote}"),
@@ -146,7 +146,7 @@ def _mount(
     undo.callback(mounts.delete, record)
     mounts.save(record)  # before sshfs runs, so that every mount of ours has a record
     undo.callback(link.unmount, record.name)
-    link.mount(record.name)
+    link.mount(record.name, record.remote)
     undo.callback(_take_back, record, system)
     command = sshfs.argv(program, record, system.options)
     complaint = sshfs.start(command, sshfs.environment(link.mount_socket))

@@ -52,8 +52,9 @@ class FakeOpener:
         self.stopped = False
 
     def open(
-        self, connection: Connection, local: Any, ended: Callable[[str | None], None]
+        self, connection: Connection, local: Any, root: str, ended: Callable[[str | None], None]
     ) -> FakeStream:
+        assert root == "/project"
         self.streams.append(FakeStream(connection, local, ended))
         return self.streams[-1]
 
@@ -106,7 +107,7 @@ def parts(tmp_path: Path) -> Iterator[Parts]:
 
 
 def test_the_sshfs_of_a_mount_gets_an_sftp_server(parts: Parts) -> None:
-    parts.mounts.add("data")
+    parts.mounts.add("data", "/project")
     assert parts.told() == [("data", False, None)]
     with parts.sshfs("data") as sshfs:
         until(lambda: parts.opener.streams, "the stream")
@@ -118,7 +119,7 @@ def test_the_sshfs_of_a_mount_gets_an_sftp_server(parts: Parts) -> None:
 
 
 def test_the_program_that_sshfs_runs_hands_its_socket_over(parts: Parts) -> None:
-    parts.mounts.add("data")
+    parts.mounts.add("data", "/project")
     mine, theirs = socket.socketpair()
     argv = (sys.executable, "-m", "jlremote.mounts.connector", "data", "-x", "host", "sftp")
     environment = os.environ | {DOOR_VARIABLE: str(parts.address)}
@@ -128,14 +129,14 @@ def test_the_program_that_sshfs_runs_hands_its_socket_over(parts: Parts) -> None
 
 
 def test_an_sshfs_of_another_name_is_turned_away_at_once(parts: Parts) -> None:
-    parts.mounts.add("data")
+    parts.mounts.add("data", "/project")
     with parts.sshfs("removed") as sshfs:
         assert sshfs.recv(1) == b""
     assert parts.opener.streams == []
 
 
 def test_the_reason_of_a_refusal_is_told_until_it_works_again(parts: Parts) -> None:
-    parts.mounts.add("data")
+    parts.mounts.add("data", "/project")
     with parts.sshfs("data"):
         until(lambda: parts.opener.streams, "the stream")
         parts.opener.streams[0].end("no sftp-server")
@@ -147,7 +148,7 @@ def test_the_reason_of_a_refusal_is_told_until_it_works_again(parts: Parts) -> N
 def test_while_the_host_is_away_all_requests_share_one_grace(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parts.mounts.add("data")
+    parts.mounts.add("data", "/project")
     parts.away = LinkLost("the connection broke")
     for _ in range(2):
         with parts.sshfs("data") as sshfs:
@@ -163,8 +164,8 @@ def test_while_the_host_is_away_all_requests_share_one_grace(
 
 
 def test_a_removed_mount_loses_its_streams_and_the_last_one_the_socket(parts: Parts) -> None:
-    parts.mounts.add("data")
-    parts.mounts.add("code")
+    parts.mounts.add("data", "/project")
+    parts.mounts.add("code", "/project")
     with parts.sshfs("data") as sshfs:
         until(lambda: parts.opener.streams, "the stream")
         assert parts.mounts.remove("data")
@@ -178,18 +179,18 @@ def test_a_removed_mount_loses_its_streams_and_the_last_one_the_socket(parts: Pa
 
 def test_the_socket_of_a_link_that_was_killed_is_replaced(parts: Parts) -> None:
     parts.address.touch()
-    parts.mounts.add("data")
+    parts.mounts.add("data", "/project")
     with parts.sshfs("data"):
         until(lambda: parts.opener.streams, "the stream")
 
 
 def test_a_folder_that_is_gone_is_an_error_with_the_path(tmp_path: Path) -> None:
     with pytest.raises(JlrError, match="cannot listen at"):
-        Parts(tmp_path / "gone").mounts.add("data")
+        Parts(tmp_path / "gone").mounts.add("data", "/project")
 
 
 def test_a_visitor_that_hands_nothing_over_blocks_no_sshfs(parts: Parts) -> None:
-    parts.mounts.add("data")
+    parts.mounts.add("data", "/project")
     with socket.socket(socket.AF_UNIX) as visitor:
         visitor.connect(str(parts.address))
         visitor.sendall(b"data")
@@ -201,7 +202,7 @@ def test_streams_of_a_dead_connection_are_aborted(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mount_streams, "TICK_SECONDS", 0.01)
-    parts.mounts.add("data")
+    parts.mounts.add("data", "/project")
     with parts.sshfs("data") as sshfs:
         until(lambda: parts.opener.streams, "the stream")
         parts.connection.close()
@@ -222,14 +223,14 @@ def test_a_quiet_connection_that_answers_no_probe_is_lost(
     monkeypatch.setattr(mount_streams, "TICK_SECONDS", 0.01)
     monkeypatch.setattr(mount_streams, "QUIET_SECONDS", 0.0)
     parts.connection = MuteConnection()
-    parts.mounts.add("data")
+    parts.mounts.add("data", "/project")
     with parts.sshfs("data") as sshfs:
         assert sshfs.recv(1) == b""
     assert [error.message for error in parts.lost_with] == ["the host has stopped answering"]
 
 
 def test_the_end_of_the_link_ends_every_stream(parts: Parts) -> None:
-    parts.mounts.add("data")
+    parts.mounts.add("data", "/project")
     with parts.sshfs("data") as sshfs:
         until(lambda: parts.opener.streams, "the stream")
         parts.mounts.stop()

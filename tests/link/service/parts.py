@@ -98,7 +98,8 @@ class FakeMounts:
     def __len__(self) -> int:
         return len(self.names)
 
-    def add(self, name: str) -> None:
+    def add(self, name: str, root: str) -> None:
+        assert root.startswith("/")
         self.names.add(name)
 
     def remove(self, name: str) -> bool:

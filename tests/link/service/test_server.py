@@ -59,7 +59,7 @@ def conversation(parts: Parts, **request: Any) -> list[dict[str, Any]]:
 
 def test_a_status_tells_the_state_and_what_the_link_holds(parts: Parts, link: Link) -> None:
     link.forward("cont1", 8888, SERVER)
-    link.mount("data")
+    link.mount("data", "/project")
     status = link.status()
     assert (status.state, status.since, status.detail) == ("up", 1.0, None)
     assert status.notes == ("`Compression` is left out",)
@@ -147,8 +147,8 @@ def test_whether_a_unix_socket_is_reached_is_passed_on(parts: Parts, link: Link)
 
 
 def test_a_mount_is_admitted_until_it_is_removed(parts: Parts, link: Link) -> None:
-    link.mount("data")
-    link.mount("data")
+    link.mount("data", "/project")
+    link.mount("data", "/project")
     assert (link.unmount("data"), link.unmount("data")) == (True, False)
 
 
@@ -244,7 +244,7 @@ def test_the_agent_of_the_latest_command_is_used(parts: Parts) -> None:
 def test_an_error_keeps_its_kind_its_words_and_its_hint(parts: Parts, link: Link) -> None:
     parts.supervisor.error = Busy("all sessions are taken", hint="close a terminal")
     with pytest.raises(Busy, match="all sessions are taken") as busy:
-        link.mount("data")
+        link.mount("data", "/project")
     assert busy.value.hint == "close a terminal"
 
 
@@ -254,7 +254,7 @@ def test_a_bug_in_the_link_is_told_as_one_and_the_link_goes_on(parts: Parts, lin
 
     parts.supervisor.connects = fail
     with pytest.raises(Bug, match="by accident"):
-        link.mount("data")
+        link.mount("data", "/project")
     assert link.status().state == "up"
 
 

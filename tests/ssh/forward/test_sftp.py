@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,8 @@ from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.forward.sftp import SftpStream, SftpStreams
 from jlremote.ssh.wire_format import string
 from tests.ssh.channels.parts import Transport
+
+ANSWER = struct.pack(">IBI", 6, 102, 1) + b"x"
 
 
 class Connection:
@@ -33,7 +36,7 @@ class Desk:
         self.local.settimeout(5)
         self.ends: list[str | None] = []
         connection: Any = Connection(self.transport)
-        self.stream = SftpStream(connection, theirs, self.loop, self.ends.append)
+        self.stream = SftpStream(connection, theirs, "/project", self.loop, self.ends.append)
         self.channel: Any = self.stream._channel
         self.turn()
 
@@ -76,9 +79,9 @@ def test_what_the_host_sends_and_takes_is_heard(
     desk.open()
     now = [desk.stream.heard + 100]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    desk.channel._take(memoryview(b"answer"))
+    desk.channel._take(memoryview(ANSWER))
     assert desk.stream.heard == now[0]
-    assert desk.local.recv(100) == b"answer"
+    assert desk.local.recv(100) == ANSWER
     now[0] += 5
     desk.channel._window_adjust(Message((10).to_bytes(4, "big")))
     assert desk.stream.heard == now[0]

@@ -29,7 +29,7 @@ class FakeLink:
     failure: str | None = None
     mount_socket: Path = Path("/run/door")
 
-    def mount(self, name: str) -> None:
+    def mount(self, name: str, remote: str) -> None:
         self.known.add(name)
 
     def unmount(self, name: str) -> None:
