@@ -19,10 +19,10 @@ class MountRecord:
     local: str  # absolute path of the folder here
     remote: str  # absolute path of the folder on the host
     host: str  # what was typed after `ssh`
-    session: str
+    session: str  # empty for a folder that was named by its host
     ssh_config: str | None  # ssh's `-F` of the link that it goes over
     read_only: bool
-    made: bool  # whether jlr made the local folder, and deletes it with the mount
+    made: int  # how many folders jlr made, the local one and parents; they go with the mount
 
     @property
     def name(self) -> str:

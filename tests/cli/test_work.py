@@ -10,6 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from jlremote.jobs.job import Job
+from jlremote.storage import sessions
+from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.requests import StopRequest
 from jlremote.workflow.mounts.known_mounts import MountReport
 from jlremote.workflow.mounts.mount import MountRequest
@@ -137,8 +139,34 @@ def test_a_mount_is_printed_with_both_ends(jlr: Jlr, workflows: Workflows) -> No
 
 
 @pytest.mark.parametrize(
+    ("words", "request_"),
+    [
+        (("~/x", "me@dgx:/raid"), MountRequest("~/x", None, "/raid", True, host="me@dgx")),
+        (("dgx:work", "x"), MountRequest("x", None, "work", True, host="dgx")),
+        (("dgx:", "./a:b"), MountRequest("./a:b", None, "~", True, host="dgx")),
+        (("dgx/cont1", "~/x"), MountRequest("~/x", "dgx/cont1")),
+        (("cont1", "x"), MountRequest("x", "cont1")),
+        (("x", "cont1"), MountRequest("x", "cont1")),
+        (("x", "y"), MountRequest("x", "y")),
+    ],
+)
+def test_what_is_mounted_may_come_before_the_local_folder(
+    words: tuple[str, ...], request_: MountRequest, jlr: Jlr, workflows: Workflows
+) -> None:
+    sessions.save(SessionRecord("dgx", "cont1", "docker", 8888))
+    workflows.will("mounts.mount.mount", MOUNT)
+    assert jlr("mount", *words).code == 0
+    assert workflows.arguments("mounts.mount.mount")[0] == request_
+
+
+@pytest.mark.parametrize(
     ("argv", "message"),
-    [(("--read-only",), "LOCAL is missing"), (("x", "--on-host"), "needs `--remote DIR`")],
+    [
+        (("--read-only",), "LOCAL is missing"),
+        (("dgx:/raid",), "LOCAL is missing"),
+        (("x", "--on-host"), "needs `--remote DIR`"),
+        (("x", "dgx:/raid", "--remote", "y"), "`HOST:DIR` and `--remote` exclude each other"),
+    ],
 )
 def test_an_invalid_mount_is_refused(
     argv: tuple[str, ...], message: str, jlr: Jlr, workflows: Workflows

@@ -135,6 +135,23 @@ def test_the_folder_is_made_and_goes_with_the_mount(desk: Desk) -> None:
     assert desk.sshfs() == []
 
 
+def test_a_folder_of_a_host_needs_no_session_and_all_that_was_made_goes(desk: Desk) -> None:
+    own(desk.account, _write(desk.project / "data", b"x"))
+    deep = desk.laptop.folder / "home" / "made" / "for" / "it"
+    for record in desk.laptop.folder.rglob("sessions/*.json"):
+        record.unlink()
+    desk.jlr("mount", "lab:project", str(deep))
+    assert (deep / "data").read_bytes() == b"x"
+    [report] = json.loads(desk.jlr("mount", "--json").stdout)
+    assert (report["host"], report["session"], report["state"]) == ("lab", "", "up")
+    for process in desk.sshfs():
+        process.kill()
+    desk.jlr("mount", str(deep))
+    assert (deep / "data").read_bytes() == b"x"
+    desk.jlr("unmount", str(deep))
+    assert not deep.parent.parent.exists()
+
+
 def test_a_folder_that_was_there_stays(desk: Desk) -> None:
     desk.local.mkdir()
     desk.mount()

@@ -124,7 +124,7 @@ PORTS: Columns[PortReport] = {
 MOUNTS: Columns[MountReport] = {
     "MOUNTED AT": lambda report: report.local,
     "FOLDER": lambda report: f"{report.host}:{report.remote}",
-    "SESSION": lambda report: report.session,
+    "SESSION": lambda report: report.session or "-",
     "STATE": lambda report: report.state,
     "WHY": lambda report: report.detail or "",
 }

@@ -30,7 +30,7 @@ class MountReport:
     local: str  # absolute path of the folder on this laptop
     host: str  # what was typed after `ssh`
     remote: str  # absolute path of the folder on the host
-    session: str  # the session's name
+    session: str  # the session's name, empty for a folder that was named by its host
     read_only: bool  # whether nothing can be changed through it
     state: str  # `up`, the state of a link that is not up, `dead` or `unmounted`
     detail: str | None = None  # one sentence with the reason, where the state is not `up`

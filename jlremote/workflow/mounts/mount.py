@@ -17,7 +17,7 @@ from jlremote.mounts.system import System, this_system
 from jlremote.storage import mounts, sessions
 from jlremote.storage.mounts import MountRecord
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.context import Context, known_way
 from jlremote.workflow.host.links import connect, link_of
 from jlremote.workflow.host.rollback import undone_on_failure
 from jlremote.workflow.mounts import known_mounts, project_folder, unmount
@@ -26,7 +26,7 @@ from jlremote.workflow.mounts.known_mounts import MountReport
 
 @dataclass(frozen=True)
 class MountRequest:
-    """`jlr mount LOCAL [SESSION]`."""
+    """`jlr mount LOCAL [SESSION]`, or `jlr mount LOCAL HOST:DIR`."""
 
     local: str  # the folder of this laptop where it is to appear
     session: str | None = None  # the session whose folder is mounted, the latest by default
@@ -34,6 +34,7 @@ class MountRequest:
     on_host: bool = False  # whether `remote` is a path of the host and not of the container
     read_only: bool = False  # whether nothing can be changed through it
     nonempty: bool = False  # whether a local folder that is not empty may be covered
+    host: str | None = None  # what `ssh HOST` takes, for a folder `remote` that needs no session
 
 
 def mount(request: MountRequest, context: Context) -> MountReport:
@@ -53,7 +54,7 @@ def mount(request: MountRequest, context: Context) -> MountReport:
             assert known is not None
             context.progress.note(f"`{local}` is already mounted")
             return known_mounts.report(known, "up")
-        session = _session(request, known)
+        session = _session(request, known, context)
         link = link_of(session, context)
         connect(link, context)
         with context.progress.step("Find the folder"):
@@ -98,13 +99,25 @@ def _is_again(request: MountRequest, known: MountRecord, session: SessionRecord)
     return same and request.session is None and request.remote is None
 
 
-def _session(request: MountRequest, known: MountRecord | None) -> SessionRecord:
-    """Return the session that was named, else that of the last mount here."""
+def _session(request: MountRequest, known: MountRecord | None, context: Context) -> SessionRecord:
+    """Return the session that was named, else that of the last mount here.
+
+    A host that was named by itself stands for a session without a name.
+    """
+    if request.host is not None:
+        config = known_way(request.host, context).ssh_config
+        return _unnamed(request.host, None if config is None else str(config.resolve()))
     if request.session is None and request.remote is None and known is not None:
+        if not known.session:
+            return _unnamed(known.host, known.ssh_config)
         same = sessions.find(known.host, known.session)
         if same is not None:
             return same
     return sessions.choose(request.session)
+
+
+def _unnamed(host: str, ssh_config: str | None) -> SessionRecord:
+    return SessionRecord(host, "", "none", local_port=0, ssh_config=ssh_config)
 
 
 def _record(
@@ -128,7 +141,7 @@ def _record(
         session=session.name,
         ssh_config=session.ssh_config,
         read_only=read_only,
-        made=False,
+        made=0,
     )
 
 
@@ -160,12 +173,12 @@ def _take_back(record: MountRecord, system: System) -> None:
         system.unmount(record.local, lazily=True)
 
 
-def _prepare(local: str, undo: ExitStack, *, nonempty: bool) -> bool:
-    """Create the local folder, or check that it can be used; return whether it was created."""
+def _prepare(local: str, undo: ExitStack, *, nonempty: bool) -> int:
+    """Create the local folder, or check that it can be used; return how many were created."""
     folder = Path(local)
-    for path in (*reversed(folder.parents), folder):
-        if not path.exists():
-            undo.callback(_remove_empty, path)
+    missing = [path for path in (*reversed(folder.parents), folder) if not path.exists()]
+    for path in missing:
+        undo.callback(_remove_empty, path)
     try:
         folder.mkdir(mode=0o700, parents=True)
     except FileExistsError:
@@ -174,14 +187,14 @@ def _prepare(local: str, undo: ExitStack, *, nonempty: bool) -> bool:
     except OSError as error:
         raise JlrError(f"cannot create `{local}`: {(error.strerror or '').lower()}") from error
     else:
-        return True
+        return len(missing)
     with os.scandir(folder) as entries:
         if not nonempty and any(entries):
             raise Usage(
                 f"`{local}` is not empty, and the mount would hide what is in it",
                 hint="choose another folder, or `--nonempty`",
             )
-    return False
+    return 0
 
 
 def _remove_empty(folder: Path) -> None:

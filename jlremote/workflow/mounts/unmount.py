@@ -105,9 +105,9 @@ def _take_away(record: MountRecord, system: System, context: Context, *, force: 
     sshfs.end(record.name)
     link_of(record, context).unmount(record.name)
     mounts.delete(record)
-    if record.made:
-        with suppress(OSError):  # it is not empty, or gone
-            Path(record.local).rmdir()
+    with suppress(OSError):  # it is not empty, or gone
+        for folder in (Path(record.local), *Path(record.local).parents)[: record.made]:
+            folder.rmdir()
 
 
 def _refusal(record: MountRecord, complaint: str, users: list[Holder]) -> JlrError:

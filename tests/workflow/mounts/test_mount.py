@@ -106,7 +106,7 @@ def test_a_mount_is_recorded_and_known_to_the_link(lab: Lab) -> None:
         *("lab", "/srv/p", "cont1", "up"),
     )
     (record,) = mounts.load_all()
-    assert (record.local, record.made) == (str(lab.local), True)
+    assert (record.local, record.made) == (str(lab.local), 2)
     assert lab.link.known == {record.name}
     assert [each.state for each in known_mounts.reports(context())] == ["up"]
 

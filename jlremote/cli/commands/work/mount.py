@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
@@ -13,18 +14,23 @@ from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer_each, answer_either
 from jlremote.errors import Usage
 
+# As `scp` takes it; a local path with a colon may begin with `./`.
+_ON_HOST = re.compile(r"([^/:~.-][^/:]*):(.*)")
+
 
 @command(
     "mount",
     examples=(
         "jlr mount ~/proj                             # the session's project folder",
         "jlr mount ~/data dgx/cont1 --remote /data    # a folder of the container's volumes",
-        "jlr mount ~/raid --on-host --remote /raid/me --read-only",
+        "jlr mount ~/raid dgx:/raid/me --read-only    # a folder of a host, without a session",
         "jlr mount                                    # what is mounted, and its state",
     ),
 )
 @click.argument("local", required=False, shell_complete=candidates.folders)
-@click.argument("session", required=False, shell_complete=candidates.sessions)
+@click.argument(
+    "source", metavar="[SESSION|HOST:DIR]", required=False, shell_complete=candidates.sessions
+)
 @click.option(
     "--remote",
     metavar="DIR",
@@ -35,21 +41,33 @@ from jlremote.errors import Usage
 @click.option("--nonempty", is_flag=True, help="Mount over a folder that is not empty.")
 @shared.json_option("Print the mount as a JSON object, or all as an array.")
 @click.pass_obj
-def mount(invocation: Invocation, /, *, local: str | None, as_json: bool, **options: Any) -> None:
+def mount(
+    invocation: Invocation,
+    /,
+    *,
+    local: str | None,
+    source: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
     """Mount a folder of the host at the folder LOCAL of this machine, with sshfs.
 
     The default is the session's project folder: the host's folder behind the container's working
-    folder, or where Jupyter runs without a container. The mount uses the connection of the link.
+    folder, or where Jupyter runs without a container. HOST:DIR is a folder of a host, which needs
+    no session; without a `/` in front it lies below the home folder there. It may also come before
+    LOCAL, as SESSION may. The mount uses the connection of the link.
     While the host is unreachable, programs get errors instead of hanging; later the folder works
     again.
 
     Without LOCAL, the mounts are listed.
     """
+    local, source = _in_order(local, source)
     if local is None:
-        if any(value not in (None, False) for value in options.values()):
+        if source is not None or any(value not in (None, False) for value in options.values()):
             raise Usage("LOCAL is missing", hint="`jlr mount ~/proj …` mounts at ~/proj")
         _list(invocation, as_json=as_json)
         return
+    options |= _named(source, options["remote"])
     if options["on_host"] and options["remote"] is None:
         raise Usage("`--on-host` needs `--remote DIR`")
     from jlremote.text import one_line
@@ -60,6 +78,35 @@ def mount(invocation: Invocation, /, *, local: str | None, as_json: bool, **opti
     report = mount_folder(request, invocation.context(silent=as_json))
     text = one_line(f"{report.local} shows {report.host}:{report.remote}")
     answer_either(text, report.to_json(), as_json=as_json)
+
+
+def _in_order(local: str | None, source: str | None) -> tuple[str | None, str | None]:
+    """Return the local folder and what is mounted there, which may have been typed first."""
+    if local is None or source is None:
+        alone = source is None and local is not None and _ON_HOST.fullmatch(local)
+        return (source, local) if alone else (local, source)
+    first, second = _is_remote(local), _is_remote(source)
+    return (source, local) if first and not second else (local, source)
+
+
+def _is_remote(word: str) -> bool:
+    """Return whether a word means HOST:DIR or a session that is known, and not a local path."""
+    from jlremote.storage import sessions
+    from jlremote.storage.records import matching
+
+    if word.startswith(("/", ".", "~")):
+        return False
+    return bool(_ON_HOST.fullmatch(word) or matching(sessions.load_all(), word))
+
+
+def _named(source: str | None, remote: str | None) -> dict[str, Any]:
+    """Return the fields of a request that SESSION or HOST:DIR means."""
+    place = _ON_HOST.fullmatch(source or "")
+    if place is None:
+        return {"session": source}
+    if remote is not None:
+        raise Usage("`HOST:DIR` and `--remote` exclude each other", hint="leave out one of the two")
+    return {"session": None, "host": place[1], "remote": place[2] or "~", "on_host": True}
 
 
 @command("unmount", examples=("jlr unmount ~/proj", "jlr unmount --all"))
