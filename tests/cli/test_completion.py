@@ -80,6 +80,7 @@ def complete(monkeypatch: pytest.MonkeyPatch, ssh_config: Path) -> Complete:
         ("jlr open ", ["cont1", "cont2", "gpu.lab.org/twin", "dgx/twin"]),
         ("jlr stop c", ["cont1", "cont2"]),
         ("jlr status dgx/", ["dgx/cont1", "dgx/twin"]),
+        ("jlr shell d", ["dgx/cont1", "dgx/twin", "dgx", "dgx-old"]),
         (
             "jlr start dgx --runtime ",
             ["auto", "docker", "podman", "nvidia-docker", "apptainer", "singularity", "none"],

@@ -58,6 +58,24 @@ def test_the_folder_and_the_user_are_the_requested_ones(owner: Laptop, account: 
     assert owner.jlr("shell", "lab/bare", "-u", "root", stdin="").status == 2
 
 
+def test_any_container_and_the_host_itself_need_no_session(
+    account: Account, inside: Container, laptop: Laptop
+) -> None:
+    done = laptop.jlr("shell", f"lab/{inside.name}", "--", "cat", "/etc/hostname", stdin="")
+    hostname = inside.engine.docker("exec", inside.name, "hostname").strip()
+    assert (done.status, done.stdout.strip()) == (0, hostname)
+    done = laptop.jlr("shell", "lab", "--", "sh", "-c", "id -un; pwd; exit 3", stdin="")
+    assert (done.status, done.stdout) == (3, f"{account.name}\n{account.home}\n")
+    assert laptop.jlr("list", "--json").stdout == "[]\n", "no record is made"
+    for where, told in (
+        ("lab/no-such", "neither a session nor a container `no-such` on `lab`"),
+        ("no-such.invalid", "neither a session nor a host `no-such.invalid`"),
+    ):
+        failed = laptop.jlr("shell", where, "--", "true", stdin="")
+        assert failed.status == 6, failed
+        assert told in failed.stderr
+
+
 def test_an_interrupted_command_ends_in_the_container_too(owner: Laptop, inside: Container) -> None:
     command = owner.spawn("shell", "--", "sleep", "614")
     wait_until(lambda: running(inside, "sleep 614"), "the command's start")

@@ -31,6 +31,12 @@ def sessions(_context: click.Context, _parameter: click.Parameter, incomplete: s
     return _selectors(session_names(), incomplete)
 
 
+def places(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete a session, or a host."""
+    found = _selectors(session_names(), incomplete) + hosts(context, parameter, incomplete)
+    return list(dict.fromkeys(found))
+
+
 def jobs(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete a job in the same way."""
     return _selectors(job_names(), incomplete)

@@ -1,4 +1,4 @@
-"""`jlr shell`: a terminal, or plain stdin and stdout, where a session's server runs."""
+"""`jlr shell`: a terminal, or plain stdin and stdout, in a session, any container, or the host."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from jlremote.errors import LinkLost, NotFound
+from jlremote.errors import LinkLost, NameNotResolved, NotFound
 from jlremote.jupyter.survey import WHO, other_owner
 from jlremote.link.client.link import Link
 from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
+from jlremote.runtimes.bare import Bare
+from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Attachment, Runtime
 from jlremote.runtimes.scripts import shells
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.links import link_of
+from jlremote.workflow.host.engines import engine_if_any
+from jlremote.workflow.host.links import connect, link_of, link_on
 from jlremote.workflow.selection import ownership, session_selection
 from jlremote.workflow.session.open import again
 
@@ -60,9 +63,9 @@ class Screen(Protocol):
 
 @dataclass(frozen=True)
 class ShellRequest:
-    """`jlr shell [SESSION] [-- COMMAND]`."""
+    """`jlr shell [SESSION | HOST/CONTAINER | HOST] [-- COMMAND]`."""
 
-    session: str | None = None  # `NAME` or `HOST/NAME`, the latest by default
+    where: str | None = None  # a session, `HOST/CONTAINER` or `HOST`; the latest session by default
     command: tuple[str, ...] = ()  # the command; a shell if it is empty
     user: str | None = None  # `USER[:GROUP]` in the container
     workdir: str | None = None  # the folder to begin in
@@ -70,31 +73,87 @@ class ShellRequest:
     as_shared: bool = False  # whether another user's session may be joined
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where a shell runs."""
+
+    host: Link
+    runtime: Runtime
+    name: str  # of the session or container, or the host's
+    selector: str  # what the command takes
+
+
 def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
     """Run a shell or a command where a session's server runs, and return its exit status.
 
     Raises:
-        NotFound: there is no such session, or its container does not run.
+        NotFound: there is no such session, container or host, or the container does not run.
         LinkLost: the connection broke.
     """
-    record = session_selection.chosen(request.session, context, as_shared=request.as_shared)
-    runtime = runtime_named(record.runtime)
-    host = link_of(record, context)
-    _check_runs(host, runtime, record, as_shared=request.as_shared)
+    place = _place(request, context)
     size = screen.size if screen.kind else None
     attached = Attachment(size, request.user, request.workdir, request.detach_keys)
     word = secrets.token_hex(8)
-    script = shells.script(runtime, record.name, attached, request.command, word)
+    script = shells.script(place.runtime, place.name, attached, request.command, word)
     terminal = TerminalKind(screen.kind, screen.size) if screen.kind else None
     try:
-        return _converse(host, script, terminal, screen)
+        return _converse(place.host, script, terminal, screen)
     except TerminalClosed:
         screen.recover()
-        context.progress.note(f"closed the terminal in `{record.host}/{record.name}`")
+        context.progress.note(f"closed the terminal in `{place.selector}`")
         return HUNG_UP
     except LinkLost as lost:
         screen.recover()
-        raise _lost(record, lost) from lost
+        raise _lost(place.selector, lost) from lost
+
+
+def _place(request: ShellRequest, context: Context) -> _Place:
+    """Return the session's place, else that of a container or a host of that name."""
+    try:
+        record = session_selection.chosen(request.where, context, as_shared=request.as_shared)
+    except NotFound as missing:
+        host, slash, name = (request.where or "").rpartition("/")
+        if slash:
+            return _any_container(host, name, request, context, missing)
+        if request.where is not None:
+            return _host_itself(request.where, context, missing)
+        raise
+    runtime, host_link = runtime_named(record.runtime), link_of(record, context)
+    _check_runs(host_link, runtime, record, as_shared=request.as_shared)
+    return _Place(host_link, runtime, record.name, f"{record.host}/{record.name}")
+
+
+def _any_container(
+    host: str, typed: str, request: ShellRequest, context: Context, missing: NotFound
+) -> _Place:
+    """Return the place of a container that is no session; no record of it is made."""
+    link = link_on(host, context)
+    engine = engine_if_any(link)
+    for name, found in session_selection.candidates(link, Containers(engine), typed):
+        if found.container is None:
+            continue
+        ownership.refuse(host, name, found.owner, agreed=request.as_shared)
+        if not found.container.running:
+            raise NotFound(
+                f"the container `{name}` {found.container.stands}",
+                hint=f"`{engine.shown('start', name)}` on `{host}` starts it",
+            )
+        return _Place(link, Containers(engine), name, f"{host}/{name}")
+    raise NotFound(
+        f"there is neither a session nor a container `{typed}` on `{host}`",
+        hint=f"`jlr list {host} --all` shows all; `jlr shell {host}` opens a shell on the host",
+    ) from missing
+
+
+def _host_itself(host: str, context: Context, missing: NotFound) -> _Place:
+    link = link_on(host, context)
+    try:
+        connect(link, context)
+    except NameNotResolved:
+        raise NotFound(
+            f"there is neither a session nor a host `{host}`", hint=missing.hint
+        ) from missing
+    return _Place(link, Bare(), host, host)
 
 
 def _converse(host: Link, script: str, terminal: TerminalKind | None, screen: Screen) -> int:
@@ -154,9 +213,9 @@ def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_share
     raise NotFound(f"the container `{record.name}` {state}", hint=hint)
 
 
-def _lost(record: SessionRecord, lost: LinkLost) -> LinkLost:
+def _lost(selector: str, lost: LinkLost) -> LinkLost:
     return LinkLost(
         f"{lost.message}; the programs in the terminal were ended",
-        hint=f"`jlr shell {record.host}/{record.name}` opens another one; use `jlr run`, or `tmux` "
-        "there, for programs that must not end",
+        hint=f"`jlr shell {selector}` opens another one; use `jlr run`, or `tmux` there, for "
+        "programs that must not end",
     )

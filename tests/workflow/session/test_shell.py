@@ -125,6 +125,6 @@ def test_a_container_that_is_gone_is_created_by_the_hint() -> None:
 
 
 def test_a_lost_connection_names_the_command_for_another_shell() -> None:
-    lost = shell._lost(RECORD, LinkLost("the connection to `dgx` broke"))
+    lost = shell._lost("dgx/cont1", LinkLost("the connection to `dgx` broke"))
     assert lost.message == "the connection to `dgx` broke; the programs in the terminal were ended"
     assert (lost.hint or "").startswith("`jlr shell dgx/cont1` opens another one")
