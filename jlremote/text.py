@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Literal
 
 # Escape sequences are removed whole, so that no `[31m` stays behind: CSI (colours, cursor), then
@@ -75,6 +76,22 @@ def is_name(text: str) -> bool:
 def is_host(text: str) -> bool:
     """Return whether ssh takes it for a destination."""
     return bool(text) and _NO_HOST.search(text) is None
+
+
+def closest(typed: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is spelled most like the typed one, `None` if none is like it.
+
+    `known` has names of the one kind that was asked for: a host is no guess for a session.
+    """
+    import difflib  # only a mistake needs it
+
+    return next(iter(difflib.get_close_matches(typed, list(known), n=1)), None)
+
+
+def did_you_mean(typed: str, known: Iterable[str]) -> str | None:
+    """Return the hint with the closest known name, if there is one."""
+    near = closest(typed, known)
+    return f"did you mean `{near}`?" if near else None
 
 
 def size_in_words(size: int, step: Literal[1000, 1024] = 1000) -> str:

@@ -11,12 +11,15 @@ from types import FrameType
 
 import click
 
+from jlremote.cli.command import DESTRUCTIVE
 from jlremote.cli.screen.terminal import tell
 from jlremote.errors import EXIT_INTERRUPTED, Bug, JlrError, Usage
-from jlremote.text import printable
+from jlremote.text import closest, printable
 
 # Options that destroy something, so a typo of another one must not lead to them.
-_NEVER_OFFERED = {"--all", "--clean", "--container", "--force", "--remove", "--yes"}
+_NEVER_OFFERED = {"--clean", "--container", "--force", "--remove", "--yes"}
+# How click tells a value that is no number, and how jlr does.
+_NUMBERS = {"integer": "a whole number", "float": "a number"}
 
 
 def run() -> int:
@@ -71,18 +74,31 @@ def _explain(failure: Exception) -> int:
 
 def _in_our_words(failure: click.ClickException) -> JlrError:
     """Return click's error in our form: lower case, no final period, literals in backticks."""
-    message = failure.message if hasattr(failure, "possibilities") else failure.format_message()
+    unknown = getattr(failure, "option_name", None)
+    message = failure.message if unknown else failure.format_message()
     message = re.sub(r"'([^']*)'", r"`\1`", " ".join(message.split())).rstrip(".")
-    near = getattr(failure, "possibilities", None)
+    message = re.sub(r"not a valid (\w+)( range)?", lambda of: f"not {_NUMBERS[of[1]]}", message)
+    message = re.sub(r"not in the range ([\d.]+)<=x<=([\d.]+)", r"not from \1 to \2", message)
+    message = re.sub(r"not in the range x>=([\d.]+)", r"less than \1", message)
+    message = re.sub(r": (?:File|Directory) `", ": `", message)
     context = getattr(failure, "ctx", None)
     path = context.command_path if context else "jlr"
     hint = f"`{path} --help` shows the options"
-    if "extra argument" in message and getattr(context and context.command, "takes_command", False):
+    takes_command = getattr(context and context.command, "takes_command", False)
+    if takes_command and (unknown or "extra argument" in message):
         hint = f"put the command after `--`: `{path} … -- COMMAND`"
-    near = [option for option in near or () if option not in _NEVER_OFFERED]
-    if near:
-        hint = f"did you mean `{near[0]}`?"
+    if unknown and context:
+        hint = _resembling(unknown, context.command) or hint
     return Usage(message[:1].lower() + message[1:], hint=hint)
+
+
+def _resembling(typed: str, command: click.Command) -> str | None:
+    """Return the hint with the option that is spelled like the typed one, if one is."""
+    never = _NEVER_OFFERED | ({"--all"} if command.name in DESTRUCTIVE else set())
+    names = (name for option in command.params for name in (*option.opts, *option.secondary_opts))
+    known = [name[2:] for name in names if name.startswith("--") and name not in never]
+    near = closest(typed.lstrip("-"), known)
+    return f"did you mean `--{near}`?" if near else None
 
 
 def _told_of_disk(failure: OSError) -> Exception:

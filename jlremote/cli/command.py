@@ -30,7 +30,7 @@ _OTHER_NAMES = {
     "version": "did you mean `jlr --version`?",
 }
 # They destroy something, so a typo of another command must not lead to them.
-_NEVER_GUESSED = {"stop", "restart", "forget", "unmount", "disconnect"}
+DESTRUCTIVE = {"stop", "restart", "forget", "unmount", "disconnect"}
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -200,13 +200,12 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def _suggestion(self, typed: str) -> str:
-        import difflib
+        from jlremote.text import closest
 
         if typed in _OTHER_NAMES:
             return _OTHER_NAMES[typed]
-        harmless = [name for name in self._table if name not in _NEVER_GUESSED]
-        near = difflib.get_close_matches(typed, harmless, n=1, cutoff=0.5)
-        return f"did you mean `jlr {near[0]}`?" if near else "`jlr --help` lists the commands"
+        near = closest(typed, [name for name in self._table if name not in DESTRUCTIVE])
+        return f"did you mean `jlr {near}`?" if near else "`jlr --help` lists the commands"
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands under their headings, and then the global options."""

@@ -66,6 +66,11 @@ def _named(facts: Mapping[str, Any]) -> Iterator[Image]:
         yield Image(facts["id"], repository or None, tag or None, **rest)
 
 
+def names_argv(engine: Engine) -> Argv:
+    """Return the command that lists the names of all images, `NAME:TAG` a line."""
+    return engine("image", "ls", "--filter=dangling=false", "--format={{.Repository}}:{{.Tag}}")
+
+
 def inspect_image_argv(engine: Engine, image: str) -> Argv:
     """Return the command that inspects an image."""
     return engine("image", "inspect", "--", image)

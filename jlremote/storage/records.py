@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from jlremote.errors import Usage
 from jlremote.storage import paths
-from jlremote.text import is_host, is_name
+from jlremote.text import closest, is_host, is_name
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -173,6 +173,16 @@ def selected(known: Sequence[NamedRecord], selector: str, kind: str) -> NamedRec
         places = ", ".join(f"`{record.host}/{record.name}`" for record in found)
         raise Usage(f"`{selector}` is the name of several {kind}", hint=f"name one: {places}")
     return next(iter(found), None)
+
+
+def resembling(known: Sequence[Named], selector: str) -> str | None:
+    """Return the hint that names the record which `NAME` or `HOST/NAME` is spelled like, if any."""
+    names = {name: record for record in known for name in (record.name, record.typed) if name}
+    host, slash, typed = selector.rpartition("/")
+    if slash:
+        names = {name: record for name, record in names.items() if record.host == host}
+    near = closest(typed, names)
+    return f"did you mean `{names[near].host}/{near}`?" if near else None
 
 
 def _document(file: Path) -> dict[str, Any] | None:

@@ -21,6 +21,7 @@ there the nearer source wins for the same folder in the container, variable or l
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +40,7 @@ from jlremote.storage.options import (
     parsed,
     variable,
 )
+from jlremote.text import did_you_mean
 
 FILE = "config.toml"
 
@@ -117,7 +119,8 @@ class Settings:
             known = ", ".join(f"`{profile}`" for profile in self.profiles)
             raise Usage(
                 f"no profile `{name}`",
-                hint=f"use one of {known}, or add `[profiles.{name}]` to `{self.path}`",
+                hint=did_you_mean(name, self.profiles)
+                or f"use one of {known}, or add `[profiles.{name}]` to `{self.path}`",
             )
         built_in = self.profiles[name] is BUILT_IN_PROFILES.get(name)
         place = f"profile {name}, built in" if built_in else f"[profiles.{name}]"
@@ -135,7 +138,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
     for name in tables:
         if name not in ("defaults", "profiles", "hosts"):
             raise Usage(
-                f"unknown key `{name}` in `{path}`",
+                f"{_at(path, '', name)}: unknown key `{name}`",
                 hint="the tables are `[defaults]`, `[profiles.NAME]` and `[hosts.NAME]`",
             )
     return Settings(
@@ -186,21 +189,36 @@ def _layer(path: Path, place: str, table: object) -> dict[str, Value]:
     for name, value in table.items():
         if name not in known:
             raise Usage(
-                f"unknown key `{place}.{name}` in `{path}`",
+                f"{_at(path, place, name)}: unknown key `{name}` in `[{place}]`",
                 hint=_unknown(place, name, value, known),
             )
-        layer[name] = checked(name, value, f"`{place}.{name}` in `{path}`")
+        try:
+            layer[name] = checked(name, value, f"`{name}` of `[{place}]`")
+        except Usage as wrong:
+            place_of_it = _at(path, place, name)
+            raise Usage(f"{place_of_it}: {wrong.message}", hint=wrong.hint) from wrong
     return layer
+
+
+def _at(path: Path, place: str, name: str) -> str:
+    """Return where in the file a table has a key, with the line if it is found; TOML gives none."""
+    table = ""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if header := re.match(r"\s*\[+\s*([^\]]+?)\s*\]", line):
+            table = re.sub("[\"']", "", header[1])
+        key = f"{table}.{line.partition('=')[0]}" if header is None else table
+        plain = re.sub(r"[\s\"']", "", key).strip(".")
+        if f"{plain}.".startswith(f"{place}.{name}.".lstrip(".")):
+            return f"`{path}`, line {number}"
+    return f"`{path}`"
 
 
 def _unknown(place: str, name: str, value: object, known: list[str]) -> str:
     if isinstance(value, dict):
         return f'quote a name with dots: `[{place.partition(".")[0]}."host.example.org"]`'
-    import difflib
-
-    if close := difflib.get_close_matches(name, known, n=1):
-        return f"did you mean `{close[0]}`?"
-    return "the keys are " + ", ".join(f"`{key}`" for key in known)
+    return did_you_mean(name, known) or (
+        "the keys are the names of long options: `jlr config` lists them"
+    )
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Value]:

@@ -104,7 +104,15 @@ def test_a_bug_is_reported_even_if_its_log_cannot_be_written(
             "missing argument `HOST`",
             "`jlr start --help` shows the options",
         ),
-        (("logs", "--tail", "x"), "`x` is not a valid integer", "`jlr logs --help`"),
+        (("logs", "--tail", "x"), ": `x` is not a whole number", "`jlr logs --help`"),
+        (("logs", "--tail", "-5"), ": -5 is less than 0", "`jlr logs --help`"),
+        (("gpus", "x", "--watch", "9999"), "9999.0 is not from 0.1 to 3600", "`jlr gpus --help`"),
+        (("start", "x", "--env-file", "/"), "`--env-file`: `/` is a directory", "jlr start --help"),
+        (("list", "--al"), "no such option `--al`", "did you mean `--all`?"),
+        (("stop", "--al"), "no such option `--al`", "`jlr stop --help`"),
+        (("run", "x", "--imag", "y", "ls"), "no such option `--imag`", "did you mean `--image`?"),
+        (("run", "x", "ls", "-l"), "no such option `-l`", "after `--`: `jlr run … -- COMMAND`"),
+        (("config", "--profile", "nvidea"), "no profile `nvidea`", "did you mean `nvidia`?"),
     ],
 )
 def test_usage_errors_have_the_form_of_all_errors(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jlremote.cli.completion import shells
-from jlremote.cli.completion.ssh_config import host_names
+from jlremote.storage.ssh_hosts import host_names
 from tests.cli.conftest import Jlr, remember
 from tests.cli.terminal import Terminal
 

@@ -163,7 +163,7 @@ def test_an_error_in_the_settings_is_a_usage_error(jlr: Jlr, laptop: Path) -> No
     settle(laptop, "[defaults]\nimgae = 'x'\n")
     outcome = jlr("start", "dgx")
     assert outcome.code == 2
-    assert "unknown key `defaults.imgae`" in outcome.stderr
+    assert "line 2: unknown key `imgae`" in outcome.stderr
 
 
 def test_json_is_one_object_with_the_promised_fields(jlr: Jlr, workflows: Workflows) -> None:

@@ -178,8 +178,21 @@ def test_no_session_at_all_and_a_missing_one_differ() -> None:
     with pytest.raises(NotFound, match="there are no sessions"):
         sessions.choose(None)
     sessions.save(RECORD)
-    with pytest.raises(NotFound, match="no session `other`"):
+    with pytest.raises(NotFound, match="no session `other`") as caught:
         sessions.choose("other")
+    assert caught.value.hint == "`jlr list` shows all sessions"
+
+
+@pytest.mark.parametrize("typed", ["cnt1", "me@dgx/cont2"])
+def test_a_misspelt_session_is_told_with_the_one_that_was_meant(typed: str) -> None:
+    sessions.save(RECORD)
+    sessions.save(replace(RECORD, name="other", host="cnt2"))
+    with pytest.raises(NotFound, match=f"no session `{typed}`") as caught:
+        sessions.choose(typed)
+    assert caught.value.hint == "did you mean `me@dgx/cont1`?"
+    with pytest.raises(NotFound) as caught:  # neither another host's nor a host
+        sessions.choose("cnt2/cont1")
+    assert caught.value.hint == "`jlr list` shows all sessions"
 
 
 def test_a_host_is_told_apart_from_a_session_that_is_missing() -> None:

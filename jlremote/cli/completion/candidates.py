@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def hosts(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete a host of the ssh config or of a session, also after `user@`."""
-    from jlremote.cli.completion.ssh_config import host_names
+    from jlremote.storage.ssh_hosts import host_names
 
     user, at, begun = incomplete.rpartition("@")
     invocation = context.find_object(Invocation) or Invocation()

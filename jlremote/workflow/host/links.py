@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jlremote.errors import Authentication, JlrError, Unreachable, Usage
+from jlremote.errors import Authentication, JlrError, NameNotResolved, Unreachable, Usage
 from jlremote.host.sudo import by_hand
 from jlremote.link.client.dial import LinkStuck
 from jlremote.link.client.link import Link
@@ -19,7 +19,10 @@ from jlremote.questions import NeverAsks
 from jlremote.storage import sessions
 from jlremote.storage.jobs import JobRecord
 from jlremote.storage.mounts import MountRecord
+from jlremote.storage.records import matching
 from jlremote.storage.sessions import SessionRecord
+from jlremote.storage.ssh_hosts import host_names
+from jlremote.text import closest
 from jlremote.times import utc
 from jlremote.workflow.host.context import Context, known_way
 from jlremote.workflow.host.engines import expect_answer
@@ -67,10 +70,29 @@ def connect(link: Link, context: Context) -> LinkStatus:
         Unreachable: the host cannot be reached.
     """
     with context.progress.step(f"Connect to {link.name}"):
-        status = link.status(connect=True)
+        try:
+            status = link.status(connect=True)
+        except NameNotResolved as unknown:
+            raise _explained(unknown, link.name, context) from unknown
     for note in status.notes:
         context.progress.detail(note)
     return status
+
+
+def _explained(unknown: NameNotResolved, typed: str, context: Context) -> NameNotResolved:
+    """Return the error of a name without an address: a session's, or a misspelt host's."""
+    known = sessions.load_all()
+    for record in matching(known, typed)[:1]:
+        return NameNotResolved(
+            f"`{typed}` is a session and not a host",
+            hint=f"its host is `{record.host}`: `jlr start {record.host} {record.name}`",
+        )
+    user, at, name = typed.rpartition("@")
+    names = host_names(None if context.ssh_config is None else str(context.ssh_config))
+    near = closest(name, [*names, *(record.host.rpartition("@")[2] for record in known)])
+    if near in (None, name):  # the name is known: its address is what is wrong
+        return unknown
+    return NameNotResolved(unknown.message, hint=f"did you mean `{user}{at}{near}`?")
 
 
 def link_of(record: SessionRecord | MountRecord | JobRecord, context: Context) -> Link:

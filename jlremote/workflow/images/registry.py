@@ -17,6 +17,7 @@ from jlremote.images.transfers import Transfer, watched
 from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.storage.options import IMAGE_RUNTIMES
+from jlremote.text import closest
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_on
 from jlremote.workflow.host.links import connect, link_on
@@ -122,7 +123,18 @@ def _transfer(
         raise
     if status != 0:
         failed = FailedTransfer(engine, verb, image, name, host.name)
-        raise transfer_error(failed, transfer.complaint, status or 1)
+        error = transfer_error(failed, transfer.complaint, status or 1)
+        if isinstance(error, NotFound):
+            error.hint = _resembling(host, engine, image) or error.hint
+        raise error
+
+
+def _resembling(host: Link, engine: Engine, image: str) -> str | None:
+    """Return the hint with the host's image whose name is spelled like `image`, if one is."""
+    names = run_script(host, command_line(docker.names_argv(engine))).stdout.split()
+    tag = "" if ":" in image.rpartition("/")[2] else ":latest"
+    near = closest(f"{image}{tag}", names)
+    return near and f"did you mean `{near.removesuffix(tag)}`, which `{host.name}` has?"
 
 
 def _followed(

@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 
-from jlremote.errors import NameNotResolved
 from jlremote.host.sudo import by_hand
 from jlremote.jupyter.api import Access
 from jlremote.jupyter.survey import Survey, survey
@@ -19,7 +18,6 @@ from jlremote.ports.endpoint import Endpoint
 from jlremote.ports.locate import server_endpoint
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.storage import paths, sessions
-from jlremote.storage.records import matching
 from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.container import gpu_allocation, jupyter_launch, provision
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
@@ -51,7 +49,7 @@ def start(request: StartRequest, context: Context) -> SessionReport:
     context = known_way(request.host, context)
     host = link_to(request.host, context, without=known)
     with ExitStack() as turn, undone_on_failure() as undo:
-        _connect(host, context)
+        connect(host, context)
         runtime, name, found = _look(request, runtime, known, host, context)
         if not found.server and turn.enter_context(_alone(request.host, name, context)):
             runtime, name, found = _look(request, runtime, known, host, context)
@@ -90,17 +88,6 @@ def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
         start = replace(start, environment=environment, loopback=loopback)
         commands.append(runtime.detached(name, jupyter_launch.later_script(start)))
     return tuple(map(by_hand, commands))
-
-
-def _connect(host: Link, context: Context) -> None:
-    """Connect the link; a session's name in the host's place is explained."""
-    try:
-        connect(host, context)
-    except NameNotResolved as unknown:
-        for record in matching(sessions.load_all(), host.name)[:1]:
-            hint = f"`jlr start {record.host} {record.name}` starts the session `{host.name}`"
-            raise NameNotResolved(unknown.message, hint=hint) from unknown
-        raise
 
 
 def _look(

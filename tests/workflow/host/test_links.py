@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.errors import Unreachable
+from jlremote.errors import NameNotResolved, Unreachable
 from jlremote.link.client.link import Link
 from jlremote.link.wire.files import link_files, write_destination
 from jlremote.storage import sessions
@@ -79,3 +79,33 @@ def test_disconnect_names_no_host_without_a_link(monkeypatch: pytest.MonkeyPatch
     record("dgx", "cont1")
     monkeypatch.setattr(Link, "shut_down", lambda _: False)
     assert links.disconnect(None, context()) == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "message", "hint"),
+    [
+        (
+            "cont1",
+            "`cont1` is a session and not a host",
+            "its host is `dgx`: `jlr start dgx cont1`",
+        ),
+        ("dxg", "`dxg` has no address", "did you mean `dgx`?"),
+        ("me@gup", "`me@gup` has no address", "did you mean `me@gpu`?"),
+        ("cont2", "`cont2` has no address", "look it up"),  # a session is no guess for a host
+        ("gpu", "`gpu` has no address", "look it up"),
+    ],
+)
+def test_a_name_without_an_address_is_told_with_the_host_that_was_meant(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, typed: str, message: str, hint: str
+) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise NameNotResolved(f"`{typed}` has no address", hint="look it up")
+
+    monkeypatch.setattr(Link, "status", unknown)
+    config = tmp_path / "ssh_config"
+    config.write_text("Host gpu\n  HostName gpu.lab.org\n")
+    record("dgx", "cont1")
+    asked = replace(context(), ssh_config=config)
+    with pytest.raises(NameNotResolved) as caught:
+        links.connect(links.link_to(typed, asked), asked)
+    assert (caught.value.message, caught.value.hint) == (message, hint)

@@ -51,3 +51,16 @@ def test_what_an_interrupted_transfer_leaves_depends_on_the_engine() -> None:
     assert "docker keeps no part" in registry._kept(DOCKER, "pull")
     assert "podman keeps the layers" in registry._kept(PODMAN, "pull")
     assert "the registry keeps" in registry._kept(DOCKER, "push")
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("me/troch", "did you mean `me/torch`, which `lab` has?"),
+        ("me/torhc:24.05", "did you mean `me/torch:24.05-py3`, which `lab` has?"),
+        ("debian", None),
+    ],
+)
+def test_a_misspelt_image_is_told_with_the_hosts_own(typed: str, hint: str | None) -> None:
+    host = FakeHost("lab", {"script": "me/torch:latest\nme/torch:24.05-py3\nother:1\n"})
+    assert registry._resembling(host, DOCKER, typed) == hint  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import Busy, JlrError, NameNotResolved
+from jlremote.errors import Busy, JlrError
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey
 from jlremote.link.client.link import Link
@@ -16,8 +16,6 @@ from jlremote.ports.endpoint import Endpoint
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container
 from jlremote.runtimes.engine.engine import ENGINES
-from jlremote.storage import sessions
-from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.container import gpu_allocation, jupyter_launch, provision
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.requests import StartRequest
@@ -112,22 +110,3 @@ def test_a_default_name_that_is_another_users_gets_ones_own(
     with pytest.raises(Busy):
         start.start(StartRequest("dgx", runtime="docker", image="torch"), context())
     assert set(looked) == {"ada_jupyter"}
-
-
-@pytest.mark.parametrize(
-    ("typed", "hint"),
-    [("cont1", "`jlr start dgx cont1` starts the session `cont1`"), ("cont2", "look it up")],
-)
-def test_a_session_in_the_hosts_place_is_told_with_its_host(
-    reached: list[Endpoint], monkeypatch: pytest.MonkeyPatch, typed: str, hint: str
-) -> None:
-    def unknown(*_: Any) -> None:
-        raise NameNotResolved(f"`{typed}` has no address", hint="look it up")
-
-    monkeypatch.setattr(start, "connect", unknown)
-    monkeypatch.setattr(start, "link_to", lambda *_, **__: FakeHost(typed))
-    sessions.save(SessionRecord("dgx", "cont1", "docker", 8888))
-    with pytest.raises(NameNotResolved, match="has no address") as caught:
-        start.start(StartRequest(typed), context())
-    assert caught.value.hint == hint
-    assert reached == []

@@ -74,8 +74,8 @@ def _session_or_path(
     """Decide whether one argument is a SESSION or a PATH: a known session wins."""
     if session is None or path is not None:
         return session, path
-    from jlremote.cli.completion.ssh_config import host_names
     from jlremote.storage.sessions import load_all
+    from jlremote.storage.ssh_hosts import host_names
 
     records = load_all()
     hosts = {record.host for record in records}

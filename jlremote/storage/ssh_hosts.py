@@ -1,4 +1,4 @@
-"""The host names in the ssh config, for completion; ssh itself reads their settings."""
+"""The host names in the ssh config, for completion and guesses; ssh reads their settings."""
 
 from __future__ import annotations
 
