@@ -16,7 +16,7 @@ from paramiko import common
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.connection import SSHConnection
-from jlremote.ssh.transport import channel_messages
+from jlremote.ssh.sessions.script_channel import ScriptChannel
 from jlremote.ssh.transport.algorithms import Offer
 from jlremote.ssh.transport.transport import Transport
 from jlremote.ssh.transport.tuning import FIRST_WINDOW
@@ -47,6 +47,18 @@ def tunnel(client: Transport, server: Any, handler: Handler) -> Iterator[tuple[T
         loop.stop()
         running.join(SECONDS)
         loop.close()
+
+
+def session(client: Transport) -> ScriptChannel:
+    channel = ScriptChannel(client)
+    channel.ask(b"session")
+    assert channel.answered.wait(SECONDS)
+    return channel
+
+
+def is_over(channel: ScriptChannel) -> bool:
+    channel.run_actions()
+    return channel.is_over
 
 
 def sent(server: Any, kind: int, body: bytes) -> None:
@@ -95,14 +107,12 @@ def test_an_exception_in_a_session_ends_that_session_and_not_the_connection(
     part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with connected() as (client, server):
-        broken, other = (client.open_channel("session", timeout=SECONDS) for _ in range(2))
-        if part == "data":
-            monkeypatch.setattr(broken, "_feed", None)
-        else:
-            monkeypatch.setattr(channel_messages, "_note_exit", None)
+        broken, other = session(client), client.open_channel("session", timeout=SECONDS)
+        monkeypatch.setattr(broken, "received" if part == "data" else "exited", None)
         theirs = server.accept(SECONDS)
         theirs.sendall(b"x")
         theirs.send_exit_status(0)
+        wait_until(lambda: is_over(broken), "the end", timeout=SECONDS)
         wait_until(lambda: theirs.closed, "the server to be told", timeout=SECONDS)
         assert client.probe(SECONDS) < SECONDS
         assert not other.closed
@@ -142,10 +152,14 @@ def test_a_message_that_makes_no_sense_does_not_end_the_connection(kind: int, bo
 @pytest.mark.parametrize("kind", range(common.MSG_CHANNEL_WINDOW_ADJUST, 101))
 def test_garbage_for_a_session_ends_at_most_that_session(kind: int) -> None:
     with connected() as (client, server):
-        channels = [client.open_channel("session", timeout=SECONDS) for _ in range(2)]
-        sent(server, kind, channels[0].chanid.to_bytes(4, "big") + GARBAGE)
+        ours, *paramikos = (
+            session(client),
+            *(client.open_channel("session", timeout=SECONDS) for _ in range(2)),
+        )
+        for number in (ours._number, paramikos[0].chanid):
+            sent(server, kind, number.to_bytes(4, "big") + GARBAGE)
         assert client.probe(SECONDS) < SECONDS
-        assert not channels[1].closed
+        assert not paramikos[1].closed
 
 
 def test_a_server_that_knows_no_global_requests_counts_as_alive() -> None:

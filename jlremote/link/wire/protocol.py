@@ -1,6 +1,6 @@
 """The messages between a command and the link: JSON, never pickles.
 
-A message that carries bytes has them behind its JSON and a line feed, which its JSON never has.
+A message that carries bytes ends with a line feed, which JSON alone never does; they come next.
 One connection is one conversation. The command sends one request; the link answers with any
 number of messages and closes. The messages, told apart by their only or first key::
 
@@ -27,7 +27,7 @@ from typing import Any
 from jlremote.errors import JlrError
 
 Message = dict[str, Any]
-PROTOCOL = 6
+PROTOCOL = 7
 MESSAGE_BYTES = 16 << 20
 
 
@@ -59,7 +59,8 @@ def send(connection: Connection[Any, Any], message: Message) -> None:
     data = message.get(DATA)
     if isinstance(data, bytes):
         head = {key: value for key, value in message.items() if key != DATA}
-        connection.send_bytes(b"\n".join((json.dumps(head).encode("ascii"), data)))
+        connection.send_bytes(json.dumps(head).encode("ascii") + b"\n")
+        connection.send_bytes(data)
     else:
         connection.send_bytes(json.dumps(message).encode("ascii"))
 
@@ -72,11 +73,13 @@ def receive(connection: Connection[Any, Any]) -> Message:
         OSError: the other side is gone, or sent more than a message may hold.
         ValueError: what came is not a message.
     """
-    head, carries, data = connection.recv_bytes(MESSAGE_BYTES).partition(b"\n")
+    head = connection.recv_bytes(MESSAGE_BYTES)
     message = json.loads(head)
     if not isinstance(message, dict):
         raise ValueError("a message is a JSON object")
-    return message | {DATA: data} if carries else message
+    if head.endswith(b"\n"):
+        message[DATA] = connection.recv_bytes(MESSAGE_BYTES)
+    return message
 
 
 def text_of(data: bytes) -> str:

@@ -1,8 +1,19 @@
-"""The events of a channel, as its owner handles them."""
+"""The events of a channel, as its owner handles them, and the thread that it sends from."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
+
+
+class ChannelLoop(Protocol):
+    """The thread that a channel sends from: an `EventLoop`, or the thread of one script."""
+
+    def call(self, action: Callable[[], None]) -> None:
+        """Run `action` in that thread soon; from any thread, never blocks."""
+
+    def call_later(self, seconds: float, action: Callable[[], None]) -> None:
+        """Run `action` after `seconds`; only in that thread."""
 
 
 class ChannelHandler(Protocol):

@@ -9,10 +9,7 @@ from __future__ import annotations
 import threading
 from typing import Any, Protocol
 
-from paramiko import common
-
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
-from jlremote.ssh.wire_format import string
 
 # sshd's own, unless the host's administrator chose another.
 _MOST = 10
@@ -166,11 +163,6 @@ class SessionChannel(TunnelChannel):
         """Open the session as soon as a slot is free; `refused` if too many are open."""
         if not self._slots.reserve(self):
             super().refuse(self._slots.too_many())
-
-    def request(self, kind: bytes, details: bytes = b"") -> None:
-        """Send a request without an answer, such as `exec`."""
-        head = self._head(common.cMSG_CHANNEL_REQUEST)
-        self._send((head, string(kind), b"\0", details))
 
     def granted(self) -> None:
         """See `LastingSession`."""

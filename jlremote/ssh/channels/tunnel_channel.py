@@ -19,9 +19,8 @@ from typing import Any
 import paramiko
 from paramiko import common
 
-from jlremote.ssh.channels.channel_handler import ChannelHandler
+from jlremote.ssh.channels.channel_handler import ChannelHandler, ChannelLoop
 from jlremote.ssh.channels.channel_registry import ChannelRegistry, Sharing
-from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.transport.packet_reader import PacketReader
 from jlremote.ssh.transport.tuning import FIRST_WINDOW, LARGEST_PACKET, PACED_SECONDS, PACED_WINDOW
 from jlremote.ssh.wire_format import string
@@ -46,7 +45,7 @@ class TunnelChannel:
         self,
         transport: Any,
         handler: ChannelHandler,
-        loop: EventLoop,
+        loop: ChannelLoop,
         on_stderr: Callable[[bytes], None] = lambda _: None,
     ) -> None:
         self._transport = transport
@@ -109,6 +108,11 @@ class TunnelChannel:
     def send_end(self) -> None:
         """End our direction of the channel."""
         self._send((self._head(common.cMSG_CHANNEL_EOF),))
+
+    def request(self, kind: bytes, details: bytes = b"", *, want_reply: bool = False) -> None:
+        """Send a request, such as `exec`."""
+        head = self._head(common.cMSG_CHANNEL_REQUEST)
+        self._send((head, string(kind), bytes((want_reply,)), details))
 
     def consumed(self, count: int) -> None:
         """Report `count` bytes that `received` kept as passed on; any thread."""
@@ -203,7 +207,7 @@ class TunnelChannel:
         self._open = True
         self._reader.sinks[self._number] = self._take
         if self._close_sent:  # given up meanwhile: `close` could not name the peer's channel yet
-            self._loop.call(lambda: self._send((self._head(common.cMSG_CHANNEL_CLOSE),)))
+            self._transport.reply(self._head(common.cMSG_CHANNEL_CLOSE))
             return
         self._handler.opened()
 
@@ -226,6 +230,10 @@ class TunnelChannel:
             _log.exception("the data of a channel ended it")
             self.fail()
             return
+        self._count(size, kept)
+
+    def _count(self, size: int, kept: int) -> None:
+        """Count `size` bytes that came, of which `kept` wait for their reader."""
         if kept:
             self._registry.unread(kept)
         with self._lock:
@@ -241,9 +249,7 @@ class TunnelChannel:
         message.get_int()
         data = message.get_binary()
         self._on_stderr(data)
-        with self._lock:
-            self._credit -= len(data)
-            self._consume(len(data))
+        self._count(len(data), 0)
 
     def _window_adjust(self, message: Any) -> None:
         before = self._allowed
@@ -269,7 +275,10 @@ class TunnelChannel:
         sshd makes one for `ClientAliveInterval`, and ends a connection that does not answer.
         """
         if not self._close_sent:
-            self._loop.call(lambda: self._send((self._head(common.cMSG_CHANNEL_FAILURE),)))
+            self._transport.reply(self._head(common.cMSG_CHANNEL_FAILURE))
+
+    def exited(self, status: int) -> None:
+        """Handle how a session's command ended: its status, or 128 + N for signal N."""
 
     def _ignore(self, _message: Any) -> None: ...  # answers that were not requested
 

@@ -13,8 +13,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from paramiko import common
-
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.session_slots import SessionChannel
 from jlremote.ssh.contract import Connection
@@ -117,8 +115,7 @@ class _SftpChannel(SessionChannel):
 
     def start(self) -> None:
         """Request the subsystem, with an answer: a server without one keeps the channel open."""
-        head = self._head(common.cMSG_CHANNEL_REQUEST)
-        self._send((head, string(b"subsystem"), b"\1", string(b"sftp")))
+        self.request(b"subsystem", string(b"sftp"), want_reply=True)
 
     def _take(self, data: memoryview) -> None:
         self._stream.heard = time.monotonic()

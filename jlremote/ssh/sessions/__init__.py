@@ -1,7 +1,7 @@
 """Scripts and terminals on the host, each in a session channel.
 
-Read `shell_session` (one script) with `deadline`; `pseudo_terminal`, `search_path` and
-`sudo_password` change how the script gets there.
+Read `shell_session` (one script) with `script_channel` and `deadline`; `pseudo_terminal`,
+`search_path` and `sudo_password` change how the script gets there.
 
 Why `sh -s`? The login shell may be fish or tcsh, in which POSIX quoting is injectable. A script on
 stdin arrives byte by byte as it is, whatever the login shell.

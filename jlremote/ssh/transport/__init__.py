@@ -32,7 +32,7 @@ From Jupyter to the browser:
    (`channels/channel_registry.py`) and `tuning.py` decide how much.
 
 Read `transport`, `packetizer`, `packet_reader`, `packet_format`; then `channel_opening` and
-`channel_messages` (paramiko's own channels). `algorithms`, `key_exchange`, `paramiko_defaults` and
+`channel_messages` (how channels get theirs). `algorithms`, `key_exchange`, `paramiko_defaults` and
 `tuning` hold choices and numbers. `tests/ssh/test_private_names.py` lists what we rely on.
 
 How does jlr know that a connection is alive? By an answer: `Transport.probe` requests one, with a

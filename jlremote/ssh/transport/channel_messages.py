@@ -42,25 +42,19 @@ def _handle_request(channel: Any, message: Any) -> None:
     """Note an exit status, and refuse all other requests; RFC 4254 section 5.4 wants an answer."""
     try:
         kind, wants_answer = message.get_string(), message.get_boolean()
-        if isinstance(channel, paramiko.Channel) and kind in {b"exit-status", b"exit-signal"}:
-            _note_exit(channel, kind, message)
+        if kind in {b"exit-status", b"exit-signal"} and not isinstance(channel, paramiko.Channel):
+            channel.exited(_exit_status(kind, message))
         elif wants_answer:
             _refuse(channel)
     except Exception:  # noqa: BLE001 - as above
         fail(channel)
 
 
-def _note_exit(channel: Any, kind: bytes, message: Any) -> None:
-    """Note how a shell ended, by a signal too, and wake the thread that waits for its output."""
+def _exit_status(kind: bytes, message: Any) -> int:
+    """Return how a command ended, by a signal too, which paramiko drops."""
     if kind == b"exit-status":
-        channel.exit_status = message.get_int()
-    else:  # paramiko drops this one
-        name = message.get_string().decode("ascii", "replace")
-        channel.exit_status = 128 + _SIGNALS.get(name, 0)
-    channel.status_event.set()
-    waiting = channel.in_buffer._event
-    if waiting is not None:
-        waiting.set()
+        return int(message.get_int())
+    return 128 + _SIGNALS.get(message.get_string().decode("ascii", "replace"), 0)
 
 
 def _refuse(channel: Any) -> None:

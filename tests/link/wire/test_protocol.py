@@ -38,9 +38,7 @@ def test_bytes_of_any_encoding_survive_as_text(data: bytes) -> None:
         assert bytes_of(receive(there)["text"]) == data
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"\xff", b"{", b"[]", b'"text"', b"null", b"\n{}", b"[]\n{}"]
-)
+@pytest.mark.parametrize("data", [b"", b"\xff", b"{", b"[]", b'"text"', b"null", b"\n", b"[]\n{}"])
 def test_bytes_that_are_no_message_are_refused(data: bytes) -> None:
     here, there = Pipe()
     with here, there:

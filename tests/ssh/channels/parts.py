@@ -73,6 +73,9 @@ class Transport:
             self.sent += [b"".join(parts) for parts in payloads]
         return not self.is_exchanging
 
+    def reply(self, answer: bytes) -> None:
+        self.sent.append(answer)
+
     def _send_user_message(self, message: Any) -> None:
         self.slow.append(message.asbytes())
 

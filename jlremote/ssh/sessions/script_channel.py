@@ -1,0 +1,145 @@
+"""The session channel of one script, with what has arrived on it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from jlremote.ssh.channels.tunnel_channel import TunnelChannel
+from jlremote.ssh.contract import Stream
+
+# Bytes of output that are passed on at once.
+_PIECE = 256 << 10
+
+
+class ScriptChannel(TunnelChannel):
+    """A session channel; one thread opens it, sends on it and takes its output.
+
+    The transport's thread leaves all that comes here and sets `wake`. So this is the handler and
+    the loop of the channel, too.
+
+    Attributes:
+        wake: set when something has come, or when there is room to send more.
+        answered: set once the server has granted or refused the session, or is gone.
+        exit: set once `exit_status` is known, or will never be.
+        is_granted: whether the server opened the session.
+        is_accepted: whether it accepted the last request that wanted a reply.
+        has_ended: whether the far end sends no more output.
+        is_over: whether the far end has closed the channel, or is gone.
+    """
+
+    may_be_polled = False
+
+    def __init__(self, transport: Any) -> None:
+        super().__init__(transport, self, self)
+        self.wake = threading.Event()
+        self.answered = threading.Event()
+        self.exit = threading.Event()
+        self.exit_status: int | None = None
+        self.is_granted = self.is_accepted = self.has_ended = self.is_over = False
+        self._output: deque[tuple[Stream, memoryview]] = deque()
+        self._actions: deque[Callable[[], None]] = deque()
+        self._later: list[tuple[float, Callable[[], None]]] = []
+
+    def take(self) -> tuple[Stream, bytes] | None:
+        """Return the next piece of output, `None` if there is none; report it to `consumed`."""
+        if not self._output:
+            return None
+        stream, data = self._output.popleft()
+        pieces, size = [data], len(data)
+        while size < _PIECE and self._output and self._output[0][0] == stream:
+            _, data = self._output.popleft()
+            pieces.append(data)
+            size += len(data)
+        return stream, b"".join(pieces)
+
+    def run_actions(self) -> None:
+        """Send what other threads left to this one."""
+        now = time.monotonic()
+        due = [action for when, action in self._later if when <= now]
+        self._later = [(when, action) for when, action in self._later if when > now]
+        for action in due:
+            action()
+        while self._actions:
+            self._actions.popleft()()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until something has come, or is to be sent."""
+        if self._later:
+            soonest = min(when for when, _ in self._later)
+            seconds = min(seconds, max(0.0, soonest - time.monotonic()))
+        self.wake.wait(seconds)
+
+    # `ChannelLoop`.
+
+    def call(self, action: Callable[[], None]) -> None:
+        """Run `action` in the script's thread soon."""
+        self._actions.append(action)
+        self.wake.set()
+
+    def call_later(self, seconds: float, action: Callable[[], None]) -> None:
+        """Run `action` in the script's thread after `seconds`."""
+        self._later.append((time.monotonic() + seconds, action))
+
+    # `ChannelHandler`, in the transport's thread.
+
+    def opened(self) -> None:
+        """Note that the session is open."""
+        self.is_granted = True
+        self.answered.set()
+
+    def refused(self, reason: str) -> None:
+        """Note that the server opens no session; sshd says no more than "open failed"."""
+        self._end()
+
+    def received(self, data: memoryview) -> int:
+        """Keep output; nothing is passed on here."""
+        return self._keep("stdout", data)
+
+    def _feed_extended(self, message: Any) -> None:
+        message.get_int()
+        data = memoryview(message.get_binary())
+        self._count(len(data), len(data) - self._keep("stderr", data))
+
+    def _keep(self, stream: Stream, data: memoryview) -> int:
+        self._output.append((stream, data))
+        if not self.wake.is_set():
+            self.wake.set()
+        return 0
+
+    def ended(self) -> None:
+        """Note the end of the output."""
+        self.has_ended = True
+        self.wake.set()
+
+    def writable(self) -> None:
+        """Wake the sender."""
+        self.wake.set()
+
+    def exited(self, status: int) -> None:
+        """Note how the script ended."""
+        self.exit_status = status
+        self.exit.set()
+        self.wake.set()
+
+    def closed(self) -> None:
+        """Note the end of the channel."""
+        self._end()
+
+    def lost(self) -> None:
+        """Note the end of the connection."""
+        self._end()
+
+    def _end(self) -> None:
+        self.is_over = True
+        for event in (self.answered, self.exit, self.wake):
+            event.set()
+
+    def _request_success(self, _message: Any) -> None:
+        self.is_accepted = True
+
+    def _request_failed(self, _message: Any) -> None:
+        self._end()
