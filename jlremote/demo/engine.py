@@ -75,8 +75,10 @@ def _docker(*arguments: str) -> str:
         )
     except FileNotFoundError:
         raise JlrError("`docker` is not installed on this machine") from None
-    except (OSError, subprocess.TimeoutExpired) as failure:
-        raise JlrError(f"`docker` does not answer: {failure}") from failure
+    except subprocess.TimeoutExpired as failure:
+        raise JlrError(f"`docker` did not answer within {ANSWER_SECONDS:.0f} s") from failure
+    except OSError as failure:
+        raise JlrError(f"cannot run `docker`: {failure.strerror}") from failure
     if done.returncode != 0:
         complaint = printable(done.stderr.strip().rpartition("\n")[2])
         raise JlrError(f"`docker` refuses: {complaint}")

@@ -14,7 +14,7 @@ DESKTOP_MIB = 2048
 
 WELL_USED_PERCENT = 90
 
-State = Literal["free", "reserved", "held, idle", "below 90 %", "busy", "held", "error"]
+State = Literal["free", "reserved", "idle, memory held", "partly busy", "busy", "held", "error"]
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class Device:
         if busy is None:
             return "held"
         if busy == 0:
-            return "held, idle"
-        return "busy" if busy >= WELL_USED_PERCENT else "below 90 %"
+            return "idle, memory held"
+        return "busy" if busy >= WELL_USED_PERCENT else "partly busy"
 
 
 @dataclass(frozen=True)

@@ -175,14 +175,14 @@ def selected(known: Sequence[NamedRecord], selector: str, kind: str) -> NamedRec
     return next(iter(found), None)
 
 
-def resembling(known: Sequence[Named], selector: str) -> str | None:
-    """Return the hint that names the record which `NAME` or `HOST/NAME` is spelled like, if any."""
+def hint_of_missing(known: Sequence[Named], selector: str, hint: str) -> str:
+    """Return `hint`, after the name of the record that `NAME` or `HOST/NAME` is spelled like."""
     names = {name: record for record in known for name in (record.name, record.typed) if name}
     host, slash, typed = selector.rpartition("/")
     if slash:
         names = {name: record for name, record in names.items() if record.host == host}
     near = closest(typed, names)
-    return f"did you mean `{names[near].host}/{near}`?" if near else None
+    return f"did you mean `{names[near].host}/{near}`? {hint}" if near else hint
 
 
 def _document(file: Path) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from jlremote.errors import NotFound
 from jlremote.storage import paths
-from jlremote.storage.records import NAMES, Records, resembling, selected, tcp_port
+from jlremote.storage.records import NAMES, Records, hint_of_missing, selected, tcp_port
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def choose(selector: str | None) -> SessionRecord:
     if there := [record for record in found if record.host == selector]:
         places = ", ".join(f"`{record.host}/{record.name}`" for record in there)
         raise NotFound(f"`{selector}` is a host and not a session", hint=f"name one: {places}")
-    hint = resembling(found, selector) or "`jlr list` shows all sessions"
+    hint = hint_of_missing(found, selector, "`jlr list` shows all sessions")
     raise NotFound(f"there is no session `{selector}`", hint=hint)
 
 

@@ -64,8 +64,12 @@ def test_the_file_can_be_found_and_edited(
     assert path.read_text().startswith("# Settings of jlr")
 
 
-def test_a_missing_editor_is_one_clear_error(jlr: Jlr, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VISUAL", "/no/such/editor")
+@pytest.mark.parametrize(("editor", "status"), [("/no/such/editor", 127), ("false", 1)])
+def test_an_editor_that_fails_is_one_clear_error(
+    jlr: Jlr, monkeypatch: pytest.MonkeyPatch, editor: str, status: int
+) -> None:
+    monkeypatch.setenv("VISUAL", editor)
     outcome = jlr("config", "--edit")
     assert outcome.code == 2
+    assert f"error: the editor `{editor}` exited with {status}\n" in outcome.stderr
     assert "set VISUAL or EDITOR" in outcome.stderr

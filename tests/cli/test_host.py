@@ -121,7 +121,7 @@ def test_gpus_are_shown_in_words_and_told_by_name_in_json(jlr: Jlr, workflows: W
     assert "idle, memory held" in text.splitlines()[1]
     assert text.splitlines()[2].endswith("free")
     told = json.loads(jlr("gpus", "dgx", "--json").stdout)
-    assert [gpu["state"] for gpu in told["gpus"]] == ["held, idle", "free"]
+    assert [gpu["state"] for gpu in told["gpus"]] == ["idle, memory held", "free"]
 
 
 def test_watched_gpus_are_one_object_a_line(jlr: Jlr, workflows: Workflows) -> None:

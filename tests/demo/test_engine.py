@@ -76,7 +76,7 @@ def test_an_engine_that_hangs_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(engine, "ANSWER_SECONDS", 0.05)
     docker("exec sleep 5")
-    with pytest.raises(JlrError, match="`docker` does not answer"):
+    with pytest.raises(JlrError, match="`docker` did not answer within"):
         engine.jupyter_image()
 
 

@@ -36,7 +36,7 @@ def test_each_gpu_lists_its_users_with_container_and_time(
     gpu_host.gpus.occupy(0, sleeper(other_account), memory=70000, busy=40)
     gpu_host.gpus.occupy(1, int(train.inspect("{{.State.Pid}}")), busy=0)
     first, second = asked(ada)["gpus"]
-    assert (first["state"], second["state"]) == ("below 90 %", "held, idle")
+    assert (first["state"], second["state"]) == ("partly busy", "idle, memory held")
     [process] = first["processes"]
     assert process["user"] == other_account.name
     assert process["container"] is None
@@ -131,7 +131,7 @@ def test_watching_gives_one_object_a_line_and_leaves_nothing_on_the_host(
         assert [gpu["state"] for gpu in moments[2]["gpus"]] == ["free", "free"]
         gpu_host.gpus.change(0, memory_used=90000)
         later = (json.loads(line)["gpus"][0]["state"] for line in watching.stdout)
-        assert "held, idle" in later
+        assert "idle, memory held" in later
         lost = gpu_host.gpus.state["gpus"].pop()
         gpu_host.gpus.write()
         second = (json.loads(line)["gpus"][lost["index"]] for line in watching.stdout)

@@ -123,8 +123,8 @@ def test_memory_without_a_visible_process_is_held(used: int, draws: str, in_use:
     [
         (100, 9000, "busy"),
         (90, 9000, "busy"),
-        (89, 9000, "below 90 %"),
-        (0, 9000, "held, idle"),
+        (89, 9000, "partly busy"),
+        (0, 9000, "idle, memory held"),
         ("[N/A]", 9000, "held"),
         (0, 4, "free"),
     ],

@@ -138,5 +138,9 @@ def test_ctrl_c_in_the_middle_of_a_start_leaves_nothing(
         )
         starting.send_signal(signal.SIGINT)
         assert starting.wait(timeout=60) == 130
+        assert starting.stdout is not None
+        removed = f"removed the container `{name}` that was being created"
+        said = starting.stdout.read()
+        assert [line for line in said.splitlines() if line][-2:] == [removed, "interrupted"], said
     assert container.remove_all() == []
     assert laptop.jlr("list", "--json").stdout.strip() == "[]"

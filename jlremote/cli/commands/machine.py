@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -95,17 +96,23 @@ def _in_words(value: object) -> str:
 
 def _edit(file: Path) -> None:
     """Open the file in an editor; a new one has an example."""
+    import subprocess
+
     try:
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(_NEW_FILE, encoding="utf-8")
-        click.edit(filename=str(file))
     except OSError as failure:
         raise JlrError(f"cannot write `{file}`: {failure.strerror}") from failure
-    except click.ClickException as failure:
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not editor:
+        click.edit(filename=str(file))
+    # As git and click do: the variable may have options, so a shell splits it.
+    elif status := subprocess.call(f'{editor} "{file}"', shell=True):  # noqa: S602
         raise Usage(
-            f"cannot edit `{file}`: {failure.message}", hint="set VISUAL or EDITOR to an editor"
-        ) from failure
+            f"the editor `{editor}` exited with {status}",
+            hint="set VISUAL or EDITOR to an editor",
+        )
 
 
 @command("demo", examples=("jlr demo", "jlr demo --runtime none --no-browser"))

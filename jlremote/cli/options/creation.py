@@ -184,8 +184,11 @@ def _lines(path: str) -> Iterator[str]:
     """Yield the variables of an engine's `--env-file`: a line each, without comments."""
     try:
         text = Path(path).read_text("utf-8")
-    except (OSError, ValueError) as failure:
-        raise Usage(f"cannot read `--env-file {path}`: {failure}") from failure
+    except UnicodeDecodeError as failure:
+        raise Usage(f"cannot read `--env-file {path}`: it is not UTF-8 text") from failure
+    except OSError as failure:
+        why = (failure.strerror or str(failure)).lower()
+        raise Usage(f"cannot read `--env-file {path}`: {why}") from failure
     for line in text.splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
             yield line.lstrip()

@@ -81,7 +81,6 @@ def _room(rows: list[list[Text]], width: int) -> tuple[int, int]:
 
 def _rows(gpu: Gpu, history: History) -> Iterator[list[Text]]:
     """Give the row of a GPU, and one for each of its MIG devices."""
-    state = gpu_table.state(gpu.state)
     used, total = gpu.whole.memory_used or 0, gpu.whole.memory_total or 0
     yield [
         Text(str(gpu.index)),
@@ -91,10 +90,10 @@ def _rows(gpu: Gpu, history: History) -> Iterator[list[Text]]:
         bars(history.last(gpu.index, _MOST)),
         Text(gpu_table.percent(gpu.busy)),
         Text("?" if gpu.temperature is None else f"{gpu.temperature}C"),
-        Text(state, style=state_style(state)),
+        Text(gpu.state, style=state_style(gpu.state)),
     ]
     for part in gpu.slices:
-        size, state = gpu_table.memory(part), gpu_table.state(part.state())
+        size, state = gpu_table.memory(part), part.state()
         words = (part.place, f"MIG {part.profile}", "", size, "", "", "", state)
         yield [Text(word) for word in words]
 

@@ -12,7 +12,6 @@ from jlremote.times import age
 
 GPU_HEADINGS = ("GPU", "NAME", "MEMORY", "BUSY", "TEMP", "POWER", "STATE")
 USER_HEADINGS = ("GPU", "USER", "CONTAINER", "SINCE", "MEMORY", "PROGRAM", "PID")
-_STATES = {"held, idle": "idle, memory held", "below 90 %": "partly busy"}
 
 Row = tuple[str, ...]
 
@@ -35,10 +34,10 @@ def gpu_rows(gpu: Gpu) -> Iterator[Row]:
         percent(gpu.busy),
         "?" if gpu.temperature is None else f"{gpu.temperature}C",
         power(gpu),
-        state(gpu.state),
+        gpu.state,
     )
     for part in gpu.slices:
-        yield (part.place, f"MIG {part.profile}", memory(part), "", "", "", state(part.state()))
+        yield (part.place, f"MIG {part.profile}", memory(part), "", "", "", part.state())
 
 
 def user_rows(inventory: Inventory) -> Iterator[Row]:
@@ -61,11 +60,6 @@ def _users(device: Device, now: float) -> Iterator[Row]:
             yield (device.place, claim.user or "?", claim.name, since, "-", why, "-")
     if device.holds_memory and not device.processes:
         yield (device.place, "?", "?", "?", size(device.memory_used), "cannot be seen", "?")
-
-
-def state(name: str) -> str:
-    """Return a state in plain words; `--json` has its name."""
-    return _STATES.get(name, name)
 
 
 def short_name(gpu: Gpu) -> str:

@@ -196,7 +196,10 @@ def remove_marked(start: StartContext, mark: str) -> None:
     remove = docker.remove_argv(start.engine, "")[:-1]
     script = f'ids=$({command_line(find)}) || exit 1; [ -z "$ids" ] || {command_line(remove)} $ids'
     with suppress(JlrError):
-        if run_script(start.host, script).status == 0:
+        removed = run_script(start.host, script)
+        if removed.status == 0:
+            if removed.stdout.strip():
+                start.note(f"removed the container `{start.name}` that was being created")
             return
     start.note(f"left behind on `{start.request.host}`: the container `{start.name}`")
 

@@ -220,6 +220,12 @@ def _no_folder(start: StartContext, failed: Completed) -> JlrError:
 def _failed(start: StartContext, found: Survey, findings: Findings) -> JlrError:
     status = findings.exit_status
     log = log_tail(start.host, start.runtime, start.name)
+    if status == COMMAND_NOT_FOUND and (named := _named(start.request)):
+        return NotFound(
+            f"{named} on `{start.request.host}`",
+            hint="`--python` takes a Python or a virtual environment, `--conda-env` the name or "
+            "folder of an environment of conda",
+        )
     if status == COMMAND_NOT_FOUND or any(words in log for words in NOT_THERE):
         return _missing(start, found)
     happened = (
@@ -244,6 +250,13 @@ def _by_hand(start: StartContext, found: Survey) -> str:
     if found.container is None:  # a new one, which is removed by the time that this is read
         return start.engine.shown("run", "-it", "--rm", str(start.request.image), "jupyter", "lab")
     return start.engine.shown("exec", "-it", start.name, "jupyter", "lab")
+
+
+def _named(request: StartRequest) -> str | None:
+    """Say that the Python that was named is missing, `None` if none was named."""
+    if request.conda_env is not None:
+        return f"there is no conda environment `{request.conda_env}`"
+    return f"there is no Python `{request.python}`" if request.python is not None else None
 
 
 def _of_the_host(request: StartRequest) -> str:

@@ -17,6 +17,7 @@ from jlremote.errors import JlrError
 
 # After this time of clean-up another Ctrl-C is meant.
 UNDISTURBED_SECONDS = 1.0
+UNDONE = "interrupted"
 LEFT = "interrupted again: what was begun may still be there; `jlr list` shows sessions"
 
 
@@ -30,7 +31,9 @@ def undone_on_failure() -> Iterator[ExitStack]:
     undo = ExitStack()
     try:
         yield undo
-    except BaseException:
+    except BaseException as failure:
+        if isinstance(failure, KeyboardInterrupt) and not failure.args:
+            failure.args = (UNDONE,)
         with undisturbed(undo), suppress(JlrError):
             undo.close()
         raise

@@ -125,7 +125,8 @@ def _transfer(
         failed = FailedTransfer(engine, verb, image, name, host.name)
         error = transfer_error(failed, transfer.complaint, status or 1)
         if isinstance(error, NotFound):
-            error.hint = _resembling(host, engine, image) or error.hint
+            hints = (_resembling(host, engine, image), error.hint)
+            error.hint = " ".join(filter(None, hints)) or None
         raise error
 
 

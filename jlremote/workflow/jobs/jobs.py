@@ -19,7 +19,7 @@ from jlremote.runtimes.table import runtime_named
 from jlremote.schedulers.slurm.commands import SLURM
 from jlremote.storage import jobs as records
 from jlremote.storage import sessions
-from jlremote.storage.records import matching, resembling
+from jlremote.storage.records import hint_of_missing, matching
 from jlremote.text import one_line
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_if_any
@@ -75,8 +75,11 @@ def find(selector: str | None, context: Context) -> JobHandle:
     if not slash:
         raise NotFound(
             f"no job `{selector}` was started on this machine",
-            hint=resembling(records.load_all(), str(selector))
-            or "`jlr runs HOST` lists the jobs of others; name one as HOST/NAME",
+            hint=hint_of_missing(
+                records.load_all(),
+                name,
+                "`jlr runs HOST` lists the jobs of others; name one as HOST/NAME",
+            ),
         )
     link = link_on(host, context)
     return _one(link, _engine(link), name)

@@ -19,7 +19,7 @@ from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.table import OF_PROCESSES, runtime_named
 from jlremote.storage import jobs, sessions, settings
-from jlremote.storage.records import resembling
+from jlremote.storage.records import hint_of_missing
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward import forwards, local_ports
 from jlremote.workflow.forward.jupyter_check import refuse_open, wait_for_answer
@@ -54,8 +54,11 @@ def chosen(
         lists = (f"`{f'jlr {listing} {host}'.strip()}`" for listing in ("list", "runs"))
         raise NotFound(
             f"there is neither a session nor a job `{selector}`",
-            hint=resembling([*sessions.load_all(), *jobs.load_all()], selector)
-            or f"{' and '.join(lists)} show all; what was removed is gone",
+            hint=hint_of_missing(
+                [*sessions.load_all(), *jobs.load_all()],
+                selector,
+                f"{' and '.join(lists)} show all; what was removed is gone",
+            ),
         ) from None
 
 
@@ -163,9 +166,12 @@ def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey]:
             unknown = unknown or failure
     raise unknown or NotFound(
         f"there is no session `{typed}` on `{link.name}`",
-        hint=resembling(sessions.load_all(), f"{link.name}/{typed}")
-        or f"`jlr list {link.name}` shows all; "
-        f"`jlr start {link.name} {shlex.quote(typed)}` starts one",
+        hint=hint_of_missing(
+            sessions.load_all(),
+            f"{link.name}/{typed}",
+            f"`jlr list {link.name}` shows all; "
+            f"`jlr start {link.name} {shlex.quote(typed)}` starts one",
+        ),
     )
 
 

@@ -79,9 +79,12 @@ def _check_request(request: DemoRequest) -> None:
 
 def _check_installed(module: str) -> None:
     if find_spec(module) is None:
+        # The environments of uv have no pip.
+        pip = f"{sys.executable} -m pip install"
+        install = pip if find_spec("pip") else f"uv pip install --python {sys.executable}"
         raise JlrError(
             f"the demo needs `{module}`, which is not installed here",
-            hint=f"`{sys.executable} -m pip install {module}`",
+            hint=f"`{install} {module}`",
         )
 
 

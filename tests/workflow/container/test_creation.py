@@ -130,6 +130,13 @@ def test_a_failed_start_removes_only_the_container_of_its_own_mark() -> None:
     assert "docker rm --force --volumes $ids" in removal
 
 
+def test_a_container_that_is_removed_is_named() -> None:
+    begun = start({"create": [RUNS], "script": ["f00d\n"]})
+    creation.create(begun.context, SPEC, AllocatedGpus())
+    begun.context.undo.close()
+    assert begun.notes.notes == ["removed the container `cont1` that was being created"]
+
+
 def test_a_container_that_cannot_be_removed_is_named() -> None:
     begun = start({"create": [RUNS], "script": [refused("gone", 1)]})
     creation.create(begun.context, SPEC, AllocatedGpus())

@@ -122,6 +122,21 @@ def test_an_image_that_runs_as_the_login_user_may_need_root() -> None:
     assert "`--user root`" in (missing.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (StartRequest("dgx", python="/nope"), "there is no Python `/nope` on `dgx`"),
+        (StartRequest("dgx", conda_env="me"), "there is no conda environment `me` on `dgx`"),
+        (StartRequest("dgx"), "there is no JupyterLab"),
+    ],
+)
+def test_a_python_that_is_missing_is_told_apart_from_one_without_jupyterlab(
+    asked: StartRequest, words: str
+) -> None:
+    with pytest.raises(NotFound, match=words):
+        jupyter_launch.ensure(launching(exited(127), "", request=asked).context, NEW)
+
+
 def test_a_container_without_any_jupyter_is_not_waited_for() -> None:
     begun = launching()
     found = replace(OLD, findings=Findings("/d", "", None, ()))
@@ -190,7 +205,7 @@ def test_a_server_that_fails_in_an_old_container_is_taken_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_", "command"),
+    ("asked", "command"),
     [
         (StartRequest("dgx", "work"), "jupyter lab"),
         (StartRequest("dgx", "work", conda_env="ml"), "conda run -n ml jupyter lab"),
@@ -198,8 +213,8 @@ def test_a_server_that_fails_in_an_old_container_is_taken_back() -> None:
         (StartRequest("dgx", "work", python="/opt/bin/python3.12"), "/opt/bin/python3.12 -m jup"),
     ],
 )
-def test_the_hint_has_the_command_to_try_by_hand(request_: StartRequest, command: str) -> None:
-    begun = launching(exited(3), "", runtime=Bare(), request=request_)
+def test_the_hint_has_the_command_to_try_by_hand(asked: StartRequest, command: str) -> None:
+    begun = launching(exited(3), "", runtime=Bare(), request=asked)
     with pytest.raises(JlrError) as failure:
         jupyter_launch.ensure(begun.context, OLD)
     assert (failure.value.hint or "").startswith(f"`{command}")

@@ -50,7 +50,7 @@ def test_a_failure_to_undo_does_not_hide_the_first_one() -> None:
 def test_a_second_ctrl_c_does_not_stop_the_rollback() -> None:
     undone: list[str] = []
     second = partial(os.kill, os.getpid(), signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match=r"^interrupted$"):
         fail(KeyboardInterrupt(), partial(undone.append, "first"), second)
     assert undone == ["first"]
 
