@@ -78,7 +78,7 @@ def _config(facts: ConnectionFacts) -> Judgement:
 
 def _clock(facts: ConnectionFacts) -> Judgement:
     if facts.skew is None:
-        return skip("the host does not tell its time")
+        return skip("the host's time is unknown")
     if abs(facts.skew) > SKEW_SECONDS:
         way = "ahead of" if facts.skew > 0 else "behind"
         return warn(

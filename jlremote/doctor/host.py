@@ -146,7 +146,7 @@ def _driver(facts: HostFacts) -> Judgement:
     if not facts.hardware and not facts.driver:
         return warn(f"{NO_GPU} ({gpus.message})" if isinstance(gpus, CannotAsk) else NO_GPU)
     if facts.driver:
-        said = gpus.message if isinstance(gpus, CannotAsk) else "it tells of no GPU"
+        said = gpus.message if isinstance(gpus, CannotAsk) else "it lists no GPU"
         return fail(
             f"the driver {facts.driver} is loaded but does not work: {said}",
             "`sudo reboot` is needed after an update of the driver; "

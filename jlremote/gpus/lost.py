@@ -51,5 +51,5 @@ def _explained(said: str, container: str, restart: str) -> Fault:
             f"the container `{container}` cannot use its GPUs (`{said}`): the host's driver was "
             "updated since the container was started"
         )
-        return Fault(why, f"{mend}; if it does not, the host wants a reboot")
+        return Fault(why, f"{mend}; if it does not, reboot the host")
     return Fault(f"the container `{container}` cannot use its GPUs: `{said}`", mend)

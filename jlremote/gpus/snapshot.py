@@ -51,7 +51,7 @@ def read(output: str, host: str) -> Inventory:
         else:
             records[name.strip()] = fields
     if "host" not in records:
-        raise CannotAsk(f"`{host}` said nothing about its GPUs")
+        raise CannotAsk(f"`{host}` gave no answer about its GPUs")
     if "missing" in records:
         raise CannotAsk(
             f"there is no `nvidia-smi` on `{host}`",
@@ -121,7 +121,7 @@ class _Reading:
         if status in _NO_SUCH_FILE:
             return CannotAsk(f"`nvidia-smi` on `{self.host}` cannot be run: {said}")
         return CannotAsk(
-            f"`nvidia-smi` on `{self.host}` tells of no GPUs: {said}",
+            f"`nvidia-smi` on `{self.host}` lists no GPUs: {said}",
             hint="try it there by hand; the driver may not be loaded, or was updated since boot",
         )
 

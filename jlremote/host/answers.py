@@ -23,6 +23,6 @@ def understood(program: str) -> Iterator[None]:
         yield
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise OddAnswer(
-            f"what {program} on the host answered makes no sense: {one_line(str(error))[:200]}",
+            f"cannot read the answer of {program} on the host: {one_line(str(error))[:200]}",
             hint="`jlr -v …` shows the commands; run them there by hand",
         ) from error

@@ -39,7 +39,7 @@ _PREFIXES = re.compile(r"^(?:Error response from daemon: |docker: |Error: |error
 def reason(lines: Sequence[str]) -> str:
     """Return the engine's reason for a failure: its last line."""
     told = [line for line in takewhile(lambda line: not _USAGE.match(line), lines) if line.strip()]
-    return _PREFIXES.sub("", one_line(told[-1])) if told else "it does not say why"
+    return _PREFIXES.sub("", one_line(told[-1])) if told else "no reason given"
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,9 @@ def _reach_hint(engine: Engine, registry: str, complaint: str) -> str | None:
             f"authority's certificate into `{_certificates(engine)}/{registry}/ca.crt`"
         )
     if _NO_TLS in complaint:
-        return f"it has no TLS, which {engine.kind.program} wants: {_without_tls(engine, registry)}"
+        return (
+            f"it has no TLS, which {engine.kind.program} requires: {_without_tls(engine, registry)}"
+        )
     if "x509" in complaint:
         return "its certificate is invalid: ask the owner of the registry to renew it"
     return None

@@ -186,7 +186,7 @@ def logout_script(program: str, registry: str) -> str:
 
 def login_error(registry: str, user: str, said: str) -> JlrError:
     """Return why a registry refused a key; the program's output never contains the key."""
-    lines = [line for line in said.splitlines() if line.strip()] or ["it does not say why"]
+    lines = [line for line in said.splitlines() if line.strip()] or ["no reason given"]
     fatal = [line for line in lines if line.startswith("FATAL:")]
     why = one_line((fatal or lines)[-1].removeprefix("FATAL:").strip())
     if _REFUSED.search(said.lower()):
@@ -215,7 +215,7 @@ def _registry(typed: str) -> str:
 def pull_error(program: str, typed: str, host: str, lines: Sequence[str], status: int) -> JlrError:
     """Return why a pull failed, by its last lines and exit status."""
     fatal = [line for line in lines if line.startswith("FATAL:")]
-    why = one_line((fatal or list(lines) or ["it does not say why"])[-1].removeprefix("FATAL:"))
+    why = one_line((fatal or list(lines) or ["no reason given"])[-1].removeprefix("FATAL:"))
     message, complaint = f"cannot pull `{one_line(typed)}`: {why.strip()}", "\n".join(lines).lower()
     if status == NO_AUTHFILE:
         return JlrError(

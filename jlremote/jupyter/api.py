@@ -128,7 +128,7 @@ class JupyterApi:
         response, body = self._exchange(method, path, content)
         # Its file says `password: false` even if an identity provider asks for one.
         if response.status in (302, 401, 403) and not self.server.token:
-            raise AccessRefused("Jupyter wants its password")
+            raise AccessRefused("Jupyter asks for its password")
         if response.status >= 300:
             raise JlrError(f"Jupyter answers {response.status} {response.reason} to `{path}`")
         with understood("Jupyter"):

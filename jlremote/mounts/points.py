@@ -98,4 +98,4 @@ def refusal(command: tuple[str, ...]) -> str | None:
         return f"`{command[0]}` does not end"
     if done.returncode == 0:
         return None
-    return one_line(done.stderr.decode("utf-8", "replace")) or "it gives no reason"
+    return one_line(done.stderr.decode("utf-8", "replace")) or "no reason given"

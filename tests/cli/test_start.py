@@ -128,7 +128,7 @@ def test_a_conda_environment_is_in_the_request(
 def test_a_python_and_a_conda_environment_exclude_each_other(jlr: Jlr) -> None:
     outcome = jlr("start", "dgx", "--python", "p", "--conda-env", "c")
     assert outcome.code == 2
-    assert "`--python` and `--conda-env` exclude each other" in outcome.stderr
+    assert "`--python` and `--conda-env` cannot be combined" in outcome.stderr
 
 
 def test_an_option_without_a_flag_comes_from_the_settings(

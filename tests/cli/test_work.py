@@ -165,7 +165,7 @@ def test_what_is_mounted_may_come_before_the_local_folder(
         (("--read-only",), "LOCAL is missing"),
         (("dgx:/raid",), "LOCAL is missing"),
         (("x", "--on-host"), "needs `--remote DIR`"),
-        (("x", "dgx:/raid", "--remote", "y"), "`HOST:DIR` and `--remote` exclude each other"),
+        (("x", "dgx:/raid", "--remote", "y"), "`HOST:DIR` and `--remote` cannot be combined"),
     ],
 )
 def test_an_invalid_mount_is_refused(

@@ -163,7 +163,7 @@ def test_a_host_without_gpus_is_no_fault_and_one_without_a_driver_is() -> None:
 def test_a_driver_updated_since_boot_is_reported_in_its_own_words() -> None:
     broken = replace(
         facts(),
-        gpus=CannotAsk("`nvidia-smi` on `dgx` tells of no GPUs: Driver/library version mismatch"),
+        gpus=CannotAsk("`nvidia-smi` on `dgx` lists no GPUs: Driver/library version mismatch"),
     )
     found = finding("driver", host.CHECKS, broken)
     assert "version mismatch" in found.text

@@ -21,7 +21,9 @@ def read(text: str) -> int:
     ["", "{", "[" * 100_000, "null", "[]", "[1]", "[{}]", '[{"size": []}]', '[{"size": "x"}]'],
 )
 def test_an_answer_of_another_form_is_an_error_of_the_host(text: str) -> None:
-    with pytest.raises(OddAnswer, match="what the engine on the host answered") as caught:
+    with pytest.raises(
+        OddAnswer, match="cannot read the answer of the engine on the host"
+    ) as caught:
         read(text)
     assert caught.value.hint
 

@@ -69,7 +69,7 @@ DAEMON = "Error response from daemon: "
             "does not run",
         ),
         ("sh: 1: docker: not found", EngineMissing, "`docker` is not installed"),
-        ("", JlrError, "it does not say why"),
+        ("", JlrError, "no reason given"),
     ],
 )
 def test_each_cause_of_a_refusal_is_its_own_error(

@@ -103,5 +103,5 @@ def test_a_lazy_unmount_says_so_to_fusermount(
 
 
 def test_a_program_that_refuses_without_a_word_gives_no_reason() -> None:
-    assert refusal(("/bin/sh", "-c", "exit 1")) == "it gives no reason"
+    assert refusal(("/bin/sh", "-c", "exit 1")) == "no reason given"
     assert refusal(("/bin/sh", "-c", "exit 0")) is None

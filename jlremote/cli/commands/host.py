@@ -165,7 +165,7 @@ def doctor(
 
 def _check_report(file: Path, *, as_json: bool) -> None:
     if as_json:
-        raise Usage("`--report` and `--json` cannot be combined", hint="leave one of them out")
+        raise Usage("`--report` and `--json` cannot be combined", hint="leave out one of the two")
     if os.path.lexists(file):  # also of a name that is too long for a file
         raise Usage(f"`{file}` exists already", hint="name a new file, or remove it")
 

@@ -15,7 +15,7 @@ from jlremote.questions import NeverAsks, Question, unanswered
 from jlremote.text import printable
 
 _FINGERPRINT = re.compile(r"\b(?:SHA256|MD5):\S+")
-_STAYS = "then the link stays logged in"
+_STAYS = "later ones need no login"
 # The `Asker` of `--no-input`.
 NO_INPUT = NeverAsks(f"run the command once without `--no-input`; {_STAYS}")
 

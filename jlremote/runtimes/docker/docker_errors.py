@@ -45,7 +45,7 @@ def ended_error(engine: Engine, name: str, image: str, said: str) -> JlrError:
     For one, its image has no shell.
     """
     return JlrError(
-        f"the container `{name}` ended at once: {one_line(said) or 'it says nothing'}",
+        f"the container `{name}` ended at once: {one_line(said) or 'no reason given'}",
         hint=f"`{engine.shown('run', '--rm', image, 'sh', '-c', 'true')}` on the host tries it; "
         "an image for jlr needs `sh`, Python and Jupyter",
     )

@@ -191,7 +191,7 @@ def without_password(engine: Engine) -> str:
 def _sudo_error(engine: Engine, failed: Completed, complaint: str) -> EngineUnusable | None:
     if any(phrase in complaint for phrase in _PASSWORD):
         return SudoPasswordNeeded(
-            f"`{engine.name}` wants a password on the host",
+            f"`{engine.name}` needs a password on the host",
             hint=f"the next `jlr` command in a terminal asks for it; or {without_password(engine)}",
         )
     if f"sudo: {engine.kind.program}: command not found" in complaint:

@@ -196,8 +196,8 @@ def _asked(resources: Resources) -> tuple[str, ...]:
     for argument in resources.arguments:
         if _OURS.fullmatch(argument):
             raise Usage(
-                f"`--sbatch-arg {argument}` is not for `jlr run`",
-                hint="name, output and variables of the job are `--name`, `jlr logs` and `--env`",
+                f"`jlr run` sets `{argument}` itself",
+                hint="use `--name` and `--env`; `jlr logs` shows the output",
             )
     asked = (f"--{name}={value}" for name, value in given.items() if value is not None)
     # Variables are read from the job's folder: accounting may keep the job's environment.

@@ -57,8 +57,16 @@ _TABLE = MappingProxyType(
             *("never", "its account may not use the partition"),
             "`jlr stop` it, and choose another `--account` or `--partition`",
         ),
-        "InvalidAccount": ("never", "its account is not valid", "`jlr stop` it; `--account`"),
-        "InvalidQOS": ("never", "its QOS is not valid", "`jlr stop` it; `--qos`"),
+        "InvalidAccount": (
+            "never",
+            "its account is not valid",
+            "`jlr stop` it, and choose another `--account`",
+        ),
+        "InvalidQOS": (
+            "never",
+            "its QOS is not valid",
+            "`jlr stop` it, and choose another `--qos`",
+        ),
         "QOSNotAllowed": (
             *("never", "the partition does not take its QOS"),
             "`jlr stop` it, and choose another `--qos`",

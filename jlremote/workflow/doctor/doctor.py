@@ -85,7 +85,7 @@ class _Examination:
     asker: _RecordingAsker
 
     def look_at_laptop(self) -> None:
-        with self.context.progress.step("Look at this machine"):
+        with self.context.progress.step("Check this machine"):
             facts = laptop_facts.look(self.context, self.request.host)
         self._judge(laptop.GROUP, laptop.CHECKS, facts)
 
@@ -140,7 +140,7 @@ class _Examination:
         named = None if image is None or chosen.engine is None else str(image)
         facts, here = HostFacts(link.name, engine=chosen.engine), None
         if self.diagnosis.well(connection.SHELL):
-            with self.context.progress.step("Look at the host"):
+            with self.context.progress.step("Check the host"):
                 silent = isinstance(search.unusable.get(chosen.name), EngineSilent)
                 asked = host_script.steps(chosen.engine, named, silent=silent)
                 told = link.run(asked, timeout=ASK_SECONDS)

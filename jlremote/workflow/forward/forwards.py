@@ -76,7 +76,7 @@ def put_back_later(
                 link.forward(session, before.local_port, before.endpoint, seen=False)
         except JlrError as error:
             which = f"`{session}`" if port is None else f"port {port}"
-            progress.note(f"the forward of {which} is not as it was before: {error.message}")
+            progress.note(f"cannot restore the forward of {which}: {error.message}")
 
     undo.callback(put_back)
 
@@ -96,7 +96,7 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     found = survey(link, runtime, record.name)
     container = refuse_halted(record.name, found.container)
     if found.owner is not None and not record.shared:
-        raise ContainerGone(f"the container `{record.name}` is one of `{found.owner}` by now")
+        raise ContainerGone(f"the container `{record.name}` now belongs to `{found.owner}`")
     _bring_ports_back(link, record, place_of(runtime, container))
     if found.server is None:
         raise gone(record.name, found.findings)

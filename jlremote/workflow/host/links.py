@@ -41,7 +41,7 @@ class Unreached:
 
 
 # A list shows that a host asks for something, and does not ask the user.
-ASKS_NOTHING = NeverAsks("`jlr status SESSION` in a terminal asks you")
+ASKS_NOTHING = NeverAsks("run `jlr status SESSION` in a terminal")
 
 
 def link_to(host: str, context: Context, *, without: str | None = None) -> Link:

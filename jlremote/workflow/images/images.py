@@ -58,7 +58,7 @@ def images(
     Raises:
         JlrError: the engine is missing, not permitted or not running.
     """
-    with context.progress.step(f"Ask {host} for its images"):
+    with context.progress.step(f"List the images of {host}"):
         link = link_on(host, context)
         if engine.runtime in IMAGE_RUNTIMES:
             return image_files.listed(link, engine.image_folder)
@@ -86,7 +86,7 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
     if runtime.engine is None:
         raise Usage(f"cannot save `{record.host}/{record.name}`: it has no container")
     host = link_of(record, context)
-    with context.progress.step(f"Look at {record.name}"):
+    with context.progress.step(f"Inspect {record.name}"):
         inspected, base = _inspected(host, runtime.engine, record)
     with context.progress.step(f"Save {record.name} as {image}"):
         folders = _shared(host, runtime.engine, record, image, (inspected, base))

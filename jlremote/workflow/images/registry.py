@@ -119,7 +119,7 @@ def _transfer(
     try:
         transfer, status = _followed(host, text, given, context)
     except KeyboardInterrupt:
-        context.progress.note(f"`{image}` is not {verb}ed; {_kept(engine, verb)}")
+        context.progress.note(f"did not {verb} `{image}`; {_kept(engine, verb)}")
         raise
     if status != 0:
         failed = FailedTransfer(engine, verb, image, name, host.name)

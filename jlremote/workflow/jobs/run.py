@@ -78,7 +78,7 @@ def _runtime(request: RunRequest) -> Runtime:
     if request.inside is not None and not runtime.has_images:
         raise Usage(
             f"`--in {request.inside}` needs a container, and `--runtime none` has none",
-            hint="leave one of the two out",
+            hint="leave out one of the two",
         )
     if runtime.has_images and request.wanted.image is None and request.inside is None:
         raise Usage(

@@ -204,7 +204,7 @@ def _remove_empty(folder: Path) -> None:
 
 def _failed(record: MountRecord, link: Link, complaint: str | None) -> JlrError:
     status = link.status().mount(record.name)
-    reason = (status.failure if status else None) or complaint or "it gives no reason"
+    reason = (status.failure if status else None) or complaint or "no reason given"
     hint = None
     if "fusermount" in reason and "not permitted" in reason:
         hint = "see `/etc/fuse.conf`: the administrator may have closed FUSE to users"

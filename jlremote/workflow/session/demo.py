@@ -96,7 +96,7 @@ def _the_only_one() -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise Busy("a demo runs already", hint="`jlr open` opens it; `jlr stop` ends it") from None
+        raise Busy("a demo already runs", hint="`jlr open` opens it; `jlr stop` ends it") from None
     with lock:
         yield
 

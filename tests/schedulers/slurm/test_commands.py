@@ -72,7 +72,7 @@ def test_a_refused_submission_prints_no_id(tmp_path: Path) -> None:
     "argument", ["--array=1-3", "-a1-3", "--wrap=x", "--output=x", "--export=ALL", "-Jx", "--wait"]
 )
 def test_arguments_that_would_break_a_job_are_refused(argument: str) -> None:
-    with pytest.raises(Usage, match="is not for `jlr run`"):
+    with pytest.raises(Usage, match="`jlr run` sets `-"):
         SLURM.submit("t.jlr1", "log", Resources(arguments=(argument,)))
 
 

@@ -162,4 +162,4 @@ def test_a_forward_that_cannot_be_put_back_is_reported(
     monkeypatch.setattr(link, "unforward", lost)
     with ExitStack() as undo:
         held(link, to, notes, undo)
-    assert notes.notes == [f"{named} is not as it was before: the link ended"]
+    assert notes.notes == [f"cannot restore {named}: the link ended"]

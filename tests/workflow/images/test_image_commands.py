@@ -112,7 +112,7 @@ def test_an_interrupted_pull_says_what_stays(host: StreamingHost) -> None:
     notes = Notes()
     with pytest.raises(KeyboardInterrupt):
         registry.pull("lab", "me/x", context(notes))
-    assert notes.notes[0].startswith("`me/x` is not pulled; docker keeps no part of it")
+    assert notes.notes[0].startswith("did not pull `me/x`; docker keeps no part of it")
 
 
 def test_a_push_uses_the_key_of_its_registry_for_one_command(

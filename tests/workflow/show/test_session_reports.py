@@ -75,7 +75,7 @@ def test_a_session_that_is_up_has_its_kernels(
 def test_a_server_that_wants_a_password_has_unknown_kernels(
     monkeypatch: pytest.MonkeyPatch, answers: list[Any]
 ) -> None:
-    answers.append(AccessRefused("Jupyter wants its password"))
+    answers.append(AccessRefused("Jupyter asks for its password"))
     report = reported(monkeypatch, FakeLink(UP, checked=None))
     assert (report.state, report.access, report.kernels) == ("up", "password", None)
 

@@ -230,7 +230,7 @@ def stop(
     """
     if every and chosen:
         raise Usage(
-            "`--all` and a session exclude each other",
+            "`--all` and a session cannot be combined",
             hint=f"`jlr stop {' '.join(chosen)}` stops only what is named",
         )
     from jlremote.workflow.host.requests import StopRequest

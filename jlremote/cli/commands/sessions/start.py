@@ -137,7 +137,9 @@ def _request(
     from jlremote.workflow.host.requests import StartRequest, container_options
 
     if "python" in chosen and "conda-env" in chosen:
-        raise Usage("`--python` and `--conda-env` exclude each other", hint="give one of the two")
+        raise Usage(
+            "`--python` and `--conda-env` cannot be combined", hint="leave out one of the two"
+        )
     if "idle-stop" in chosen:
         chosen["idle-stop"] = seconds_of(chosen["idle-stop"], "`--idle-stop`")
     return StartRequest(

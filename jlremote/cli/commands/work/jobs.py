@@ -137,7 +137,7 @@ def _refuse_beside_slurm(inside: str | None, options: dict[str, Any]) -> None:
     if options["gpus"] or options["share_gpus"]:
         raise Usage("`--gpus` is not for a cluster", hint="`--slurm --gres gpu:N` asks for N GPUs")
     if inside is not None:
-        raise Usage("`--in` and `--slurm` exclude each other", hint="leave out one of the two")
+        raise Usage("`--in` and `--slurm` cannot be combined", hint="leave out one of the two")
     if options["sudo"] or options["runtime"] not in (None, "auto", "none"):
         raise Usage(
             "`--slurm` runs the command without a container engine",

@@ -105,7 +105,7 @@ def _named(source: str | None, remote: str | None) -> dict[str, Any]:
     if place is None:
         return {"session": source}
     if remote is not None:
-        raise Usage("`HOST:DIR` and `--remote` exclude each other", hint="leave out one of the two")
+        raise Usage("`HOST:DIR` and `--remote` cannot be combined", hint="leave out one of the two")
     return {"session": None, "host": place[1], "remote": place[2] or "~", "on_host": True}
 
 
