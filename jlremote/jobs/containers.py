@@ -128,6 +128,7 @@ def _job(inspected: Mapping[str, Any]) -> Job:
         container=inspected["Name"].lstrip("/"),
         gpus=labels.get(GPUS_LABEL) or None,
         remove=bool(labels.get(REMOVE_LABEL)),
+        terminal=bool(config.get("Tty")),
         detail="killed: its memory was used up" if killed else state.get("Error") or None,
     )
 

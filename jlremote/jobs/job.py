@@ -27,6 +27,7 @@ class Job:
     reason: str | None = None  # why it waits
     until: float | None = None  # when its time limit ends it, in seconds since the epoch
     remove: bool = False  # whether it is deleted once its output and exit code were read
+    terminal: bool = False  # whether it has a terminal
 
     @property
     def over(self) -> bool:

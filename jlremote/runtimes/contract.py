@@ -77,6 +77,7 @@ class ContainerSpec:
     gpus: str | None = None  # the value of the engine's `--gpus`
     script: str = ""  # what it runs before it waits, or before a job's command
     own_entrypoint: bool = True  # whether the image's entrypoint runs
+    terminal: bool = False  # whether a job's command has a terminal
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,26 @@ def test_ctrl_c_reaches_all_of_a_job_in_podman(without_docker: Laptop, job: str)
     assert shown.stdout == "begun\n"
 
 
+def test_a_job_in_podman_keeps_its_terminal(without_docker: Laptop, job: str) -> None:
+    words = ("jlr", "run", "lab", "--name", job, "--image", IMAGE, "-it", "--", "sh")
+    with without_docker.terminal(*words, timeout=60) as terminal:
+        terminal.expect(r"[#$] ")
+        terminal.send("kept=3; echo is $kept\r")
+        terminal.expect("is 3")
+        terminal.send("\r~.")  # its client gets SIGHUP, which it must not pass on
+        terminal.expect(rf"`lab/{job}` goes on")
+        terminal.expect(pexpect.EOF)
+        terminal.wait()
+    assert terminal.exitstatus == 0
+    inside = without_docker.jlr("shell", f"lab/{job}", "--", "echo", "inside", stdin="")
+    assert inside.stdout == "inside\n", inside
+    with without_docker.terminal("jlr", "attach", job, timeout=60) as terminal:
+        terminal.send("\rexit $((kept + 4))\r")
+        terminal.expect(pexpect.EOF)
+        terminal.wait()
+    assert terminal.exitstatus == 7
+
+
 def test_a_job_of_an_image_without_a_shell_runs_as_oneself_in_podman(
     engines_laptop: Laptop, engines_host: EnginesHost, job: str, tmp_path: Path
 ) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from jlremote.gpus.leases import FOLDER
 from tests.gpus.conftest import GpuHost
 from tests.images.parts import USER, missing_programs, running_registry, unlocked_keychain
+from tests.jobs.parts import at_terminal
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
 
 PLACES = (("--image", "lab/plain"), ("--runtime", "none"))
 
@@ -32,6 +37,24 @@ def test_a_job_keeps_its_gpu_until_it_ends(
     assert bert.jlr(*wanting, "--gpus", "1", "--", "true").status == 0
     assert ada.jlr("stop", name, "--force", "--remove", "--yes").status == 0
     assert '"reserved"' not in ada.jlr("gpus", "lab", "--json").stdout
+
+
+def test_a_job_at_a_terminal_keeps_its_gpu(
+    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory
+) -> None:
+    name = container.name()
+    asked = ("--image", "lab/plain", "--name", name, "--gpus", "auto", "-it", "--rm")
+    with at_terminal(ada, "run", "lab", *asked, "--", "sh") as terminal:
+        terminal.wait_for("# ", seconds=60)
+
+        def holds() -> bool:
+            """Return whether a lease names a process: without one it is only that of the start."""
+            leases = [str(link.readlink()) for link in Path(FOLDER).glob("*+*")]
+            return any(f":{name}:" in one and not one.endswith(":0:0") for one in leases)
+
+        wait_until(holds, "the lease of the container's process")
+        terminal.type("exit 3\r")
+        assert terminal.process.wait(60) == 3
 
 
 def test_a_pull_keeps_no_gpu_from_the_job_that_waits_for_it(

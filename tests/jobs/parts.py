@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tempfile import TemporaryFile
 from typing import IO, Any
 
+from tests.cli.terminal import Terminal
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import PROGRAMS, Laptop
 from tests.lab.programs import wait_until
@@ -103,6 +104,17 @@ class Jobs:
         """Return the exit code of a job once it has ended."""
         wait_until(lambda: self.state(name)["state"] == "ended", f"the end of `{name}`")
         return int(self.state(name)["exit_code"])
+
+
+@contextmanager
+def at_terminal(laptop: Laptop, *words: str) -> Iterator[Terminal]:
+    """Run `jlr` in a terminal."""
+    environment = laptop.environment | {"TERM": "xterm-256color"}
+    terminal = Terminal((str(PROGRAMS / "jlr"), *words), environment=environment)
+    try:
+        yield terminal
+    finally:
+        terminal.close()
 
 
 def whole(laptop: Laptop, *words: str) -> Whole:

@@ -91,6 +91,7 @@ def job_argv(engine: Engine, spec: ContainerSpec, command: Argv, labels: Mapping
         # A signal reaches all processes of the command, as Ctrl-C does at a terminal; a shell that
         # alone got it would wait for the others.
         "--env=TINI_KILL_PROCESS_GROUP=1",
+        *(("--interactive", "--tty") if spec.terminal else ()),
         *_flags(spec.options),
         *_job_log_flags(engine, spec.options),
         *gpu_flags(engine, spec.gpus),
@@ -183,6 +184,24 @@ def state_argv(engine: Engine, name: str, field: Literal["Running", "Paused", "P
 def start_argv(engine: Engine, name: str) -> Argv:
     """Return the command that starts a container."""
     return engine("start", name)
+
+
+def start_attached_argv(engine: Engine, name: str, detach_keys: str | None = None) -> Argv:
+    """Return the command that starts a container with the caller's terminal.
+
+    The end of the terminal, a SIGHUP, must not reach what runs in the container.
+    """
+    alone = ("--sig-proxy=false",) if engine.kind.start_passes_signals else ()
+    return engine("start", "--attach", "--interactive", *alone, *_detach(detach_keys), name)
+
+
+def attach_argv(engine: Engine, name: str, detach_keys: str | None = None) -> Argv:
+    """Return the command that connects the caller's stdin and stdout to a container's command."""
+    return engine("attach", "--sig-proxy=false", *_detach(detach_keys), name)
+
+
+def _detach(keys: str | None) -> Argv:
+    return () if keys is None else (f"--detach-keys={keys}",)
 
 
 def shell_argv(engine: Engine, name: str) -> Argv:

@@ -26,6 +26,8 @@ class EngineKind:
     # Whether a name without a registry means Docker Hub; podman's settings decide, or it may ask.
     short_names: bool = True
     keeps_layers: bool = False  # whether an aborted pull leaves the complete layers
+    # Whether a client that starts a container in a terminal passes its own signals on.
+    start_passes_signals: bool = False
     init_tells_all: bool = True  # whether its `--init` can signal all processes of a command
     # Whether `--` may precede an image; NVIDIA's first tool takes the image for its value.
     ends_options: bool = True
@@ -43,6 +45,7 @@ KINDS = (
         short_names=False,
         keeps_layers=True,
         init_tells_all=False,
+        start_passes_signals=True,
         daemon=None,
     ),
     # It only creates containers (see the room's decisions). Docker before 20.10, which it may call,

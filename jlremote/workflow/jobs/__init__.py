@@ -1,7 +1,8 @@
 """`jlr run` and what one does with jobs: list, follow, stop and delete them.
 
 Read `run` (the story of a new job), then `container` and `process` (its two kinds), `follow` (to
-its end) and `jobs` (find, list, stop and delete). Their scripts are in `jlremote/jobs`.
+its end), `terminal` (for a job that has one) and `jobs` (find, list, stop and delete). Their
+scripts are in `jlremote/jobs`.
 
 Decisions:
 
@@ -21,4 +22,8 @@ by itself.
 What does Ctrl-C do to a job? The first sends SIGINT to all that the job began, as a terminal would;
 `docker run` signals only the first process, and a shell there would wait for the rest. The second
 kills the job, and the third leaves it alone. A hang-up or a lost connection never ends a job.
+
+What keeps a job's terminal? The engine, so only a job in a container of its own has one. It is
+created first and started by a client in the user's terminal: a client that attaches to a running
+container misses what it has printed.
 """

@@ -11,7 +11,7 @@ from functools import partial
 
 from jlremote.errors import Busy, JlrError, NotFound
 from jlremote.host.contract import Completed, Steps, run_script
-from jlremote.host.shell_text import command_line
+from jlremote.host.shell_text import command_line, wait_while
 from jlremote.images.commands import inspect_image_argv
 from jlremote.jobs.containers import COMMAND_LABEL, GPUS_LABEL, REMOVE_LABEL
 from jlremote.runtimes.contract import JOB_LABEL, START_LABEL, ContainerSpec
@@ -22,6 +22,7 @@ from jlremote.runtimes.scripts import homes, packages
 from jlremote.workflow.container import creation, gpu_allocation, package_install
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.start_context import StartContext
+from jlremote.workflow.host.requests import RunRequest
 from jlremote.workflow.images import registry
 from jlremote.workflow.jobs.process import ANOTHER_NAME
 from jlremote.workflow.selection import naming
@@ -30,31 +31,32 @@ _NO_SHELL = 123
 _NOT_STARTED = "jlr-not-started"
 
 
-def begin(start: StartContext, command: Argv, *, remove: bool) -> StartContext:
-    """Run a command as the main process of a new container; return the context that created it.
+def begin(start: StartContext, request: RunRequest) -> tuple[StartContext, str]:
+    """Run a command as the main process of a new container.
+
+    Return the context that created it, and the script that starts it in a terminal; that is empty
+    for a job that runs.
 
     Raises:
         Busy: there is a container of that name.
         JlrError: it could not begin; the rollback of `start` removes what is left.
     """
     image, start = start.request.image or "", creation.prepare(start)
-    told = {COMMAND_LABEL: shlex.join(command), REMOVE_LABEL: "yes" if remove else ""}
     with start.context.progress.step(f"Run {start.name} from {image}"):
-        made = _begun(start, image, command, told)
+        made = _begun(start, image, request)
         if made is None:
             registry.fetch(start.host, start.engine, image, start.context)
-            made = _begun(start, image, command, told)
+            made = _begun(start, image, request)
     if made is None:
         raise NotFound(f"the image `{image}` is missing although it was pulled")
     wanted = start.request.options.packages
-    package_install.install(made, wanted, partial(packages.install_for_job, start.name))
+    package_install.install(made[0], wanted, partial(packages.install_for_job, start.name))
     return made
 
 
-def _begun(
-    start: StartContext, image: str, command: Argv, told: Mapping[str, str]
-) -> StartContext | None:
+def _begun(start: StartContext, image: str, request: RunRequest) -> tuple[StartContext, str] | None:
     """Create and start the container; return `None` if the image is not on the host."""
+    command = request.command
     before = _before(start)
     entrypoint = _entrypoint(start, image) if before else ()
     if entrypoint is None:
@@ -62,7 +64,14 @@ def _begun(
     gpus = gpu_allocation.take(start)
     options = start.request.options
     options = replace(options, environment=(*gpus.in_container, *options.environment))
-    spec = ContainerSpec(start.name, image, options=options, gpus=gpus.engine, script=before)
+    spec = ContainerSpec(
+        start.name,
+        image,
+        options=options,
+        gpus=gpus.engine,
+        script=before,
+        terminal=request.terminal,
+    )
     mark = secrets.token_hex(8)
     start.undo.callback(creation.remove_marked, start, mark)
     labels = {
@@ -70,15 +79,18 @@ def _begun(
         **naming.label(start.request.container, start.name),
         START_LABEL: mark,
         JOB_LABEL: start.name,
-        **told,
+        COMMAND_LABEL: shlex.join(command),
+        REMOVE_LABEL: "yes" if request.remove else "",
         GPUS_LABEL: gpus.shown or "",
     }
-    engine, done = _attempted(start, spec, (*entrypoint, *command), labels, gpus)
+    later = request.terminal and not request.detach
+    engine, done = _attempted(start, spec, (*entrypoint, *command), labels, gpus, later)
     if done.status == _NO_SHELL:
         _do_without_shell(start, image)
-        engine, done = _attempted(start, replace(spec, script=""), command, labels, gpus)
+        engine, done = _attempted(start, replace(spec, script=""), command, labels, gpus, later)
     if done.status == 0:
-        return start.with_engine(engine)
+        starting = _in_terminal(engine, spec.name, gpus, request.detach_keys) if later else ""
+        return start.with_engine(engine), starting
     if docker_errors.image_missing(done):
         gpu_allocation.give_back(start, gpus)
         return None
@@ -93,13 +105,14 @@ def _attempted(
     argv: Argv,
     labels: Mapping[str, str],
     gpus: AllocatedGpus,
+    later: bool,
 ) -> tuple[Engine, Completed]:
-    """Try to begin it; return the engine that was used, and the result."""
+    """Try to begin it, or only to create it; return the engine that was used, and the result."""
     return creation.attempted(
         start.engine,
         start.request,
         start.context,
-        lambda engine: start.host.run(_steps(engine, spec, argv, labels, gpus))["create"],
+        lambda engine: start.host.run(_steps(engine, spec, argv, labels, gpus, later))["create"],
     )
 
 
@@ -117,32 +130,46 @@ def _do_without_shell(start: StartContext, image: str) -> None:
 
 
 def _steps(
-    engine: Engine, spec: ContainerSpec, argv: Argv, labels: Mapping[str, str], gpus: AllocatedGpus
+    engine: Engine,
+    spec: ContainerSpec,
+    argv: Argv,
+    labels: Mapping[str, str],
+    gpus: AllocatedGpus,
+    later: bool,
 ) -> Steps:
-    """Return the steps that create and start it, and make it hold its GPUs."""
+    """Return the steps that create it, and unless it is started `later` run it."""
     create = docker.job_argv(engine, spec, argv, labels)
     job = creation.with_owner(create, spec.options.environment)
     begin = _with_shell if spec.script else _begin
+    start = ":" if later else command_line(docker.start_argv(engine, spec.name))
     script = (
         f"{creation.unless_missing(engine, spec.image)}{job} >/dev/null || exit 125\n"
-        f"{begin(engine, spec.name)}"
+        f"{begin(engine, spec.name, start)}"
     )
-    return {"create": script} | gpus.keep_for(engine, spec.name)
+    return {"create": script} | ({} if later else gpus.keep_for(engine, spec.name))
 
 
-def _begin(engine: Engine, name: str) -> str:
-    start, remove = docker.start_argv(engine, name), docker.remove_argv(engine, name)
-    return f"{command_line(start)} >/dev/null || {{ {command_line(remove)} >/dev/null; exit 126; }}"
+def _in_terminal(engine: Engine, name: str, gpus: AllocatedGpus, keys: str | None) -> str:
+    """Return the script that starts it in a terminal, and meanwhile makes it hold its GPUs."""
+    running = command_line(docker.state_argv(engine, name, "Running"))
+    wait = wait_while(f'[ "$({running})" != true ]', 20, every=0.2, too_long="exit")
+    keep = "".join(gpus.keep_for(engine, name).values())
+    aside = f"({wait}status=0\n{keep}) </dev/null >/dev/null 2>&1 &\n" if keep else ""
+    return f"{aside}{command_line(docker.start_attached_argv(engine, name, keys))}\n"
 
 
-def _with_shell(engine: Engine, name: str) -> str:
+def _begin(engine: Engine, name: str, start: str) -> str:
+    remove = command_line(docker.remove_argv(engine, name))
+    return f"{start} >/dev/null || {{ {remove} >/dev/null; exit 126; }}"
+
+
+def _with_shell(engine: Engine, name: str, start: str) -> str:
     """Return the script that starts a container, and meanwhile checks that it has a shell.
 
     Under `--init` a missing program ends the container only after its start.
     """
-    start, remove, look = (
-        command_line(make(engine, name))
-        for make in (docker.start_argv, docker.remove_argv, docker.shell_argv)
+    remove, look = (
+        command_line(make(engine, name)) for make in (docker.remove_argv, docker.shell_argv)
     )
     return f"""\
 said=$({{ {look} 2>&1 >/dev/null; }} & {start} >/dev/null || echo {_NOT_STARTED}; wait)

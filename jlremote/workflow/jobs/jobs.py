@@ -46,6 +46,7 @@ class JobHandle:
     host: Link
     backend: JobBackend
     job: Job
+    starting: str = ""  # the script that starts it in a terminal; empty once it was started
 
     @property
     def selector(self) -> str:

@@ -39,18 +39,20 @@ def run(request: RunRequest, context: Context) -> JobHandle:
     typed = request.wanted.container or _name(request.command)
     runtime = _runtime(request)
     runtime.check_name(typed)
+    _check_terminal(request, runtime)
     context = known_way(request.wanted.host, context)
     host = link_to(request.wanted.host, context)
     connect(host, context)
     if request.scheduled is None:
         runtime = _with_engine(host, request, runtime)
     begun: JobHandle | None = None
+    starting = ""
     with undone_on_failure() as undo:
         start = _start_context(host, runtime, request, typed, context, undo)
         if request.scheduled is not None:
             begun = scheduled.begin(start, request, request.scheduled)
         elif request.inside is None and runtime.has_containers:
-            start = container.begin(start, request.command, remove=request.remove)
+            start, starting = container.begin(start, request)
         else:
             process.begin(start, request)
         record = _record(start)
@@ -58,7 +60,7 @@ def run(request: RunRequest, context: Context) -> JobHandle:
         records.save(record)
         if begun is not None:
             return begun
-        return find(f"{record.host}/{record.name}", context)
+        return replace(find(f"{record.host}/{record.name}", context), starting=starting)
 
 
 def _runtime(request: RunRequest) -> Runtime:
@@ -87,6 +89,29 @@ def _runtime(request: RunRequest) -> Runtime:
             "`--runtime none` runs on the host itself, and `--slurm` on a node of its cluster",
         )
     return runtime
+
+
+def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
+    """Refuse a terminal where nothing on the host would keep it.
+
+    Raises:
+        Usage: the job has no container of its own, or waits for its packages.
+    """
+    if not request.terminal:
+        return
+    host = request.wanted.host
+    if request.inside is not None or not runtime.has_containers:
+        where = host if request.inside is None else f"{host}/{request.inside.rpartition('/')[2]}"
+        raise Usage(
+            "`-t` is for a new container, which keeps the terminal",
+            hint=f"`jlr shell {where} -- COMMAND` runs it in a terminal there",
+        )
+    if request.wanted.options.packages and not request.detach:
+        raise Usage(
+            "`-t` and `--install` exclude each other",
+            hint=f"`--detach` and then `jlr attach`, or `jlr save {host}/SESSION IMAGE` an image "
+            "with the packages",
+        )
 
 
 def _with_engine(host: Link, request: RunRequest, runtime: Runtime) -> Runtime:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import threading
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
 
 from jlremote.errors import LinkLost, NameNotResolved, NotFound
 from jlremote.jupyter.survey import WHO, other_owner
 from jlremote.link.client.link import Link
-from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Attachment, Runtime
@@ -21,44 +15,13 @@ from jlremote.runtimes.scripts import shells
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.conversation import Screen, TerminalClosed, converse
 from jlremote.workflow.host.engines import engine_if_any
 from jlremote.workflow.host.links import connect, link_of, link_on
 from jlremote.workflow.selection import ownership, session_selection
 from jlremote.workflow.session.open import again
 
 HUNG_UP = 255  # as ssh
-
-
-class TerminalClosed(Exception):
-    """The person typed `~.` or closed the terminal, so what runs there is to end."""
-
-
-class Screen(Protocol):
-    """The user's terminal, or stdin and stdout that are none."""
-
-    @property
-    def kind(self) -> str | None:
-        """The value of `$TERM`, `None` unless both stdin and stdout are a terminal."""
-
-    @property
-    def size(self) -> os.terminal_size:
-        """The current columns and rows."""
-
-    def taken(self) -> AbstractContextManager[None]:
-        """Pass every key on unchanged, Ctrl-C too, within a `with` block."""
-
-    def typed(self) -> Iterator[bytes | os.terminal_size]:
-        """Yield what is typed, nothing at the end, and the size whenever it changes.
-
-        Raises:
-            TerminalClosed: the user typed `~.` or closed the terminal.
-        """
-
-    def show(self, stream: str, data: bytes) -> None:
-        """Write output of `stdout` or `stderr` unchanged."""
-
-    def recover(self) -> None:
-        """Reset the terminal after a program that could not clean up."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +58,8 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
     attached = Attachment(size, request.user, request.workdir, request.detach_keys)
     word = secrets.token_hex(8)
     script = shells.script(place.runtime, place.name, attached, request.command, word)
-    terminal = TerminalKind(screen.kind, screen.size) if screen.kind else None
     try:
-        return _converse(place.host, script, terminal, screen)
+        return converse(place.host, script, screen)
     except TerminalClosed:
         screen.recover()
         context.progress.note(f"closed the terminal in `{place.selector}`")
@@ -154,46 +116,6 @@ def _host_itself(host: str, context: Context, missing: NotFound) -> _Place:
             f"there is neither a session nor a host `{host}`", hint=missing.hint
         ) from missing
     return _Place(link, Bare(), host, host)
-
-
-def _converse(host: Link, script: str, terminal: TerminalKind | None, screen: Screen) -> int:
-    """Connect a script to the screen; return its exit status, or raise `TerminalClosed`."""
-    with host.process(script, terminal) as process:
-        process.wait_connected()
-        with screen.taken():
-            typing = _Typing(process, screen)
-            typing.start()
-            try:
-                for stream, data in process:
-                    screen.show(stream, data)
-            except LinkLost:
-                if typing.hung_up:
-                    raise TerminalClosed from None
-                raise
-    assert process.status is not None
-    return process.status
-
-
-class _Typing(threading.Thread):
-    """The thread that passes keys on, until the process ends."""
-
-    def __init__(self, process: RemoteProcess, screen: Screen) -> None:
-        super().__init__(daemon=True)
-        self.hung_up = False
-        self._process = process
-        self._screen = screen
-
-    def run(self) -> None:
-        """Pass it on."""
-        try:
-            for event in self._screen.typed():
-                if isinstance(event, os.terminal_size):
-                    self._process.resize(event)
-                elif not self._process.give(event):
-                    return
-        except TerminalClosed:
-            self.hung_up = True
-            self._process.hang_up()
 
 
 def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_shared: bool) -> None:

@@ -17,6 +17,7 @@ from jlremote.link.client.remote_process import RemoteProcess
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.host import conversation
 from jlremote.workflow.session import shell
 from tests.workflow.parts import FakeHost
 
@@ -68,9 +69,9 @@ class FakeProcess:
         self.got.append("hung up")
 
 
-def typing(screen: FakeScreen, *, takes: int = 9) -> tuple[shell._Typing, list[Any]]:
+def typing(screen: FakeScreen, *, takes: int = 9) -> tuple[conversation._Typing, list[Any]]:
     process = FakeProcess(takes)
-    thread = shell._Typing(cast(RemoteProcess, process), screen)
+    thread = conversation._Typing(cast(RemoteProcess, process), screen)
     thread.run()
     return thread, process.got
 

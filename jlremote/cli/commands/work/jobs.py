@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from jlremote.workflow.host.requests import RunRequest, Scheduled
     from jlremote.workflow.jobs.jobs import JobHandle
 
+_detach_keys = option(
+    "Session",
+    "--detach-keys",
+    metavar="KEYS",
+    help="Keys that leave a job's terminal. Default: ctrl-p,ctrl-q.",
+)
 HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND")
 
 
@@ -30,6 +37,7 @@ HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND")
         "jlr run dgx --image torch --gpus auto -v /raid/me:/data -- python /data/train.py",
         "jlr run dgx --in cont1 -- python -m pkg.train",
         "jlr run dgx --in cont1 --gpus none -- python -m pkg.prepare",
+        "jlr run dgx --image torch --gpus all -it --rm -- python",
         "jlr run box --runtime none --detach --name sweep -- ./sweep.sh 10",
         "jlr run hpc --slurm --gres gpu:1 --time 8:00:00 -- python train.py",
         "jlr attach sweep",
@@ -48,6 +56,9 @@ HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND")
     "Session", "--name", metavar="NAME", help="Name of the job and its container. Default: made up."
 )
 @option("Session", "-d", "--detach", is_flag=True, help="Print the job's name and do not wait.")
+@option("Session", "-i", "--interactive", is_flag=True, help="Give it stdin; needs -t.")
+@option("Session", "-t", "--tty", "terminal", is_flag=True, help="Give it this terminal.")
+@_detach_keys
 @creation.creation_options
 @shared.runtime_options
 @cluster.cluster_options
@@ -60,7 +71,6 @@ def run(
     host: str,
     inside: str | None,
     name: str | None,
-    detach: bool,
     as_json: bool,
     command: tuple[str, ...],
     **options: Any,
@@ -69,8 +79,10 @@ def run(
 
     It runs in a new container of --image, in a session's container with --in, or on the host itself
     with --runtime none; with --slurm it is a job of the cluster. It keeps running whatever happens
-    here: a lost connection, a closed lid, a killed `jlr`. Output of that time is shown later. It
-    gets no stdin.
+    here: a lost connection, a closed lid, a killed `jlr`. Output of that time is shown later.
+
+    -it gives it this terminal, and so stdin, as `docker run -it` does. ctrl-p,ctrl-q or `~.` at the
+    beginning of a line leave it running; `jlr attach` leads back. Without -t it gets no stdin.
 
     Ctrl-C sends SIGINT to the job; a second one kills it, a third leaves it running. A job that
     still waits in Slurm's queue stays there.
@@ -80,25 +92,42 @@ def run(
     """
     if not command:
         raise Usage("the command is missing", hint=f"`jlr run {host} … -- COMMAND`")
-    if as_json and not detach:
+    if as_json and not options["detach"]:
         raise Usage("`--json` needs `--detach`", hint="`jlr runs --json` lists the jobs")
+    watched = _interaction(options)
     from jlremote.workflow.jobs import run as workflow
 
     context = invocation.context(silent=as_json)
     how, others = cluster.parted(options)
     with creation.named_as_set(host, options):
-        request = _request(host, command, name, inside, others, how)
+        request = replace(_request(host, command, name, inside, others, how), **watched)
         if how is not None and options["dry_run"]:
             from jlremote.workflow.jobs.scheduled import estimate
 
             answer(estimate(host, how, context))
             return 0
         found = workflow.run(request, context)
-    if detach:
+    if request.detach:
         answer_either(found.job.name, found.job.to_json(), as_json=as_json)
         return 0
     context.progress.note(f"job {found.selector}")
-    return _shown_to_its_end(found, context)
+    return _shown_to_its_end(found, context, request.detach_keys)
+
+
+def _interaction(options: dict[str, Any]) -> dict[str, Any]:
+    """Take what says how the job is watched out of the options, and return it.
+
+    Raises:
+        Usage: there is no terminal here.
+    """
+    from jlremote.cli.keyboard.local_terminal import LocalTerminal
+
+    taken = {name: options.pop(name) for name in ("terminal", "detach", "detach_keys")}
+    if options.pop("interactive") and not taken["terminal"]:
+        raise Usage("`-i` needs `-t`", hint="`jlr run … -it` gives the job a terminal")
+    if taken["terminal"] and not taken["detach"] and LocalTerminal().kind is None:
+        raise Usage("`-t` needs a terminal here", hint="leave it out, or begin it with `--detach`")
+    return taken
 
 
 def _request(
@@ -110,8 +139,6 @@ def _request(
     how: Scheduled | None,
 ) -> RunRequest:
     """Return the request; the engine must not delete the job before it was read."""
-    from dataclasses import replace
-
     from jlremote.workflow.host.requests import RunRequest, StartRequest, container_options
 
     chosen = creation.settled(host, options)
@@ -183,27 +210,38 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool, as_js
 
 @command("attach", examples=("jlr attach", "jlr attach sweep", "jlr attach dgx/train-3f2a"))
 @click.argument("job", required=False, shell_complete=candidates.jobs)
+@_detach_keys
 @click.pass_obj
-def attach(invocation: Invocation, job: str | None) -> int:
+def attach(invocation: Invocation, job: str | None, detach_keys: str | None) -> int:
     """Show a job's output from the beginning, wait for its end and return its exit code.
 
     JOB is its name, or HOST/NAME if another machine started it. Default: the latest job of this
     machine. Ctrl-C is sent to the job, as with `jlr run`. A job that was begun with --rm is deleted
     afterwards.
+
+    A job that has a terminal (`jlr run -it`) gets this one, until it ends or you leave it.
     """
     from jlremote.workflow.jobs import jobs
 
     context = invocation.context()
-    return _shown_to_its_end(jobs.find(job, context), context)
+    return _shown_to_its_end(jobs.find(job, context), context, detach_keys)
 
 
-def _shown_to_its_end(found: JobHandle, context: Context) -> int:
-    """Show a job's output and return its exit code; delete it then if it was begun with `--rm`."""
+def _shown_to_its_end(found: JobHandle, context: Context, detach_keys: str | None) -> int:
+    """Show a job's output and return its exit code; delete it then if it was begun with `--rm`.
+
+    A job with a terminal gets this one, and may be left running.
+    """
+    from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.cli.screen.job_output import JobOutput
-    from jlremote.workflow.jobs import follow, jobs
+    from jlremote.workflow.jobs import follow, jobs, terminal
 
-    code = follow.follow(found, JobOutput().show, context)
-    if found.job.remove:
+    screen = LocalTerminal()
+    if found.job.terminal and not found.job.over and screen.kind is not None:
+        code, over = terminal.attach(found, screen, context, detach_keys)
+    else:
+        code, over = follow.follow(found, JobOutput().show, context), True
+    if found.job.remove and over:
         jobs.remove(found)
     return code
 

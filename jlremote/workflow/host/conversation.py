@@ -1,0 +1,91 @@
+"""A conversation of a program on the host with the user's terminal, or with stdin and stdout."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from jlremote.errors import LinkLost
+from jlremote.link.client.link import Link
+from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
+
+
+class TerminalClosed(Exception):
+    """The person typed `~.` or closed the terminal, so what runs there is to end."""
+
+
+class Screen(Protocol):
+    """The user's terminal, or stdin and stdout that are none."""
+
+    @property
+    def kind(self) -> str | None:
+        """The value of `$TERM`, `None` unless both stdin and stdout are a terminal."""
+
+    @property
+    def size(self) -> os.terminal_size:
+        """The current columns and rows."""
+
+    def taken(self) -> AbstractContextManager[None]:
+        """Pass every key on unchanged, Ctrl-C too, within a `with` block."""
+
+    def typed(self) -> Iterator[bytes | os.terminal_size]:
+        """Yield what is typed, nothing at the end, and the size whenever it changes.
+
+        Raises:
+            TerminalClosed: the user typed `~.` or closed the terminal.
+        """
+
+    def show(self, stream: str, data: bytes) -> None:
+        """Write output of `stdout` or `stderr` unchanged."""
+
+    def recover(self) -> None:
+        """Reset the terminal after a program that could not clean up."""
+
+
+def converse(host: Link, script: str, screen: Screen) -> int:
+    """Connect a script to the screen, in a terminal if it is one; return its exit status.
+
+    Raises:
+        TerminalClosed: the user typed `~.` or closed the terminal.
+        LinkLost: the connection broke.
+    """
+    terminal = TerminalKind(screen.kind, screen.size) if screen.kind else None
+    with host.process(script, terminal) as process:
+        process.wait_connected()
+        with screen.taken():
+            typing = _Typing(process, screen)
+            typing.start()
+            try:
+                for stream, data in process:
+                    screen.show(stream, data)
+            except LinkLost:
+                if typing.hung_up:
+                    raise TerminalClosed from None
+                raise
+    assert process.status is not None
+    return process.status
+
+
+class _Typing(threading.Thread):
+    """The thread that passes keys on, until the process ends."""
+
+    def __init__(self, process: RemoteProcess, screen: Screen) -> None:
+        super().__init__(daemon=True)
+        self.hung_up = False
+        self._process = process
+        self._screen = screen
+
+    def run(self) -> None:
+        """Pass it on."""
+        try:
+            for event in self._screen.typed():
+                if isinstance(event, os.terminal_size):
+                    self._process.resize(event)
+                elif not self._process.give(event):
+                    return
+        except TerminalClosed:
+            self.hung_up = True
+            self._process.hang_up()

@@ -1,0 +1,79 @@
+"""`jlr run -it`: a job with a terminal, which is left and found again as `docker run`'s."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.terminal import Terminal
+from tests.jobs.parts import SECONDS, at_terminal
+from tests.lab.containers import ContainerFactory
+from tests.lab.laptop import Laptop
+from tests.lab.sshd import SSHServer
+
+
+def answers(terminal: Terminal, command: str, answer: str) -> None:
+    """Type a command and wait for its output; Enter shows the prompt of a job that was left."""
+    terminal.forget()
+    terminal.type(f"\r{command}\r")
+    terminal.wait_for(f"{answer}\r\n", seconds=SECONDS)
+
+
+def test_a_job_with_a_terminal_is_left_lost_and_found_again(
+    owner: Laptop, containers: ContainerFactory, sshd: SSHServer
+) -> None:
+    name = containers.name()
+    run = ("run", "lab", "--image", "lab/plain", "--name", name, "-it", "--rm", "--", "sh")
+    with at_terminal(owner, *run) as terminal:
+        terminal.wait_for("# ", seconds=SECONDS)  # the first output is not lost
+        sized = "until [ \"$(stty size)\" = '24 80' ]; do sleep .1; done; tty"
+        answers(terminal, sized, "/dev/pts/0")
+        answers(terminal, "kept=4; echo begun $kept; sleep 600", "begun 4")
+        terminal.type("\x03")
+        terminal.type("\x10\x11")
+        assert terminal.process.wait(SECONDS) == 0
+        terminal.wait_for(f"`lab/{name}` goes on; `jlr attach lab/{name}`")
+        assert terminal.echoes()
+    [job] = [one for one in json.loads(owner.jlr("runs", "--json").stdout) if one["name"] == name]
+    assert (job["state"], job["terminal"]) == ("running", True)
+    with at_terminal(owner, "attach", name) as terminal:
+        answers(terminal, "echo is $kept", "is 4")
+        sshd.drop_connections()
+        assert terminal.process.wait(SECONDS) == 5
+        terminal.wait_for(f"`lab/{name}` goes on")
+    with at_terminal(owner, "attach", name, "--detach-keys", "ctrl-]") as terminal:
+        answers(terminal, "echo still $kept", "still 4")
+        terminal.type("\x1d")
+        assert terminal.process.wait(SECONDS) == 0
+    with at_terminal(owner, "attach", name) as terminal:
+        answers(terminal, "echo last $kept", "last 4")
+        terminal.type("exit $((kept + 5))\r")
+        assert terminal.process.wait(SECONDS) == 9
+    assert owner.jlr("attach", f"lab/{name}").status == 6, "`--rm` was asked for"
+
+
+def test_a_terminal_that_cannot_be_given_is_refused(
+    owner: Laptop, containers: ContainerFactory
+) -> None:
+    name = containers.name()
+    run = ("run", "lab", "--name", name)
+    for words, told in (
+        (("--image", "lab/plain", "-it"), "needs a terminal here"),
+        (("--image", "lab/plain", "-i"), "`-i` needs `-t`"),
+        (("--runtime", "none", "-itd"), "`jlr shell lab -- COMMAND`"),
+    ):
+        refused = owner.jlr(*run, *words, "--", "true")
+        assert refused.status == 2, refused
+        assert told in refused.stderr
+    image = ("--image", "lab/plain", "--no-init")
+    with at_terminal(owner, *run, *image, "-it", "--", "/no/such/program") as terminal:
+        assert terminal.process.wait(SECONDS) == 1
+        terminal.wait_for(f"cannot start `lab/{name}`")
+    assert owner.jlr("attach", f"lab/{name}").status == 6
+    begun = owner.jlr(*run, "--image", "lab/plain", "-itd", "--", "sh")
+    assert begun.status == 0, begun
+    with at_terminal(owner, "attach", name) as terminal:
+        answers(terminal, "echo $((40 + 2))", "42")
+        terminal.type("~.")
+        assert terminal.process.wait(SECONDS) == 0
+        assert terminal.echoes()
+    assert owner.jlr("stop", name, "--force", "--remove").status == 0
