@@ -55,7 +55,8 @@ def _set_aside(source: str, target: str) -> None:
 def _dump_stacks_on_request() -> None:
     faulthandler.enable()  # where the interpreter crashes
     if sys.platform != "win32":
-        faulthandler.register(signal.SIGUSR1)
+        # `faulthandler.register` reads the frames while threads run, and crashed links so.
+        signal.signal(signal.SIGUSR1, lambda *_: faulthandler.dump_traceback())
 
 
 class _Printable(logging.Formatter):

@@ -89,7 +89,9 @@ def test_a_signal_adds_the_stacks_of_a_link_that_goes_on(
         pid = re.search(r", pid (\d+)$", files.log.read_text(), re.MULTILINE)
         assert pid is not None
         process = psutil.Process(int(pid[1]))
-        process.send_signal(signal.SIGUSR1)
+        for _ in range(100):  # also while its threads begin and end
+            process.send_signal(signal.SIGUSR1)
+            link.status()
         until(lambda: "in _accept_one" in files.log.read_text(), "the stacks in the log")
         assert link.status().state == "down"
     finally:
