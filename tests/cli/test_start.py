@@ -44,7 +44,7 @@ def test_a_setting_that_fails_is_named_as_a_setting(
 
     workflows.will("session.start.start", refuse)
     told = jlr("start", "dgx", "cont1").stderr
-    assert "`volume` of `[defaults]` is odd" in told
+    assert "`--volume x:/x` ([defaults]) is odd" in told
     assert "leave out `port` of `[hosts.dgx]`; `--image IMAGE` is another" in told
     assert "leave out `--port`" in jlr("start", "dgx", "cont1", "--port", "8901").stderr
     monkeypatch.setenv("JLR_PORT", "8902")

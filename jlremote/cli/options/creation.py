@@ -174,10 +174,11 @@ def named_as_set(host: str, options: dict[str, Any]) -> Iterator[None]:
 
 
 def _as_set(text: str, origin: Origin) -> str:
-    """Return an error's text with an option that was set named by its place."""
-    option, place = origin.option, origin.place
-    shown = f"`{place}`" if place.startswith("JLR_") else f"`{option}` of `{place}`"
-    return text.replace(f"`--{option}`", shown).replace(f"`--{option} {origin.value}`", shown)
+    """Return an error's text with the place of an option that was set."""
+    option, place = f"--{origin.option}", origin.place
+    shown = f"`{place}`" if place.startswith("JLR_") else f"`{origin.option}` of `{place}`"
+    text = text.replace(f"`{option}`", shown)
+    return text.replace(f"`{option} {origin.value}`", f"`{option} {origin.value}` ({place})")
 
 
 def _lines(path: str) -> Iterator[str]:
