@@ -14,7 +14,7 @@ import pytest
 from tests.images.parts import Registry
 from tests.images.test_pull import log_in
 from tests.lab import apptainer
-from tests.lab.accounts import Account
+from tests.lab.accounts import Account, program_name
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.place import Say
@@ -48,7 +48,7 @@ def names(folder: Path) -> list[str]:
 
 
 def writers(account: Account) -> list[psutil.Process]:
-    return [process for process in account.processes() if process.name() == "mksquashfs"]
+    return [p for p in account.processes() if program_name(p) == "mksquashfs"]
 
 
 def test_a_private_image_becomes_a_file_in_the_workspace_and_is_listed(

@@ -52,6 +52,14 @@ def real_uid(process: psutil.Process) -> int | None:
         return None
 
 
+def program_name(process: psutil.Process) -> str | None:
+    """Return the name of a process's program, unless it has just ended."""
+    try:
+        return str(process.name())
+    except psutil.NoSuchProcess:
+        return None
+
+
 @contextmanager
 def claimed_account(shell: str = "/bin/bash") -> Iterator[Account]:
     """Give an account that no other run on this machine uses, with that login shell.

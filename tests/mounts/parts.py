@@ -15,7 +15,7 @@ import psutil
 
 from jlremote.mounts.linux import Linux
 from jlremote.storage.sessions import SessionRecord
-from tests.lab.accounts import Account
+from tests.lab.accounts import Account, program_name
 from tests.lab.laptop import Laptop
 from tests.lab.programs import Result, wait_until
 
@@ -53,7 +53,7 @@ class Desk:
         return str(local or self.local) in {point.path for point in Linux().mounted()}
 
     def sshfs(self) -> list[psutil.Process]:
-        return [p for p in self.laptop.processes() if p.name() == "sshfs"]
+        return [p for p in self.laptop.processes() if program_name(p) == "sshfs"]
 
     def link(self) -> psutil.Process:
         [link] = [p for p in self.laptop.processes() if "jlremote.link" in p.cmdline()]
