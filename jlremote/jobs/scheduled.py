@@ -29,7 +29,7 @@ from jlremote.jobs import scheduled_facts
 from jlremote.jobs.job import Job
 from jlremote.jobs.processes import NO_FOLDER, TAKEN
 from jlremote.runtimes.scripts.variables import stdin as stdin_of
-from jlremote.schedulers.contract import QueuedJob, Resources, Scheduler
+from jlremote.schedulers.contract import QueuedJob, Ranks, Resources, Scheduler
 
 UNKNOWN = 69  # sysexits.h: EX_UNAVAILABLE; whether a job was submitted could not be asked
 _ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}"/jlr/scheduled'
@@ -38,7 +38,7 @@ _STOP_SECONDS = 60  # longer than KillWait, which is 30 s unless the site change
 
 # Runs on the compute node. `set -C` lets one job alone make the file, also on NFS. The traps keep
 # this shell alive when the job is signalled; the command does not inherit them.
-_RUN = """\
+_BEGIN = """\
 [ -d "$directory" ] || exit 0
 (set -C; echo "$SLURM_JOB_ID" >"$directory/claimed") 2>/dev/null ||
   [ "$(cat "$directory/claimed")" = "$SLURM_JOB_ID" ] || exit 0
@@ -51,8 +51,9 @@ if [ -e "$directory/.variables" ]; then
   rm -f "$directory/.variables"
 fi
 (exec >"$directory/stdout" 2>"$directory/stderr" </dev/null
-BEFORE
-exec COMMAND)
+"""
+_END = """\
+)
 status=$?
 printf '%s %s\\n' "$status" "$(date +%s)" >"$directory/.exit"
 mv -f "$directory/.exit" "$directory/exit"
@@ -122,6 +123,7 @@ class ScheduledPlan:
     shown: str  # the command as it was typed, quoted for a shell
     resources: Resources
     asked: str = ""  # the GPUs as they were requested, empty for none
+    ranks: Ranks | None = None  # `None` runs the command once, on the first node
     workdir: str | None = None
     modules: tuple[str, ...] = ()  # to be loaded by the site's `module`
     variables: str = ""  # shell text with its variables
@@ -156,7 +158,7 @@ class ScheduledJobs:
             for file, text in facts.items()
         )
         given = f'cat >"$directory/.variables" {stdin_of(plan.variables)}' if plan.variables else ""
-        run = _RUN.replace("COMMAND", command_line(plan.argv)).replace("BEFORE", _before(plan))
+        run = f"{_BEGIN}{_before(plan)}{self._command(plan)}{_END}"
         end = f"end-{plan.mark}"
         send = self.scheduler.submit(plan.full_name, '"$directory/log"', plan.resources)
         return (
@@ -177,6 +179,11 @@ class ScheduledJobs:
             'date +%s >"$directory/submitted"\n'
             'printf "%s\\n" "$id" | tee "$directory/id"\n'
         )
+
+    def _command(self, plan: ScheduledPlan) -> str:
+        if plan.ranks is None:
+            return f"exec {command_line(plan.argv)}"
+        return self.scheduler.launched(plan.argv, plan.ranks)
 
     def take_back(self, plan: ScheduledPlan) -> str:
         """Return the script that cancels a job that was just submitted, and deletes its folder.
@@ -290,7 +297,7 @@ def _before(plan: ScheduledPlan) -> str:
     lines = [f"module load {shlex.join(plan.modules)} || exit"] if plan.modules else []
     if plan.workdir is not None:
         lines.append(f"cd -- {typed_path(plan.workdir)} || exit")
-    return "\n".join(lines)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _show(key: str, stdout: str, stderr: str) -> str:

@@ -32,6 +32,14 @@ class Resources:
 
 
 @dataclass(frozen=True)
+class Ranks:
+    """How a job starts its command for each rank."""
+
+    launcher: str  # `srun` or `torchrun`
+    label: bool = False  # whether each line of output begins with its rank
+
+
+@dataclass(frozen=True)
 class QueuedJob:
     """A job as the scheduler describes it; moments are seconds since the epoch."""
 
@@ -107,6 +115,12 @@ class Scheduler(Protocol):
 
         `log` is shell text with the path of a file for the scheduler's own messages.
         """
+
+    def task(self, command: tuple[str, ...], ranks: Ranks) -> tuple[str, ...]:
+        """Return what each task of a job runs so that `command` runs in each rank."""
+
+    def launched(self, argv: tuple[str, ...], ranks: Ranks) -> str:
+        """Return shell text that runs `argv` as each task of a job, in place of its shell."""
 
     def search(self, name: str) -> str:
         """Return shell text that prints the ids of the user's jobs of that name.

@@ -68,6 +68,22 @@ def test_cleaning_tells_the_deleted_jobs_before_the_list(jlr: Jlr, workflows: Wo
     assert "no jobs" in outcome.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--launcher", "srun"), "`--launcher` needs `--slurm`"),
+        (("--cancel-on-interrupt",), "`--cancel-on-interrupt` needs `--slurm`"),
+        (("--slurm", "--label"), "`--label` needs a launcher"),
+        (("--slurm", "--launcher", "none", "--label"), "`--label` needs a launcher"),
+    ],
+)
+def test_options_of_ranks_are_refused_where_they_mean_nothing(
+    words: tuple[str, ...], told: str, jlr: Jlr
+) -> None:
+    outcome = jlr("run", "hpc", *words, "--", "true")
+    assert (outcome.code, told in outcome.stderr) == (2, True), outcome
+
+
 @pytest.mark.parametrize("command", [("attach", "train"), ("run", "dgx", "--", "true")])
 def test_the_exit_code_of_a_job_is_that_of_the_command(
     command: tuple[str, ...], jlr: Jlr, workflows: Workflows

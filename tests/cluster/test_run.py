@@ -123,6 +123,13 @@ def test_ctrl_c_leaves_a_waiting_job_queued_and_stop_takes_it_out(
         ended = job(zih, called)
         assert ended["state"] == "ended"
         assert ended["detail"] == "CANCELLED: it was cancelled"
+        with zih.spawn(*words[:4], f"{called}-2", "--cancel-on-interrupt", *words[5:]) as other:
+            assert other.stdout
+            lines = iter(other.stdout.readline, "")
+            until(lines, "waits:")
+            other.send_signal(signal.SIGINT)
+            until(lines, f"`{called}-2` ended: CANCELLED")
+            assert other.wait(30) == 130
 
 
 def test_a_job_outlasts_the_laptop_and_is_found_from_another(cluster: Cluster, zih: Laptop) -> None:

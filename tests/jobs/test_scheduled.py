@@ -72,14 +72,16 @@ def plan(*argv: str, variables: str = "") -> ScheduledPlan:
 
 
 def test_a_submitted_job_runs_and_writes_down_its_end(cluster: Cluster) -> None:
-    wanted = plan("sh", "-c", 'echo "it is $WORD"; exit 4', variables="export WORD='a b'\n")
+    wanted = plan(
+        "sh", "-c", 'echo "BEFORE $WORD COMMAND"; exit 4', variables="export WORD='a b'\n"
+    )
     assert cluster.run(JOBS.submit(wanted)).stdout == "12\n"
     assert "a b" not in (cluster.folder / "job").read_text()
     assert (cluster.folder / ".local/state/jlr/scheduled/t").stat().st_mode & 0o777 == 0o700
     assert cluster.run_job(12).returncode == 4
     [job] = JOBS.read(cluster.run(JOBS.tell()).stdout)
     assert (job.name, job.state, job.exit_code, job.job) == ("t", "ended", 4, "12")
-    assert cluster.run(JOBS.rest("t", 0, 0)).stdout == "it is a b\n"
+    assert cluster.run(JOBS.rest("t", 0, 0)).stdout == "BEFORE a b COMMAND\n"
     assert not list(cluster.folder.rglob(".variables"))
 
 

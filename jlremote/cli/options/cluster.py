@@ -5,16 +5,21 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from jlremote.cli.command import option, options
 from jlremote.errors import Usage
 
 if TYPE_CHECKING:
+    from jlremote.schedulers.contract import Ranks
     from jlremote.workflow.host.requests import Scheduled
 
 _cluster = partial(option, "Cluster")
 _WORDS = ("partition", "account", "qos", "nodes", "ntasks", "cpus", "mem", "gres", "time")
 _NAMES = (*_WORDS, "constraint")
-_OTHERS = ("slurm", "sbatch_arguments", "modules", "dry_run")
+LAUNCHERS = ("none", "srun", "torchrun")
+_FLAGS = ("dry-run", "launcher", "label", "cancel-on-interrupt")
+_OTHERS = ("slurm", "sbatch_arguments", "modules", *(name.replace("-", "_") for name in _FLAGS))
 
 cluster_options = options(
     _cluster("--slurm", is_flag=True, help="Run it as a job of Slurm's; HOST is a login node."),
@@ -46,6 +51,21 @@ cluster_options = options(
         "--dry-run", is_flag=True, help="With --slurm: say when it would start, submit nothing."
     ),
 )
+# How `jlr run` starts several ranks.
+launcher_options = options(
+    _cluster(
+        "--launcher",
+        type=click.Choice(LAUNCHERS),
+        help="`srun` starts the command for each task, `torchrun` for each task or GPU of each "
+        "node; `none` once, on the first node, which is the default.",
+    ),
+    _cluster("--label", is_flag=True, help="With --launcher: begin each line with its rank."),
+    _cluster(
+        "--cancel-on-interrupt",
+        is_flag=True,
+        help="Ctrl-C takes a job that waits out of the queue.",
+    ),
+)
 
 
 def parted(options: dict[str, Any]) -> tuple[Scheduled | None, dict[str, Any]]:
@@ -56,9 +76,10 @@ def parted(options: dict[str, Any]) -> tuple[Scheduled | None, dict[str, Any]]:
     """
     given = {name: options[name] for name in _NAMES}
     lists = {"sbatch-arg": options["sbatch_arguments"], "module": options["modules"]}
+    flags = {name: options.get(name.replace("-", "_")) for name in _FLAGS}
     rest = {name: value for name, value in options.items() if name not in (*_NAMES, *_OTHERS)}
     if not options["slurm"]:
-        for name, value in (given | lists | {"dry-run": options["dry_run"]}).items():
+        for name, value in (given | lists | flags).items():
             if value:
                 raise Usage(f"`--{name}` needs `--slurm`")
         return None, rest
@@ -68,4 +89,16 @@ def parted(options: dict[str, Any]) -> tuple[Scheduled | None, dict[str, Any]]:
     empty = next((name for name, value in given.items() if value == ""), None)
     if empty is not None:
         raise Usage(f"`--{empty}` has no value", hint="leave it out to take the site's")
-    return Scheduled(Resources(**given, arguments=lists["sbatch-arg"]), lists["module"]), rest
+    asked = Resources(**given, arguments=lists["sbatch-arg"])
+    return Scheduled(asked, lists["module"], _ranks(options)), rest
+
+
+def _ranks(options: dict[str, Any]) -> Ranks | None:
+    from jlremote.schedulers.contract import Ranks
+
+    launcher, label = options.get("launcher"), bool(options.get("label"))
+    if launcher not in (None, "none"):
+        return Ranks(launcher, label)
+    if label:
+        raise Usage("`--label` needs a launcher", hint="`--launcher srun` or `--launcher torchrun`")
+    return None

@@ -14,11 +14,12 @@ from jlremote.schedulers.contract import (
     ClusterGpus,
     Presence,
     QueuedJob,
+    Ranks,
     Resources,
     SchedulerSilent,
     Waiting,
 )
-from jlremote.schedulers.slurm import endings, nodes, queue, reasons
+from jlremote.schedulers.slurm import endings, launchers, nodes, queue, reasons
 from jlremote.text import one_line, printable
 
 # Sites put Slurm on the PATH of login shells only; what those print on the way is left out, and
@@ -80,6 +81,14 @@ class Slurm:
             f'jlr_said=$({_first(argv)} --output="$jlr_log") || exit\n{_ID}'
         )
 
+    def task(self, command: tuple[str, ...], ranks: Ranks) -> tuple[str, ...]:
+        """Set the variables of a rank, or run PyTorch's `torchrun`."""
+        return launchers.task(command, ranks)
+
+    def launched(self, argv: tuple[str, ...], ranks: Ranks) -> str:
+        """Start the tasks by `srun`."""
+        return launchers.launched(argv, ranks)
+
     def search(self, name: str) -> str:
         """Ask `squeue` for the name; without its heading nothing is known."""
         argv = ("squeue", "--states=all", f"--name={name}", "--format=%i")
@@ -111,8 +120,12 @@ class Slurm:
         return endings.ending(state, log)
 
     def signal(self, job: str, signal: str) -> str:
-        """Signal the batch script, what it started, and all steps."""
-        return f"{_ON_PATH}scancel --full --signal={signal} {job}"
+        """Signal all steps, and then the batch script and what it started.
+
+        `--full` leaves out the steps, and `srun` passes on a second SIGINT only.
+        """
+        send = f"scancel --signal={signal} {job}"
+        return f"{_ON_PATH}{send} 2>/dev/null; {send} --full"
 
     def cancel(self, job: str) -> str:
         """Cancel by `scancel`: SIGTERM, and SIGKILL after the site's KillWait."""

@@ -12,7 +12,7 @@ from jlremote.runtimes.options.container_options import (
     ContainerOptions,
     check_arguments,
 )
-from jlremote.schedulers.contract import Resources
+from jlremote.schedulers.contract import Ranks, Resources
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,7 @@ class Scheduled:
 
     resources: Resources
     modules: tuple[str, ...] = ()
+    ranks: Ranks | None = None  # how its ranks are started, `None` for a command that runs once
 
 
 @dataclass(frozen=True)

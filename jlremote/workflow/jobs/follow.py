@@ -15,23 +15,25 @@ from jlremote.host.contract import run_script
 from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.jobs import queue
-from jlremote.workflow.jobs.jobs import JobHandle, Show
+from jlremote.workflow.jobs.jobs import STOP_SECONDS, JobHandle, Show
 
+INTERRUPTED = 130  # as a shell tells a death by SIGINT
 PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
 # The pause after the output ended although the job goes on, as when the daemon is restarted.
 AGAIN_SECONDS = 1.0
 
 
-def follow(found: JobHandle, show: Show, context: Context) -> int:
+def follow(found: JobHandle, show: Show, context: Context, *, cancels: bool = False) -> int:
     """Show a job's output from the beginning until it ends, and return its exit code.
 
-    Each byte is shown once: what was shown is counted, and after a loss it goes on from there.
+    Each byte is shown once: what was shown is counted, and after a loss it goes on from there. With
+    `cancels` Ctrl-C takes a waiting job out of its queue.
 
     Raises:
         JlrError: it is not known how the job ended.
         KeyboardInterrupt: Ctrl-C was pressed a third time.
     """
-    watch = _Watch(found, show, context)
+    watch = _Watch(found, show, context, cancels)
     try:
         with _ctrl_c(watch.interrupted):
             return watch.to_the_end()
@@ -58,8 +60,10 @@ class _Watch:
     _found: JobHandle
     _show: Show
     _context: Context
+    _cancels: bool = False
     _seen: Counter[str] = field(default_factory=Counter)
     _asked: int = 0
+    _cancelled: bool = False
     queued: bool = False  # whether it is in a scheduler's queue, as far as is known
 
     def to_the_end(self) -> int:
@@ -73,6 +77,9 @@ class _Watch:
                 break
             threading.Event().wait(AGAIN_SECONDS)
         self._print(backend.rest)
+        if job.exit_code is None and self._cancelled:
+            self._context.progress.note(f"`{name}` ended: {job.detail}")
+            return INTERRUPTED
         if job.exit_code is None and job.state == "ended":
             raise JlrError(f"`{name}` ended: {job.detail}")
         if job.exit_code is None:
@@ -117,23 +124,31 @@ class _Watch:
 
     def interrupted(self) -> None:
         """Signal the job: SIGINT, then SIGKILL; leave it alone the third time, and while queued."""
-        if self.queued:
-            raise KeyboardInterrupt
-        self._asked += 1
+        backend, key = self._found.backend, self._found.job.key
         name, note = self._found.selector, self._context.progress.note
+        if self.queued:
+            if self._cancelled or not self._cancels:
+                raise KeyboardInterrupt
+            self._cancelled = True
+            note(f"cancelling `{name}`; Ctrl-C again leaves it alone")
+            self._send(backend.stop(key, force=False))
+            return
+        self._asked += 1
         if self._asked == 1:
             note(f"asking `{name}` to stop (SIGINT); Ctrl-C again kills it")
         elif self._asked == 2:
             note(f"killing `{name}` (SIGKILL); Ctrl-C again leaves it alone")
         else:
             raise KeyboardInterrupt
-        number = "INT" if self._asked == 1 else "KILL"
-        # In a thread: the output goes on meanwhile, and there may be no connection.
-        threading.Thread(target=self._send, args=(number,), daemon=True).start()
+        self._send(backend.signal(key, "INT" if self._asked == 1 else "KILL"))
 
-    def _send(self, number: str) -> None:
+    def _send(self, script: str) -> None:
+        """Run a script in a thread: output goes on meanwhile, and there may be no connection."""
+        threading.Thread(target=self._run, args=(script,), daemon=True).start()
+
+    def _run(self, script: str) -> None:
         try:
-            run_script(self._found.host, self._found.backend.signal(self._found.job.key, number))
+            run_script(self._found.host, script, timeout=STOP_SECONDS)
         except JlrError as failure:
             self._context.progress.note(f"cannot signal the job: {failure.message}")
 

@@ -50,13 +50,17 @@ def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> Scheduled
     given = dict(item.split("=", 1) for item in options.environment)
     plain, private = variables.parted(given)
     begun = ("env", *(f"{name}={value}" for name, value in plain.items())) if plain else ()
+    command = request.command
+    if how.ranks is not None:
+        command = SCHEDULED.scheduler.task(command, how.ranks)
     return ScheduledPlan(
         name=start.name,
         mark=secrets.token_hex(6),
-        argv=(*begun, *request.command),
+        argv=(*begun, *command),
         shown=shlex.join(request.command),
         resources=how.resources,
         asked=how.resources.gres or "",
+        ranks=how.ranks,
         workdir=options.workdir,
         modules=how.modules,
         variables=private,

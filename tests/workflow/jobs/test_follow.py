@@ -162,23 +162,28 @@ def test_ctrl_c_asks_then_kills_then_leaves_the_job_alone(monkeypatch: pytest.Mo
     sent: list[str] = []
     watch = _Watch(job.handle, lambda *_: None, job.context)
     monkeypatch.setattr(watch, "_send", sent.append)
-    monkeypatch.setattr("threading.Thread", DirectThread)
     watch.interrupted()
     watch.interrupted()
-    assert sent == ["INT", "KILL"]
+    assert sent == ["signal train INT", "signal train KILL"]
     assert "SIGKILL" in job.progress.notes[1]
     with pytest.raises(KeyboardInterrupt):
         watch.interrupted()
 
 
-class DirectThread:
-    """Runs its target at once."""
-
-    def __init__(self, target: Any, args: tuple[Any, ...], daemon: bool) -> None:
-        self._target, self._args = target, args
-
-    def start(self) -> None:
-        self._target(*self._args)
+@pytest.mark.parametrize("cancels", [False, True])
+def test_ctrl_c_leaves_a_waiting_job_or_cancels_it(
+    cancels: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = watched(Job("train", "ended", "true", detail="CANCELLED: it was cancelled"))
+    sent: list[str] = []
+    watch = _Watch(job.handle, lambda *_: None, job.context, cancels, queued=True)
+    monkeypatch.setattr(watch, "_send", sent.append)
+    if cancels:
+        watch.interrupted()
+        assert watch.to_the_end() == 130
+    with pytest.raises(KeyboardInterrupt):
+        watch.interrupted()
+    assert sent == (["stop train False"] if cancels else [])
 
 
 def test_a_job_that_is_over_is_not_stopped_again() -> None:

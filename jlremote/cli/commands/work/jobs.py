@@ -40,6 +40,7 @@ HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND")
         "jlr run dgx --image torch --gpus all -it --rm -- python",
         "jlr run box --runtime none --detach --name sweep -- ./sweep.sh 10",
         "jlr run hpc --slurm --gres gpu:1 --time 8:00:00 -- python train.py",
+        "jlr run hpc --slurm --nodes 2 --gres gpu:4 --launcher torchrun -- python train.py",
         "jlr attach sweep",
     ),
 )
@@ -62,6 +63,7 @@ HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND")
 @creation.creation_options
 @shared.runtime_options
 @cluster.cluster_options
+@cluster.launcher_options
 @shared.json_option("With --detach: print the job as a JSON object.")
 @click.pass_obj
 def run(
@@ -84,8 +86,8 @@ def run(
     -it gives it this terminal, and so stdin, as `docker run -it` does. ctrl-p,ctrl-q or `~.` at the
     beginning of a line leave it running; `jlr attach` leads back. Without -t it gets no stdin.
 
-    Ctrl-C sends SIGINT to the job; a second one kills it, a third leaves it running. A job that
-    still waits in Slurm's queue stays there.
+    Ctrl-C sends SIGINT to the job, to all ranks of it; a second one kills it, a third leaves it
+    running. A job that still waits in Slurm's queue stays there, unless --cancel-on-interrupt.
 
     An ended job is kept, with its output, until `jlr stop JOB --remove` or `jlr runs --clean`. With
     --rm it is deleted once its output and exit code were read, with --detach by `jlr attach`.
@@ -111,7 +113,8 @@ def run(
         answer_either(found.job.name, found.job.to_json(), as_json=as_json)
         return 0
     context.progress.note(f"job {found.selector}")
-    return _shown_to_its_end(found, context, request.detach_keys)
+    cancels = options["cancel_on_interrupt"]
+    return _shown_to_its_end(found, context, request.detach_keys, cancels=cancels)
 
 
 def _interaction(options: dict[str, Any]) -> dict[str, Any]:
@@ -227,7 +230,9 @@ def attach(invocation: Invocation, job: str | None, detach_keys: str | None) -> 
     return _shown_to_its_end(jobs.find(job, context), context, detach_keys)
 
 
-def _shown_to_its_end(found: JobHandle, context: Context, detach_keys: str | None) -> int:
+def _shown_to_its_end(
+    found: JobHandle, context: Context, detach_keys: str | None, *, cancels: bool = False
+) -> int:
     """Show a job's output and return its exit code; delete it then if it was begun with `--rm`.
 
     A job with a terminal gets this one, and may be left running.
@@ -240,7 +245,7 @@ def _shown_to_its_end(found: JobHandle, context: Context, detach_keys: str | Non
     if found.job.terminal and not found.job.over and screen.kind is not None:
         code, over = terminal.attach(found, screen, context, detach_keys)
     else:
-        code, over = follow.follow(found, JobOutput().show, context), True
+        code, over = follow.follow(found, JobOutput().show, context, cancels=cancels), True
     if found.job.remove and over:
         jobs.remove(found)
     return code

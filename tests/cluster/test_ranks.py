@@ -1,0 +1,67 @@
+"""Ranks of `jlr run --slurm`: several tasks of a node, and several nodes."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+import pytest
+
+from tests.cluster.test_run import until
+from tests.lab.laptop import Laptop
+
+SLURM = ("run", "zih", "--slurm")
+TELL = 'echo "$RANK of $WORLD_SIZE, $LOCAL_RANK here; $MASTER_PORT at $MASTER_ADDR"'
+SUM = """\
+import os, sys, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+number = torch.tensor([dist.get_rank() + 1.0])
+dist.all_reduce(number)
+print(os.uname().nodename, dist.get_world_size(), number.item())
+"""
+
+
+@pytest.mark.parametrize("launcher", ["srun", "torchrun"])
+def test_eight_ranks_of_a_node_have_local_ranks_of_their_own(zih: Laptop, launcher: str) -> None:
+    words = ("--nodes", "1", "--ntasks", "8", "--sbatch-arg=--overcommit", "--launcher", launcher)
+    done = zih.jlr(*SLURM, *words, "--label", "--", "sh", "-c", TELL)
+    assert done.status == 0, done
+    told = [re.split("[: ]+", line, maxsplit=1) for line in sorted(done.stdout.splitlines())]
+    # PyTorch labels with the rank since 2.1; the lab's is older.
+    label = "{}" if launcher == "srun" else "[default{}]"
+    assert [begin for begin, _ in told] == [label.format(rank) for rank in range(8)]
+    places = {line.partition(";")[2] for _, line in told}
+    assert len(places) == 1, "all ranks meet at one address"
+    assert [line.partition(";")[0] for _, line in told] == [f"{n} of 8, {n} here" for n in range(8)]
+
+
+@pytest.mark.parametrize("launcher", ["srun", "torchrun"])
+def test_two_nodes_add_up_their_numbers(zih: Laptop, launcher: str) -> None:
+    words = ("--nodes", "2", "--ntasks", "2", "--launcher", launcher)
+    done = zih.jlr(*SLURM, *words, "--", "python3", "-c", SUM, timeout=120)
+    assert (done.status, sorted(done.stdout.splitlines())) == (
+        0,
+        ["node1 2 3.0", "node2 2 3.0"],
+    ), done
+
+
+def test_a_rank_that_dies_ends_the_job(zih: Laptop) -> None:
+    text = '[ "$RANK" != 1 ] || kill -9 $$; sleep 300'
+    words = ("--nodes", "2", "--ntasks", "4", "--launcher", "srun")
+    done = zih.jlr(*SLURM, *words, "--", "sh", "-c", text)
+    assert done.status > 128
+    assert "task 1: Killed" in done.stderr
+
+
+def test_ctrl_c_reaches_every_rank(zih: Laptop) -> None:
+    text = "trap 'echo rank $RANK; kill $!; sleep 2; exit 9' INT; sleep 300 & echo up; wait"
+    words = ("--nodes", "2", "--ntasks", "4", "--launcher", "srun")
+    with zih.spawn(*SLURM, *words, "--", "sh", "-c", text) as started:
+        assert started.stdout
+        lines = iter(started.stdout.readline, "")
+        for _ in range(4):
+            until(lines, "up")
+        started.send_signal(signal.SIGINT)
+        told = sorted(line for line in lines if line.startswith("rank"))
+        assert started.wait(60) == 9
+    assert told == [f"rank {rank}\n" for rank in range(4)]
