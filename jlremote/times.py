@@ -67,6 +67,18 @@ def ago(moment: str) -> str:
         return "?"
 
 
-def utc(seconds: float) -> str:
-    """Return seconds since the epoch as ISO 8601 in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+def utc(moment: float | str) -> str:
+    """Return a moment in the one form that `--json` prints: `2026-01-02T03:04:05Z`.
+
+    It is given in seconds since the epoch, or in ISO 8601, without a zone in UTC; what is no moment
+    is returned as it is.
+    """
+    try:
+        if isinstance(moment, str):
+            then = datetime.fromisoformat(moment)
+        else:
+            then = datetime.fromtimestamp(moment, UTC)
+        then = then.replace(tzinfo=then.tzinfo or UTC).astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        return str(moment)
+    return then.isoformat(timespec="seconds").replace("+00:00", "Z")

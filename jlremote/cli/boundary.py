@@ -1,4 +1,4 @@
-"""The error boundary: a failure becomes a message and an exit code."""
+"""The error boundary: a failure becomes a message, or with `--json` an object, and an exit code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import FrameType
 import click
 
 from jlremote.cli.command import DESTRUCTIVE
-from jlremote.cli.screen.terminal import tell
+from jlremote.cli.screen.terminal import json_text, tell
 from jlremote.errors import EXIT_INTERRUPTED, Bug, JlrError, Usage
 from jlremote.text import closest, printable
 
@@ -29,9 +29,8 @@ def run() -> int:
     try:
         return _run()
     except (KeyboardInterrupt, click.Abort) as interruption:
-        if words := str(interruption.__cause__ or interruption):  # click puts its own in between
-            tell(words)
-        return EXIT_INTERRUPTED
+        # click puts its own in between
+        return _interrupted(str(interruption.__cause__ or interruption))
     except BrokenPipeError:
         _forget_output()
         return 1
@@ -66,10 +65,28 @@ def _explain(failure: Exception) -> int:
 
         message, hint = bug_report.write(failure)
         code = Bug.exit_code
+    if _as_json():
+        tell(json_text({"error": message, "hint": hint, "exit": code}))
+        return code
     tell(f"{click.style('error', fg='red', bold=True)}: {printable(message)}")
     if hint:
         tell(f"{click.style('hint', fg='cyan', bold=True)}: {printable(hint)}")
     return code
+
+
+def _as_json() -> bool:
+    """Return whether `--json` was typed, also in a command line that cannot be read."""
+    typed = sys.argv[1:]
+    return "--json" in typed[: typed.index("--") if "--" in typed else None]
+
+
+def _interrupted(words: str) -> int:
+    if _as_json():
+        error = {"error": words or "interrupted", "hint": None, "exit": EXIT_INTERRUPTED}
+        tell(json_text(error))
+    elif words:
+        tell(words)
+    return EXIT_INTERRUPTED
 
 
 def _in_our_words(failure: click.ClickException) -> JlrError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +20,9 @@ GROUPS = ("Session", "Container", "GPUs", "Cluster", "Jupyter", "This machine", 
 # A name that is longer gets its line of the help below it, also at 80 columns.
 _NAME_WIDTH = 26
 _FEW = 8
+
+# What may be a volume behind `-v`; the empty word is an error of its own.
+_VOLUME = re.compile(r"[/~.$]|[^-].*:|$")
 
 # Names from other programs that mean a command of ours, and the arguments that each stands for.
 ALIASES = {"ls": ("list",), "ps": ("list",), "rm": ("stop", "--remove")}
@@ -76,9 +80,11 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep what follows `--` away from click, which would take it for arguments."""
+        at = args.index("--") if "--" in args else len(args)
+        if any("-v" in parameter.opts for parameter in self.params if parameter.name == "volume"):
+            args[:at] = _with_verbose(args[:at])
         if not self.takes_command:
             return super().parse_args(ctx, args)
-        at = args.index("--") if "--" in args else len(args)
         rest = super().parse_args(ctx, args[:at])
         ctx.params["command"] = tuple(args[at + 1 :])
         return rest
@@ -101,6 +107,18 @@ class Command(click.Command):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples into the help."""
         write_lines(formatter, "Examples", self.examples)
+
+
+def _with_verbose(args: Sequence[str]) -> list[str]:
+    """Return arguments with `--verbose` for each `-v` that no volume follows.
+
+    So `-v` alone means the same before and after the name of a command that knows volumes.
+    """
+    pairs = zip(args, [*args, "-"][1:], strict=True)
+    return [
+        "--verbose" if word == "-v" and not _VOLUME.match(follows) else word
+        for word, follows in pairs
+    ]
 
 
 def write_sections(

@@ -83,6 +83,7 @@ def jlr(context: click.Context) -> None:
     """JupyterLab of a container on a remote GPU host, in your browser.
 
     HOST is any host that `ssh HOST` accepts. SESSION is a container's name or `host/name`; the
-    default is the only session or the latest. Options may also follow the command.
+    default is the only session or the latest. Options may also follow the command. With --json an
+    error is an object on stderr, too: `error`, `hint` and `exit`, the exit code.
     """
     context.ensure_object(Invocation)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+from jlremote.times import utc
 
 # An idle GPU still shows a few MiB, the driver's own. A CUDA context, the least that a process
 # takes, is 300 MiB and more. The memory that a desktop takes on its own GPU does not count as use.
@@ -210,7 +211,4 @@ def _device(device: Device) -> dict[str, Any]:
 
 
 def _moment(seconds: float | None) -> str | None:
-    if seconds is None:
-        return None
-    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return None if seconds is None else utc(seconds)

@@ -13,6 +13,7 @@ from jlremote.images import image_names
 from jlremote.runtimes.contract import CREATOR_LABEL
 from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.text import one_line
+from jlremote.times import utc
 
 _FACTS = (
     '{"id":{{json .ID}},"names":{{json .RepoTags}},'
@@ -34,7 +35,7 @@ class Image:
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable form that `--json` prints."""
-        return dict(vars(self))
+        return vars(self) | {"created": utc(self.created)}
 
 
 def list_script(engine: Engine, *, every: bool) -> str:

@@ -107,7 +107,7 @@ def read_list(printed: str) -> list[Image]:
     for size, changed, path in records(printed):
         name = posixpath.basename(path).removesuffix(SUFFIX)
         place, _, tag = name.partition("@")
-        built = utc(float(changed)) or ""
+        built = utc(float(changed))
         found.append(Image(path, place.replace("+", "/"), tag or None, built, int(size)))
     return sorted(found, key=lambda image: image.created, reverse=True)
 

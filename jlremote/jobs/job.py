@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from jlremote.times import utc
+
 
 @dataclass(frozen=True)
 class Job:
@@ -41,7 +43,9 @@ class Job:
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable form that `--json` prints."""
-        return dict(vars(self))
+        moments = {"since": self.since, "ended": self.ended, "until": self.until}
+        told = {name: None if when is None else utc(when) for name, when in moments.items()}
+        return vars(self) | told
 
 
 class JobBackend(Protocol):

@@ -19,6 +19,7 @@ from urllib.parse import quote
 from jlremote.errors import JlrError, Unreachable
 from jlremote.host.answers import understood
 from jlremote.jupyter.server import Server
+from jlremote.times import utc
 
 ANSWER_SECONDS = 30.0
 MOST_BYTES = 8 << 20
@@ -48,6 +49,10 @@ class Kernel:
     notebook: str  # path of its notebook, or the kernel's name without one
     state: str  # `idle`, `busy`, `starting`, …
     last_activity: str  # ISO 8601, UTC
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable form that `--json` prints."""
+        return vars(self) | {"last_activity": utc(self.last_activity)}
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Every failure is one clear message on stderr and one exit code; no secret is logged."""
 
+import json
 import os
 import re
 import signal
@@ -125,6 +126,37 @@ def test_usage_errors_have_the_form_of_all_errors(
     assert message in error
     assert told.startswith("hint: ")
     assert hint in told
+
+
+@pytest.mark.parametrize(
+    ("argv", "failure", "error", "code"),
+    [
+        (("open",), errors.NotFound("no `x`\x7f", hint="mend it"), "no `x`\x7f", 6),
+        (("list", "dgx"), errors.JlrError("it failed"), "it failed", 1),
+        (("-v", "stop", "--all"), KeyboardInterrupt(), "interrupted", 130),
+        (("status",), KeyError("odd"), "KeyError: 'odd'", 3),
+        (("start", "dgx", "--port", "x"), None, "`x` is not a port", 2),
+        (("strat",), None, "no such command `strat`", 2),
+    ],
+)
+def test_an_error_under_json_is_one_object_on_stderr(
+    argv: tuple[str, ...],
+    failure: BaseException,
+    error: str,
+    code: int,
+    jlr: Jlr,
+    workflows: Workflows,
+) -> None:
+    for name in ("session.open.address", "show.listing.reports", "show.listing.report"):
+        workflows.will(name, failure)
+    workflows.will("session.stop.stop_all", failure)
+    outcome = jlr(*argv, "--json")
+    told = json.loads(outcome.stderr)
+    assert (outcome.code, told["exit"], set(told)) == (code, code, {"error", "hint", "exit"})
+    assert error in told["error"]
+    assert len(outcome.stderr.strip().splitlines()) == 1
+    assert "\x7f" not in outcome.stderr
+    assert jlr("shell", "--", "--json").stderr.startswith("error: ")  # that one is not jlr's
 
 
 def test_a_call_without_a_command_prints_the_help_and_exits_with_2(process: Jlr) -> None:

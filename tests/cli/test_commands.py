@@ -8,6 +8,7 @@ import pytest
 
 from jlremote.errors import Busy
 from jlremote.workflow.host.requests import StopRequest
+from jlremote.workflow.images.login import LoginReport
 from jlremote.workflow.session.stop import StopAllReport, StopReport
 from tests.cli.conftest import ADDRESS, REPORT, URL, Jlr, Workflows, remember
 
@@ -155,6 +156,64 @@ def test_several_sessions_are_stopped_though_one_is_busy(jlr: Jlr, workflows: Wo
     outcome = jlr("stop", "cont1", "cont2", "cont2")
     assert (outcome.code, outcome.stdout) == (7, "dgx/cont2: stopped Jupyter\n")
     assert "`dgx/cont1` is busy" in outcome.stderr
+
+
+STOPPED = StopReport("cont1", "dgx", ("stopped Jupyter",))
+LOGGED_IN = LoginReport("dgx", "nvcr.io", "me", "the keychain")
+
+
+@pytest.mark.parametrize(
+    ("argv", "workflow", "answer", "told"),
+    [
+        (("stop", "cont1"), "session.stop.stop", STOPPED, [vars(STOPPED)]),
+        (
+            ("stop", "--all"),
+            "session.stop.stop_all",
+            StopAllReport((STOPPED,), None),
+            [vars(STOPPED)],
+        ),
+        (("stop", "--all"), "session.stop.stop_all", StopAllReport((), None), []),
+        (("open", "--no-browser"), "session.open.address", ADDRESS, {"url": URL}),
+        (("url",), "session.open.address", ADDRESS, {"url": URL}),
+        (("push", "dgx", "a/b"), "images.registry.push", None, {"host": "dgx", "image": "a/b"}),
+        (("login", "dgx"), "images.login.log_in", LOGGED_IN, vars(LOGGED_IN)),
+        (
+            ("login", "dgx", "--forget"),
+            "images.login.log_out",
+            ["this machine's keychain"],
+            {"host": "dgx", "registry": "nvcr.io", "forgotten": ["this machine's keychain"]},
+        ),
+        (("disconnect", "dgx"), "host.links.disconnect", ["dgx"], [{"host": "dgx"}]),
+        (
+            ("forget", "dgx"),
+            "host.links.forget",
+            ["password of me"],
+            [{"forgotten": "password of me"}],
+        ),
+        (("unmount", "x"), "mounts.unmount.unmount", "/home/x", [{"local": "/home/x"}]),
+        (("unmount", "--all"), "mounts.unmount.unmount_all", [], []),
+    ],
+)
+def test_under_json_stdout_is_one_value_and_stderr_empty(
+    argv: tuple[str, ...], workflow: str, answer: Any, told: Any, jlr: Jlr, workflows: Workflows
+) -> None:
+    workflows.take_over(workflow)
+    workflows.will(workflow, answer)
+    outcome = jlr(*argv, "--json")
+    assert (outcome.code, outcome.stderr) == (0, "")
+    assert json.loads(outcome.stdout) == json.loads(json.dumps(told))
+
+
+def test_under_json_what_was_stopped_is_told_beside_the_error(
+    jlr: Jlr, workflows: Workflows
+) -> None:
+    workflows.will(
+        "session.stop.stop_all", StopAllReport((STOPPED,), Busy("`lab/b` is busy", hint="wait"))
+    )
+    outcome = jlr("stop", "--all", "--json")
+    assert [done["name"] for done in json.loads(outcome.stdout)] == ["cont1"]
+    error = {"error": "`lab/b` is busy", "hint": "wait", "exit": 7}
+    assert (outcome.code, json.loads(outcome.stderr)) == (7, error)
 
 
 def test_rm_is_stop_remove_and_asks_like_it(jlr: Jlr, workflows: Workflows) -> None:

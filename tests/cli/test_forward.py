@@ -12,7 +12,7 @@ from jlremote.workflow.forward.port_report import PortReport
 from tests.cli.conftest import ADDRESS, PAGE, URL, Jlr, Workflows
 
 NAME = "6006-cont1-dgx.localhost"
-TENSORBOARD = PortReport(6006, 6007, "up", "2026-01-02T03:04:05.000+00:00", None, NAME)
+TENSORBOARD = PortReport(6006, 6007, "up", "2026-01-02T03:04:05Z", None, NAME)
 CLOSED = PortReport(7860, 7860, "closed", None, "nothing listens on port 7860 of `cont1`")
 
 

@@ -9,6 +9,7 @@ from jlremote.errors import Busy, NotFound, Unreachable
 from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.storage.options import variable
 from jlremote.workflow.forward.address import Address
+from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.requests import StartRequest
 from tests.cli.conftest import ADDRESS, REPORT, URL, Jlr, Workflows
 
@@ -185,7 +186,8 @@ def test_errors_with_json_still_go_to_stderr(jlr: Jlr, workflows: Workflows) -> 
     workflows.will("session.start.start", NotFound("no container `cont1`", hint="name an image"))
     outcome = jlr("start", "dgx", "cont1", "--json")
     assert (outcome.code, outcome.stdout) == (6, "")
-    assert outcome.stderr == "error: no container `cont1`\nhint: name an image\n"
+    error = {"error": "no container `cont1`", "hint": "name an image", "exit": 6}
+    assert json.loads(outcome.stderr) == error
 
 
 @pytest.mark.parametrize(
@@ -249,10 +251,38 @@ def test_dry_run_shows_the_plan_and_starts_nothing(jlr: Jlr, workflows: Workflow
     assert json.loads(as_json) == {"commands": ["docker create 'a b'", "docker start cont1"]}
 
 
-def test_v_means_volume_and_the_error_names_verbose(jlr: Jlr) -> None:
-    outcome = jlr("start", "dgx", "cont1", "-v", "--no-browser")
-    assert outcome.code == 2
-    assert "`jlr -v start …` gives more output" in outcome.stderr
+@pytest.mark.parametrize(
+    ("argv", "volumes", "verbose"),
+    [
+        (("-v", "start", "dgx", "cont1"), (), True),
+        (("start", "-v", "dgx", "cont1"), (), True),
+        (("start", "dgx", "cont1", "-v"), (), True),
+        (("start", "dgx", "cont1", "-v", "--no-browser"), (), True),
+        (("start", "-v", "/a:/b", "dgx", "cont1"), ("/a:/b",), False),
+        (
+            ("start", "dgx", "cont1", "-v", "~/a:/b", "-v", "named:/c"),
+            ("~/a:/b", "named:/c"),
+            False,
+        ),
+        (("start", "dgx", "cont1", "-v", "-v", "/data"), ("/data",), True),
+        (("start", "dgx", "cont1", "--", "-v", "x"), (), False),
+    ],
+)
+def test_v_without_a_volume_is_verbose_before_and_after_the_command(
+    argv: tuple[str, ...],
+    volumes: tuple[str, ...],
+    verbose: bool,
+    jlr: Jlr,
+    workflows: Workflows,
+) -> None:
+    def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
+        context.progress.command("on the host")
+        return (" ".join(request.options.volumes),)
+
+    workflows.will("session.start.plan", plan)
+    outcome = jlr(*argv[: 1 + argv.index("start")], "--dry-run", *argv[1 + argv.index("start") :])
+    assert (outcome.code, outcome.stdout.split()) == (0, list(volumes))
+    assert ("on the host" in outcome.stderr) == verbose
 
 
 @pytest.mark.parametrize("container", [(), ("cont1",)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -21,7 +22,7 @@ from tests.cli.conftest import Jlr, Workflows
 TRAIN = Job("train-3f2a", "running", "python train.py", since=time.time() - 7300, gpus="0,1")
 ENDED = Job("sweep", "ended", "./sweep.sh", exit_code=3, container="sweep")
 MOUNT = MountReport("/home/me/proj", "dgx", "/raid/me", "cont1", False, "up")
-FOUND = SimpleNamespace(job=TRAIN, selector="dgx/train-3f2a")
+FOUND = SimpleNamespace(job=TRAIN, selector="dgx/train-3f2a", host=SimpleNamespace(name="dgx"))
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +57,9 @@ def test_a_clusters_jobs_are_listed_with_their_time_and_slurms_end(
 
 def test_jobs_as_json_have_their_host(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("jobs.jobs.listed", [("dgx", TRAIN)])
-    assert json.loads(jlr("runs", "--json").stdout) == [{"host": "dgx"} | TRAIN.to_json()]
+    [told] = json.loads(jlr("runs", "--json").stdout)
+    assert told == {"host": "dgx"} | TRAIN.to_json()
+    assert re.fullmatch(r"\d{4}(-\d\d){2}T\d\d(:\d\d){2}Z", told["since"])
 
 
 def test_cleaning_tells_the_deleted_jobs_before_the_list(jlr: Jlr, workflows: Workflows) -> None:

@@ -26,7 +26,8 @@ def test_output_and_exit_code_are_the_jobs_own_and_are_kept(jobs: Jobs) -> None:
     assert done.stderr.endswith(b"oops\n")
     state = jobs.state(name)
     assert (state["state"], state["exit_code"]) == ("ended", 7)
-    assert state["ended"] >= state["since"] > 0
+    assert state["ended"] >= state["since"] > "2026-"
+    assert state["since"].endswith("Z")
     for again in (("attach", name), ("logs", f"lab/{name}")):
         shown = whole(jobs.laptop, *again)
         assert (shown.stdout, shown.stderr) == (OUTPUT, b"oops\n"), again

@@ -185,8 +185,9 @@ def _write_report(text: str, file: Path, *, asks: bool) -> None:
 @command("disconnect", examples=("jlr disconnect dgx", "jlr disconnect --all"))
 @shared.optional_host_argument
 @click.option("--all", "every", is_flag=True, help="Every host, also without a session.")
+@shared.json_option("Print a JSON array.")
 @click.pass_obj
-def disconnect(invocation: Invocation, host: str | None, every: bool) -> None:
+def disconnect(invocation: Invocation, host: str | None, every: bool, as_json: bool) -> None:
     """End the connection to a host, and its forwards; Jupyter and its kernels keep running.
 
     The next command for the host connects again, and may ask for a password or a code again; a
@@ -196,16 +197,18 @@ def disconnect(invocation: Invocation, host: str | None, every: bool) -> None:
         raise Usage("name a host or use `--all`", hint="`jlr list` shows the hosts")
     from jlremote.workflow.host import links
 
-    context = invocation.context()
-    ended = (f"disconnected from {name}" for name in links.disconnect(host, context))
+    context = invocation.context(silent=as_json)
+    names = links.disconnect(host, context)
+    ended = ((f"disconnected from {name}", {"host": name}) for name in names)
     none = f"not connected to {host}" if host else "no connections"
-    answer_each(ended, context, none=none)
+    answer_each(ended, context, as_json=as_json, none=none)
 
 
 @command("forget", examples=("jlr forget dgx",))
 @shared.host_argument
+@shared.json_option("Print a JSON array.")
 @click.pass_obj
-def forget(invocation: Invocation, host: str) -> None:
+def forget(invocation: Invocation, host: str, as_json: bool) -> None:
     """Delete the passwords and passphrases of a host from the keychain.
 
     Those of its jump hosts are deleted, too. The next login asks again, also whether to remember
@@ -213,6 +216,7 @@ def forget(invocation: Invocation, host: str) -> None:
     """
     from jlremote.workflow.host import links
 
-    context = invocation.context()
-    deleted = (f"forgot the {account}" for account in links.forget(host, context))
-    answer_each(deleted, context, none=f"nothing is remembered for {host}")
+    context = invocation.context(silent=as_json)
+    accounts = links.forget(host, context)
+    deleted = ((f"forgot the {account}", {"forgotten": account}) for account in accounts)
+    answer_each(deleted, context, as_json=as_json, none=f"nothing is remembered for {host}")

@@ -11,8 +11,9 @@ from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import answer, answer_either
+from jlremote.cli.screen.terminal import answer_either
 from jlremote.errors import Usage
+from jlremote.times import utc
 
 if TYPE_CHECKING:
     from jlremote.workflow.host.requests import EngineChoice
@@ -156,7 +157,7 @@ def pull(
     from jlremote.workflow.images.registry import pull as pull_image
 
     found = pull_image(host, image, invocation.context(silent=as_json), engine)
-    facts = {"image": image, "id": found.id, "created": found.created, "size": found.size}
+    facts = {"image": image, "id": found.id, "created": utc(found.created), "size": found.size}
     answer_either(image_in_short((image,), found.id, found.size), facts, as_json=as_json)
 
 
@@ -169,16 +170,20 @@ def pull(
 )
 @shared.host_argument
 @click.argument("image")
+@shared.image_json_option
 @shared.engine_options
 @click.pass_obj
-def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) -> None:
+def push(
+    invocation: Invocation, host: str, image: str, engine: EngineChoice, as_json: bool
+) -> None:
     """Push an image of a host to the registry in its name.
 
     `jlr build HOST FOLDER -t NAME` and `jlr save SESSION NAME` name images.
     """
     from jlremote.workflow.images.registry import push as push_image
 
-    push_image(host, image, invocation.context(), engine)
+    push_image(host, image, invocation.context(silent=as_json), engine)
+    answer_either(f"pushed {image}", {"host": host, "image": image}, as_json=as_json)
 
 
 @command(
@@ -197,6 +202,7 @@ def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
 @click.option("--password-stdin", is_flag=True, help="Read the password or API key from stdin.")
 @click.option("--keep", is_flag=True, help="Keep the key on the host, in the engine's settings.")
 @click.option("--forget", is_flag=True, help="Forget the key, here and on the host.")
+@shared.json_option("Print a JSON object.")
 @shared.engine_options
 @click.pass_obj
 def login(
@@ -208,6 +214,7 @@ def login(
     keep: bool,
     forget: bool,
     engine: EngineChoice,
+    as_json: bool,
 ) -> None:
     """Let a host pull from a registry and push to it with your key. REGISTRY defaults to nvcr.io.
 
@@ -220,17 +227,20 @@ def login(
 
     if forget and (keep or password_stdin):
         raise Usage("`--forget` goes with neither `--keep` nor `--password-stdin`")
-    context = invocation.context()
+    context = invocation.context(silent=as_json)
     if forget:
         places = workflow.log_out(host, registry, context, engine)
         where = " and ".join(places)
-        answer(
+        text = (
             f"forgot the key of {registry} for {host}, which was kept in {where}"
             if places
             else f"no key of {registry} is kept for {host}"
         )
+        facts = {"host": host, "registry": registry, "forgotten": places}
+        answer_either(text, facts, as_json=as_json)
         return
     key = sys.stdin.read().rstrip("\r\n") if password_stdin else None
     request = workflow.LoginRequest(host, registry, username, key, keep, engine)
     report = workflow.log_in(request, context)
-    answer(f"{report.registry} accepts the key of {report.user}; it is kept in {report.kept}")
+    text = f"{report.registry} accepts the key of {report.user}; it is kept in {report.kept}"
+    answer_either(text, vars(report), as_json=as_json)

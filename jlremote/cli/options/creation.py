@@ -50,7 +50,7 @@ creation_options = options(
         *("-v", "--volume"),
         metavar="SOURCE:TARGET[:OPTIONS]",
         help="Mount a folder of the host, which must exist (`~/...` is in your home there), or a "
-        "volume. (For more output: `jlr -v COMMAND`.)",
+        "volume. `-v` alone is `--verbose`, as before the command.",
     ),
     _repeated(
         "-e",
@@ -142,12 +142,6 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
             )
     in_files = (line for path in flags.pop("env-file", ()) for line in _lines(path))
     flags["env"] = (*in_files, *flags["env"])
-    for volume in flags["volume"]:
-        if volume.startswith("-"):
-            raise Usage(
-                f"`{volume}` is not a volume",
-                hint="`jlr -v start …` gives more output; after `start`, `-v` is `--volume`",
-            )
     chosen = settings.load().chosen(host, flags)
     items = chosen.get("env")
     if isinstance(items, tuple):

@@ -46,21 +46,36 @@ def writing() -> Iterator[None]:
         raise JlrError(f"cannot write the output: {reason}") from failure
 
 
-def answer_each(lines: Iterable[str], context: Context, *, none: str) -> None:
-    """Print an answer a line; where there are none, note `none`."""
-    lines = list(lines)
-    for line in lines:
-        answer(line)
-    if not lines:
+def answer_each(
+    told: Iterable[tuple[str, Any]], context: Context, *, as_json: bool, none: str
+) -> None:
+    """Print lines as they come or, with `--json`, an array of their values, also after an error.
+
+    Where there are none, note `none`.
+    """
+    values = []
+    try:
+        for line, value in told:
+            values.append(value)
+            if not as_json:
+                answer(line)
+    finally:
+        if as_json:
+            answer_json(values)
+    if not values:
         context.progress.note(none)
 
 
 def answer_json(value: Any, indent: int | None = 2) -> None:
     """Print one JSON value on stdout; without an indent on one line."""
+    answer(json_text(value, indent))
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Return a value as JSON, in which no control character stands as it is."""
     import json
 
-    # DEL is the one control character that stands in JSON as it is.
-    answer(json.dumps(value, indent=indent).replace("\x7f", "\\u007f"))
+    return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")  # json leaves DEL
 
 
 def answer_either(text: str, value: Any, *, as_json: bool) -> None:

@@ -62,7 +62,7 @@ class SessionReport:
     def to_json(self) -> dict[str, Any]:
         """Return the stable form that `--json` prints."""
         fields = ("name", "host", "container", "runtime", "state", "since", "detail", "url")
-        kernels = None if self.kernels is None else [vars(kernel) for kernel in self.kernels]
+        kernels = None if self.kernels is None else [kernel.to_json() for kernel in self.kernels]
         facts = {field: getattr(self, field) for field in (*fields, "local_port")}
         asked = {"image": self.image, "gpus": self.gpus, "kernels": kernels}
         rules = {"access": self.access, "idle_stop": self.idle_stop}

@@ -28,7 +28,7 @@ def test_each_port_is_reported_as_the_link_tells_it() -> None:
     first, second = reports(RECORD, [status(7860, 7861), closed])
     assert (first.port, first.state, first.detail) == (6006, "closed", closed.detail)
     assert (second.port, second.local_port, second.state) == (7860, 7861, "up")
-    assert second.since == "1970-01-01T00:00:00.000+00:00"
+    assert second.since == "1970-01-01T00:00:00Z"
 
 
 def test_a_port_that_did_not_come_back_is_down_with_the_command_that_helps() -> None:
@@ -38,7 +38,7 @@ def test_a_port_that_did_not_come_back_is_down_with_the_command_that_helps() -> 
 
 
 def test_without_a_connection_the_ports_are_in_the_links_state() -> None:
-    why = Unreached("reconnecting", "2026-01-01T00:00:00.000+00:00", "no route to host")
+    why = Unreached("reconnecting", "2026-01-01T00:00:00Z", "no route to host")
     assert reports(RECORD, why) == (
         PortReport(6006, 6006, why.state, why.since, why.detail, "6006-cont1-dgx.localhost"),
         PortReport(7860, 7861, why.state, why.since, why.detail, "7860-cont1-dgx.localhost"),
@@ -53,12 +53,12 @@ def test_a_browser_gets_a_name_that_only_this_port_has(known: ForwardStatus | No
 
 
 def test_the_json_form_has_every_fact_and_the_url_is_local() -> None:
-    told = PortReport(6006, 6007, "up", "2026-01-01T00:00:00.000+00:00", None, "x.localhost")
+    told = PortReport(6006, 6007, "up", "2026-01-01T00:00:00Z", None, "x.localhost")
     assert json.loads(json.dumps(told.to_json())) == {
         "port": 6006,
         "local_port": 6007,
         "state": "up",
-        "since": "2026-01-01T00:00:00.000+00:00",
+        "since": "2026-01-01T00:00:00Z",
         "detail": None,
     }
     assert told.address.url == "http://127.0.0.1:6007/"

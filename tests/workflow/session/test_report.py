@@ -16,7 +16,7 @@ from tests.link.fakes import new_endpoint
 
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901, image="torch", gpus="all")
 FORWARD = ForwardStatus("cont1", None, 8901, "up", 0.0, None, new_endpoint(), None)
-EPOCH = "1970-01-01T00:00:00.000+00:00"
+EPOCH = "1970-01-01T00:00:00Z"
 
 
 def test_a_record_is_reported_with_its_state() -> None:

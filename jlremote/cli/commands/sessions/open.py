@@ -9,7 +9,7 @@ import click
 from jlremote.cli.command import command
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import answer, shown
+from jlremote.cli.screen.terminal import answer_either, shown
 
 # A file extension begins with a letter: `cont-2.1` may be a container, `train.ipynb` is a file.
 _FILE = re.compile(r"\.[A-Za-z]\w*$")
@@ -29,6 +29,7 @@ _FILE = re.compile(r"\.[A-Za-z]\w*$")
 @click.argument("path", required=False)
 @shared.browser_options
 @shared.shared_option
+@shared.json_option("Print the URL in a JSON object.")
 @click.pass_obj
 def open_session(
     invocation: Invocation,
@@ -37,6 +38,7 @@ def open_session(
     browser: str | None,
     no_browser: bool,
     as_shared: bool,
+    as_json: bool,
 ) -> None:
     """Open a running session in the browser.
 
@@ -47,17 +49,18 @@ def open_session(
     from jlremote.workflow.session.open import address
 
     name = shared.chosen_browser(browser, no_browser)
-    context = invocation.context()
+    context = invocation.context(silent=as_json)
     selector, wanted = _session_or_path(session, path, invocation)
     found = address(selector, wanted, context, as_shared=as_shared)
-    answer(shown(found))
+    answer_either(shown(found), {"url": found.url}, as_json=as_json)
     shared.browse(found, context, browser=name, asked=browser is not None)
 
 
 @command("url", examples=("jlr url", "jlr url dgx/cont1", 'curl -fsS "$(jlr url cont1)"'))
 @shared.session_argument
+@shared.json_option("Print it in a JSON object.")
 @click.pass_obj
-def url(invocation: Invocation, session: str | None) -> None:
+def url(invocation: Invocation, session: str | None, as_json: bool) -> None:
     """Print a session's URL and nothing else.
 
     The URL contains the token, which gives full access to the session. Give it to a script, or to
@@ -65,7 +68,8 @@ def url(invocation: Invocation, session: str | None) -> None:
     """
     from jlremote.workflow.session.open import address
 
-    answer(address(session, None, invocation.context()).url)
+    found = address(session, None, invocation.context(silent=as_json)).url
+    answer_either(found, {"url": found}, as_json=as_json)
 
 
 def _session_or_path(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -205,6 +206,7 @@ def logs(invocation: Invocation, session: str | None, follow: bool, tail: int) -
 @click.option("--all", "every", is_flag=True, help="Stop every session of every host.")
 @click.option("--force", is_flag=True, help="Stop it even if kernels or programs work.")
 @shared.yes_option
+@shared.json_option("Print a JSON array.")
 @click.pass_obj
 def stop(
     invocation: Invocation,
@@ -214,6 +216,7 @@ def stop(
     every: bool,
     force: bool,
     yes: bool,
+    as_json: bool,
 ) -> None:
     """Stop a session: its Jupyter server, its kernels and the local port.
 
@@ -234,39 +237,53 @@ def stop(
             hint=f"`jlr stop {' '.join(chosen)}` stops only what is named",
         )
     from jlremote.workflow.host.requests import StopRequest
-    from jlremote.workflow.session import stop as workflow
 
     request = StopRequest(container=container, remove=remove, force=force, yes=yes)
-    context = invocation.context()
-    if not every:
-        refused = []
-        for name in dict.fromkeys(chosen or (None,)):
-            try:
-                answer(_stopped(name, request, context))
-            except JlrError as error:
-                refused.append(error)
-        if failure := workflow.together(refused):
-            raise failure
-        return
+    context = invocation.context(silent=as_json)
+    done = _all_stopped(request, context) if every else _each_stopped(chosen, request, context)
+    told = ((_stopped_in_words(report), vars(report)) for report in done)
+    answer_each(told, context, as_json=as_json, none="no sessions")
+
+
+def _each_stopped(
+    chosen: tuple[str, ...], request: StopRequest, context: Context
+) -> Iterator[StopReport]:
+    """Stop sessions and jobs, the default without a name; then raise what was refused."""
+    from jlremote.workflow.session import stop as workflow
+
+    refused = []
+    for name in dict.fromkeys(chosen or (None,)):
+        try:
+            yield _stopped(name, request, context)
+        except JlrError as error:
+            refused.append(error)
+    if failure := workflow.together(refused):
+        raise failure
+
+
+def _all_stopped(request: StopRequest, context: Context) -> Iterator[StopReport]:
+    """Stop all sessions; then raise what was refused."""
+    from jlremote.workflow.session import stop as workflow
+
     report = workflow.stop_all(request, context)
-    none = "no sessions" if report.refused is None else "nothing was stopped"
-    answer_each(map(_done, report.done), context, none=none)
+    yield from report.done
     if report.refused is not None:
         raise report.refused
 
 
-def _stopped(name: str | None, request: StopRequest, context: Context) -> str:
+def _stopped(name: str | None, request: StopRequest, context: Context) -> StopReport:
     """Stop a session or a job and return what was done."""
     from jlremote.workflow.jobs import jobs
     from jlremote.workflow.session import stop as workflow
 
     job = jobs.meant(name, context)
     if job is None:
-        return _done(workflow.stop(name, request, context))
+        return workflow.stop(name, request, context)
     if request.container:
         raise Usage(f"`{name}` is a job", hint="`--container` is for sessions")
-    return f"{job.selector}: {', '.join(jobs.stop(job, request, context))}"
+    done = jobs.stop(job, request, context)
+    return workflow.StopReport(job.job.name, job.host.name, tuple(done))
 
 
-def _done(report: StopReport) -> str:
+def _stopped_in_words(report: StopReport) -> str:
     return f"{report.host}/{report.name}: {', '.join(report.done) or 'nothing to stop'}"

@@ -114,8 +114,11 @@ def _named(source: str | None, remote: str | None) -> dict[str, Any]:
 @click.option("--all", "every", is_flag=True, help="Unmount all mounts of jlr.")
 @click.option("--force", is_flag=True, help="Unmount even if programs use it; they get errors.")
 @shared.yes_option
+@shared.json_option("Print a JSON array.")
 @click.pass_obj
-def unmount(invocation: Invocation, local: str | None, every: bool, force: bool, yes: bool) -> None:
+def unmount(
+    invocation: Invocation, local: str | None, every: bool, force: bool, yes: bool, as_json: bool
+) -> None:
     """Unmount the folder LOCAL, which `jlr mount` mounted; nothing changes on the host.
 
     This also works while the host is unreachable or sshfs has ended. A mount that programs use
@@ -125,12 +128,13 @@ def unmount(invocation: Invocation, local: str | None, every: bool, force: bool,
         raise Usage("name a folder or use `--all`", hint="`jlr mount` lists the mounts")
     from jlremote.workflow.mounts import unmount as workflow
 
-    context = invocation.context()
+    context = invocation.context(silent=as_json)
     if local is not None:
         done = [workflow.unmount(local, context, force=force, yes=yes)]
     else:
         done = workflow.unmount_all(context, force=force, yes=yes)
-    answer_each((f"unmounted {path}" for path in done), context, none="nothing is mounted")
+    told = ((f"unmounted {path}", {"local": path}) for path in done)
+    answer_each(told, context, as_json=as_json, none="nothing is mounted")
 
 
 def _list(invocation: Invocation, *, as_json: bool) -> None:
