@@ -42,6 +42,8 @@ An error that is defined in another package is drawn with that package's name. :
     ├── JupyterDead              jupyter   the session's Jupyter server is gone
     ├── JupyterStopped           jupyter   … it was stopped
     ├── IdleStopped              jupyter   … it ended after its idle time
+    ├── JobWaits                 jupyter   the session's job waits in a scheduler's queue
+    ├── JobEnded                 jupyter   … it has ended, or there is none
     ├── AccessRefused            jupyter   Jupyter wants a password
     ├── OpenToAll                workflow  Jupyter asks for neither token nor password
     ├── NoResult                 jupyter   a kernel gave no result

@@ -35,7 +35,7 @@ LADDER = {
     "jupyter": {"host", "gpus", "runtimes", "storage"},
     "mounts": {"host", "storage"},
     "ports": {"host", "jupyter", "runtimes"},
-    "runtimes": {"host", "storage"},
+    "runtimes": {"host", "schedulers", "storage"},
     "schedulers": {"host"},
     "ssh": {"host", "storage"},
     "demo": {"storage"},

@@ -32,7 +32,7 @@ from jlremote.runtimes.scripts.variables import stdin as stdin_of
 from jlremote.schedulers.contract import QueuedJob, Ranks, Resources, Scheduler
 
 UNKNOWN = 69  # sysexits.h: EX_UNAVAILABLE; whether a job was submitted could not be asked
-_ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}"/jlr/scheduled'
+ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}"/jlr/scheduled'
 _FILES = ("command", "asked", "rm", "id", "submitted", "began", "exit", "ending")
 _STOP_SECONDS = 60  # longer than KillWait, which is 30 s unless the site changed it
 
@@ -140,6 +140,7 @@ class ScheduledJobs:
     """The jobs that a scheduler runs, as `JobBackend` wants them."""
 
     scheduler: Scheduler
+    root: str = ROOT  # shell text: the folder of their folders
 
     def submit(self, plan: ScheduledPlan) -> str:
         """Return the script that submits a job once, however often it is run, and prints its id.
@@ -162,7 +163,7 @@ class ScheduledJobs:
         end = f"end-{plan.mark}"
         send = self.scheduler.submit(plan.full_name, '"$directory/log"', plan.resources)
         return (
-            f"{_folder(plan.name)}umask 077\n"
+            f"{self._folder(plan.name)}umask 077\n"
             f'mkdir -p "${{directory%/*}}" || exit {NO_FOLDER}\n'
             'if mkdir "$directory" 2>/dev/null; then\n'
             f'{notes}{given}: >"$directory/stdout"; : >"$directory/stderr"\n'
@@ -192,7 +193,8 @@ class ScheduledJobs:
         """
         mark = shlex.quote(plan.mark)
         return (
-            f'{_folder(plan.name)}[ "$(cat "$directory/mark" 2>/dev/null)" = {mark} ] || exit 0\n'
+            f"{self._folder(plan.name)}"
+            f'[ "$(cat "$directory/mark" 2>/dev/null)" = {mark} ] || exit 0\n'
             f"found=$(\n{self.scheduler.search(plan.full_name)}) || exit\n"
             f"for id in $found; do {self._cancel()}\ndone\n"
             'rm -rf -- "$directory"\n'
@@ -202,7 +204,7 @@ class ScheduledJobs:
         """Return the script that prints the facts of a job, or of all jobs."""
         which = "*" if name is None else shlex.quote(name)
         return (
-            _TELL.replace("FOLDERS", f"{_ROOT}/{which}")
+            _TELL.replace("FOLDERS", f"{self.root}/{which}")
             .replace("ASK\n", self._ask())
             .replace("ACCOUNTED\n", self.scheduler.accounted('"$id"'))
         )
@@ -210,7 +212,7 @@ class ScheduledJobs:
     def _ask(self) -> str:
         live = "|".join(self.scheduler.live_states)
         queue = _QUEUE.replace("QUEUE\n2>&1\n", f"{self.scheduler.queue()} 2>&1\n")
-        return queue.replace("ROOT", _ROOT).replace("LIVE", live)
+        return queue.replace("ROOT", self.root).replace("LIVE", live)
 
     def _cancel(self) -> str:
         return f"(\n{self.scheduler.cancel(chr(34) + '$id' + chr(34))}\n)"
@@ -221,7 +223,7 @@ class ScheduledJobs:
         Each print ends with a group separator. See `schedulers` for the pauses.
         """
         body = (
-            f"{_folder(key)}{_OVER}turns=0; next=4\n"
+            f"{self._folder(key)}{_OVER}turns=0; next=4\n"
             f'while ! begun; do if [ "$turns" -ge "$next" ]; then\n(\n{self._ask()})\n'
             f"printf '{PRINT_GROUP}'\n{_LATER}fi\n{pause(0.5)}; turns=$((turns + 1)); done\n"
         )
@@ -241,16 +243,25 @@ class ScheduledJobs:
 
     def rest(self, key: str, stdout: int, stderr: int) -> str:
         """Print both files behind these bytes."""
-        return _show(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
+        return self._show(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
 
     def log(self, key: str, lines: int, *, follow: bool) -> str:
         """Print the last lines of both files."""
-        return (self._watch if follow else _show)(key, f"-n {lines}", f"-n {lines}")
+        return (self._watch if follow else self._show)(key, f"-n {lines}", f"-n {lines}")
+
+    def _folder(self, name: str) -> str:
+        return f"directory={self.root}/{shlex.quote(name)}\n"
+
+    def _show(self, key: str, stdout: str, stderr: str) -> str:
+        return (
+            f'{self._folder(key)}tail {stdout} "$directory/stdout"\n'
+            f'tail {stderr} "$directory/stderr" >&2\n'
+        )
 
     def _watch(self, key: str, stdout: str, stderr: str) -> str:
         # A node that fails writes no end, so the scheduler is asked now and then, too.
         watching = (
-            f"{_folder(key)}{_OVER}"
+            f"{self._folder(key)}{_OVER}"
             f'tail {stdout} -f "$directory/stdout" & out=$!\n'
             f'tail {stderr} -f "$directory/stderr" >&2 & err=$!\n'
             "trap 'kill $out $err 2>/dev/null' EXIT; trap 'exit 1' TERM\n"
@@ -263,7 +274,7 @@ class ScheduledJobs:
     def signal(self, key: str, signal: str) -> str:
         """Signal it by the scheduler."""
         send = self.scheduler.signal('"$id"', signal)
-        return f'{_folder(key)}{_OVER}over && exit 0\nid=$(cat "$directory/id")\n{send}\n'
+        return f'{self._folder(key)}{_OVER}over && exit 0\nid=$(cat "$directory/id")\n{send}\n'
 
     def stop(self, key: str, *, force: bool) -> str:
         """Cancel it and wait; the site decides when SIGKILL follows SIGTERM, or `force` does."""
@@ -276,21 +287,17 @@ class ScheduledJobs:
             "! over", _STOP_SECONDS, every=0.5, meanwhile=_NOW_AND_THEN, too_long=late
         )
         return (
-            f'{_folder(key)}{_OVER}over && exit 0\nid=$(cat "$directory/id")\n'
+            f'{self._folder(key)}{_OVER}over && exit 0\nid=$(cat "$directory/id")\n'
             f"asks() {{\n{ask}\n}}\n{kill}{self._cancel()} || exit\nasks\n{wait}"
         )
 
     def remove(self, key: str) -> str:
         """Delete its folder."""
-        return f'{_folder(key)}rm -rf -- "$directory"\n'
+        return f'{self._folder(key)}rm -rf -- "$directory"\n'
 
     def read(self, printed: str) -> list[Job]:
         """Return the jobs that the script of `tell` printed."""
         return scheduled_facts.read(self.scheduler, printed)
-
-
-def _folder(name: str) -> str:
-    return f"directory={_ROOT}/{shlex.quote(name)}\n"
 
 
 def _before(plan: ScheduledPlan) -> str:
@@ -298,9 +305,3 @@ def _before(plan: ScheduledPlan) -> str:
     if plan.workdir is not None:
         lines.append(f"cd -- {typed_path(plan.workdir)} || exit")
     return "".join(f"{line}\n" for line in lines)
-
-
-def _show(key: str, stdout: str, stderr: str) -> str:
-    return (
-        f'{_folder(key)}tail {stdout} "$directory/stdout"\ntail {stderr} "$directory/stderr" >&2\n'
-    )

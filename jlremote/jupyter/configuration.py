@@ -56,20 +56,33 @@ try:
     if hasattr(JupyterApp.instance(), "sock"):
         application.sock = path
         application.port = {JUPYTER_PORT}
-except OSError:
-    pass
+    ELSE
+except OSError as failure:
+    FAILED
 """
+_OR_PORT = {"ELSE\n": "pass\n", "FAILED\n": "pass\n"}
+# On a cluster's node a port would be every user's of the cluster.
+_OR_NOTHING = {
+    "ELSE\n": "else:\n        raise SystemExit('this Jupyter cannot listen on a unix socket: jlr "
+    "needs jupyter_server 1.0 or Notebook 6.1')\n",
+    "FAILED\n": "raise SystemExit(f'cannot make the unix socket {path}: {failure}')\n",
+}
 
 
 def files(
-    name: str, hostname: str, idle_stop: int = 0, *, socket: str | None = None
+    name: str,
+    hostname: str,
+    idle_stop: int = 0,
+    *,
+    socket: str | None = None,
+    or_port: bool = True,
 ) -> dict[str, str]:
     """Return the contents of the configuration files, by name.
 
     `name` is the session's, which its `base_url` begins with, and `hostname` the one that browsers
     have for it. After `idle_stop` seconds without work kernels and then the server end, 0 for
     never. The server listens on the unix `socket` of that name where that is possible, else on a
-    port.
+    port, or not at all.
     """
     settings = (
         "identity.token = secrets.token_hex(24)",
@@ -83,6 +96,8 @@ def files(
     common = "".join(f"{line}\n" for line in settings)
     if socket is not None:
         common += _SOCKET.replace("SOCKET", socket)
+        for part, text in (_OR_PORT if or_port else _OR_NOTHING).items():
+            common = common.replace(part, text)
     return {
         "jupyter_server_config.py": _SERVER + common,
         "jupyter_notebook_config.py": _NOTEBOOK + textwrap.indent(common, "    "),

@@ -121,7 +121,11 @@ def launch(
     settings = "".join(
         f"cat >\"$directory/config/{file}\" <<'END' || exit\n{text}END\n"
         for file, text in configuration.files(
-            name, hostname, idle_stop, socket=f"{SOCKET}{launch_id}" if on_socket else None
+            name,
+            hostname,
+            idle_stop,
+            socket=f"{SOCKET}{launch_id}" if on_socket else None,
+            or_port=not runtime.in_jobs,
         ).items()
     )
     if idle_stop:

@@ -25,6 +25,7 @@ from jlremote.host.shell_text import pause, until_hang_up, wait_while
 from jlremote.host.tcp_table import LISTENING
 from jlremote.host.unix_table import LISTENING as LISTENING_SOCKETS
 from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.on_node import JOBS, PROBE
 from jlremote.runtimes.scripts import homes
 
 # Among the arguments of the shell that waits for a server's end, and of no probe.
@@ -73,8 +74,15 @@ def probe(runtime: Runtime, name: str) -> str:
     """Return the script that describes the session's folder and the servers there.
 
     Without a container only the session's own server counts: on a shared host, a server that was
-    started by hand serves another purpose.
+    started by hand serves another purpose. A job's server was probed on its node, by `probe_here`.
     """
+    if runtime.in_jobs:
+        return session_directory(runtime, name) + _PROBED.replace("NAME", shlex.quote(name))
+    return probe_here(runtime, name)
+
+
+def probe_here(runtime: Runtime, name: str) -> str:
+    """Return the script of `probe` for the machine that has the server's process."""
     folders = ('"$directory"/runtime', *(FOREIGN_FOLDERS if runtime.has_containers else ()))
     return session_directory(runtime, name) + _PROBE.replace("FILES", _runtime_files(folders))
 
@@ -126,12 +134,24 @@ printf 'sockets{FIELD}%s{RECORD}' "$({_SOCKETS})"
 """
 
 
-def wait_and_probe(runtime: Runtime, name: str, launch_id: str) -> str:
+_PROBED = f"""
+job={JOBS}/NAME
+if [ -e "$job/{PROBE}" ] && [ ! -e "$job/exit" ] && [ ! -e "$job/ending" ]; then
+  cat "$job/{PROBE}"
+else
+{_PROBE.replace("FILES", "")}fi
+"""
+
+
+def wait_and_probe(
+    runtime: Runtime, name: str, launch_id: str, *, patience: float = LAUNCH_SECONDS
+) -> str:
     """Return the script that waits until the server listens or has ended, then probes.
 
     It fails at once with the words of `mkdir` or `cat` if the session's folder cannot be made or
-    written to, and after 20 s if the launch, in the background, has not begun.
+    written to, and after `patience` seconds if the launch, in the background, has not begun.
     """
+    seconds = WAIT_SECONDS + patience - LAUNCH_SECONDS
     return (
         session_directory(runtime, name)
         + f"""\
@@ -146,7 +166,7 @@ listens() {{
   {LISTENING} | grep -q "$port"
 }}
 wanted={shlex.quote(launch_id)} launched='' turns=0
-while [ "$turns" -lt {WAIT_SECONDS * POLLS_A_SECOND} ]; do
+while [ "$turns" -lt {seconds * POLLS_A_SECOND:.0f} ]; do
   # `read` is built into the shell: starting programs would slow down the server's start.
   [ "$launched" = "$wanted" ] || {{ read -r launched <"$directory/launch"; }} 2>/dev/null
   if [ "$launched" = "$wanted" ]; then
@@ -157,12 +177,12 @@ while [ "$turns" -lt {WAIT_SECONDS * POLLS_A_SECOND} ]; do
       # A file with its last brace is complete. jupyter_server 2 listens a moment after writing it.
       case $text in *'}}') ! listens "$text" || break 2;; esac
     done
-  elif [ "$turns" -gt {LAUNCH_SECONDS * POLLS_A_SECOND} ]; then exit {NOT_LAUNCHED}; fi
+  elif [ "$turns" -gt {patience * POLLS_A_SECOND:.0f} ]; then exit {NOT_LAUNCHED}; fi
   turns=$((turns + 1))
   {pause(1 / POLLS_A_SECOND)}
 done
 """
-        + probe(runtime, name)
+        + probe_here(runtime, name)
     )
 
 

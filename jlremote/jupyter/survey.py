@@ -30,6 +30,14 @@ class JupyterStopped(JlrError):
     """The session was stopped, perhaps from another laptop."""
 
 
+class JobWaits(JlrError):
+    """The session's job waits in a scheduler's queue."""
+
+
+class JobEnded(JlrError):
+    """The session's job has ended, or there is none."""
+
+
 class IdleStopped(JlrError):
     """The session's Jupyter server has ended by itself after its idle time."""
 
@@ -119,9 +127,27 @@ def refuse_halted(name: str, container: Container | None) -> Container:
         raise ContainerGone(f"the container `{name}` is gone: it was removed or renamed")
     if container.paused:
         raise JlrError(f"the container `{name}` is paused")
+    refuse_without_job(name, container)
     if not container.running:
         raise ContainerGone(f"the container `{name}` {container.stands}")
     return container
+
+
+def refuse_without_job(name: str, container: Container) -> None:
+    """Refuse a session that is to be a job, while that does not run.
+
+    Raises:
+        JobWaits: it waits.
+        JobEnded: it has ended, or was never submitted.
+    """
+    if container.waits:
+        raise JobWaits(
+            f"the job {container.job or ''} of `{name}` waits in the queue".replace("  ", " "),
+            hint=f"`jlr start HOST {name}` waits for it and says why it waits",
+        )
+    if container.in_job and not container.running:
+        again = f"`jlr start HOST {name} --slurm …` submits another"
+        raise JobEnded(f"`{name}` {container.stands}", hint=again)
 
 
 def gone(name: str, findings: Findings | None, which: str = "") -> JlrError:

@@ -15,7 +15,14 @@ from jlremote.host.contract import Host
 from jlremote.host.target import LOOPBACK, Target
 from jlremote.host.tcp_table import Listener
 from jlremote.jupyter.server import Server
-from jlremote.jupyter.survey import ContainerGone, Survey, gone, survey
+from jlremote.jupyter.survey import (
+    ContainerGone,
+    JobEnded,
+    Survey,
+    gone,
+    refuse_without_job,
+    survey,
+)
 from jlremote.ports import listeners
 from jlremote.ports.endpoint import Endpoint, Place
 from jlremote.runtimes.contract import Container, Runtime
@@ -74,7 +81,8 @@ def _locate_server(host: Host, runtime: Runtime, place: Place, known: Server) ->
 
 def _locate_port(host: Host, runtime: Runtime, known: Endpoint) -> Endpoint:
     place = known.place
-    results = host.run(runtime.survey(place.name, listeners.probe(known.port)))
+    looking = runtime.on_machine(place.name, listeners.probe(known.port))
+    results = host.run(runtime.survey(place.name, looking))
     container = same_container(place, runtime.read(place.name, results))
     looked = results["inside"]
     if looked.status != 0:
@@ -100,12 +108,15 @@ def same_container(place: Place, container: Container | None) -> Container:
         raise JlrError(
             f"the container `{place.name}` is paused", hint=f"`{unpause}` on the host lets it go on"
         )
+    refuse_without_job(place.name, container)
     if not container.running:
         raise ContainerGone(f"the container `{place.name}` {container.stands}", hint=again)
     if container.id != place.container_id:
         raise ContainerGone(
             f"the container `{place.name}` was replaced by another of that name", hint=again
         )
+    if container.started_at != place.started_at and container.in_job:
+        raise JobEnded(f"`{place.name}` runs in another job by now", hint=again)
     if container.started_at != place.started_at:
         what = f"the container `{place.name}`" if place.runtime != "none" else "the host"
         raise ContainerGone(f"{what} was restarted", hint=again)
@@ -136,7 +147,9 @@ def server_endpoint(runtime: Runtime, container: Container, server: Server) -> E
     """
     address = next(iter(container.addresses), None)
     if server.sock and not runtime.has_containers:
-        target = Target("", server.port, path=server.sock)
+        way = runtime.relay_prefix(container.name)
+        relay = (*way, server.python) if way else None
+        target = Target("", server.port, relay, path=server.sock)
     elif container.on_host_network:
         target = Target(server.loopback, server.port)
     elif address and not server.loopback_only:
@@ -169,7 +182,7 @@ def port_target(
             return Target(reached, known.port)
     else:
         _refuse_others(known, runtime, on)
-        if container.addresses:
+        if container.addresses and not runtime.in_jobs:
             return Target(near, known.port)
     return _relayed(runtime, container, near, known.port, _python(known, on))
 

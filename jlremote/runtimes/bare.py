@@ -80,6 +80,7 @@ class HostProcesses:
     # Where Jupyter can have no socket. Other users share the loopback; the token keeps them out.
     bind_address: str = "127.0.0.1"
     has_containers: bool = False
+    in_jobs: bool = False
 
     def place(self, name: str, host: str) -> str:
         """Return the host."""
@@ -92,6 +93,10 @@ class HostProcesses:
     def inside(self, name: str, script: str) -> str:
         """Run `script` on the host, which has the session's processes and folder, and wait."""
         return command_line(("sh", "-c", script))
+
+    def on_machine(self, name: str, script: str) -> str:
+        """Return `script`: the host has both."""
+        return script
 
     def relay_prefix(self, name: str) -> tuple[str, ...]:
         """Return nothing: a plain forward reaches the host's loopback."""

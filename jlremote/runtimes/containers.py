@@ -35,6 +35,7 @@ class Containers:
     bind_address: str = "0.0.0.0"  # noqa: S104
     has_containers: bool = True
     has_images: bool = True
+    in_jobs: bool = False
     servers_folder: str = homes.ROOT
 
     def place(self, name: str, host: str) -> str:
@@ -79,6 +80,10 @@ class Containers:
     def inside(self, name: str, script: str) -> str:
         """Run `script` in the container and wait."""
         return command_line(self.engine("exec", name, "sh", "-c", script))
+
+    def on_machine(self, name: str, script: str) -> str:
+        """Return `script`: the container has both."""
+        return script
 
     def in_image(self, name: str, script: str) -> str:
         """Run `script` in the container: it is made of its image."""

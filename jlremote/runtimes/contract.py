@@ -43,6 +43,9 @@ class Container:
     workdir: str = "/"
     paused: bool = False  # its processes stand still until the engine lets them go on
     halt: str = ""  # why it does not run, in words; empty while it runs
+    in_job: bool = False  # whether it is a job of a cluster's scheduler
+    job: str | None = None  # that job's id
+    waits: bool = False  # whether that job waits in the queue
     volumes: tuple[Volume, ...] = ()
     options: ContainerOptions = NO_OPTIONS  # at its creation
 
@@ -110,6 +113,10 @@ class Runtime(Protocol):
         """Whether a session is made from an image, and has its programs and packages."""
 
     @property
+    def in_jobs(self) -> bool:
+        """Whether a session is a job of a scheduler, on another machine than its folder."""
+
+    @property
     def servers_folder(self) -> str:
         """The folder that holds a folder for each session's server, as shell text."""
 
@@ -138,7 +145,13 @@ class Runtime(Protocol):
         """
 
     def inside(self, name: str, script: str) -> str:
-        """Return the shell command that runs `script` where `name` runs, and waits for it."""
+        """Return the shell command that runs `script` where `name` runs, and waits for it.
+
+        For a job of a scheduler that is where its folder is; see `on_machine`.
+        """
+
+    def on_machine(self, name: str, script: str) -> str:
+        """Return the script for `inside` that runs `script` on the machine of its processes."""
 
     def in_image(self, name: str, script: str) -> str:
         """Return the shell command that runs `script` with the programs of the session's image.

@@ -11,14 +11,24 @@ from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES
+from jlremote.runtimes.on_node import SERVERS, OnNode
 
 AUTO = "auto"
 # Those whose sessions are processes of the host. The sessions of singularity lie with Apptainer's.
 OF_PROCESSES: tuple[Bare | Apptainer, ...] = (Bare(), Apptainer("apptainer"))
+# Those of a cluster's nodes, by what runs there.
+ON_NODES: Mapping[str, OnNode] = MappingProxyType(
+    {
+        inner.name: OnNode(inner)
+        for inner in (Bare(), Apptainer("apptainer", servers_folder=SERVERS))
+    }
+    | {"singularity": OnNode(Apptainer("singularity", servers_folder=SERVERS))}
+)
 _ALL: tuple[Runtime, ...] = (
     *map(Containers, ENGINES.values()),
     *OF_PROCESSES,
     Apptainer("singularity"),
+    *ON_NODES.values(),
 )
 RUNTIMES: Mapping[str, Runtime] = MappingProxyType({runtime.name: runtime for runtime in _ALL})
 

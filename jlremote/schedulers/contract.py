@@ -157,6 +157,19 @@ class Scheduler(Protocol):
     def signal(self, job: str, signal: str) -> str:
         """Return shell text that signals all processes of a job; `job` is shell text."""
 
+    def step(self, job: str, *, terminal: bool = False) -> str:
+        """Return shell text that runs `"$@"` on the first node of a running job.
+
+        Its stdin and stdout are the command's, in a terminal of its own if asked for. `job` is
+        shell text.
+        """
+
+    def plain_variables(self) -> str:
+        """Return shell text that drops a job's variables which its programs would take for a task.
+
+        They keep the job's id and its GPUs.
+        """
+
     def cancel(self, job: str) -> str:
         """Return shell text that cancels a job; `job` is shell text."""
 

@@ -18,6 +18,7 @@ Layer = Mapping[str, Value]
 # Those that run an image as a process of the host, and the options without a meaning there.
 IMAGE_RUNTIMES = ("apptainer", "singularity")
 RUNTIMES = ("auto", "docker", "podman", "nvidia-docker", *IMAGE_RUNTIMES, "none")
+NO_CONTAINER = ("none", "slurm")  # as records name them
 NO_MEANING = ("user", "shm-size", "ulimit", "ipc", "network", "init", "log-opt")
 # Without a limit a container's log fills the disk in time.
 LOG_LIMIT = ("max-size=50m",)

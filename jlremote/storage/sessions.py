@@ -12,6 +12,7 @@ from typing import Any
 
 from jlremote.errors import NotFound
 from jlremote.storage import paths
+from jlremote.storage.options import NO_CONTAINER
 from jlremote.storage.records import NAMES, Records, hint_of_missing, selected, tcp_port
 
 
@@ -44,7 +45,7 @@ class SessionRecord:
     @property
     def container(self) -> str | None:
         """The container's name, `None` for a session without one."""
-        return None if self.runtime == "none" else self.name
+        return None if self.runtime in NO_CONTAINER else self.name
 
     @property
     def local_ports(self) -> frozenset[int]:

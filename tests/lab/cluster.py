@@ -48,7 +48,9 @@ class Cluster:
         for user, number in USERS.items():
             home = self._folder / "home" / user
             home.mkdir(mode=0o700, parents=True)
-            os.chown(home, number, number)
+            self._let_in(home / ".ssh")
+            for path in (home, *home.rglob("*")):
+                os.chown(path, number, number)
         # Killed runs left these behind.
         stale = ("--filter", f"label={LABEL}", "--filter", "until=30m")
         self._engine.docker("network", "prune", "--force", *stale)
@@ -66,6 +68,14 @@ class Cluster:
                 *(IMAGE, "machine", role),
             )
         self.wait_ready()
+
+    def _let_in(self, folder: Path) -> None:
+        """Make a key with which a user gets from the login node to a node with sshd."""
+        folder.mkdir(mode=0o700)
+        make_key(folder / "id_ed25519")
+        shutil.copy(folder / "id_ed25519.pub", folder / "authorized_keys")
+        public = (self._folder / "host_ed25519.pub").read_text(encoding="utf-8")
+        (folder / "known_hosts").write_text(f"node1 {public}", encoding="utf-8")
 
     def wait_ready(self) -> None:
         """Wait until all nodes take jobs; one that was declared down comes back by itself."""

@@ -57,7 +57,7 @@ class RuntimeThatKnows:
 
     def __init__(self, addresses: tuple[str, ...], *, engine: bool) -> None:
         self.name, self.has_containers = PLACE.runtime, engine
-        self.servers_folder = "/tmp/jlr-0"
+        self.servers_folder, self.in_jobs = "/tmp/jlr-0", False
         self._addresses = addresses
 
     def read(self, name: str, results: Mapping[str, Completed]) -> Container:
@@ -66,6 +66,9 @@ class RuntimeThatKnows:
 
     def survey(self, name: str, inside: str) -> Steps:
         return {}
+
+    def on_machine(self, name: str, script: str) -> str:
+        return script
 
     def relay_prefix(self, name: str) -> tuple[str, ...]:
         return RELAY[:-1]

@@ -29,6 +29,7 @@ def test_a_runtime_has_an_engine_if_and_only_if_it_has_containers(runtime: Runti
 @EVERY
 def test_a_message_names_the_container_or_the_host(runtime: Runtime) -> None:
     expected = "the container `cont1`" if runtime.has_containers else "`dgx`"
+    expected = "the job of `cont1`" if runtime.in_jobs else expected
     assert runtime.place("cont1", "dgx") == expected
 
 
@@ -73,7 +74,7 @@ def test_auto_is_docker_until_the_host_was_asked() -> None:
     assert runtime_named("sudo podman", sudo=True).name == "sudo podman"
 
 
-@pytest.mark.parametrize(("name", "sudo"), [("slurm", False), ("none", True), ("", False)])
+@pytest.mark.parametrize(("name", "sudo"), [("pbs", False), ("none", True), ("", False)])
 def test_an_unknown_runtime_is_refused_with_those_there_are(name: str, sudo: bool) -> None:
     with pytest.raises(Usage, match=f"there is no runtime `{name}`") as refusal:
         runtime_named(name, sudo=sudo)

@@ -42,13 +42,15 @@ cluster_options = options(
         help="Any other argument of `sbatch`, for example --sbatch-arg=--requeue. Repeatable.",
     ),
     _cluster(
+        "--cancel-on-interrupt",
+        is_flag=True,
+        help="Ctrl-C takes a job that waits out of the queue.",
+    ),
+    _cluster(
         *("--module", "modules"),
         metavar="NAME",
         multiple=True,
         help="Load a module of the site's first. Repeatable.",
-    ),
-    _cluster(
-        "--dry-run", is_flag=True, help="With --slurm: say when it would start, submit nothing."
     ),
 )
 # How `jlr run` starts several ranks.
@@ -61,9 +63,7 @@ launcher_options = options(
     ),
     _cluster("--label", is_flag=True, help="With --launcher: begin each line with its rank."),
     _cluster(
-        "--cancel-on-interrupt",
-        is_flag=True,
-        help="Ctrl-C takes a job that waits out of the queue.",
+        "--dry-run", is_flag=True, help="With --slurm: say when it would start, submit nothing."
     ),
 )
 

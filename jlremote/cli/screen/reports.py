@@ -35,6 +35,7 @@ def session_lines(report: SessionReport) -> list[str]:
         "container": report.container,
         "image": report.image,
         "gpus": report.gpus,
+        "job": _job(report),
         "kernels": kernels_in_short(report.kernels),
         "idle stop": idle_stop_in_words(report.idle_stop),
     }
@@ -60,6 +61,14 @@ def _state(report: SessionReport) -> str:
     state = click.style(one_line(report.state), fg=state_style(report.state))
     lasting = f"{state} for {times.ago(report.since)}" if report.since else state
     return f"{lasting}, {one_line(report.detail)}" if report.detail else lasting
+
+
+def _job(report: SessionReport) -> str | None:
+    """Return a session's job on a cluster: its id, its node and its time."""
+    if report.job is None:
+        return None
+    left = None if report.time_left is None else f"{times.in_words(report.time_left)} left"
+    return ", ".join(filter(None, (report.job, report.node and f"on {report.node}", left)))
 
 
 def idle_stop_in_words(seconds: int | None) -> str | None:
@@ -107,7 +116,7 @@ SESSIONS: Columns[SessionReport] = {
     "KERNELS": lambda report: kernels_in_short(report.kernels),
     "PORT": lambda report: str(report.local_port or "-"),
     "GPUS": lambda report: report.gpus or "-",
-    "IMAGE": lambda report: report.image or ("no container" if report.runtime == "none" else "-"),
+    "IMAGE": lambda report: report.image or ("-" if report.container else "no container"),
 }
 KERNELS: Columns[Kernel] = {
     "NOTEBOOK": lambda kernel: kernel.notebook,

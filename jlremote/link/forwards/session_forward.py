@@ -10,7 +10,14 @@ from typing import Any
 
 from jlremote.errors import JlrError, Unreachable
 from jlremote.host.target import Target
-from jlremote.jupyter.survey import ContainerGone, IdleStopped, JupyterDead, JupyterStopped
+from jlremote.jupyter.survey import (
+    ContainerGone,
+    IdleStopped,
+    JobEnded,
+    JobWaits,
+    JupyterDead,
+    JupyterStopped,
+)
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.link.wire.status import ForwardKey
@@ -28,12 +35,17 @@ ENDED_SECONDS = 15.0
 # States that end by themselves, so that the next request causes another proof.
 PASSING = (State.DOWN, State.CLOSED, State.TAKEN)
 # States that a person may end, by starting the server by hand.
-ENDED = (State.JUPYTER_DEAD, State.STOPPED, State.IDLE_STOPPED)
+ENDED = (
+    *(State.JUPYTER_DEAD, State.STOPPED, State.IDLE_STOPPED),
+    *(State.QUEUED, State.JOB_ENDED),
+)
 VERDICTS: dict[type[JlrError], State] = {
     ContainerGone: State.CONTAINER_GONE,
     JupyterDead: State.JUPYTER_DEAD,
     JupyterStopped: State.STOPPED,
     IdleStopped: State.IDLE_STOPPED,
+    JobWaits: State.QUEUED,
+    JobEnded: State.JOB_ENDED,
     NothingListens: State.CLOSED,
     PortTaken: State.TAKEN,
 }
@@ -213,7 +225,8 @@ class SessionForward:
     ) -> None:
         with self._changed:
             if self._end_proof(proof):
-                moved = state is State.CONTAINER_GONE or self._is_elsewhere(endpoint)
+                gone = state in (State.CONTAINER_GONE, State.JOB_ENDED)
+                moved = gone or self._is_elsewhere(endpoint)
                 if moved and self._listener is not None:
                     self._listener.cut()  # the far end is gone and never closes a connection
                 self._proved = True

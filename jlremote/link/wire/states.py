@@ -23,6 +23,9 @@ class State(StrEnum):
     CONTAINER_GONE = "container-gone"
     STOPPED = "stopped"
     IDLE_STOPPED = "idle-stopped"
+    # of a session that is a job of a scheduler
+    QUEUED = "queued"
+    JOB_ENDED = "job-ended"
     # of a session that only its host knows
     RUNNING = "running"
     # of a further port only

@@ -58,6 +58,14 @@ case $jlr_end in
 esac
 printf '%s\n' "$jlr_end"
 """
+_PLAIN = r"""
+for jlr_name in $(env | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\)=.*/\1/p'); do
+  case $jlr_name in
+    SLURM_CONF|SLURM_JOB_ID|SLURM_JOB_GPUS|SLURM_GPUS_ON_NODE) ;;
+    *) unset "$jlr_name";;
+  esac
+done
+"""
 _CHOICES = """\
 sinfo -h -o '%R (up to %l)' 2>/dev/null | sort -u
 printf '\\035'
@@ -126,6 +134,18 @@ class Slurm:
         """
         send = f"scancel --signal={signal} {job}"
         return f"{_ON_PATH}{send} 2>/dev/null; {send} --full"
+
+    def step(self, job: str, *, terminal: bool = False) -> str:
+        """Run it by `srun`, beside what the job has there (`--overlap`, Slurm 20.11 and later)."""
+        argv = (
+            *("srun", "--overlap", "--quiet", "--nodes=1", "--ntasks=1", "--relative=0"),
+            *(("--pty",) if terminal else ()),
+        )
+        return f'{_ON_PATH}exec {command_line(argv)} --jobid="{job}" "$@"'
+
+    def plain_variables(self) -> str:
+        """Drop `SLURM_…`: with them a nested `srun` is refused, and Lightning sees a batch job."""
+        return _PLAIN
 
     def cancel(self, job: str) -> str:
         """Cancel by `scancel`: SIGTERM, and SIGKILL after the site's KillWait."""

@@ -48,7 +48,8 @@ def relay_argv(target: Target, marker: str) -> tuple[str, ...]:
     The target's `relay` is an argv that runs Python 3.6 or later where the server listens, with
     stdin and stdout attached and no terminal, such as `docker exec -i NAME python3`.
     """
-    return (*(target.relay or ()), "-c", _PROGRAM, marker, target.address, str(target.port))
+    address = target.path or target.address
+    return (*(target.relay or ()), "-c", _PROGRAM, marker, address, str(target.port))
 
 
 class Relay:
@@ -180,7 +181,8 @@ class Relay:
         elif kind == OPENED:
             stream.bridge.opened()
         elif kind == REFUSED:
-            stream.bridge.refused(f"nothing listens on port {self._target.port} there")
+            place = self._target.path or f"port {self._target.port}"
+            stream.bridge.refused(f"nothing listens on {place} there")
         elif kind == CREDIT:
             stream.credited(count)
         elif kind == END:

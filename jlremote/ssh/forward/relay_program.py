@@ -3,15 +3,17 @@
 Its text runs in any Python from 3.6 with only the standard library, so it imports nothing of ours
 and uses no newer syntax. `relay.py` is the other side.
 
-Run as `python3 -c TEXT MARKER ADDRESS PORT`. It prints MARKER and a newline when it is ready for
-frames; then both sides send frames, each a head (kind: 1 byte, stream: 4, count: 4, big-endian) and
-for DATA `count` bytes. The other side numbers the streams and never uses a number twice.
+Run as `python3 -c TEXT MARKER ADDRESS PORT`; ADDRESS may be a unix socket's path. It prints MARKER
+and a newline when it is ready for frames; then both sides send frames, each a head (kind: 1 byte,
+stream: 4, count: 4, big-endian) and for DATA `count` bytes. The other side numbers the streams and
+never uses a number twice.
 
     OPEN    to the relay    connect to ADDRESS and PORT; answered by OPENED or REFUSED
     DATA    both ways       at most the credit that the receiver gave; it begins with OPEN's count
     CREDIT  both ways       `count` more bytes may be sent on this stream
     END     both ways       no more DATA follows; the other direction goes on
     CLOSE   both ways       the stream is over: in order after END, else with a reset
+    LINE    from the relay  nothing: `srun` passes output on by lines, and this head ends one
 
 The relay ends when its stdin does.
 """
@@ -23,11 +25,12 @@ import selectors
 import socket
 import struct
 import sys
-from typing import Dict, Optional
+from typing import Any, Dict, Optional
 
-OPEN, OPENED, REFUSED, DATA, CREDIT, END, CLOSE = range(1, 8)
+OPEN, OPENED, REFUSED, DATA, CREDIT, END, CLOSE, LINE = range(1, 9)
 HEAD = struct.Struct(">BII")
 
+_LINE_END = HEAD.pack(LINE, 0, ord("\n"))
 _PIECE = 64 << 10
 _OUTPUT_LIMIT = 1 << 20
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
@@ -49,7 +52,8 @@ class _TargetConnection:
         family, kind, protocol, _, address = relay.address
         self.sock = socket.socket(family, kind, protocol)
         self.sock.setblocking(False)
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if relay.over_tcp:
+            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         state = self.sock.connect_ex(address)
         if state not in (0, errno.EINPROGRESS):
             self.leave(REFUSED)
@@ -169,11 +173,17 @@ class _RelayServer:
     """All streams, and the frames on stdin and stdout."""
 
     def __init__(self, address: str, port: int) -> None:
-        self.address = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
+        self.over_tcp = not address.startswith("/")
+        self.address: Any = None
+        if self.over_tcp:
+            self.address = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
+        elif sys.platform != "win32":  # it runs where the server does
+            self.address = (socket.AF_UNIX, socket.SOCK_STREAM, 0, "", address)
         self.selector = selectors.DefaultSelector()
         self.streams: Dict[int, _TargetConnection] = {}
         self.input = bytearray()
         self.output = bytearray()
+        self.framed = False
         self.writing = False
         self.was_congested = False
         if sys.platform != "win32":  # it runs in a container
@@ -186,11 +196,15 @@ class _RelayServer:
             for key, events in self.selector.select():
                 if key.data(events) is False:
                     return
+            if self.framed:
+                self.output += _LINE_END
+                self.framed = False
             self.flush()
 
     def frame(self, kind: int, number: int, count: int = 0, body: bytes = b"") -> None:
         self.output += HEAD.pack(kind, number, count)
         self.output += body
+        self.framed = True
 
     def congested(self) -> bool:
         """Return whether stdout is so slow that nothing more should be read for it."""

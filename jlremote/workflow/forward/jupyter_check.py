@@ -73,7 +73,8 @@ def _explained(link: Link, forward: ForwardStatus, silent: NoAnswer) -> JlrError
             hint="`jlr stop` a session that you do not need (`jlr list` shows them), close a "
             "terminal or unmount a folder: each takes one of the ten that an SSH connection has",
         )
-    if forward.server.sock:  # another way to the host led there when it was launched
+    relayed = forward.endpoint.target is not None and forward.endpoint.target.relay is not None
+    if forward.server.sock and not relayed:  # another way to the host led there at its launch
         ask = "ask the administrator of `{}` for `AllowStreamLocalForwarding local`"
         end = "`jlr stop {} --force` ends this Jupyter, and the next one listens on a port"
         hint = f"{ask.format(link.name)}; or {end.format(forward.session)}"

@@ -28,6 +28,15 @@ ANY_ENGINE = EngineChoice()
 
 
 @dataclass(frozen=True)
+class Scheduled:
+    """What a scheduler is asked for, and what its job loads before the command."""
+
+    resources: Resources
+    modules: tuple[str, ...] = ()
+    ranks: Ranks | None = None  # how its ranks are started, `None` for a command that runs once
+
+
+@dataclass(frozen=True)
 class StartRequest:
     """`jlr start HOST [CONTAINER]`."""
 
@@ -56,15 +65,8 @@ class StartRequest:
     idle_stop: int | None = None
     allow_open: bool = False  # whether a server without token and password may be forwarded
     as_shared: bool = False  # whether another user's session may be joined
-
-
-@dataclass(frozen=True)
-class Scheduled:
-    """What a scheduler is asked for, and what its job loads before the command."""
-
-    resources: Resources
-    modules: tuple[str, ...] = ()
-    ranks: Ranks | None = None  # how its ranks are started, `None` for a command that runs once
+    scheduled: Scheduled | None = None  # how a cluster's scheduler runs it, `None` for no wish
+    cancel_on_interrupt: bool = False  # whether Ctrl-C cancels a job that is waited for
 
 
 @dataclass(frozen=True)

@@ -109,18 +109,7 @@ class _Watch:
         self._reached(once)
 
     def _reached(self, ask: Callable[[], T]) -> T:
-        """Return the result of `ask`, repeated until the host can be reached."""
-        pauses = iter(PAUSES)
-        while True:
-            try:
-                return ask()
-            except Unreachable as lost:
-                pause = next(pauses, PAUSES[-1])
-                if pause == PAUSES[0]:
-                    self._context.progress.note(
-                        f"{lost.message}; `{self._found.selector}` goes on, trying again"
-                    )
-            threading.Event().wait(pause)
+        return reached(ask, self._found.selector, self._context)
 
     def interrupted(self) -> None:
         """Signal the job: SIGINT, then SIGKILL; leave it alone the third time, and while queued."""
@@ -151,6 +140,19 @@ class _Watch:
             run_script(self._found.host, script, timeout=STOP_SECONDS)
         except JlrError as failure:
             self._context.progress.note(f"cannot signal the job: {failure.message}")
+
+
+def reached(ask: Callable[[], T], what: str, context: Context) -> T:
+    """Return the result of `ask`, repeated until the host can be reached; `what` goes on there."""
+    pauses = iter(PAUSES)
+    while True:
+        try:
+            return ask()
+        except Unreachable as lost:
+            pause = next(pauses, PAUSES[-1])
+            if pause == PAUSES[0]:
+                context.progress.note(f"{lost.message}; `{what}` goes on, trying again")
+        threading.Event().wait(pause)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from jlremote.errors import Busy, JlrError, Unreachable
 from jlremote.host.contract import Completed, run_script
 from jlremote.jobs.job import Job
 from jlremote.jobs.processes import NO_FOLDER, TAKEN
-from jlremote.jobs.scheduled import UNKNOWN, ScheduledPlan
+from jlremote.jobs.scheduled import UNKNOWN, ScheduledJobs, ScheduledPlan
 from jlremote.link.client.link import Link
 from jlremote.runtimes.scripts import variables
 from jlremote.schedulers.contract import SchedulerSilent
@@ -38,9 +38,8 @@ def begin(start: StartContext, request: RunRequest, how: Scheduled) -> JobHandle
         JlrError: the scheduler refused it.
     """
     plan = _plan(start, request, how)
-    start.undo.callback(_take_back, start, plan)
-    with start.context.progress.step(f"Submit {start.name}"):
-        id_ = _submitted(start, plan)
+    start.undo.callback(take_back, start, plan, SCHEDULED)
+    id_ = submit(start, plan, SCHEDULED)
     job = Job(start.name, "waiting", plan.shown, since=time.time(), gpus=plan.asked, job=id_)
     return JobHandle(start.host, SCHEDULED, replace(job, remove=plan.remove))
 
@@ -68,10 +67,22 @@ def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> Scheduled
     )
 
 
-def _submitted(start: StartContext, plan: ScheduledPlan) -> str:
-    """Return the job's id. The script is run again where its answer was lost; it submits once."""
-    script, note = SCHEDULED.submit(plan), start.context.progress.note
-    pauses = iter(PAUSES)
+def submit(start: StartContext, plan: ScheduledPlan, jobs: ScheduledJobs) -> str:
+    """Submit a job and return its id.
+
+    The script is run again where its answer was lost; it submits once.
+
+    Raises:
+        Busy: there is a job of that name.
+        SchedulerSilent: it is not known whether it was submitted.
+        JlrError: the scheduler refused it.
+    """
+    with start.context.progress.step(f"Submit {start.name}"):
+        return _submitted(start, jobs.submit(plan))
+
+
+def _submitted(start: StartContext, script: str) -> str:
+    note, pauses = start.context.progress.note, iter(PAUSES)
     while True:
         try:
             answer = run_script(start.host, script, timeout=_SUBMIT_SECONDS)
@@ -108,9 +119,10 @@ def _with_choices(host: Link, error: JlrError) -> JlrError:
     return error
 
 
-def _take_back(start: StartContext, plan: ScheduledPlan) -> None:
+def take_back(start: StartContext, plan: ScheduledPlan, jobs: ScheduledJobs) -> None:
+    """Cancel a job that was just submitted, and delete its folder, as far as the host answers."""
     with suppress(JlrError):
-        run_script(start.host, SCHEDULED.take_back(plan))
+        run_script(start.host, jobs.take_back(plan))
 
 
 def estimate(host: str, how: Scheduled, context: Context) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from jlremote.errors import Usage
 from jlremote.host.contract import Host, run_script
 from jlremote.runtimes.contract import TYPED_LABEL, Runtime
-from jlremote.runtimes.table import AUTO, runtime_named
+from jlremote.runtimes.table import AUTO, ON_NODES, runtime_named
 from jlremote.storage import sessions
 from jlremote.workflow.host.requests import StartRequest
 
@@ -34,12 +35,31 @@ def _typed(request: StartRequest) -> str:
 
 
 def _runtime_of(request: StartRequest, name: str | None) -> Runtime:
-    """Return the named runtime, or else that of the known session's image."""
-    if request.runtime == AUTO and name is not None:
-        known = sessions.find(request.host, name)
-        if known is not None and runtime_named(known.runtime).has_images:
-            return runtime_named(known.runtime)
+    """Return the named runtime, or else that of the known session's image or job."""
+    record = sessions.find(request.host, name) if name is not None else None
+    known = runtime_named(record.runtime) if record else None
+    if request.scheduled is not None:
+        if known is not None and known.in_jobs and request.runtime == AUTO:
+            return known
+        return on_node(request.runtime, with_image=request.image is not None)
+    if known is not None and request.runtime == AUTO and (known.has_images or known.in_jobs):
+        return known
     return runtime_named(request.runtime, sudo=request.sudo)
+
+
+def on_node(runtime: str, *, with_image: bool) -> Runtime:
+    """Return the runtime of a cluster's nodes, by the one that is named for the session.
+
+    Raises:
+        Usage: it does not run on nodes.
+    """
+    wanted = ("apptainer" if with_image else "none") if runtime == AUTO else runtime
+    if wanted not in ON_NODES:
+        raise Usage(
+            f"`--runtime {runtime}` does not run in a job of a cluster",
+            hint=f"with `--slurm` it is one of: {', '.join(ON_NODES)}",
+        )
+    return ON_NODES[wanted]
 
 
 def remembered(request: StartRequest) -> str | None:

@@ -17,7 +17,7 @@ from jlremote.link.client.link import Link
 from jlremote.ports.locate import server_endpoint
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container, Runtime
-from jlremote.runtimes.table import OF_PROCESSES, runtime_named
+from jlremote.runtimes.table import OF_PROCESSES, ON_NODES, runtime_named
 from jlremote.storage import jobs, sessions, settings
 from jlremote.storage.records import hint_of_missing
 from jlremote.storage.sessions import SessionRecord
@@ -151,7 +151,8 @@ def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey]:
         JlrError: the engine does not work, and the host itself has no such session.
     """
     unknown: JlrError | None = None
-    for runtime in (Containers(engine_if_any(link)), *OF_PROCESSES):
+    nodes = (ON_NODES["none"], ON_NODES["apptainer"])
+    for runtime in (Containers(engine_if_any(link)), *OF_PROCESSES, *nodes):
         try:
             runtime.check_name(typed)
             for _, found in candidates(link, runtime, typed):

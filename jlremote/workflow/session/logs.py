@@ -41,10 +41,10 @@ def log(selector: str | None, context: Context, *, follow: bool, tail: int) -> I
 
 def _script(runtime: Runtime, name: str, tail: int, *, follow: bool) -> str:
     show = scripts.show_log(runtime, name, lines=tail, follow=follow)
+    if runtime.engine is None:
+        return show
     # Attached to stdin, because only stdin's end reaches a process in a container.
     own = command_line((*runtime.relay_prefix(name), "sh", "-c", show))
-    if runtime.engine is None:
-        return own
     others = f"{endable(logs_argv(runtime.engine, name, tail, follow=follow))} 2>&1"
     # The first command ends with status 6 if there is no such file.
     return f"{own}\nstatus=$?\n[ $status = 6 ] || exit $status\n{until_hang_up(others)}"

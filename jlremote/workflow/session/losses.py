@@ -57,7 +57,8 @@ def work(
         api = None
     if container is None or not (api or (request.ends_container and container.running)):
         return Work()
-    looked = run_script(host, runtime.inside(container.id, activity.script(runtime)))
+    looking = runtime.on_machine(container.id, activity.script(runtime))
+    looked = run_script(host, runtime.inside(container.id, looking))
     seen = activity.read(looked.stdout)
     whole = request.ends_container or (api is not None and seen.is_main(api.server))
     programs: list[str] = [] if api is None else [*seen.terminals(api.server)]

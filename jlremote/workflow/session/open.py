@@ -96,7 +96,7 @@ def _usable(forward: ForwardStatus | None, record: SessionRecord) -> ForwardStat
 
 def again(record: SessionRecord, *, gone: bool = False) -> str:
     """Return the hint that starts a session again; with `gone`, in a new container."""
-    more = " --runtime none" if record.runtime == "none" else ""
+    more = {"none": " --runtime none", "slurm": " --slurm …"}.get(record.runtime, "")
     if gone and record.image:
         more = f" --image {shlex.quote(record.image)}"
     return f"`jlr start {record.host} {record.name}{more}` starts it again"

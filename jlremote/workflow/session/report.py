@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jlremote.link.wire.states import State
+from jlremote.storage.options import NO_CONTAINER
 from jlremote.times import utc
 from jlremote.workflow.forward import port_report
 from jlremote.workflow.forward.address import Address
@@ -30,7 +31,8 @@ class SessionReport:
     container: str | None  # the container's name, `None` with runtime `none`
     runtime: str  # an engine (`docker`), or `none`
     # `up`, `reconnecting`, `needs-auth`, `down`, `jupyter-dead`, `container-gone`, `stopped`,
-    # `idle-stopped`; `running` for one that is not forwarded here; …
+    # `idle-stopped`, on a cluster `queued` and `job-ended`; `running` for one that is not
+    # forwarded here; …
     state: str
     # its address for programs, on 127.0.0.1, with the token where one is known
     url: str | None = None
@@ -52,6 +54,12 @@ class SessionReport:
     # seconds without work after which kernels and then Jupyter end by themselves, `None` for
     # never or unknown
     idle_stop: int | None = None
+    # of a session on a cluster: its job's id at the scheduler, the nodes of that, the seconds until
+    # its time limit ends it, and why it waits; `None` where that is unknown
+    job: str | None = None
+    node: str | None = None
+    time_left: int | None = None
+    reason: str | None = None
     started_here: bool = False  # whether this very call launched the Jupyter server
 
     @property
@@ -66,6 +74,7 @@ class SessionReport:
         facts = {field: getattr(self, field) for field in (*fields, "local_port")}
         asked = {"image": self.image, "gpus": self.gpus, "kernels": kernels}
         rules = {"access": self.access, "idle_stop": self.idle_stop}
+        rules |= {name: getattr(self, name) for name in ("job", "node", "time_left", "reason")}
         mounts = [mount.to_json() for mount in self.mounts]
         ports = [port.to_json() for port in self.ports]
         return facts | asked | rules | {"mounts": mounts, "ports": ports}
@@ -116,7 +125,7 @@ def of_present(host: str, present: Present) -> SessionReport:
     return SessionReport(
         name=present.name,
         host=host,
-        container=None if present.runtime == "none" else present.name,
+        container=None if present.runtime in NO_CONTAINER else present.name,
         runtime=present.runtime,
         state=str(State.RUNNING if present.jupyter else State.STOPPED),
         image=present.image,

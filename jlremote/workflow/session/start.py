@@ -31,6 +31,7 @@ from jlremote.workflow.host.engines import surveyed
 from jlremote.workflow.host.links import connect, link_on, link_to
 from jlremote.workflow.host.requests import StartRequest
 from jlremote.workflow.host.rollback import undone_on_failure
+from jlremote.workflow.jobs import session_job
 from jlremote.workflow.selection import naming, ownership
 from jlremote.workflow.selection.session_selection import with_others
 from jlremote.workflow.session.report import SessionReport, of_forward
@@ -56,10 +57,14 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         start = StartContext(host, runtime, name, request, context, undo, owner=found.owner)
         if found.gpu_fault is not None:
             start.note(f"{found.gpu_fault.why}; {found.gpu_fault.mend}")
-        start, container, found = provision.ensure(start, found)
-        start, gpus = _settled(start, container, found)
-        server, launched = jupyter_launch.ensure(start, found)
-        gpu_allocation.keep(start, gpus, server)
+        if runtime.in_jobs:
+            container, server, launched = session_job.ensure(start, found, turn.close)
+            gpus = AllocatedGpus()
+        else:
+            start, container, found = provision.ensure(start, found)
+            start, gpus = _settled(start, container, found)
+            server, launched = jupyter_launch.ensure(start, found)
+            gpu_allocation.keep(start, gpus, server)
         to = server_endpoint(start.runtime, container, server)
         forward = hold(host, name, to, context.progress, undo, exact=request.local_port)
         access, hostname = _answered(start, forward)

@@ -30,6 +30,7 @@ from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
 from jlremote.workflow.host.requests import StopRequest
 from jlremote.workflow.host.rollback import undone_on_failure
+from jlremote.workflow.jobs import session_job
 from jlremote.workflow.mounts import unmount
 from jlremote.workflow.selection import destruction, session_selection
 from jlremote.workflow.selection.destruction import Destruction
@@ -133,14 +134,17 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
         losses.refuse_if_busy(record, work, request)
         planned = losses.planned(host, runtime, record, found, work, request)
         destruction.confirm(planned, context, yes=request.yes)
-        if api is not None:
+        if runtime.in_jobs:
+            with context.progress.step("Cancel the job"):
+                done += session_job.cancel(host, runtime, record.name, request)
+        elif api is not None:
             with context.progress.step("Stop JupyterLab"):
                 done.append(_end_server(host, runtime, record, api, request))
     done += unmount.unmount_session(record.host, record.name, context, force=request.force)
     done += _released(host, record, forwarded=forward is not None)
     if found.container is not None and runtime.engine is not None:
         done += _end_container(host, runtime.engine, found.container, request, context)
-    elif found.container is not None and runtime.has_images and request.remove:
+    elif found.container is not None and _defined_by_files(runtime) and request.remove:
         done.append(_remove_definition(host, runtime, record.name))
     browser.forget_redirect(record.local_port)
     _note(record, request)
@@ -282,6 +286,10 @@ def _remove_definition(host: Host, runtime: Runtime, name: str) -> str:
     if removed.status != 0:
         raise JlrError(f"cannot delete the files of `{name}`: {removed.complaint}")
     return "deleted its files"
+
+
+def _defined_by_files(runtime: Runtime) -> bool:
+    return runtime.has_images and not runtime.in_jobs
 
 
 def _note(record: SessionRecord, request: StopRequest) -> None:

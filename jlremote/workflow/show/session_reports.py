@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from jlremote.errors import JlrError
+from jlremote.jobs.job import Job
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
-from jlremote.jupyter.survey import ContainerGone, IdleStopped, JupyterDead, JupyterStopped
+from jlremote.jupyter.survey import (
+    ContainerGone,
+    IdleStopped,
+    JobEnded,
+    JobWaits,
+    JupyterDead,
+    JupyterStopped,
+)
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
+from jlremote.runtimes.table import runtime_named
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward import port_report
 from jlremote.workflow.forward.forwards import bring_back
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import Unreached, link_of, status_of
+from jlremote.workflow.jobs import session_job
 from jlremote.workflow.session.report import SessionReport, of_forward, of_record, of_unreached
 
 ANSWER_SECONDS = 5.0
@@ -29,7 +39,35 @@ def of(
     status = status_of(link, ask)
     if isinstance(status, Unreached):
         return [of_unreached(record, status) for record in records]
-    return [_with_ports(_report_of(link, status, record), record, link) for record in records]
+    jobs = _jobs(link, records)  # first: it notes ends that only the scheduler knows
+    found = (_with_ports(_report_of(link, status, record), record, link) for record in records)
+    return [_with_job(report, jobs) for report in found]
+
+
+def _jobs(link: Link, records: Sequence[SessionRecord]) -> Mapping[str, Job]:
+    """Return the jobs of sessions on a cluster by name, in one question to its scheduler."""
+    if not any(runtime_named(record.runtime).in_jobs for record in records):
+        return {}
+    return session_job.told(link)
+
+
+def _with_job(report: SessionReport, jobs: Mapping[str, Job]) -> SessionReport:
+    job = jobs.get(report.name) if runtime_named(report.runtime).in_jobs else None
+    if job is None:
+        return report
+    left = session_job.time_left(job)
+    detail = report.detail
+    if report.state == State.QUEUED and (job.reason or job.detail):
+        detail = f"job {job.job} waits: {job.reason or job.detail}"
+    return replace(
+        report,
+        job=job.job,
+        node=job.node,
+        time_left=None if left is None else round(left),
+        reason=job.reason,
+        gpus=job.gpus,
+        detail=detail,
+    )
 
 
 def _with_ports(found: SessionReport, record: SessionRecord, link: Link) -> SessionReport:
@@ -85,5 +123,7 @@ def _lost(record: SessionRecord, error: JlrError) -> SessionReport:
         JupyterDead: State.JUPYTER_DEAD,
         JupyterStopped: State.STOPPED,
         IdleStopped: State.IDLE_STOPPED,
+        JobWaits: State.QUEUED,
+        JobEnded: State.JOB_ENDED,
     }
     return of_record(record, states.get(type(error), State.DOWN), None, error.message)

@@ -10,7 +10,7 @@ import click
 from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options import creation, shared
+from jlremote.cli.options import cluster, creation, shared
 from jlremote.cli.screen.terminal import answer_either, shown
 from jlremote.errors import Usage
 from jlremote.storage.options import IMAGE_RUNTIMES
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         "jlr start dgx cont1 --forward 6006                   # TensorBoard's port, too",
         "jlr start dgx cont1 --idle-stop 2h                   # stop it after 2 idle hours",
         "jlr start dgx --runtime none --python ~/venv",
+        "jlr start hpc work --slurm --gres gpu:1 --time 8:00:00 --module jupyter",
         "jlr start dgx cont1 --no-browser --json | jq -r .url",
         "jlr start dgx cont1 --image torch --dry-run",
     ),
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 @creation.creation_options
 @shared.runtime_options
 @shared.python_options
+@cluster.cluster_options
 @option("Jupyter", "--notebook", metavar="PATH", help="Open this notebook, file or folder.")
 @option(
     "Jupyter",
@@ -108,16 +110,26 @@ def start(
     Options can be set in config.toml and in the environment. A flag wins over JLR_<OPTION>, which
     wins over [hosts.HOST], [profiles.PROFILE] and [defaults].
     """
-    options = creation.after_dashes(options)
+    cancels = options["cancel_on_interrupt"]
+    how, options = cluster.parted(creation.after_dashes(options))
     host = options.pop("host")
     with creation.named_as_set(host, options):
         chosen = creation.settled(host, options)
-        if chosen.get("runtime") == "none":
+        if how is not None:
+            _refuse_beside_slurm(chosen, options)
+        elif chosen.get("runtime") == "none":
             creation.refuse_creation(options, "--runtime none")
         if chosen.get("runtime") in IMAGE_RUNTIMES:
             creation.refuse_of_engines(options, chosen["runtime"])
         request = _request(host, chosen, forwarded, allow_open=allow_open, as_shared=as_shared)
+        request = replace(request, scheduled=how, cancel_on_interrupt=cancels)
         context = invocation.context(silent=as_json)
+        if how is not None and dry_run:
+            from jlremote.workflow.jobs.scheduled import estimate
+
+            words = estimate(host, how, context)
+            answer_either(words, {"estimate": words}, as_json=as_json)
+            return
         if dry_run:
             _show_plan(request, context, as_json=as_json)
             return
@@ -129,6 +141,15 @@ def start(
         shared.browse(
             report.address, context, browser=browser, asked=options["browser"] is not None
         )
+
+
+def _refuse_beside_slurm(chosen: dict[str, Any], options: dict[str, Any]) -> None:
+    """Refuse what nodes of a cluster do not have; settings are left alone."""
+    if options["gpus"] or options["share_gpus"]:
+        raise Usage("`--gpus` is not for a cluster", hint="`--slurm --gres gpu:N` asks for N GPUs")
+    image = chosen.get("runtime") in IMAGE_RUNTIMES or options["image"] is not None
+    if not image:
+        creation.refuse_creation(options, "--slurm", "env", "env_file", "workdir")
 
 
 def _request(

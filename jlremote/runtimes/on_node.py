@@ -1,0 +1,160 @@
+"""Sessions as jobs of a cluster's scheduler: they run on a node, and their folders are in the home.
+
+All machines of the cluster share the home, so any login node finds a session there: `jobs/NAME` is
+the folder of its job (see `jobs.scheduled`), with what the probe found once Jupyter listened;
+`servers/NAME` is Jupyter's own (see `jupyter.scripts`). So a session is described without a
+question to its node, which is entered for its processes alone.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jlremote.host.answers import understood
+from jlremote.host.contract import Completed, Steps
+from jlremote.host.records import FIELD, PRINT_FIELD
+from jlremote.host.shell_text import command_line
+from jlremote.runtimes.apptainer import definition
+from jlremote.runtimes.apptainer.apptainer import Apptainer
+from jlremote.runtimes.bare import Bare, HostProcesses
+from jlremote.runtimes.contract import SESSION_LABEL, Attachment, Container
+from jlremote.runtimes.options.container_options import NO_OPTIONS
+from jlremote.schedulers.contract import Scheduler
+from jlremote.schedulers.slurm.commands import SLURM
+from jlremote.text import one_line
+
+_STATE = "${XDG_STATE_HOME:-$HOME/.local/state}/jlr/slurm"
+JOBS = f'"{_STATE}"/jobs'
+SERVERS = f"{_STATE}/servers"
+PROBE = "probe"  # the file of the job with what the probe printed
+
+_FACTS = ("mark", "id", "began", "exit", "ending")
+_LOG_BYTES = 2000
+_DESCRIBE = f"""\
+job={JOBS}/NAME server="{SERVERS}"/NAME
+[ -e "$job/command" ] || [ -e "$server/container.json" ] || exit 0
+for file in {" ".join(_FACTS)}; do cat "$job/$file"; printf '{PRINT_FIELD}'; done 2>/dev/null
+tail -c {_LOG_BYTES} "$job/log" 2>/dev/null | tr -d '\\035-\\037'; printf '{PRINT_FIELD}'
+cat "$server/ended" 2>/dev/null; printf '{PRINT_FIELD}'
+cat "$server/container.json" 2>/dev/null || :
+"""
+# The arguments from the second on are run where the job of the session runs that is the first one.
+_FIND = f"""
+jlr_job={JOBS}/$1; shift
+read -r jlr_id <"$jlr_job/id" && read -r jlr_began jlr_node <"$jlr_job/began" || exit 69
+"""
+# Login shells take neither quotes nor newlines as `sh` does. A host key that is not known, or a
+# question, is a refusal.
+_SSH = "ssh -T -x -o BatchMode=yes -o ConnectTimeout=5 -o LogLevel=ERROR -o ClearAllForwardings=yes"
+_BY_SSH = rf"""
+if command -v ssh >/dev/null && {_SSH} "$jlr_node" exit </dev/null 2>/dev/null; then
+  jlr_line=exec
+  for jlr_word; do
+    jlr_line="$jlr_line '$(printf %s "$jlr_word" | sed "s/'/'\\\\''/g")'"
+  done
+  jlr_line=$(printf %s "$jlr_line" | base64 | tr -d '\n')
+  exec {_SSH} "$jlr_node" "exec /bin/sh -c 'eval \"\$(echo $jlr_line | base64 -d)\"'"
+fi
+"""
+
+
+@dataclass(frozen=True)
+class OnNode(HostProcesses):
+    """Another runtime on a node of a cluster; see `Runtime`."""
+
+    inner: Bare | Apptainer
+    scheduler: Scheduler = SLURM
+    in_jobs: bool = True
+    servers_folder: str = SERVERS
+
+    @property
+    def name(self) -> str:
+        """The scheduler's name, and that of what runs images."""
+        own = self.scheduler.name.lower()
+        return f"{own} {self.inner.name}" if self.inner.has_images else own
+
+    @property
+    def has_images(self) -> bool:
+        """Whether a session is made from an image."""
+        return self.inner.has_images
+
+    def place(self, name: str, host: str) -> str:
+        """Return the job."""
+        return f"the job of `{name}`"
+
+    def survey(self, name: str, inside: str) -> Steps:
+        """Read the job's folder; `inside` runs where the session's folder is."""
+        about = _DESCRIBE.replace("NAME", shlex.quote(name))
+        return {"container": about, "inside": self.inside(name, inside)}
+
+    @understood("the job of the session")
+    def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
+        """Return the session as a container, which runs from its job's beginning to its end."""
+        printed = results["container"].stdout
+        if not printed:
+            return None
+        mark, job, began, exit_, ending, log, ended, told = printed.split(FIELD)
+        image, gpus, options = definition.read(told) if told.strip() else (None, None, NO_OPTIONS)
+        over = bool(exit_ or ending)
+        return Container(
+            id=name,
+            name=name,
+            running=bool(began) and not over,
+            started_at=f"{mark} {began.strip()}",
+            image=image,
+            addresses=("127.0.0.1",),
+            gpus=gpus,
+            labels={SESSION_LABEL: name},
+            options=options,
+            halt=self._halt(mark, exit_, ending, log, ended.strip()) if over or not mark else "",
+            in_job=True,
+            job=one_line(job.strip()) or None,
+            waits=bool(mark) and not began and not over,
+        )
+
+    def _halt(self, mark: str, exit_: str, ending: str, log: str, ended: str) -> str:
+        """Say why its job does not run any more."""
+        if not mark:
+            return "it has no job"
+        if ended == "stopped":
+            return "it was stopped with `jlr stop`"
+        how = self.scheduler.ending(ending.partition("|")[0], log)
+        code = exit_.split()[:1]
+        if how or not code:
+            return f"its job ended: {how or 'why is not known'}"
+        return f"its job ended with exit code {code[0]}"
+
+    def on_machine(self, name: str, script: str) -> str:
+        """Run `script` on the node."""
+        return command_line((*self._way(name), "sh", "-c", script))
+
+    def in_image(self, name: str, script: str) -> str:
+        """Run `script` with the image's programs, where the caller is: in a job, or before it."""
+        return self.inner.in_image(name, script)
+
+    def detached(self, name: str, script: str) -> str:
+        """Run `script` as it would in a job: nothing is begun on a login node."""
+        return self.in_image(name, script)
+
+    def launched(self, name: str, script: str, waiting: str) -> str:
+        """Run one after the other; a job does this on its node."""
+        return f"{self.in_image(name, script)}\n{waiting}"
+
+    def relay_prefix(self, name: str) -> tuple[str, ...]:
+        """Return the way to the node, and into the image there."""
+        return (*self._way(name), *self.inner.attached(name, (), Attachment(), {}))
+
+    def attached(
+        self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
+    ) -> tuple[str, ...]:
+        """Run the command on the node."""
+        inner = self.inner.attached(name, argv, how, environment)
+        return (*self._way(name, terminal=how.terminal is not None), *inner)
+
+    def _way(self, name: str, *, terminal: bool = False) -> tuple[str, ...]:
+        # A person's shell is a step of the job, with its limits and GPUs; ssh may see all of them.
+        by_ssh = "" if terminal else _BY_SSH
+        step = self.scheduler.step("$jlr_id", terminal=terminal)
+        return ("sh", "-c", f"{_FIND}{by_ssh}{step}", "sh", name)

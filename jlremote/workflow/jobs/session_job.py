@@ -1,0 +1,245 @@
+"""A session as a job of a cluster's scheduler: submit it, wait for it, and cancel it."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from jlremote.errors import Busy, JlrError, NotFound
+from jlremote.host.contract import Host, run_script
+from jlremote.host.shell_text import command_line, wait_while
+from jlremote.jobs.job import Job
+from jlremote.jobs.scheduled import ScheduledJobs, ScheduledPlan
+from jlremote.jupyter import scripts
+from jlremote.jupyter.server import Server
+from jlremote.jupyter.survey import JobEnded, Survey, survey
+from jlremote.runtimes.contract import Container, Runtime
+from jlremote.runtimes.on_node import JOBS, PROBE, SERVERS
+from jlremote.runtimes.scripts import variables
+from jlremote.schedulers.slurm.commands import SLURM
+from jlremote.storage import sessions
+from jlremote.storage.sessions import SessionRecord
+from jlremote.text import one_line, printable
+from jlremote.workflow.container import jupyter_launch
+from jlremote.workflow.container.start_context import StartContext
+from jlremote.workflow.forward import local_ports
+from jlremote.workflow.host.requests import Scheduled, StopRequest
+from jlremote.workflow.host.rollback import undone_on_failure
+from jlremote.workflow.jobs import queue, scheduled
+from jlremote.workflow.jobs.follow import reached
+from jlremote.workflow.jobs.jobs import STOP_SECONDS, JobHandle
+
+SESSIONS = ScheduledJobs(SLURM, JOBS)
+# An image that is unpacked first, or Python on a file system under load, takes minutes.
+_BEGIN_SECONDS = 600
+_LOG_LINES = 10
+
+
+def ensure(
+    start: StartContext, found: Survey, submitted: Callable[[], None]
+) -> tuple[Container, Server, bool]:
+    """Return the session's server in its job, and whether that was submitted just now.
+
+    A job that is there is joined: it is waited for as long as it takes. `submitted` is called once
+    there is a job, which from then on needs nothing of this command.
+
+    Raises:
+        NotFound: it has no job, and none was asked for.
+        JobEnded: it ended before Jupyter listened.
+        JlrError: the scheduler refused it.
+    """
+    is_new = found.container is None or not (found.container.running or found.container.waits)
+    if is_new:
+        _submit(start, _asked_for(start, found))
+    elif start.request.scheduled is not None and found.container is not None:
+        start.note(f"joining job {found.container.job} of `{start.name}`, which is there already")
+    submitted()
+    with _left_queued(start):
+        server = found.server if not is_new and found.server else _awaited(start)
+        container = survey(start.host, start.runtime, start.name).container
+    if container is None or not container.running:
+        raise JobEnded(f"the job of `{start.name}` ended just now")
+    return container, server, is_new
+
+
+def _asked_for(start: StartContext, found: Survey) -> Scheduled:
+    if start.request.scheduled is not None:
+        return start.request.scheduled
+    stands = found.container.stands if found.container else "has no job"
+    raise NotFound(
+        f"`{start.request.host}/{start.name}` {stands}",
+        hint=f"`jlr start {start.request.host} {start.name} --slurm …` submits another",
+    )
+
+
+def _submit(start: StartContext, how: Scheduled) -> None:
+    plan = _plan(start, how)
+    _clear(start.host, start.name)
+    with undone_on_failure() as undo:
+        undo.callback(scheduled.take_back, start, plan, SESSIONS)
+        try:
+            scheduled.submit(start, plan, SESSIONS)
+        except Busy as other:  # another laptop's
+            undo.pop_all()
+            raise Busy(
+                f"another command has just submitted `{start.name}`",
+                hint=f"`jlr start {start.request.host} {start.name}` joins it",
+            ) from other
+        _remember(start)
+
+
+def _clear(host: Host, name: str) -> None:
+    """Delete the folder of a job that is over."""
+    for old in SESSIONS.read(run_script(host, SESSIONS.tell(name)).stdout):
+        if not old.over:
+            raise Busy(f"job {old.job} of `{name}` is not over: {old.detail or old.state}")
+        run_script(host, SESSIONS.remove(name))
+
+
+def _plan(start: StartContext, how: Scheduled) -> ScheduledPlan:
+    options = start.request.options
+    own = {} if start.runtime.has_images else dict(i.split("=", 1) for i in options.environment)
+    plain, private = variables.parted(own)
+    begun = ("env", *(f"{name}={value}" for name, value in plain.items())) if plain else ()
+    # A login shell's variables may be other ones than those of ssh.
+    place = 'export XDG_STATE_HOME="${directory%/jlr/*}"\n'
+    return ScheduledPlan(
+        name=start.name,
+        mark=secrets.token_hex(6),
+        argv=(*begun, "sh", "-c", _text(start)),
+        shown="jupyter lab",
+        resources=how.resources,
+        asked=how.resources.gres or "",
+        workdir=None if start.runtime.has_images else options.workdir,
+        modules=how.modules,
+        variables=place + private,
+    )
+
+
+def _text(start: StartContext) -> str:
+    """Return what the job runs: Jupyter until it ends, and beside it the probe."""
+    runtime, name = start.runtime, start.name
+    probing = scripts.wait_and_probe(runtime, name, start.launch_id, patience=_BEGIN_SECONDS)
+    probe = f"{JOBS}/{shlex.quote(name)}/{PROBE}"
+    launching = runtime.in_image(name, jupyter_launch.later_script(start))
+    exit_file = f'"{SERVERS}"/{shlex.quote(name)}/exit'
+    return (
+        f"{SLURM.plain_variables()}umask 077\n"
+        f"{{ {command_line(('sh', '-c', probing))} >{probe}- && mv -f {probe}- {probe}; }} &\n"
+        f'{launching}\nexit "$(cat {exit_file} || echo 1)"\n'
+    )
+
+
+def _remember(start: StartContext) -> None:
+    """Save the record, so that lists know the session while it waits."""
+    known, config = start.known, start.context.ssh_config
+    record = known or SessionRecord(
+        start.request.host,
+        start.name,
+        start.runtime.name,
+        start.request.local_port or local_ports.first_candidate(start.request.host, start.name),
+        ssh_config=None if config is None else str(config.resolve()),
+    )
+    sessions.save(replace(record, runtime=start.runtime.name, forwarded=True).used_now())
+
+
+@contextmanager
+def _left_queued(start: StartContext) -> Iterator[None]:
+    """Leave the job where it is at Ctrl-C and say how to come back, or cancel it on request."""
+    where = f"{start.request.host}/{start.name}"
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        if start.request.cancel_on_interrupt:
+            cancel(start.host, start.runtime, start.name, StopRequest(force=True))
+            if start.known is not None:
+                sessions.save(replace(start.known, forwarded=False))
+            start.note(f"cancelled the job of `{where}`")
+        else:
+            start.note(
+                f"the job of `{where}` stays; `jlr start {start.request.host} {start.name}` waits "
+                f"for it again, `jlr stop {where}` cancels it"
+            )
+        raise
+
+
+def _awaited(start: StartContext) -> Server:
+    """Wait until the job begins and Jupyter listens in it; say why it waits."""
+    where, note = f"{start.request.host}/{start.name}", start.context.progress.note
+    job = reached(lambda: _job(start.host, start.name), where, start.context)
+    if job.state in ("waiting", "unknown"):
+        handle = JobHandle(start.host, SESSIONS, job)
+        reached(lambda: queue.wait_begun(handle, SESSIONS, note), where, start.context)
+    with start.context.progress.step(f"Wait for JupyterLab in job {job.job}"):
+        found = reached(lambda: _listening(start), where, start.context)
+    if found.server is None:
+        raise _failed(start, found)
+    return found.server
+
+
+def _job(host: Host, name: str) -> Job:
+    found = SESSIONS.read(run_script(host, SESSIONS.tell(name)).stdout)
+    if not found:
+        raise JobEnded(f"the job of `{name}` was removed meanwhile")
+    return found[0]
+
+
+def _listening(start: StartContext) -> Survey:
+    """Survey the session once its server listens, or its job is over."""
+    job = f"{JOBS}/{shlex.quote(start.name)}"
+    waits = " && ".join(f"[ ! -e {job}/{file} ]" for file in (PROBE, "exit", "ending"))
+    wait = wait_while(waits, _BEGIN_SECONDS, every=0.25)
+    run_script(start.host, wait, timeout=_BEGIN_SECONDS + 30.0)
+    return survey(start.host, start.runtime, start.name)
+
+
+def _failed(start: StartContext, found: Survey) -> JlrError:
+    why = found.container.stands if found.container else "is gone"
+    tail = f"tail -n {_LOG_LINES}"
+    job, server = (f"{root}/{shlex.quote(start.name)}" for root in (JOBS, f'"{SERVERS}"'))
+    asked = run_script(
+        start.host, f"{tail} {job}/log {job}/stderr {server}/jupyter.log 2>/dev/null"
+    )
+    log = printable(asked.stdout).strip()
+    return JobEnded(
+        f"Jupyter does not listen: `{start.name}` {why}; the last lines of its logs:\n{log}",
+        hint=f"`jlr logs {start.request.host}/{start.name}` has more",
+    )
+
+
+def cancel(host: Host, runtime: Runtime, name: str, request: StopRequest) -> list[str]:
+    """Cancel the session's job, and nothing else; return what was done.
+
+    Raises:
+        JlrError: it does not end.
+    """
+    server = f'"{SERVERS}"/{shlex.quote(name)}'
+    mark = f"umask 077; mkdir -p {server} && echo stopped >{server}/ended\n"
+    done = []
+    found = SESSIONS.read(run_script(host, SESSIONS.tell(name)).stdout)
+    for job in found:
+        if not job.over:
+            ended = run_script(
+                host, mark + SESSIONS.stop(name, force=request.force), timeout=STOP_SECONDS
+            )
+            if ended.status != 0:
+                raise JlrError(f"cannot cancel job {job.job}: {one_line(ended.complaint)}")
+            done.append(f"cancelled job {job.job}")
+    if request.remove:
+        run_script(host, SESSIONS.remove(name) + scripts.clear(runtime, name))
+        done.append("deleted its files")
+    return done
+
+
+def told(host: Host) -> dict[str, Job]:
+    """Return the jobs of all sessions of a cluster by their names."""
+    return {job.name: job for job in SESSIONS.read(run_script(host, SESSIONS.tell()).stdout)}
+
+
+def time_left(job: Job) -> float | None:
+    """Return the seconds until a running job's time limit, `None` where that is not known."""
+    return max(0.0, job.until - time.time()) if job.until and job.state == "running" else None

@@ -1,0 +1,67 @@
+"""Sessions as Slurm's jobs on the lab's cluster, as users who are not root."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from typing import Any
+
+import pytest
+
+from tests.lab.cluster import Cluster
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+from tests.sessions.parts import Session, failed, started
+
+JUPYTER = ("--slurm", "--module", "jupyter", "--cpus", "1")
+
+
+def on_node(number: int) -> tuple[str, ...]:
+    return (*JUPYTER, f"--sbatch-arg=--nodelist=node{number}")
+
+
+def name() -> str:
+    """Return a name that no other test has."""
+    return f"s-{secrets.token_hex(3)}"
+
+
+def listed(laptop: Laptop, called: str, *host: str) -> dict[str, Any]:
+    """Return a session as `jlr list --json` shows it."""
+    found: dict[str, Any] = next(
+        each
+        for each in json.loads(laptop.jlr("list", *host, "--json").stdout)
+        if each["name"] == called
+    )
+    return found
+
+
+def jobs(cluster: Cluster, called: str) -> list[str]:
+    """Return the states of all jobs of a session, as Slurm has them."""
+    asked = cluster.slurm("squeue", "--states=all", "--noheader", "--format=%j %T")
+    return [line.split()[1] for line in asked.splitlines() if line.startswith(f"{called}.")]
+
+
+@pytest.mark.parametrize("number", [1, 2], ids=["by ssh to the node", "by a step of the job"])
+def test_a_kernel_answers_on_a_node_and_a_second_start_joins_until_stop(
+    cluster: Cluster, zih: Laptop, number: int
+) -> None:
+    called = name()
+    session: Session = started(zih, called, *on_node(number), "--time", "20", host="zih")
+    with session.notebook("a.ipynb") as kernel:
+        assert kernel.run("6 * 7") == "42"
+        assert kernel.run("__import__('socket').gethostname()") == f"'node{number}'"
+        said = "sorted(k for k in __import__('os').environ if k.startswith('SLURM_'))"
+        assert kernel.run(said) == "['SLURM_CONF', 'SLURM_JOB_ID']"
+        kernel.keep_busy()
+        assert "`a.ipynb`" in failed(zih.jlr("stop", called), 7, "has busy kernels")
+        kernel.interrupt()
+        wait_until(lambda: kernel.state() == "idle", "the end of the kernel's work")
+    shown = listed(zih, called)
+    assert (shown["state"], shown["node"], shown["reason"]) == ("up", f"node{number}", None)
+    assert 1000 < shown["time_left"] <= 1200
+    again = started(zih, called, host="zih")
+    assert again.url == session.url
+    assert jobs(cluster, called) == ["RUNNING"]
+    assert f"cancelled job {shown['job']}" in str(zih.jlr("stop", called))
+    assert jobs(cluster, called) == ["CANCELLED"]
+    failed(zih.jlr("start", "zih", called), 6, "was stopped with `jlr stop`", "--slurm")
