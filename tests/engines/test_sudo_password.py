@@ -100,14 +100,18 @@ def test_a_script_and_a_command_with_an_input_of_its_own(owner: Laptop, session:
     assert (done.status, done.stdout) == (0, "what was typed\n"), done
 
 
-def test_a_terminal_asks_nothing(owner: Laptop, session: str) -> None:
-    with at_terminal(
-        owner, "shell", session, "--", "sh", "-c", "tty; read x; echo got $x"
-    ) as shown:
+@pytest.mark.parametrize("way", ["shell", "kept", "job"])
+def test_a_terminal_asks_nothing(owner: Laptop, session: str, way: str) -> None:
+    words = {
+        "shell": ("shell", session),
+        "kept": ("shell", session, "--keep"),
+        "job": ("run", "lab", "--image", "lab/plain", "-it", "--rm", *BY_SUDO),
+    }[way]
+    with at_terminal(owner, *words, "--", "sh", "-c", "tty; read x; echo got $x; exit 5") as shown:
         shown.sees("/dev/pts/")
         shown.answers("", "a line")
         shown.sees("got a line")
-        assert shown.ends() == 0
+        assert shown.ends() == 5
     assert "jlr-" not in shown.text
     assert "\\0" not in shown.text
 

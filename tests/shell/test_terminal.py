@@ -121,6 +121,33 @@ def test_however_a_shell_ends_nothing_stays_behind_and_the_terminal_is_restored(
         wait_until(lambda: not running(inside, "sleep 61[12]"), "the end of what ran there")
 
 
+def test_a_shell_that_was_lost_is_found_again(owner: Laptop, sshd: SSHServer) -> None:
+    with shell(owner, "--keep") as terminal:
+        terminal.wait_for(":/# ", seconds=SECONDS)
+        terminal.type("kept=4; echo is $kept\r")
+        terminal.wait_for("is 4")
+        sshd.drop_connections()
+        assert terminal.process.wait(SECONDS) == 5
+        terminal.wait_for("goes on")
+        assert terminal.echoes()
+    with shell(owner, "--keep") as terminal:
+        terminal.wait_for("back in the shell", seconds=SECONDS)
+        terminal.wait_for("is 4", seconds=SECONDS)  # as tmux shows it again
+        terminal.type("exit $((kept + 5))\r")
+        assert terminal.process.wait(SECONDS) == 9
+    words = ("lab", "--keep", "--name", "my.2", "--", "sh", "-c", "read x; exit $x")
+    with shell(owner, *words, kind="xterm-kitty") as terminal:  # on the host itself
+        terminal.wait_for("host/my+2", seconds=SECONDS)  # tmux's last line
+        terminal.type("\r~.")
+        assert terminal.process.wait(SECONDS) == 0
+        terminal.wait_for("`jlr shell lab --keep --name my.2` leads back to it")
+        assert terminal.echoes()
+    with shell(owner, *words) as terminal:
+        terminal.wait_for("host/my+2", seconds=SECONDS)
+        terminal.type("8\r")
+        assert terminal.process.wait(SECONDS) == 8
+
+
 def test_without_a_container_it_is_the_hosts_own_login_shell(owner: Laptop) -> None:
     with shell(owner, "lab/bare") as terminal:
         terminal.wait_for("$ ", seconds=SECONDS)

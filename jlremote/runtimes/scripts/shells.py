@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from jlremote.host import process_mark
 from jlremote.host.shell_text import command_line
@@ -12,7 +14,7 @@ from jlremote.runtimes.scripts import homes, packages
 
 # The image may not describe the caller's terminal; fewer keys and colours are better than an
 # `unknown terminal type`.
-_TERMINAL = """\
+KNOWN_TERMINAL = """\
 known=
 for folder in ~/.terminfo /etc/terminfo /lib/terminfo /usr/lib/terminfo /usr/share/terminfo; do
   [ ! -e "$folder/${TERM%"${TERM#?}"}/$TERM" ] || known=yes
@@ -29,6 +31,8 @@ _SHELL = """\
 exec "$@"
 """
 
+NO_MARK: Mapping[str, str] = MappingProxyType({})
+
 
 def script(
     runtime: Runtime, name: str, attached: Attachment, argv: tuple[str, ...], word: str
@@ -38,19 +42,37 @@ def script(
     In a container it would outlive a broken connection, so SIGHUP is sent to it by its mark, the
     random `word`. An empty argv is a shell.
     """
-    size = attached.terminal
-    inside = _TERMINAL + _SIZE.format(size) if size else ""
-    if runtime.has_containers:
-        inside += homes.writable_home(name) + packages.USE + process_mark.MARK_ITSELF
-    if runtime.has_images and not runtime.has_containers:
-        inside += packages.USE
-    inside += _SHELL.replace("LOGIN", "" if runtime.has_images else "-l")
     marked = {process_mark.VARIABLE: word} if runtime.has_containers else {}
-    begin = runtime.attached(name, ("sh", "-c", inside, "sh", *argv), attached, marked)
+    begin = argv_of(runtime, name, attached, argv, marked)
     if not runtime.has_containers:
         return f"exec {command_line(begin)}\n"
     ending = Attachment(user=attached.user)
     end = runtime.attached(name, process_mark.signal_argv(word, "HUP"), ending, {})
     hang_up = f'trap "" HUP TERM; {command_line(end)} </dev/null >/dev/null 2>&1; exit 129'
-    here = command_line(begin) if size else endable(begin)
+    here = command_line(begin) if attached.terminal else endable(begin)
     return f"trap {shlex.quote(hang_up)} HUP TERM\n{here}\n"
+
+
+def argv_of(
+    runtime: Runtime,
+    name: str,
+    attached: Attachment,
+    argv: tuple[str, ...],
+    marked: Mapping[str, str] = NO_MARK,
+    *,
+    sized: bool = True,
+) -> tuple[str, ...]:
+    """Return the command that runs a command, or a shell for an empty argv, where `name` runs.
+
+    With `marked`, its environment has that mark; with `sized` its terminal gets the caller's size.
+    """
+    size = attached.terminal
+    inside = KNOWN_TERMINAL if size else ""
+    inside += _SIZE.format(size) if size and sized else ""
+    if runtime.has_containers:
+        inside += homes.writable_home(name) + packages.USE
+        inside += process_mark.MARK_ITSELF if marked else ""
+    if runtime.has_images and not runtime.has_containers:
+        inside += packages.USE
+    inside += _SHELL.replace("LOGIN", "" if runtime.has_images else "-l")
+    return runtime.attached(name, ("sh", "-c", inside, "sh", *argv), attached, marked)

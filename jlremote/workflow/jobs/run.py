@@ -104,7 +104,7 @@ def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
         where = host if request.inside is None else f"{host}/{request.inside.rpartition('/')[2]}"
         raise Usage(
             "`-t` is for a new container, which keeps the terminal",
-            hint=f"`jlr shell {where} -- COMMAND` runs it in a terminal there",
+            hint=f"`jlr shell {where} --keep -- COMMAND` runs it in one that tmux keeps",
         )
     if request.wanted.options.packages and not request.detach:
         raise Usage(

@@ -6,12 +6,13 @@ import secrets
 from dataclasses import dataclass
 
 from jlremote.errors import LinkLost, NameNotResolved, NotFound
+from jlremote.host.contract import run_script
 from jlremote.jupyter.survey import WHO, other_owner
 from jlremote.link.client.link import Link
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Attachment, Runtime
-from jlremote.runtimes.scripts import shells
+from jlremote.runtimes.scripts import kept_shells, shells
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
@@ -33,6 +34,8 @@ class ShellRequest:
     user: str | None = None  # `USER[:GROUP]` in the container
     workdir: str | None = None  # the folder to begin in
     detach_keys: str | None = None  # as the engine's own `--detach-keys`
+    # keeps it on the host after a loss, under this name; empty for the place's first one
+    keep: str | None = None
     as_shared: bool = False  # whether another user's session may be joined
 
 
@@ -44,6 +47,7 @@ class _Place:
     runtime: Runtime
     name: str  # of the session or container, or the host's
     selector: str  # what the command takes
+    is_host: bool = False  # whether it is the host itself, and no session
 
 
 def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
@@ -56,6 +60,8 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
     place = _place(request, context)
     size = screen.size if screen.kind else None
     attached = Attachment(size, request.user, request.workdir, request.detach_keys)
+    if request.keep is not None:
+        return _kept(place, request, attached, request.keep, screen, context)
     word = secrets.token_hex(8)
     script = shells.script(place.runtime, place.name, attached, request.command, word)
     try:
@@ -67,6 +73,43 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
     except LinkLost as lost:
         screen.recover()
         raise _lost(place.selector, lost) from lost
+
+
+def _kept(
+    place: _Place,
+    request: ShellRequest,
+    attached: Attachment,
+    label: str,
+    screen: Screen,
+    context: Context,
+) -> int:
+    """Run a shell or command that tmux keeps, or lead back to it; return its exit status or 0."""
+    named = None if place.is_host else place.name
+    name = kept_shells.session(place.runtime, named, label)
+    again = f"`jlr shell {place.selector} --keep{f' --name {label}' if label else ''}`"
+
+    looked = run_script(place.host, kept_shells.look(name)).status
+    if looked == kept_shells.NO_TMUX:
+        raise NotFound(
+            f"`{place.host.name}` has no tmux, which would keep the shell",
+            hint=f"`jlr shell {place.selector}` opens one that ends with the connection; "
+            "`sudo apt install tmux` there, or your administrator, mends that",
+        )
+    if looked == 0:
+        context.progress.note(f"back in the shell that was kept in `{place.selector}`")
+    script = kept_shells.script(place.runtime, place.name, attached, request.command, name)
+    try:
+        status = converse(place.host, script, screen)
+    except TerminalClosed:
+        screen.recover()
+        status = 0
+    except LinkLost as lost:
+        screen.recover()
+        why = f"{lost.message}; what runs in the terminal goes on"
+        raise LinkLost(why, hint=f"{again} leads back to it") from lost
+    if status == 0 and run_script(place.host, kept_shells.look(name)).status == 0:
+        context.progress.note(f"the shell goes on; {again} leads back to it")
+    return status
 
 
 def _place(request: ShellRequest, context: Context) -> _Place:
@@ -115,7 +158,7 @@ def _host_itself(host: str, context: Context, missing: NotFound) -> _Place:
         raise NotFound(
             f"there is neither a session nor a host `{host}`", hint=missing.hint
         ) from missing
-    return _Place(link, Bare(), host, host)
+    return _Place(link, Bare(), host, host, is_host=True)
 
 
 def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_shared: bool) -> None:
@@ -138,6 +181,6 @@ def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_share
 def _lost(selector: str, lost: LinkLost) -> LinkLost:
     return LinkLost(
         f"{lost.message}; the programs in the terminal were ended",
-        hint=f"`jlr shell {selector}` opens another one; use `jlr run`, or `tmux` there, for "
-        "programs that must not end",
+        hint=f"`jlr shell {selector}` opens another one; with `--keep` it outlasts a loss, and "
+        "`jlr run` is for long work",
     )

@@ -14,12 +14,15 @@ from jlremote.errors import LinkLost, NotFound
 from jlremote.host.contract import Completed
 from jlremote.link.client.link import Link
 from jlremote.link.client.remote_process import RemoteProcess
+from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
-from jlremote.runtimes.engine.engine import DOCKER
+from jlremote.runtimes.contract import Attachment, Runtime
+from jlremote.runtimes.engine.engine import DOCKER, ENGINES
+from jlremote.runtimes.scripts import kept_shells
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host import conversation
 from jlremote.workflow.session import shell
-from tests.workflow.parts import FakeHost
+from tests.workflow.parts import FakeHost, context
 
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901, image="torch")
 SIZE = os.terminal_size((80, 24))
@@ -123,6 +126,31 @@ def test_a_container_that_is_gone_is_created_by_the_hint() -> None:
     with pytest.raises(NotFound, match="the container `cont1` is gone") as caught:
         check_runs(Completed(1, "[]", "Error: No such container: cont1"))
     assert caught.value.hint == "`jlr start dgx cont1 --image torch` starts it again"
+
+
+def test_a_shell_is_kept_only_by_tmux() -> None:
+    host = cast(Link, FakeHost("dgx", {"script": Completed(kept_shells.NO_TMUX, "", "")}))
+    place = shell._Place(host, Bare(), "dgx", "dgx", is_host=True)
+    request = shell.ShellRequest("dgx", keep="")
+    with pytest.raises(NotFound, match="`dgx` has no tmux") as caught:
+        shell._kept(place, request, Attachment(SIZE), "", FakeScreen(), context())
+    assert "`jlr shell dgx` opens one that ends with the connection" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("runtime", "name", "label", "session"),
+    [
+        (Containers(DOCKER), "a.b", "", "docker/a+b"),
+        (Containers(DOCKER), "a_b", "", "docker/a_b"),
+        (Containers(ENGINES["sudo podman"]), "cont1", "two", "sudo-podman/cont1/two"),
+        (Bare(), "host", "", "none/host"),
+        (Bare(), None, "two", "host/two"),
+    ],
+)
+def test_each_place_has_a_kept_shell_of_its_own(
+    runtime: Runtime, name: str | None, label: str, session: str
+) -> None:
+    assert kept_shells.session(runtime, name, label) == session
 
 
 def test_a_lost_connection_names_the_command_for_another_shell() -> None:

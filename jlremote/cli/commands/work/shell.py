@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +10,11 @@ from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
+from jlremote.errors import Usage
+from jlremote.text import is_name, one_line
+
+if TYPE_CHECKING:
+    from jlremote.cli.keyboard.local_terminal import LocalTerminal
 
 
 @command(
@@ -18,6 +23,7 @@ from jlremote.cli.options import shared
     examples=(
         "jlr shell",
         "jlr shell dgx/cont1 -- htop                  # in any container, also without Jupyter",
+        "jlr shell cont1 --keep                       # again after a loss: the same shell",
         "jlr shell dgx                                # on the host itself",
         "jlr shell cont1 -u root -- apt-get install -y git",
         "jlr shell cont1 -- tar -C /data -c runs | tar -x     # bytes stay unchanged",
@@ -38,9 +44,15 @@ from jlremote.cli.options import shared
     help="Keys that detach, and leave the process running in the container. Default: "
     "ctrl-p,ctrl-q.",
 )
+@click.option(
+    "--keep",
+    is_flag=True,
+    help="Keep it on the host, with tmux; the same command leads back to it.",
+)
+@click.option("--name", metavar="NAME", help="With --keep: one more shell there, of that name.")
 @shared.shared_option
 @click.pass_obj
-def shell(invocation: Invocation, /, **options: Any) -> int:
+def shell(invocation: Invocation, /, *, keep: bool, name: str | None, **options: Any) -> int:
     """Open a terminal in a session's container, or run a COMMAND there.
 
     HOST/CONTAINER may be any running container of the host. HOST is the host itself, and so is a
@@ -48,10 +60,31 @@ def shell(invocation: Invocation, /, **options: Any) -> int:
     here it gets none there, and its bytes stay unchanged.
 
     `~.` at the beginning of a line ends it, even without a network. So does a lost connection: the
-    process there gets SIGHUP, as with ssh. For work that must last, use `jlr run`.
+    process there gets SIGHUP, as with ssh. With --keep it goes on, and the same
+    command leads back to it from any machine; tmux's own keys (ctrl-b d) and `~.` leave it running.
     """
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.workflow.session import shell as workflow
 
-    request = workflow.ShellRequest(**options)
-    return workflow.shell(request, LocalTerminal(), invocation.context())
+    screen = LocalTerminal()
+    request = workflow.ShellRequest(**options, keep=_label(screen, keep=keep, name=name))
+    return workflow.shell(request, screen, invocation.context())
+
+
+def _label(screen: LocalTerminal, *, keep: bool, name: str | None) -> str | None:
+    """Return the name of a shell to be kept, empty for the first one; `None` for another shell.
+
+    Raises:
+        Usage: there is no terminal, or no such name is possible.
+    """
+    if not keep:
+        if name is not None:
+            raise Usage("`--name` needs `--keep`", hint="`jlr shell … --keep --name NAME`")
+        return None
+    if screen.kind is None:
+        raise Usage("`--keep` needs a terminal here", hint="`jlr run … --detach` is for scripts")
+    if name is not None and not is_name(name):
+        raise Usage(
+            f"invalid name `{one_line(name)}`", hint="use letters, digits, `_`, `.` and `-`"
+        )
+    return name or ""
