@@ -9,7 +9,7 @@ from jlremote.host.contract import Host, run_script
 from jlremote.jupyter import activity
 from jlremote.jupyter.api import JupyterApi, Kernel
 from jlremote.jupyter.server import Server
-from jlremote.jupyter.survey import Survey
+from jlremote.jupyter.survey import Survey, survey
 from jlremote.runtimes import container_changes
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.docker import docker_commands as docker
@@ -70,8 +70,16 @@ def work(
     try:
         kernels = api.kernels() if api is not None else ()
     except JlrError as silent:
-        return Work((), tuple(programs), silent.message, whole)
+        # A stop before this one may have ended the server a moment ago.
+        if api is not None and _runs(host, runtime, container, api.server):
+            return Work((), tuple(programs), silent.message, whole)
+        kernels = ()
     return Work(kernels, tuple(programs), None, whole)
+
+
+def _runs(host: Host, runtime: Runtime, container: Container, server: Server) -> bool:
+    servers = survey(host, runtime, container.name).servers
+    return any(each.identity == server.identity for each in servers)
 
 
 def refuse_if_busy(record: SessionRecord, work: Work, request: StopRequest) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jlremote.errors import Busy, JlrError
-from jlremote.jupyter.api import Kernel
+from jlremote.jupyter.api import JupyterApi, Kernel, NoAnswer
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey
@@ -78,6 +78,23 @@ def test_programs_are_refused_like_kernels() -> None:
 def test_a_server_that_does_not_answer_counts_as_busy() -> None:
     with pytest.raises(Busy, match="cannot ask `dgx/cont1` for busy kernels: no answer"):
         refuse(StopRequest(container=True), silent="no answer")
+
+
+@pytest.mark.parametrize(("servers", "silent"), [((), None), ((OURS,), "no answer")])
+def test_a_server_that_has_just_ended_has_no_kernels_to_ask_for(
+    servers: tuple[Server, ...], silent: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Silent(JupyterApi):
+        def kernels(self) -> tuple[Kernel, ...]:
+            raise NoAnswer("no answer")
+
+    container = Container("a" * 64, "cont1", True, "2026")
+    before = replace(found(OURS), container=container)
+    monkeypatch.setattr(
+        losses, "survey", lambda *_: replace(before, findings=found(*servers).findings)
+    )
+    host, api = FakeHost("dgx", {"": "", "script": ""}), Silent(8901, OURS)
+    assert losses.work(host, runtime_named("none"), before, api, StopRequest()).silent == silent
 
 
 def test_a_server_that_was_started_by_hand_is_only_ended_on_request() -> None:
