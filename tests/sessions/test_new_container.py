@@ -132,8 +132,7 @@ def test_the_command_can_be_pasted_into_a_shell(
     [
         (
             ("--profile", "nvidia"),
-            "the host does not allow `--ulimit memlock=-1` (profile nvidia, built in): .*"
-            "`--ulimit memlock=` leaves it out",
+            "`--ulimit memlock=-1` (profile nvidia, built in): .*`--ulimit memlock=` leaves it out",
         ),
         (("--", "--privileged"), "the host does not allow `--privileged`: .*`jlr config` tells"),
         (("--", "--no-such"), "no option `--no-such`"),

@@ -227,7 +227,11 @@ class LinkServer:
         return True
 
     def _shutdown(self, _: Conversation) -> bool:
-        self._end()
+        """Release the local ports before the answer: the command's next step may want them."""
+        self._ended = True
+        self._supervisor.end()
+        self._forwards.stop()
+        self._notify()
         return True
 
     def _end(self) -> None:

@@ -320,10 +320,11 @@ def test_an_older_command_that_is_not_understood_is_told_what_to_do(
     assert parts.server.goes_on
 
 
-def test_a_command_of_any_age_can_end_the_link(parts: Parts) -> None:
+def test_a_command_of_any_age_can_end_the_link_and_has_its_ports(parts: Parts, link: Link) -> None:
+    link.forward("cont1", 8888, SERVER)
     ended = conversation(parts, op="shutdown", version="0.0.1", protocol=0)
     assert ended == [{"accepted": True}, {"result": True}]
-    assert not parts.server.goes_on
+    assert (len(parts.forwards), parts.server.goes_on) == (0, False)
 
 
 def test_a_stranger_and_a_mute_caller_block_no_command(parts: Parts, link: Link) -> None:
