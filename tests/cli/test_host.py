@@ -12,6 +12,7 @@ import click
 import pytest
 
 from jlremote.cli.commands import host
+from jlremote.cli.screen import cluster_table
 from jlremote.doctor.findings import Finding, Mark, Verdict
 from jlremote.gpus.inventory import Inventory
 from jlremote.schedulers.contract import ClusterGpus, GpuJob, GpuNodes
@@ -180,3 +181,9 @@ def test_the_gpus_of_a_cluster_are_shown_with_their_holders(jlr: Jlr, workflows:
     document = json.loads(jlr("gpus", "zih", "--json").stdout)
     assert document["host"] == "zih"
     assert document["nodes"][0]["free"] == 1
+    workflows.will("host.gpus.watch", [found, found])
+    watched = jlr("gpus", "zih", "--watch", "--json").stdout.splitlines()
+    assert [json.loads(line) for line in watched] == [document, document]
+    assert jlr("gpus", "zih", "--watch").stdout.count("PARTITION  GPU") == 2
+    drawn = "".join(str(part) for part in cluster_table.drawn("zih", found).renderables)
+    assert "3 more GPUs are in use" in drawn

@@ -237,6 +237,11 @@ def test_gpus_are_those_of_the_partitions_with_their_holders(cluster: Cluster, z
     [held] = told["jobs"]
     assert (held["user"], held["gpus"], held["job"]) == ("alice", 2, job(zih, called)["job"])
     assert told["hidden"] == 0
+    with zih.spawn("gpus", "zih", "--watch", "--json") as watching:
+        assert watching.stdout
+        assert json.loads(watching.stdout.readline())["nodes"] == told["nodes"]
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(30) == 0
 
 
 def test_a_lost_reply_of_sbatch_gives_one_job(cluster: Cluster, zih: Laptop) -> None:

@@ -19,6 +19,8 @@ from jlremote.text import printable
 
 if TYPE_CHECKING:
     from jlremote.doctor.findings import Finding
+    from jlremote.gpus.inventory import Inventory
+    from jlremote.schedulers.contract import ClusterGpus
     from jlremote.workflow.host.context import Context
 
 PAUSE_SECONDS = 0.5
@@ -51,7 +53,7 @@ def gpus(invocation: Invocation, host: str, watch: float | None, as_json: bool) 
     is used and nothing computes), `reserved` (by jlr, for a session or job), `held` or `error`.
 
     On a login node of a cluster that has no GPU, show the partitions as Slurm knows them: their
-    free GPUs, and the jobs that hold the others, yours first.
+    free GPUs, and the jobs that hold the others, yours first; --watch asks once a minute.
     """
     context = invocation.context(silent=as_json)
     if watch is None:
@@ -62,31 +64,48 @@ def gpus(invocation: Invocation, host: str, watch: float | None, as_json: bool) 
 
 
 def _show(host: str, context: Context, *, as_json: bool) -> None:
-    from jlremote.cli.screen import cluster_table, gpu_table
-    from jlremote.gpus.inventory import Inventory, to_json
     from jlremote.workflow.host.gpus import inventory
 
     found = inventory(host, context)
-    if not isinstance(found, Inventory):
-        cluster_table.show(found, host, context.progress.note, as_json=as_json)
-        return
     if as_json:
-        answer_json(to_json(found, host))
-        return
+        answer_json(_document(found, host))
+    else:
+        _tables(found, context, ())
+
+
+def _document(found: Inventory | ClusterGpus, host: str) -> dict[str, Any]:
+    from jlremote.cli.screen import cluster_table
+    from jlremote.gpus.inventory import Inventory, to_json
+
+    if isinstance(found, Inventory):
+        return to_json(found, host)
+    return cluster_table.to_json(found, host)
+
+
+def _tables(
+    found: Inventory | ClusterGpus, context: Context, told: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Print the tables, and the notes that were not `told`; return those that are now."""
+    from jlremote.cli.screen import cluster_table, gpu_table
+    from jlremote.gpus.inventory import Inventory
+
+    if not isinstance(found, Inventory):
+        cluster_table.show(found, context.progress.note)
+        return ()
     gpu_table.show(found)
-    for note in found.notes:
+    for note in set(found.notes).difference(told):
         context.progress.note(f"nvidia-smi: {note}")
+    return found.notes
 
 
 def _watch(host: str, seconds: float, context: Context, *, as_json: bool) -> None:
-    from jlremote.cli.screen import gpu_table, tables
-    from jlremote.gpus.inventory import to_json
+    from jlremote.cli.screen import tables
     from jlremote.workflow.host.gpus import watch
 
     snapshots = watch(host, seconds, context)
     if as_json:
         for found in snapshots:
-            answer_json(to_json(found, host), indent=None)
+            answer_json(_document(found, host), indent=None)
     elif watched(sys.stdout):
         from jlremote.cli.screen import gpu_live  # imports rich
 
@@ -94,11 +113,8 @@ def _watch(host: str, seconds: float, context: Context, *, as_json: bool) -> Non
     else:
         told: tuple[str, ...] = ()
         for found in snapshots:
-            gpu_table.show(found)
+            told = _tables(found, context, told)
             answer("")
-            for note in set(found.notes).difference(told):
-                context.progress.note(f"nvidia-smi: {note}")
-            told = found.notes
 
 
 @command(

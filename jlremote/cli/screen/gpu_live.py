@@ -12,9 +12,10 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from jlremote.cli.screen import gpu_table
+from jlremote.cli.screen import cluster_table, gpu_table
 from jlremote.cli.screen.tables import state_style, table
 from jlremote.gpus.inventory import WELL_USED_PERCENT, Gpu, Inventory
+from jlremote.schedulers.contract import ClusterGpus
 from jlremote.text import one_line
 
 MEMORY_WIDTH = 10
@@ -25,10 +26,13 @@ _MOST = 500  # moments that are remembered
 _BLOCKS, _PLAIN = "▁▂▃▄▅▆▇█", ".:-=+*#@"
 
 
-def drawings(host: str, snapshots: Iterable[Inventory]) -> Iterator[Group]:
+def drawings(host: str, snapshots: Iterable[Inventory | ClusterGpus]) -> Iterator[Group]:
     """Give the drawing of each snapshot, with the history of those before."""
     history = History()
     for inventory in snapshots:
+        if not isinstance(inventory, Inventory):
+            yield cluster_table.drawn(host, inventory)
+            continue
         history.add(inventory)
         yield drawn(host, inventory, history, shutil.get_terminal_size().columns)
 

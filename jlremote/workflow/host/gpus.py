@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 from jlremote.gpus import snapshot_script
@@ -9,8 +10,9 @@ from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, read
 from jlremote.host.contract import Host, run_script
 from jlremote.host.records import GROUP
+from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Argv
-from jlremote.schedulers.contract import ClusterGpus
+from jlremote.schedulers.contract import ClusterGpus, SchedulerSilent
 from jlremote.schedulers.slurm.commands import SLURM
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import used_on
@@ -19,6 +21,7 @@ from jlremote.workflow.host.links import link_on
 # A driver that sleeps between questions takes seconds for each GPU.
 ASK_SECONDS = 45.0
 NOT_FOUND = 127  # the status of a shell that finds no such command
+CLUSTER_SECONDS = 60.0  # the least pause between questions to a scheduler, which forbids loops
 
 
 def inventory(host: str, context: Context) -> Inventory | ClusterGpus:
@@ -31,32 +34,63 @@ def inventory(host: str, context: Context) -> Inventory | ClusterGpus:
     link = link_on(host, context)
     try:
         return ask(link)
-    except CannotAsk:
-        told = run_script(link, SLURM.gpus(), timeout=ASK_SECONDS)
-        if told.status == NOT_FOUND:
-            raise
-        return SLURM.read_gpus(told.stdout)
+    except CannotAsk as failure:
+        return _of_cluster(link, failure)
 
 
-def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory]:
+def _of_cluster(link: Host, failure: CannotAsk) -> ClusterGpus:
+    """Return the GPUs that a scheduler knows; raise `failure` where there is none."""
+    told = run_script(link, SLURM.gpus(), timeout=ASK_SECONDS)
+    if told.status == NOT_FOUND:
+        raise failure
+    return SLURM.read_gpus(told.stdout)
+
+
+def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory | ClusterGpus]:
     """Yield the GPUs of a host every `seconds` seconds, until the iterator is closed.
 
     A GPU that the driver names no more stays, as a failed one. While `nvidia-smi` hangs or fails,
-    what was last known comes with the reason as its note.
+    what was last known comes with the reason as its note. A scheduler is asked once a minute, and
+    its silence is noted.
 
     Raises:
         CannotAsk: nothing on the host knows.
+        SchedulerSilent: the scheduler does not answer to the first question.
     """
+    link = link_on(host, context)
+    own = _own(link, seconds)
+    try:
+        first = next(own)
+    except CannotAsk as failure:
+        yield from _watch_cluster(link, max(seconds, CLUSTER_SECONDS), failure, context)
+    else:
+        yield first
+        yield from own
+
+
+def _watch_cluster(
+    link: Host, seconds: float, failure: CannotAsk, context: Context
+) -> Iterator[ClusterGpus]:
+    yield _of_cluster(link, failure)
+    while True:
+        threading.Event().wait(seconds)
+        try:
+            yield _of_cluster(link, failure)
+        except SchedulerSilent as silent:
+            context.progress.note(silent.message)
+
+
+def _own(link: Link, seconds: float) -> Iterator[Inventory]:
     last: Inventory | None = None
-    asked = snapshot_script.snapshots(seconds, engines_asked(host))
-    with link_on(host, context).stream(asked) as output:
+    asked = snapshot_script.snapshots(seconds, engines_asked(link.name))
+    with link.stream(asked) as output:
         text = ""
         for piece in output:
             *whole, text = (text + piece).split(GROUP)
             for snapshot in whole:
-                last = _next(last, snapshot, host)
+                last = _next(last, snapshot, link.name)
                 yield last
-    raise CannotAsk(f"`{host}` stopped reporting its GPUs")
+    raise CannotAsk(f"`{link.name}` stopped reporting its GPUs")
 
 
 def _next(last: Inventory | None, snapshot: str, host: str) -> Inventory:
