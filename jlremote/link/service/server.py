@@ -227,9 +227,8 @@ class LinkServer:
         return True
 
     def _shutdown(self, _: Conversation) -> bool:
-        """Release the local ports before the answer: the command's next step may want them."""
-        self._ended = True
-        self._supervisor.end()
+        """Release the local ports before the answer: the person's next command may want them."""
+        self._ended = True  # the connection stays for commands that have begun
         self._forwards.stop()
         self._notify()
         return True

@@ -69,9 +69,6 @@ class FakeSupervisor:
     def lost(self, connection: Connection, error: JlrError) -> None:
         self.condition = self.condition.then(State.RECONNECTING, error)
 
-    def end(self) -> None:
-        self.condition = self.condition.then(State.DOWN)
-
 
 class FakeDialer:
     """Remembers the agents, and the scripts for which `sudo` may want a password."""
