@@ -27,6 +27,7 @@ LOG_LIMIT = ("max-size=50m",)
 # the items of a `list` are merged, and a nearer source replaces single items.
 KINDS: Mapping[str, str] = MappingProxyType(
     {
+        "host": "text",
         "container": "text",
         "name": "pattern",
         "profile": "text",

@@ -3,6 +3,7 @@
 ::
 
     [defaults]                          # every host
+    host = "dgx"                        # of a bare `jlr start`
     browser = "firefox"
 
     [profiles.torch]                    # named by --profile, by JLR_PROFILE or by a host
@@ -184,7 +185,9 @@ def _layer(path: Path, place: str, table: object) -> dict[str, Value]:
     if not isinstance(table, dict):
         raise Usage(f"`{place}` in `{path}` must be a table, as `[{place}]`")
     # A profile in a profile would be a chain to follow, for little use.
-    known = [name for name in KINDS if name != "profile" or not place.startswith("profiles.")]
+    elsewhere = {"profile"} if place.startswith("profiles.") else set()
+    elsewhere |= set() if place == "defaults" else {"host"}
+    known = [name for name in KINDS if name not in elsewhere]
     layer = {}
     for name, value in table.items():
         if name not in known:

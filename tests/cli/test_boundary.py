@@ -103,7 +103,7 @@ def test_a_bug_is_reported_even_if_its_log_cannot_be_written(
         (
             ("start",),
             "missing argument `HOST`",
-            "`jlr start --help` shows the options",
+            "`jlr start HOST CONTAINER`",
         ),
         (("logs", "--tail", "x"), ": `x` is not a whole number", "`jlr logs --help`"),
         (("logs", "--tail", "-5"), ": -5 is less than 0", "`jlr logs --help`"),

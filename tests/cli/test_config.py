@@ -60,7 +60,7 @@ def test_the_file_can_be_found_and_edited(
     monkeypatch.setenv("VISUAL", str(editor))
     outcome = jlr("config", "--edit")
     assert outcome.code == 2
-    assert "line 14: unknown key `imgae`" in outcome.stderr, "a mistake is told at once"
+    assert "line 15: unknown key `imgae`" in outcome.stderr, "a mistake is told at once"
     assert path.read_text().startswith("# Settings of jlr")
 
 

@@ -11,7 +11,7 @@ from jlremote.storage.options import variable
 from jlremote.workflow.forward.address import Address
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.requests import StartRequest
-from tests.cli.conftest import ADDRESS, REPORT, URL, Jlr, Workflows
+from tests.cli.conftest import ADDRESS, REPORT, URL, Jlr, Workflows, remember
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +33,33 @@ def test_the_url_is_the_only_line_on_stdout(jlr: Jlr, workflows: Workflows) -> N
         host="dgx", container="cont1"
     )
     assert workflows.arguments("session.browser.open_in_browser") == (ADDRESS, None)
+
+
+def test_a_bare_start_takes_host_and_container_of_the_settings_or_the_latest_session(
+    laptop: Path, jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def begun(*argv: str) -> StartRequest:
+        workflows.calls.clear()
+        assert jlr("start", "--no-browser", *argv).code == 0
+        return workflows.arguments("session.start.start")[0]  # type: ignore[no-any-return]
+
+    remember(("lab", "latest"), ("dgx", "older"))
+    request = begun()
+    assert (request.host, request.container, request.runtime) == ("lab", "latest", "docker")
+    assert begun("--runtime", "podman").runtime == "podman"
+    settle(laptop, "[defaults]\nhost = 'dgx'\n[hosts.dgx]\ncontainer = 'mine'\n")
+    request = begun("--", "--cap-add", "X")
+    assert (request.host, request.container, request.runtime) == ("dgx", "mine", "auto")
+    assert request.options.engine_arguments == ("--cap-add", "X")
+    assert begun("box").host == "box"
+    monkeypatch.setenv("JLR_HOST", "other")
+    assert begun().host == "other"
+
+
+def test_the_host_of_a_bare_start_is_a_default_only(laptop: Path, jlr: Jlr) -> None:
+    settle(laptop, "[hosts.dgx]\nhost = 'x'\n")
+    outcome = jlr("start")
+    assert (outcome.code, "unknown key `host` in `[hosts.dgx]`" in outcome.stderr) == (2, True)
 
 
 def test_a_setting_that_fails_is_named_as_a_setting(

@@ -24,6 +24,7 @@ _NEW_FILE = """\
 # Settings of jlr. Keys are the names of long options; `jlr config HOST` shows their values.
 #
 # [defaults]
+# host = "dgx"
 # browser = "firefox"
 #
 # [profiles.torch]

@@ -146,6 +146,7 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
     items = chosen.get("env")
     if isinstance(items, tuple):
         chosen["env"] = tuple(map(_with_value, items))
+    chosen.pop("host", None)  # it is known by now
     # An empty value drops what the settings say.
     return {name: value for name, value in chosen.items() if value != "" or name not in _OPTIONAL}
 
@@ -244,11 +245,12 @@ def refuse_of_engines(options: dict[str, Any], runtime: str, *also: str) -> None
 def after_dashes(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options with every word after `--` among the engine's arguments.
 
-    click takes the first for CONTAINER if that was left out; no container's name begins with a
-    dash.
+    click takes the first ones for HOST and CONTAINER if those were left out; no host or container
+    has a name that begins with a dash.
     """
-    words: tuple[str, ...] = options["engine_arguments"]
-    container = options.get("container")
-    if container and container.startswith("-"):
-        return options | {"container": None, "engine_arguments": (container, *words)}
-    return options
+    words = [options["host"], options["container"], *options["engine_arguments"]]
+    ends = (place for place, word in enumerate(words) if word is None or word.startswith("-"))
+    first = min(next(ends, 2), 2)
+    host, container = [*words[:first], None, None][:2]
+    arguments = tuple(word for word in words[first:] if word is not None)
+    return options | {"host": host, "container": container, "engine_arguments": arguments}

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     "start",
     examples=(
         "jlr start dgx cont1",
+        "jlr start                                            # the latest session again",
         "jlr start me@dgx cont1 --image nvcr.io/nvidia/pytorch:24.05-py3 --gpus all",
         "jlr start dgx cont1 --image torch --gpus auto:2      # two free ones",
         "jlr start dgx cont1 -v /raid/me:/data -e HF_HOME=/data/hf --shm-size 1g",
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
         "jlr start dgx cont1 --image torch --dry-run",
     ),
 )
-@shared.host_argument
+@shared.optional_host_argument
 @click.argument("container", required=False, shell_complete=candidates.containers)
 @click.argument(
     "engine_arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ENGINE-ARGUMENTS]"
@@ -107,11 +108,13 @@ def start(
     Jupyter is reused or started in it, a local port is forwarded to it, and the URL is printed. In
     a running session nothing restarts.
 
+    Without HOST it is the `host` of [defaults] in the settings, else the latest session is meant.
+
     Options can be set in config.toml and in the environment. A flag wins over JLR_<OPTION>, which
     wins over [hosts.HOST], [profiles.PROFILE] and [defaults].
     """
     cancels = options["cancel_on_interrupt"]
-    how, options = cluster.parted(creation.after_dashes(options))
+    how, options = cluster.parted(_with_session(creation.after_dashes(options)))
     host = options.pop("host")
     with creation.named_as_set(host, options):
         chosen = creation.settled(host, options)
@@ -141,6 +144,29 @@ def start(
         shared.browse(
             report.address, context, browser=browser, asked=options["browser"] is not None
         )
+
+
+def _with_session(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with a host: the typed one, that of the settings, or the latest session's.
+
+    Raises:
+        Usage: there is none.
+    """
+    if options["host"] is not None:
+        return options
+    from jlremote.storage import sessions, settings
+
+    if host := settings.load().chosen(None, {}).get("host"):
+        return options | {"host": str(host)}
+    latest = next(iter(sessions.load_all()), None)
+    if latest is None:
+        raise Usage(
+            "missing argument `HOST`",
+            hint="`jlr start HOST CONTAINER`; `jlr config set host HOST` keeps the host",
+        )
+    runtime = options["runtime"] or latest.runtime
+    named = {"host": latest.host, "container": latest.name, "runtime": runtime}
+    return options | named
 
 
 def _refuse_beside_slurm(chosen: dict[str, Any], options: dict[str, Any]) -> None:
