@@ -73,14 +73,19 @@ def test_a_user_without_the_engine_sees_its_containers_reservations(
     assert [gpu["state"] for gpu in json.loads(answer.stdout)["gpus"]] == ["free", "free"]
 
 
-def test_most_free_memory_comes_first(
-    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory
+def test_most_free_memory_comes_first_and_named_gpus_are_given_as_named(
+    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
 ) -> None:
     gpu_host.gpus.install(16)
     gpu_host.gpus.change(11, memory_total=200_000)
     gpu_host.gpus.change(3, memory_total=190_000)
     plan = start(ada, "lab", container.name(), *NEW, "--gpus", "auto:2", "--dry-run")
     assert """--gpus="device=11,3"'""" in plan.stdout, plan
+    name = container.name()  # and those that are named are given as they are
+    job = ("--image", "lab/plain", "--name", name, "--detach", "--gpus", "1,3,5,7", "--")
+    assert ada.jlr("run", "lab", *job, "sleep", "600").status == 0
+    [request] = json.loads(Container(engine, name).inspect("{{json .HostConfig.DeviceRequests}}"))
+    assert (request["DeviceIDs"], request["Count"]) == (["1", "3", "5", "7"], 0)
 
 
 def test_a_count_takes_free_ones_where_the_engine_would_take_the_first(

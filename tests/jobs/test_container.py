@@ -70,6 +70,34 @@ def test_an_entrypoint_is_given_the_command_under_any_user(
         engine.docker("image", "rm", "--force", image)
 
 
+# As NCCL's and PyTorch's processes hand over data: more than the 64 MB that containers have else.
+SHARES = """
+from multiprocessing import Process
+from multiprocessing.shared_memory import SharedMemory
+
+def fill(name):
+    shared = SharedMemory(name)
+    shared.buf[:] = b"x" * len(shared.buf)
+    shared.close()
+
+shared = SharedMemory(create=True, size=200_000_000)
+worker = Process(target=fill, args=(shared.name,))
+worker.start(), worker.join()
+print(worker.exitcode, bytes(shared.buf[-3:]))
+shared.close(), shared.unlink()
+"""
+
+
+def test_processes_share_memory_in_a_container_of_the_profile_nvidia(
+    owner: Laptop, containers: ContainerFactory
+) -> None:
+    # The lab's kernel gives no container a memlock.
+    where = ("--image", "lab/jupyter", "--profile", "nvidia", "--ulimit", "memlock=")
+    name = containers.name()
+    done = owner.jlr("run", "lab", *where, "--name", name, "--", "python3", "-c", SHARES)
+    assert (done.status, done.stdout) == (0, "0 b'xxx'\n"), done
+
+
 @pytest.fixture
 def shellless(engine: Engine, tmp_path: Path) -> Iterator[str]:
     """An image with one program, which needs nothing else."""

@@ -115,7 +115,7 @@ def test_the_command_can_be_pasted_into_a_shell(
 ) -> None:
     name, greeting = container.name(), 'it\'s a "good" day; $HOME'
     words = ("--image", "lab/plain", "-e", f"A={greeting}", "-v", "~/:/home/me", "--dry-run")
-    plan = laptop.jlr("start", "lab", name, *words, "--", "--hostname", "a.b")
+    plan = laptop.jlr("start", "lab", name, *words, "--ipc", "host", "--", "--hostname", "a.b")
     assert plan.status == 0, plan
     assert container.remove_all() == []
     pasted = laptop.ssh("lab", "sh", "-s", stdin=plan.stdout)
@@ -125,6 +125,7 @@ def test_the_command_can_be_pasted_into_a_shell(
     assert here.execute("sh", "-c", 'echo "$A"; hostname') == f"{greeting}\na.b"
     owner = engine.docker("inspect", "-f", '{{index .Config.Labels "org.jlremote.user"}}', name)
     assert owner == account.name
+    assert here.inspect("{{.HostConfig.IpcMode}}") == "host"
 
 
 @pytest.mark.parametrize(

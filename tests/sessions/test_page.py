@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
@@ -103,6 +104,36 @@ def test_a_new_notebook_runs_a_cell_and_its_output_is_on_the_page(
     assert "token=" not in page.url, "the token must not stay in the address"
     if os.environ.get(WANTED):
         take_picture(page)
+
+
+def test_an_existing_notebook_runs_to_its_end(session: Session, chromium: BrowserContext) -> None:
+    """Opened by its path, run as a whole from the menu, and saved with its results."""
+    code = (
+        "losses = [round(1 / step, 2) for step in range(1, 9)]",
+        "losses[-1]",
+        "round(sum(losses), 2)",
+    )
+    facts: dict[str, Any] = {"execution_count": None, "metadata": {}, "outputs": []}
+    cells = [{"cell_type": "code", "id": f"c{i}", "source": c} | facts for i, c in enumerate(code)]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    document = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
+    session.ask("api/contents/models/old.ipynb", {"type": "notebook", "content": document}, "PUT")
+    opened = session.laptop.jlr("open", session.name, "models/old.ipynb", "--no-browser")
+    assert opened.status == 0, opened
+    page = chromium.new_page()
+    page.goto(opened.stdout.strip(), timeout=SECONDS)
+    expect(page.locator("#jp-main-statusbar")).to_contain_text("Idle", timeout=SECONDS)
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    results = page.locator(".jp-OutputArea-executeResult .jp-OutputArea-output")
+    expect(results).to_have_text(["0.12", "2.71"], timeout=SECONDS)
+    page.keyboard.press("Control+s")
+
+    def outputs() -> list[str]:
+        saved = session.ask("api/contents/models/old.ipynb")["content"]["cells"]
+        return [out["data"]["text/plain"] for cell in saved for out in cell["outputs"]]
+
+    wait_until(lambda: outputs() == ["0.12", "2.71"], "the saved results")
 
 
 def test_a_hostile_page_in_the_same_browser_gets_no_cookie_and_makes_no_file(

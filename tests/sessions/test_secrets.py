@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import stat
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+from playwright.sync_api import BrowserContext, expect
 
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
@@ -113,15 +117,35 @@ def test_the_browser_is_given_a_private_file_that_leads_to_the_session(
     assert not redirect.exists()
 
 
-def test_a_browser_that_is_chosen_by_name_is_used(session: Session, tmp_path: Path) -> None:
-    noted = tmp_path / "noted"
-    chosen = tmp_path / "my-browser"
-    chosen.write_text(f'#!/bin/sh\nprintf "%s" "$1" > {noted}\n')
-    chosen.chmod(0o755)
-    opened = session.laptop.jlr("open", session.name, "--browser", str(chosen))
-    assert opened.status == 0, opened
-    wait_until(lambda: noted.exists() and noted.read_text() != "", "the browser's start")
-    assert noted.read_text().startswith("file://")
+def filled(file: Path) -> bool:
+    return file.exists() and file.read_text() != ""
+
+
+def test_a_browser_that_is_chosen_by_name_shows_the_session(
+    session: Session, tmp_path: Path, chromium: BrowserContext, account: Account
+) -> None:
+    """Also one that cannot read the file; what another user asks of its page is refused."""
+    for place in (tmp_path, tmp_path / "snap" / "bin"):
+        place.mkdir(parents=True, exist_ok=True)
+        noted, chosen = place / "noted", place / "my-browser"
+        chosen.write_text(f'#!/bin/sh\nprintf "%s" "$1" > {noted}\n')
+        chosen.chmod(0o755)
+        opened = session.laptop.jlr("open", session.name, "--browser", str(chosen))
+        assert opened.status == 0, opened
+        wait_until(partial(filled, noted), "the browser's start")
+        address = noted.read_text()
+        assert session.token not in address
+        if place is tmp_path:
+            assert address.startswith("file://")
+        else:
+            asked = f"import urllib.request as r; r.urlopen({address!r})"
+            theirs = ("/usr/bin/python3", "-I", "-c", asked)
+            refused = subprocess.run(theirs, user=account.uid, stderr=subprocess.PIPE, text=True)
+            assert "403" in refused.stderr, "another user got the token"
+        page = chromium.new_page()
+        page.goto(address)
+        page.wait_for_url(f"http://*.localhost:{session.port}/**/lab*")
+        expect(page).to_have_title(re.compile("JupyterLab"), timeout=90_000)
 
 
 def test_a_browser_that_is_missing_is_an_error_that_leaves_the_url(session: Session) -> None:

@@ -16,5 +16,6 @@ refusal costs a word, a wrong end a night.
 forwards each session to the port in its record, and the page needs no new login.
 
 **Why is the browser given a file and not the URL?** All users of a machine can read the arguments
-of all processes, and the URL has the token (`browser`).
+of all processes, and the URL has the token (`browser`). A browser that cannot read the file asks a
+page for it, which tells this user by the socket's owner (`loopback_page`).
 """

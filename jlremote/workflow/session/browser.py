@@ -3,7 +3,8 @@
 Every user of a machine can read those. So the browser is given the address of a small file in the
 runtime folder, which only this user can read and which redirects to the URL, as Jupyter does it.
 
-The page sends Safari to 127.0.0.1, because that resolves no name below `localhost`.
+The page sends Safari to 127.0.0.1, because that resolves no name below `localhost`. A browser of
+snap or Flatpak cannot read the file; it is given a page on the loopback (`loopback_page`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ from jlremote.workflow.forward.address import Address
 
 # The standard library falls back on these, but JupyterLab needs JavaScript.
 _TEXT_BROWSERS = frozenset(("www-browser", "links", "elinks", "lynx", "w3m"))
+
+# Where programs are that cannot read jlr's runtime folder.
+_CONFINED = ("/snap/bin/", "/snapd/", "/bin/snap", "/flatpak/")
+_FLATPAKS = "/var/lib/flatpak/exports/share"
+_SCRIPT_BYTES = 4096
 
 # A browser reads the file at once; older ones only keep a token on the disk.
 _STALE_SECONDS = 60.0
@@ -51,7 +57,9 @@ def open_in_browser(address: Address, name: str | None = None) -> str | None:
         JlrError: the redirect file cannot be written.
     """
     browser = _chosen(name)
-    return browser if isinstance(browser, str) else _launch(browser, _redirect(address).as_uri())
+    if isinstance(browser, str):
+        return browser
+    return _launch(browser, _page_for(browser, address))
 
 
 def trouble(name: str | None = None) -> str | None:
@@ -92,6 +100,49 @@ def _find(name: str | None) -> webbrowser.BaseBrowser | None:
         if words and shutil.which(words[0]):
             return webbrowser.BackgroundBrowser([*words, "%s"])
     return None
+
+
+def _page_for(browser: webbrowser.BaseBrowser, address: Address) -> str:
+    """Return the address, without a secret, that leads the browser to the session."""
+    if sys.platform == "linux" and _is_confined(browser.name):
+        from jlremote.workflow.session import loopback_page  # few browsers need it
+
+        if page := loopback_page.lend(address.page):
+            return page
+    return _redirect(address).as_uri()
+
+
+def _is_confined(name: str) -> bool:
+    """Return whether a program is snap's or Flatpak's, or starts one of them."""
+    program = Path(shutil.which(name) or name)
+    if any(place in f"{program} {program.resolve()}" for place in _CONFINED):
+        return True
+    if program.name == "xdg-open":
+        return _default_is_confined()
+    try:
+        with program.open("rb") as file:  # Ubuntu's /usr/bin/firefox is a script that starts snap's
+            begin = file.read(_SCRIPT_BYTES)
+    except OSError:
+        return False
+    return begin.startswith(b"#!") and any(place.encode() in begin for place in _CONFINED)
+
+
+def _default_is_confined() -> bool:
+    """Return whether the desktop's default browser is snap's or Flatpak's."""
+    asked = ("xdg-settings", "get", "default-web-browser")
+    try:
+        done = subprocess.run(
+            asked, capture_output=True, encoding="utf-8", errors="replace", timeout=5, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    folders = os.environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
+    own = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local/share")
+    for folder in (own, *folders.split(":"), "/var/lib/snapd/desktop", _FLATPAKS):
+        with contextlib.suppress(OSError):
+            entry = Path(folder, "applications", done.stdout.strip()).read_text("utf-8", "replace")
+            return "X-SnapInstanceName=" in entry or "X-Flatpak=" in entry
+    return False
 
 
 def _launch(browser: webbrowser.BaseBrowser, address: str) -> str | None:

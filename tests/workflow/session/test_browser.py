@@ -6,14 +6,19 @@ import stat
 import sys
 import webbrowser
 from collections.abc import Callable
+from contextlib import suppress
 from html import unescape
 from pathlib import Path
+from socket import create_connection
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
 
 import pytest
 
 from jlremote.errors import JlrError
 from jlremote.workflow.forward.address import Address
+from jlremote.workflow.session import loopback_page
 from jlremote.workflow.session.browser import forget_redirect, open_in_browser
 from tests.lab.programs import wait_until
 
@@ -174,3 +179,76 @@ def test_the_directory_of_another_user_is_not_used(
     laptop.mkdir(mode=0o755)
     with pytest.raises(JlrError, match="others have access"):
         open_in_browser(ADDRESS, str(recorder[0]))
+
+
+def confined(program: Path, tmp_path: Path, way: str) -> str:
+    """Return the name of a browser that starts snap's, in one of the ways that desktops have."""
+    place = tmp_path / "snap" / "bin"
+    place.mkdir(parents=True)
+    own = program.rename(place / "firefox")
+    if way == "script":
+        wrapper = tmp_path / "firefox"
+        wrapper.write_text(f'#!/bin/sh\nexec {own} "$@"\n')
+    elif way == "link":
+        wrapper = tmp_path / "firefox"
+        wrapper.symlink_to(own)
+    elif way == "default":
+        wrapper = tmp_path / "xdg-open"
+        wrapper.symlink_to(own)
+        settings, entry = tmp_path / "xdg-settings", tmp_path / "applications"
+        settings.write_text("#!/bin/sh\necho firefox_firefox.desktop\n")
+        settings.chmod(0o755)
+        entry.mkdir()
+        (entry / "firefox_firefox.desktop").write_text("X-SnapInstanceName=firefox\n")
+    else:
+        return str(own)
+    wrapper.chmod(0o755)
+    return str(wrapper)
+
+
+class NotFollowed(HTTPRedirectHandler):
+    """Leaves redirects to the test."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="snap and Flatpak are Linux's")
+@pytest.mark.parametrize("way", ["itself", "link", "script", "default"])
+def test_a_confined_browser_is_given_a_page_that_answers_once(
+    recorder: tuple[Path, Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    program, argv = recorder
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_DATA_DIRS", str(tmp_path))
+    assert open_in_browser(ADDRESS, confined(program, tmp_path, way)) is None
+    [address] = argv()
+    assert address.startswith("http://127.0.0.1:")
+    assert "5ec2e7" not in address
+    opener = build_opener(ProxyHandler({}), NotFollowed())
+    for asked, status in ((f"{address}x", 403), (address, 303)):
+        with pytest.raises(HTTPError) as answer:
+            opener.open(asked, timeout=10)
+        assert answer.value.code == status
+        answer.value.close()
+    assert answer.value.headers["Location"] == PAGE
+    wait_until(lambda: not answers(address), "the end of the page")
+
+
+def answers(address: str) -> bool:
+    with suppress(OSError), create_connection(("127.0.0.1", urlsplit(address).port or 0)):
+        return True
+    return False
+
+
+def test_another_users_socket_is_told_from_ones_own() -> None:
+    rows = (
+        "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid",
+        f"   1: 0100007F:C001 0100007F:1F90 01 0:0 00:0 0 {os.getuid()} 0 7 1",
+        f"   2: 0100007F:C002 0100007F:1F90 01 0:0 00:0 0 {os.getuid() + 1} 0 8 1",
+        f"   3: 0100007F:C002 0100007F:1F91 01 0:0 00:0 0 {os.getuid()} 0 9 1",
+    )
+    table = "\n".join(rows)
+    assert loopback_page.is_own(table, 0xC001, 8080)
+    assert not loopback_page.is_own(table, 0xC002, 8080), "its port is also one's own elsewhere"
+    assert not loopback_page.is_own(table, 0xC003, 8080)

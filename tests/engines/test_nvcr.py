@@ -1,0 +1,93 @@
+"""`jlr login HOST` alone is for NVIDIA's registry: user `$oauthtoken` and an API key (row E3)."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+from threading import Thread
+
+import pytest
+
+from tests.engines.conftest import EnginesHost
+from tests.images.parts import USER, Registry, missing_programs, running_registry
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.programs import run
+from tests.lab.remote_host import Keys, new_laptop, running_sshd
+
+NAME = "nvcr.io"
+
+
+@contextmanager
+def proxy_to(registry: Registry) -> Iterator[str]:
+    """Give a proxy for HTTPS that knows one host, nvcr.io, and leads to the registry instead."""
+
+    class Connect(StreamRequestHandler):
+        def handle(self) -> None:
+            asked = self.rfile.readline().split()
+            while self.rfile.readline().strip():
+                pass
+            if asked[:2] != [b"CONNECT", f"{NAME}:443".encode()]:
+                self.wfile.write(b"HTTP/1.1 403 Forbidden\r\n\r\n")
+                return
+            with socket.create_connection(("127.0.0.1", registry.port)) as there:
+                self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+                back = Thread(target=carry, args=(there, self.connection))
+                back.start()
+                carry(self.connection, there)
+                back.join()
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Connect) as server:
+        server.daemon_threads = True
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+
+
+def carry(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+
+
+@pytest.fixture
+def laptop_of_nvidia(
+    engines_host: EnginesHost, engine: Engine, keys: Keys, tmp_path: Path
+) -> Iterator[tuple[Laptop, Registry]]:
+    """A laptop whose host reaches a registry under the name nvcr.io, with TLS."""
+    if reasons := missing_programs():
+        pytest.skip("; ".join(reasons))
+    certificate, key = tmp_path / "nvcr.crt", tmp_path / "nvcr.key"
+    named = ("-subj", f"/CN={NAME}", "-addext", f"subjectAltName=DNS:{NAME}")
+    kind = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    run("openssl", "req", "-x509", *kind, *named, "-keyout", str(key), "-out", str(certificate))
+    trusted = engines_host.account.home / "nvcr.crt"
+    trusted.write_bytes(certificate.read_bytes())
+    with (
+        running_registry(engine, certificate=certificate) as registry,
+        proxy_to(registry) as proxy,
+        running_sshd(
+            engine, keys, environment={"HTTPS_PROXY": proxy, "SSL_CERT_FILE": str(trusted)}
+        ) as server,
+        new_laptop(server, engines_host.account, keys) as laptop,
+    ):
+        yield laptop, registry
+
+
+def test_nvidias_registry_is_logged_in_to_by_its_one_user_name(
+    laptop_of_nvidia: tuple[Laptop, Registry],
+) -> None:
+    laptop, registry = laptop_of_nvidia
+    words = ("login", "lab", "--runtime", "podman", "--password-stdin", "--keep")
+    accepted = laptop.jlr(*words, stdin=registry.key)
+    assert accepted.status == 0, accepted
+    assert f"{NAME} accepts the key of {USER};" in accepted.stdout
+    refused = laptop.jlr(*words, stdin="wrong")
+    assert refused.status == 4, refused
+    assert f"`{NAME}` refuses this key of `{USER}`" in refused.stderr
