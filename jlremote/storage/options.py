@@ -23,6 +23,14 @@ NO_MEANING = ("user", "shm-size", "ulimit", "ipc", "network", "init", "log-opt")
 # Without a limit a container's log fills the disk in time.
 LOG_LIMIT = ("max-size=50m",)
 
+# What a job asks of a cluster's scheduler.
+RESOURCES = (
+    *("partition", "account", "qos", "nodes", "ntasks", "cpus", "mem", "gres", "time"),
+    "constraint",
+)
+# `gpus = 2` is the natural way to write it.
+_NUMBERS = ("gpus", "nodes", "ntasks", "cpus", "mem", "time")
+
 # Each option's kind of value, in the order of `jlr config`. A `words` list is replaced as a whole;
 # the items of a `list` are merged, and a nearer source replaces single items.
 KINDS: Mapping[str, str] = MappingProxyType(
@@ -53,6 +61,10 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "sudo": "switch",
         "python": "text",
         "conda-env": "text",
+        "slurm": "switch",
+        **dict.fromkeys(RESOURCES, "text"),
+        "sbatch-arg": "list",
+        "module": "list",
         "idle-stop": "text",
         "port": "port",
         "browser": "text",
@@ -120,7 +132,7 @@ def checked(option: str, value: Any, place: str) -> Value:
 
 
 def _checked_text(option: str, value: Any, place: str) -> str:
-    if option == "gpus" and type(value) is int:  # `gpus = 2` is the natural way to write it
+    if option in _NUMBERS and type(value) is int:
         return str(value)
     if not isinstance(value, str) or not value:
         raise Usage(f"{place} must be a string, not {value!r}")

@@ -6,14 +6,16 @@ import json
 import re
 import time
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from jlremote.jobs.job import Job
+from jlremote.schedulers.contract import Resources
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.host.requests import StopRequest
+from jlremote.workflow.host.requests import Scheduled, StopRequest
 from jlremote.workflow.mounts.known_mounts import MountReport
 from jlremote.workflow.mounts.mount import MountRequest
 from jlremote.workflow.session.shell import ShellRequest
@@ -85,6 +87,57 @@ def test_options_of_ranks_are_refused_where_they_mean_nothing(
 ) -> None:
     outcome = jlr("run", "hpc", *words, "--", "true")
     assert (outcome.code, told in outcome.stderr) == (2, True), outcome
+
+
+HPC = """
+[hosts.hpc]
+slurm = true
+account = "physics"
+nodes = 2
+gres = "gpu:1"
+module = ["CUDA/12", "Python"]
+[profiles.big]
+gres = "gpu:8"
+time = "8:00:00"
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted", "modules"),
+    [
+        ((), Resources(account="physics", nodes="2", gres="gpu:1"), ("CUDA/12", "Python")),
+        (
+            ("--account", "", "--profile", "big", "--nodes", "1", "--module", "R"),
+            Resources(nodes="1", gres="gpu:1", time="8:00:00"),
+            ("CUDA/12", "Python", "R"),
+        ),
+        (
+            ("--gres", "", "--nodes", "", "--module", "", "--module", "R"),
+            Resources(account="physics"),
+            ("R",),
+        ),
+    ],
+)
+def test_what_a_job_asks_for_comes_from_the_settings_unless_a_flag_says_more(
+    words: tuple[str, ...],
+    wanted: Resources,
+    modules: tuple[str, ...],
+    jlr: Jlr,
+    workflows: Workflows,
+    laptop: Path,
+) -> None:
+    folder = laptop / "config" / "jlr"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.toml").write_text(HPC)
+    workflows.will("jobs.run.run", FOUND)
+    workflows.will("jobs.follow.follow", 0)
+    assert jlr("run", "hpc", *words, "--", "true").code == 0
+    request = workflows.arguments("jobs.run.run")[0]
+    assert request.scheduled == Scheduled(wanted, modules)
+    workflows.calls.clear()
+    outcome = jlr("run", "hpc", "--no-slurm", "--runtime", "none", "--", "true")
+    assert outcome.code == 0
+    assert workflows.arguments("jobs.run.run")[0].scheduled is None
 
 
 @pytest.mark.parametrize("command", [("attach", "train"), ("run", "dgx", "--", "true")])

@@ -9,20 +9,24 @@ import click
 
 from jlremote.cli.command import option, options
 from jlremote.errors import Usage
+from jlremote.storage.options import RESOURCES
 
 if TYPE_CHECKING:
     from jlremote.schedulers.contract import Ranks
     from jlremote.workflow.host.requests import Scheduled
 
 _cluster = partial(option, "Cluster")
-_WORDS = ("partition", "account", "qos", "nodes", "ntasks", "cpus", "mem", "gres", "time")
-_NAMES = (*_WORDS, "constraint")
 LAUNCHERS = ("none", "srun", "torchrun")
-_FLAGS = ("dry-run", "launcher", "label", "cancel-on-interrupt")
-_OTHERS = ("slurm", "sbatch_arguments", "modules", *(name.replace("-", "_") for name in _FLAGS))
+_FLAGS = ("array", "dry-run", "launcher", "label", "cancel-on-interrupt")
+_LISTS = {"sbatch-arg": "sbatch_arguments", "module": "modules"}
+_OTHERS = ("slurm", *_LISTS.values(), *(name.replace("-", "_") for name in _FLAGS))
 
 cluster_options = options(
-    _cluster("--slurm", is_flag=True, help="Run it as a job of Slurm's; HOST is a login node."),
+    _cluster(
+        "--slurm/--no-slurm",
+        default=None,
+        help="Run it as a job of Slurm's; HOST is a login node.",
+    ),
     _cluster(
         "--partition", metavar="NAME", help="Partition. Default for all of these: the site's."
     ),
@@ -53,8 +57,9 @@ cluster_options = options(
         help="Load a module of the site's first. Repeatable.",
     ),
 )
-# How `jlr run` starts several ranks.
+# How `jlr run` starts several ranks. An array is refused with what to do instead.
 launcher_options = options(
+    _cluster("--array", metavar="INDICES", hidden=True),
     _cluster(
         "--launcher",
         type=click.Choice(LAUNCHERS),
@@ -68,29 +73,40 @@ launcher_options = options(
 )
 
 
-def parted(options: dict[str, Any]) -> tuple[Scheduled | None, dict[str, Any]]:
-    """Return what the options ask of the scheduler, `None` without `--slurm`, and the others.
+def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[str, Any]]:
+    """Return what flags and settings ask of the scheduler, and the other options.
+
+    It is `None` where neither asks for Slurm. An empty value drops what the settings say, also an
+    empty item of a list.
 
     Raises:
-        Usage: one is given without `--slurm`, or has no value.
+        Usage: a flag is given without `--slurm`.
     """
-    given = {name: options[name] for name in _NAMES}
-    lists = {"sbatch-arg": options["sbatch_arguments"], "module": options["modules"]}
+    from jlremote.storage import settings
+
+    given = {name: options[name] for name in RESOURCES}
+    given |= {name: options[parameter] for name, parameter in _LISTS.items()}
     flags = {name: options.get(name.replace("-", "_")) for name in _FLAGS}
-    rest = {name: value for name, value in options.items() if name not in (*_NAMES, *_OTHERS)}
-    if not options["slurm"]:
-        for name, value in (given | lists | flags).items():
+    rest = {name: value for name, value in options.items() if name not in (*RESOURCES, *_OTHERS)}
+    near = given | {"slurm": options["slurm"], "profile": options["profile"]}
+    chosen: dict[str, Any] = settings.load().chosen(host, near)
+    if not chosen.get("slurm"):
+        for name, value in (given | flags).items():
             if value:
                 raise Usage(f"`--{name}` needs `--slurm`")
         return None, rest
     from jlremote.schedulers.contract import Resources
     from jlremote.workflow.host.requests import Scheduled
 
-    empty = next((name for name, value in given.items() if value == ""), None)
-    if empty is not None:
-        raise Usage(f"`--{empty}` has no value", hint="leave it out to take the site's")
-    asked = Resources(**given, arguments=lists["sbatch-arg"])
-    return Scheduled(asked, lists["module"], _ranks(options)), rest
+    arguments, modules = (_list(given[name], chosen.get(name, ())) for name in _LISTS)
+    if flags["array"]:
+        arguments += (f"--array={flags['array']}",)
+    asked = Resources(**{name: chosen.get(name) or None for name in RESOURCES}, arguments=arguments)
+    return Scheduled(asked, modules, _ranks(options)), rest
+
+
+def _list(flags: tuple[str, ...], chosen: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(filter(None, flags if "" in flags else chosen))
 
 
 def _ranks(options: dict[str, Any]) -> Ranks | None:

@@ -34,9 +34,10 @@ _ENVIRONMENT = "HOME,USER,LOGNAME,LANG"
 _FLAGS = ("partition", "account", "qos", "nodes", "ntasks", "gres", "time", "constraint", "mem")
 # They would break what jlr relies on: one job, its folder, its name and its environment.
 _OURS = re.compile(
-    r"--(array|wrap|output|error|input|job-name|export|export-file|parsable|test-only|wait|quiet"
-    r"|help|version|clusters|ignore-pbs)(=.*)?|-[aoeiJWQhVM].*"
+    r"--(wrap|output|error|input|job-name|export|export-file|parsable|test-only|wait|quiet"
+    r"|help|version|clusters|ignore-pbs)(=.*)?|-[oeiJWQhVM].*"
 )
+_ARRAY = re.compile(r"(?:--array|-a).*")  # no other argument of sbatch begins so
 _SILENT = re.compile(
     r"Socket timed out|Unable to contact slurm controller|Zero Bytes were transmitted"
     r"|Slurm backup controller in standby|Connection refused|Connection timed out",
@@ -227,6 +228,12 @@ def _asked(resources: Resources) -> tuple[str, ...]:
     given = {name: getattr(resources, name) for name in _FLAGS}
     given["cpus-per-task"] = resources.cpus
     for argument in resources.arguments:
+        if _ARRAY.fullmatch(argument):
+            raise Usage(
+                f"`{argument}`: a job of jlr's is one job, and no array",
+                hint="`--ntasks N --launcher srun` runs the command N times in one job, told apart "
+                "by $RANK; or start a job for each: `jlr run HOST --slurm --detach --env I=1 -- …`",
+            )
         if _OURS.fullmatch(argument):
             raise Usage(
                 f"`jlr run` sets `{argument}` itself",

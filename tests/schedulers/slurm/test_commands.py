@@ -68,12 +68,17 @@ def test_a_refused_submission_prints_no_id(tmp_path: Path) -> None:
     assert submitted(tmp_path, "12", status=1).stdout == ""
 
 
-@pytest.mark.parametrize(
-    "argument", ["--array=1-3", "-a1-3", "--wrap=x", "--output=x", "--export=ALL", "-Jx", "--wait"]
-)
+@pytest.mark.parametrize("argument", ["--wrap=x", "--output=x", "--export=ALL", "-Jx", "--wait"])
 def test_arguments_that_would_break_a_job_are_refused(argument: str) -> None:
     with pytest.raises(Usage, match="`jlr run` sets `-"):
         SLURM.submit("t.jlr1", "log", Resources(arguments=(argument,)))
+
+
+@pytest.mark.parametrize("argument", ["--array=1-3", "-a1-3", "--array"])
+def test_an_array_is_refused_with_what_to_do_instead(argument: str) -> None:
+    with pytest.raises(Usage, match="one job, and no array") as refused:
+        SLURM.submit("t.jlr1", "log", Resources(arguments=(argument,)))
+    assert "--ntasks N --launcher srun" in (refused.value.hint or "")
 
 
 @pytest.mark.parametrize(

@@ -114,8 +114,9 @@ def start(
     wins over [hosts.HOST], [profiles.PROFILE] and [defaults].
     """
     cancels = options["cancel_on_interrupt"]
-    how, options = cluster.parted(_with_session(creation.after_dashes(options)))
+    options = _with_session(creation.after_dashes(options))
     host = options.pop("host")
+    how, options = cluster.parted(host, options)
     with creation.named_as_set(host, options):
         chosen = creation.settled(host, options)
         if how is not None:

@@ -100,7 +100,7 @@ def run(
     from jlremote.workflow.jobs import run as workflow
 
     context = invocation.context(silent=as_json)
-    how, others = cluster.parted(options)
+    how, others = cluster.parted(host, options)
     with creation.named_as_set(host, options):
         request = replace(_request(host, command, name, inside, others, how), **watched)
         if how is not None and options["dry_run"]:
@@ -167,7 +167,9 @@ def _refuse_beside_slurm(inside: str | None, options: dict[str, Any]) -> None:
     if options["gpus"] or options["share_gpus"]:
         raise Usage("`--gpus` is not for a cluster", hint="`--slurm --gres gpu:N` asks for N GPUs")
     if inside is not None:
-        raise Usage("`--in` and `--slurm` cannot be combined", hint="leave out one of the two")
+        raise Usage(
+            "`--in` and `--slurm` cannot be combined", hint="`--no-slurm`, or leave out `--in`"
+        )
     if options["sudo"] or options["runtime"] not in (None, "auto", "none"):
         raise Usage(
             "`--slurm` runs the command without a container engine",
