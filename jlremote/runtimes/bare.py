@@ -108,6 +108,7 @@ class Bare(HostProcesses):
     """The host itself; see `Runtime`."""
 
     name: str = "none"
+    program: str = ""
     has_images: bool = False
     # `/tmp` belongs to everybody there, so it is the XDG state folder. Machines may share that one,
     # and a process id of one means nothing on another, so each has a folder of its own in it.

@@ -47,6 +47,11 @@ class Containers:
         """The name for `--runtime`."""
         return self.engine.name
 
+    @property
+    def program(self) -> str:
+        """The engine's program."""
+        return self.engine.kind.program
+
     def check_name(self, name: str) -> None:
         """Refuse a name that docker would refuse; podman takes the same."""
         if not CONTAINER_NAME.fullmatch(name):

@@ -113,6 +113,10 @@ class Runtime(Protocol):
         """Whether a session is made from an image, and has its programs and packages."""
 
     @property
+    def program(self) -> str:
+        """The name of the program on the host that runs its images; empty without images."""
+
+    @property
     def in_jobs(self) -> bool:
         """Whether a session is a job of a scheduler, on another machine than its folder."""
 

@@ -80,6 +80,11 @@ class OnNode(HostProcesses):
         """Whether a session is made from an image."""
         return self.inner.has_images
 
+    @property
+    def program(self) -> str:
+        """The program that runs the image on the node."""
+        return self.inner.program
+
     def place(self, name: str, host: str) -> str:
         """Return the job."""
         return f"the job of `{name}`"

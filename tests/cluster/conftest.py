@@ -9,13 +9,14 @@ import pytest
 from tests.lab.cluster import Cluster, running_cluster
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
+from tests.lab.place import Say
 from tests.lab.remote_host import Keys
 
 
 @pytest.fixture(scope="session")
-def cluster(engine: Engine, keys: Keys) -> Iterator[Cluster]:
+def cluster(engine: Engine, keys: Keys, say: Say) -> Iterator[Cluster]:
     """A cluster with two nodes of four cores and two GPUs each."""
-    with running_cluster(engine, keys) as running:
+    with running_cluster(engine, keys, say) as running:
         yield running
 
 

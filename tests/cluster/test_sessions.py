@@ -65,3 +65,26 @@ def test_a_kernel_answers_on_a_node_and_a_second_start_joins_until_stop(
     assert f"cancelled job {shown['job']}" in str(zih.jlr("stop", called))
     assert jobs(cluster, called) == ["CANCELLED"]
     failed(zih.jlr("start", "zih", called), 6, "was stopped with `jlr stop`", "--slurm")
+
+
+def test_a_kernel_answers_in_an_image_and_its_definition_is_used_again(
+    cluster: Cluster, zih: Laptop
+) -> None:
+    if cluster.image is None:
+        pytest.skip("this machine cannot have Apptainer")
+    called, words = name(), ("--slurm", "--cpus", "1", "--gres", "gpu:1", "-e", "WORD=xyzzy")
+    session = started(zih, called, "--image", str(cluster.image), *words, host="zih")
+    with session.notebook("a.ipynb") as kernel:
+        assert kernel.run("__import__('ipykernel').__file__").startswith("'/opt/jupyter/")
+        assert kernel.run("__import__('os').environ['WORD']") == "'xyzzy'"
+        assert kernel.run("__import__('os').environ['SLURM_GPUS_ON_NODE']") == "'1'"
+    assert zih.jlr("stop", called).status == 0
+    again = started(zih, called, *JUPYTER[:1], host="zih")
+    assert again.report["image"] == str(cluster.image)
+    # Slurm's accounting may keep the script.
+    kept = cluster.run("controller", "sh", "-c", "cat /var/spool/slurmctld/hash.*/job.*/*")
+    assert "jupyter-lab" in kept
+    assert "xyzzy" not in kept
+    assert zih.jlr("stop", called, "--remove").status == 0
+    folder = cluster.run("login", "ls", "/home/alice/.local/state/jlr/slurm/servers")
+    assert called not in folder

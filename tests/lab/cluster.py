@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.lab import apptainer
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
-from tests.lab.place import private_folder
+from tests.lab.place import Say, private_folder
 from tests.lab.programs import Result, wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import make_key
@@ -31,9 +32,11 @@ ROLES = {"controller": "controller", "login": "login", **dict.fromkeys(NODES, "n
 class Cluster:
     """A running cluster; its machines are containers called `NAME-ROLE`."""
 
-    def __init__(self, engine: Engine, folder: Path) -> None:
+    def __init__(self, engine: Engine, folder: Path, image: Path | None) -> None:
+        """Describe a cluster; with an image for Apptainer its machines have that program."""
         self._engine = engine
         self._folder = folder
+        self.image = image
         self._name = f"slurm-{secrets.token_hex(4)}"
 
     def start(self, keys: Keys) -> None:
@@ -65,9 +68,19 @@ class Cluster:
                     "--volume",
                     f"{self._folder}/home:/home",
                 ),
+                *(self._for_apptainer() if self.image else ()),
                 *(IMAGE, "machine", role),
             )
         self.wait_ready()
+
+    def _for_apptainer(self) -> tuple[str, ...]:
+        """Return the options with which a container lets users run images, as a node would."""
+        folder = apptainer.folder()
+        return (
+            *("--cap-add", "ALL", "--cap-drop", "SYS_RESOURCE", "--device", "/dev/fuse"),
+            *("--security-opt", "seccomp=unconfined", "--security-opt", "systempaths=unconfined"),
+            *("--volume", f"{folder}:{folder}:ro", "--env", f"APPTAINER_FOLDER={folder}"),
+        )
 
     def _let_in(self, folder: Path) -> None:
         """Make a key with which a user gets from the login node to a node with sshd."""
@@ -141,10 +154,11 @@ class Cluster:
 
 
 @contextmanager
-def running_cluster(engine: Engine, keys: Keys) -> Iterator[Cluster]:
-    """Give a cluster for the time of a `with` block."""
+def running_cluster(engine: Engine, keys: Keys, say: Say) -> Iterator[Cluster]:
+    """Give a cluster for the time of a `with` block, with Apptainer where this machine can."""
+    image = None if apptainer.missing() else apptainer.ensure(engine, say)
     with private_folder("slurm") as folder:
-        cluster = Cluster(engine, folder)
+        cluster = Cluster(engine, folder, image)
         try:
             cluster.start(keys)
             yield cluster

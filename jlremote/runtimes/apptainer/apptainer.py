@@ -26,6 +26,11 @@ class Apptainer(bare.HostProcesses):
     # As without containers, in a folder for each machine: homes may be shared.
     servers_folder: str = "${XDG_STATE_HOME:-$HOME/.local/state}/jlr/apptainer/$(uname -n)"
 
+    @property
+    def program(self) -> str:
+        """The program, which names the runtime."""
+        return self.name
+
     def survey(self, name: str, inside: str) -> Steps:
         """Read the definition, and look for a server from outside."""
         file = f'"{self.servers_folder}"/{shlex.quote(name)}/container.json'

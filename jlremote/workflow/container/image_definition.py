@@ -77,7 +77,7 @@ def again(start: StartContext, container: Container) -> None:
 def plan(start: StartContext) -> list[str]:
     """Return the script that would enter the session; for `--dry-run`."""
     spec = _spec(start, str(start.request.image))
-    return [definition.enter(start.runtime.name, spec, _folder(start.runtime, start.name))]
+    return [definition.enter(start.runtime.program, spec, _folder(start.runtime, start.name))]
 
 
 def keeps_image(typed: str | None, container: Container) -> bool:
@@ -112,12 +112,12 @@ def entered(
     spec = replace(spec, options=replace(spec.options, environment=(), workdir=None))
     workdir = how.workdir or (WORKSPACE if start.request.workspace else None)
     begun = bare.attached(start.name, command, replace(how, workdir=workdir), environment)
-    text = definition.enter(start.runtime.name, spec, f'"${_JOB}"')
+    text = definition.enter(start.runtime.program, spec, f'"${_JOB}"')
     return ("sh", "-c", text, "sh", *begun)
 
 
 def _image(start: StartContext, typed: str) -> str:
-    folder, program = start.request.image_folder, start.runtime.name
+    folder, program = start.request.image_folder, start.runtime.program
     return image_files.on_host(start.host, program, typed, folder, start.context)
 
 
@@ -126,13 +126,14 @@ def _folder(runtime: Runtime, name: str) -> str:
 
 
 def _write(start: StartContext, spec: ContainerSpec) -> None:
-    enter = definition.enter(start.runtime.name, spec, _folder(start.runtime, start.name))
-    program = start.runtime.name
+    enter = definition.enter(start.runtime.program, spec, _folder(start.runtime, start.name))
+    program = start.runtime.program
+    # The nodes of a cluster may have it, and its login node not.
+    there = "" if start.runtime.in_jobs else f"command -v {program} >/dev/null || exit {_MISSING}\n"
     done = run_script(
         start.host,
         f"""\
-command -v {program} >/dev/null || exit {_MISSING}
-umask 077; directory={_folder(start.runtime, start.name)}
+{there}umask 077; directory={_folder(start.runtime, start.name)}
 mkdir -p "$directory/tmp" || exit {scripts.NO_FOLDER}
 (set -C; : >"$directory/container.json") 2>/dev/null || exit {_TAKEN}
 printf %s {shlex.quote(enter)} >"$directory/enter" &&
@@ -160,14 +161,16 @@ def _remove(start: StartContext) -> None:
 def _try(start: StartContext, image: str) -> None:
     """Run nothing in the image, which shows whether it and the options are usable."""
     trial = start.runtime.in_image(start.name, ":")
+    if start.runtime.in_jobs:  # else the job says what is wrong
+        trial = f"! command -v {start.runtime.program} >/dev/null || {trial}"
     text = f"{definition.TRIAL}=--nocolor; export {definition.TRIAL}\n{trial}"
     done = run_script(start.host, text, timeout=_TRY_SECONDS)
     if done.status != 0:
-        raise _refused(start.runtime.name, image, done)
+        raise _refused(start.runtime.program, image, done)
     if _UNPACKS in done.stderr:
         start.note(
             f"`{image}` is unpacked at every start, as `{start.request.host}` has no `squashfuse`; "
-            f"`{start.runtime.name} build --sandbox FOLDER IMAGE` there unpacks it once"
+            f"`{start.runtime.program} build --sandbox FOLDER IMAGE` there unpacks it once"
         )
 
 

@@ -245,7 +245,7 @@ def _by_hand(start: StartContext, found: Survey) -> str:
         return _of_the_host(start.request)
     if found.container is not None and start.runtime.engine is None:
         return command_line(
-            (start.runtime.name, "exec", str(found.container.image), "jupyter", "lab")
+            (start.runtime.program, "exec", str(found.container.image), "jupyter", "lab")
         )
     if found.container is None:  # a new one, which is removed by the time that this is read
         return start.engine.shown("run", "-it", "--rm", str(start.request.image), "jupyter", "lab")

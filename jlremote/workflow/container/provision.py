@@ -74,9 +74,14 @@ def _without_container(
         _explain_kept(start, container)
         start = image_definition.with_its_gpus(start, container)
         if not found.server:
-            image_definition.again(start, container)
-            package_install.restore(start, container)
+            use_again(start, container)
     return start, container, found
+
+
+def use_again(start: StartContext, container: Container) -> None:
+    """Try the image of a defined session whose server does not run, and complete its packages."""
+    image_definition.again(start, container)
+    package_install.restore(start, container)
 
 
 def _own_program(start: StartContext) -> Survey:

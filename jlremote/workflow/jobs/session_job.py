@@ -24,7 +24,7 @@ from jlremote.schedulers.slurm.commands import SLURM
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.text import one_line, printable
-from jlremote.workflow.container import jupyter_launch
+from jlremote.workflow.container import image_definition, jupyter_launch, provision
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.forward import local_ports
 from jlremote.workflow.host.requests import Scheduled, StopRequest
@@ -54,7 +54,7 @@ def ensure(
     """
     is_new = found.container is None or not (found.container.running or found.container.waits)
     if is_new:
-        _submit(start, _asked_for(start, found))
+        _submit(start, _asked_for(start, found), found.container)
     elif start.request.scheduled is not None and found.container is not None:
         start.note(f"joining job {found.container.job} of `{start.name}`, which is there already")
     submitted()
@@ -76,10 +76,11 @@ def _asked_for(start: StartContext, found: Survey) -> Scheduled:
     )
 
 
-def _submit(start: StartContext, how: Scheduled) -> None:
-    plan = _plan(start, how)
+def _submit(start: StartContext, how: Scheduled, container: Container | None) -> None:
     _clear(start.host, start.name)
     with undone_on_failure() as undo:
+        start = _with_image(replace(start, undo=undo), how, container)
+        plan = _plan(start, how)
         undo.callback(scheduled.take_back, start, plan, SESSIONS)
         try:
             scheduled.submit(start, plan, SESSIONS)
@@ -90,6 +91,18 @@ def _submit(start: StartContext, how: Scheduled) -> None:
                 hint=f"`jlr start {start.request.host} {start.name}` joins it",
             ) from other
         _remember(start)
+
+
+def _with_image(start: StartContext, how: Scheduled, container: Container | None) -> StartContext:
+    """Define the session's image, or try the one that it was defined with."""
+    if not start.runtime.has_images:
+        return start
+    if container is not None and container.image is not None:
+        provision.use_again(start, container)
+        return start
+    gpus = "all" if "gpu" in (how.resources.gres or "") else None
+    start = replace(start, request=replace(start.request, gpus=gpus))
+    return image_definition.define(start)[0]
 
 
 def _clear(host: Host, name: str) -> None:
