@@ -22,6 +22,7 @@ COMMANDS = {
             "sessions.sessions:stop",
             "Stop a session or a job, and on request its container.",
         ),
+        "restart": ("sessions.sessions:restart", "Stop a session and start it again."),
     },
     "Work there": {
         "shell": ("work.shell:shell", "Open a terminal in a session's container."),

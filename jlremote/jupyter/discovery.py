@@ -145,6 +145,7 @@ def _server(record: list[str], directory: str, listening: _Listening, idle_stop:
         idle_stop=int(idle_stop) if ours and idle_stop.isdigit() else 0,
         page=_page(path, words.split("\0")),
         sock=sock,
+        called=words.partition("\0")[0],
     )
 
 

@@ -174,6 +174,7 @@ LOGGED_IN = LoginReport("dgx", "nvcr.io", "me", "the keychain")
         ),
         (("stop", "--all"), "session.stop.stop_all", StopAllReport((), None), []),
         (("open", "--no-browser"), "session.open.address", ADDRESS, {"url": URL}),
+        (("restart", "c", "--force"), "session.restart.restart", REPORT, REPORT.to_json()),
         (("url",), "session.open.address", ADDRESS, {"url": URL}),
         (("push", "dgx", "a/b"), "images.registry.push", None, {"host": "dgx", "image": "a/b"}),
         (("login", "dgx"), "images.login.log_in", LOGGED_IN, vars(LOGGED_IN)),

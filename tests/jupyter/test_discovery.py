@@ -57,6 +57,7 @@ def test_a_server_is_read_with_all_that_identifies_it() -> None:
         ours=True,
         python="/usr/bin/python3.11",
         page="lab",
+        called="python",
     )
     assert "5ec2e7" not in repr(found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 
 import pytest
@@ -12,7 +13,15 @@ from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
 from tests.long import LONG
-from tests.sessions.parts import SERVER, failed, start, started, with_a_server
+from tests.sessions.parts import (
+    SERVER,
+    START_SECONDS,
+    Session,
+    failed,
+    start,
+    started,
+    with_a_server,
+)
 
 
 def a_port() -> tuple[str, str]:
@@ -52,9 +61,21 @@ def test_stop_ends_jupyter_and_its_kernels_and_leaves_the_container(
     assert "stopped" in laptop.jlr("status").stdout
     assert laptop.jlr("list", "--json").stdout.strip() == "[]"
     failed(laptop.jlr("url", here.name), 6, "does not run", f"jlr start lab {here.name}")
-    second = started(laptop, here)
+    second = started(laptop, here, "--idle-stop", "3h", "--forward", "6006")
     assert second.port == first.port
     assert second.token != first.token
+
+    with second.notebook("busy.ipynb") as kernel:
+        kernel.keep_busy()
+        forced = f"`jlr restart lab/{here.name} --force` restarts it anyway"
+        failed(laptop.jlr("restart", here.name), 7, "busy.ipynb", forced)
+        restarted = laptop.jlr("restart", here.name, "--force", "--json", timeout=START_SECONDS)
+    assert restarted.status == 0, restarted
+    third = Session(laptop, json.loads(restarted.stdout))
+    assert (third.port, third.report["idle_stop"]) == (first.port, 3 * 3600)
+    assert [port["port"] for port in third.report["ports"]] == [6006]
+    assert third.token != second.token
+    assert third.ask("api/status")["kernels"] == 0
 
 
 def test_a_container_is_stopped_started_and_removed(

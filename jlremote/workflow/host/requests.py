@@ -93,6 +93,7 @@ class StopRequest:
     remove: bool = False
     force: bool = False
     yes: bool = False  # whether the person has said yes to what is lost
+    again: bool = False  # whether it is started again at once: `jlr restart`
 
     @property
     def destroys(self) -> bool:

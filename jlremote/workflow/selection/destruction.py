@@ -96,4 +96,5 @@ def _listed(commands: Sequence[str]) -> str:
 
 def stop_command(host: str, name: str, request: StopRequest) -> str:
     """Return the whole command that stops a session or job with these options."""
-    return f"jlr stop {shlex.quote(f'{host}/{name}')}{request.options}"
+    verb = "restart" if request.again else "stop"
+    return f"jlr {verb} {shlex.quote(f'{host}/{name}')}{request.options}"

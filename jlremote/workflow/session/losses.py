@@ -92,7 +92,7 @@ def refuse_if_busy(record: SessionRecord, work: Work, request: StopRequest) -> N
         return
     selector = f"{record.host}/{record.name}"
     command = destruction.stop_command(record.host, record.name, replace(request, force=True))
-    anyway = f"`{command}` stops it anyway"
+    anyway = f"`{command}` {'restarts' if request.again else 'stops'} it anyway"
     if work.silent is not None:
         failure = f"cannot ask `{selector}` for busy kernels: {work.silent}"
         raise Busy(failure, hint=anyway)

@@ -167,8 +167,8 @@ def _refuse_paused(
     raise Busy(
         f"the container of `{record.host}/{record.name}` is paused, so its Jupyter cannot be "
         "stopped",
-        hint=f"`{unpause}` on the host lets it go on; `{_with_container(record, force=True)}` "
-        "stops it as it is",
+        hint=f"`{unpause}` on the host lets it go on; "
+        f"`{_with_container(record, request, force=True)}` ends it as it is",
     )
 
 
@@ -238,13 +238,13 @@ def _end_server(
     if ended.status != 0 and _runs(host, runtime, record.name, ended.status):
         raise JlrError(
             f"cannot stop Jupyter (process {server.pid}): {ended.complaint}",
-            hint=f"`{_with_container(record)}` stops its container",
+            hint=f"`{_with_container(record, request)}` stops its container",
         )
     return "stopped JupyterLab"
 
 
-def _with_container(record: SessionRecord, *, force: bool = False) -> str:
-    request = StopRequest(container=True, force=force)
+def _with_container(record: SessionRecord, request: StopRequest, *, force: bool = False) -> str:
+    request = StopRequest(container=True, force=force, again=request.again)
     return destruction.stop_command(record.host, record.name, request)
 
 

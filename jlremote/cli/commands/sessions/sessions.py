@@ -1,4 +1,4 @@
-"""`jlr list`, `jlr status`, `jlr logs` and `jlr stop`."""
+"""`jlr list`, `jlr status`, `jlr logs`, `jlr stop` and `jlr restart`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import answer, answer_each, answer_json, watched
+from jlremote.cli.screen.terminal import (
+    answer,
+    answer_each,
+    answer_either,
+    answer_json,
+    shown,
+    watched,
+)
 from jlremote.errors import JlrError, Usage
 
 if TYPE_CHECKING:
@@ -243,6 +250,37 @@ def stop(
     done = _all_stopped(request, context) if every else _each_stopped(chosen, request, context)
     told = ((_stopped_in_words(report), vars(report)) for report in done)
     answer_each(told, context, as_json=as_json, none="no sessions")
+
+
+@command(
+    "restart",
+    examples=(
+        "jlr restart cont1",
+        "jlr restart dgx/cont1 --force        # although kernels work",
+        "jlr restart cont1 --container        # with all else that runs in it",
+    ),
+)
+@click.argument("session", shell_complete=candidates.sessions)
+@click.option("--container", is_flag=True, help="Restart the container too.")
+@click.option("--force", is_flag=True, help="Restart it even if kernels or programs work.")
+@shared.yes_option
+@shared.json_option("Print the session as a JSON object.")
+@click.pass_obj
+def restart(
+    invocation: Invocation, session: str, container: bool, force: bool, yes: bool, as_json: bool
+) -> None:
+    """Stop a session and start it again: a new Jupyter server, on the same local ports.
+
+    Its kernels end. Busy ones, programs in terminals and, with the container, all that works in it
+    end only with --force. On a terminal --container and --force say what is lost, and ask. A page
+    that is open in the browser must be loaded anew, by `jlr open`.
+    """
+    from jlremote.workflow.host.requests import StopRequest
+    from jlremote.workflow.session import restart as workflow
+
+    request = StopRequest(container=container, force=force, yes=yes, again=True)
+    report = workflow.restart(session, request, invocation.context(silent=as_json))
+    answer_either(shown(report.address), report.to_json(), as_json=as_json)
 
 
 def _each_stopped(

@@ -1,0 +1,79 @@
+"""`jlr restart`: end a session's Jupyter, and launch it again with what it had."""
+
+from __future__ import annotations
+
+from jlremote.errors import JlrError, Usage
+from jlremote.jupyter.survey import Survey, survey
+from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.table import runtime_named
+from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.links import link_of
+from jlremote.workflow.host.requests import StartRequest, StopRequest
+from jlremote.workflow.selection import destruction, ownership, session_selection
+from jlremote.workflow.session.report import SessionReport
+from jlremote.workflow.session.start import start
+from jlremote.workflow.session.stop import stop
+
+
+def restart(selector: str, request: StopRequest, context: Context) -> SessionReport:
+    """Stop a session as `stop` does, and start it with its ports, its Python and its idle stop.
+
+    Raises:
+        NotFound: there is no such session.
+        Busy: kernels or programs work, without `force`.
+        JlrError: it is another user's, or what it runs in would be gone, or jlr did not launch it.
+    """
+    record = session_selection.chosen(selector, context, as_shared=request.force)
+    runtime = runtime_named(record.runtime)
+    with context.progress.step(f"Look for {record.name}"):
+        found = survey(link_of(record, context), runtime, record.name)
+    ownership.refuse(record.host, record.name, found.owner, agreed=request.force)
+    _refuse_unless_it_stays(record, runtime, found)
+    again = _again(record, runtime, found)
+    stop(f"{record.host}/{record.name}", request, context)
+    report = start(again, context)
+    if not report.started_here and not request.destroys:
+        forced = destruction.stop_command(
+            record.host, record.name, StopRequest(force=True, again=True)
+        )
+        raise JlrError(
+            f"jlr did not launch the Jupyter of `{record.host}/{record.name}`, so it still runs",
+            hint=f"`{forced}` ends it, too",
+        )
+    return report
+
+
+def _refuse_unless_it_stays(record: SessionRecord, runtime: Runtime, found: Survey) -> None:
+    """Refuse what a stop deletes, as then nothing is left to start.
+
+    Raises:
+        JlrError: its container is begun with `--rm`.
+        Usage: it is a job of a cluster.
+    """
+    if runtime.in_jobs:
+        raise Usage(
+            f"`{record.host}/{record.name}` is a job of the cluster, which ends for good",
+            hint="`jlr stop` ends it; `jlr start HOST NAME --slurm …` submits another",
+        )
+    if found.container is not None and found.container.options.remove:
+        raise JlrError(
+            f"the container of `{record.host}/{record.name}` is deleted when it stops (`--rm`)",
+            hint="`jlr stop` ends it; `jlr start HOST NAME --image IMAGE …` creates it again",
+        )
+
+
+def _again(record: SessionRecord, runtime: Runtime, found: Survey) -> StartRequest:
+    """Return the request that gives the session what it has now."""
+    server = found.server
+    called = server.called if server and server.called.startswith("/") else None
+    return StartRequest(
+        record.host,
+        record.name,
+        runtime=record.runtime,
+        ports=tuple(port.port for port in record.ports),
+        python=None if runtime.has_images else called,
+        idle_stop=server.idle_stop or None if server else None,
+        allow_open=record.open_allowed,
+        as_shared=record.shared,
+    )
