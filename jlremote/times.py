@@ -28,6 +28,27 @@ def seconds_of(text: str, place: str) -> int:
     return seconds
 
 
+def since(text: str, place: str) -> int:
+    """Return a moment in seconds since the epoch, or a span before now in seconds below zero.
+
+    A moment is in ISO 8601, without a zone in this machine's; `place` is where it was written.
+
+    Raises:
+        Usage: it is neither.
+    """
+    try:
+        return int(datetime.fromisoformat(text).timestamp())
+    except (ValueError, OverflowError):
+        pass
+    try:
+        return -seconds_of(text, place)
+    except Usage as wrong:
+        raise Usage(
+            f"{place} is neither a span of time nor a moment: `{text}`",
+            hint="use `30m`, `2h`, `1d` or `2026-01-31T12:00`",
+        ) from wrong
+
+
 def in_words(seconds: int) -> str:
     """Return a span with all its units: `1h30m`."""
     parts = []

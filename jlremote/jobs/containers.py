@@ -63,9 +63,9 @@ class ContainerJobs:
         show = command_line(self.engine("logs", key))
         return _beyond(f"{show} 2>&1 1>&5 5>&-", stdout, stderr)
 
-    def log(self, key: str, lines: int, *, follow: bool) -> str:
+    def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
         """Print the engine's log."""
-        show = logs_argv(self.engine, key, lines, follow=follow)
+        show = logs_argv(self.engine, key, lines, follow=follow, since=since)
         return until_hang_up(endable(show)) if follow else command_line(show)
 
     def signal(self, key: str, signal: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from jlremote.errors import Usage
 from jlremote.times import utc
 
 
@@ -48,6 +49,16 @@ class Job:
         return vars(self) | told
 
 
+def last_lines(name: str, lines: int | None, since: int | None) -> str:
+    """Return `tail`'s option for a file with the output of a job; see `JobBackend.log`."""
+    if since is not None:
+        raise Usage(
+            f"the output of the job `{name}` has no times, as it has no container of its own",
+            hint="leave out `--since`; `--tail N` shows the last lines",
+        )
+    return f"-n {'+1' if lines is None else lines}"
+
+
 class JobBackend(Protocol):
     """What runs jobs and keeps their output: an engine, or processes and their files.
 
@@ -63,8 +74,14 @@ class JobBackend(Protocol):
     def rest(self, key: str, stdout: int, stderr: int) -> str:
         """Return the script that prints the output behind these bytes, and ends."""
 
-    def log(self, key: str, lines: int, *, follow: bool) -> str:
-        """Return the script that prints the last lines, and with `follow` what comes."""
+    def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
+        """Return the script that prints the last lines, and with `follow` what comes.
+
+        `lines` is `None` for all; `since`, as of `times.since`, is for logs that have times.
+
+        Raises:
+            Usage: this kind of job has no times in its output.
+        """
 
     def signal(self, key: str, signal: str) -> str:
         """Return the script that sends a signal, for example `INT`, to the job and its children."""

@@ -19,7 +19,7 @@ from jlremote.host.process_mark import STAYS, VARIABLE, sweep_argv
 from jlremote.host.records import PRINT_FIELD, PRINT_RECORD, records
 from jlremote.host.shell_text import command_line, pause, until_hang_up, wait_while
 from jlremote.host.sudo import KEEP
-from jlremote.jobs.job import Job
+from jlremote.jobs.job import Job, last_lines
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.scripts.variables import stdin as stdin_of
 from jlremote.text import is_name
@@ -185,9 +185,10 @@ class ProcessJobs:
         """Print both files behind these bytes."""
         return _show(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
 
-    def log(self, key: str, lines: int, *, follow: bool) -> str:
+    def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
         """Print the last lines of both files."""
-        return (_watch if follow else _show)(key, f"-n {lines}", f"-n {lines}")
+        last = last_lines(key, lines, since)
+        return (_watch if follow else _show)(key, last, last)
 
     def signal(self, key: str, signal: str) -> str:
         """Signal it with the script in the job's folder."""

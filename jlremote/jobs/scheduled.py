@@ -26,7 +26,7 @@ from jlremote.host.shell_text import (
     wait_while,
 )
 from jlremote.jobs import scheduled_facts
-from jlremote.jobs.job import Job
+from jlremote.jobs.job import Job, last_lines
 from jlremote.jobs.processes import NO_FOLDER, TAKEN
 from jlremote.runtimes.scripts.variables import stdin as stdin_of
 from jlremote.schedulers.contract import QueuedJob, Ranks, Resources, Scheduler
@@ -245,9 +245,10 @@ class ScheduledJobs:
         """Print both files behind these bytes."""
         return self._show(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
 
-    def log(self, key: str, lines: int, *, follow: bool) -> str:
+    def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
         """Print the last lines of both files."""
-        return (self._watch if follow else self._show)(key, f"-n {lines}", f"-n {lines}")
+        last = last_lines(key, lines, since)
+        return (self._watch if follow else self._show)(key, last, last)
 
     def _folder(self, name: str) -> str:
         return f"directory={self.root}/{shlex.quote(name)}\n"

@@ -237,11 +237,34 @@ def await_end(runtime: Runtime, name: str) -> str:
     )
 
 
-def show_log(runtime: Runtime, name: str, *, lines: int, follow: bool = False) -> str:
-    """Return the script that prints the last `lines` of the log, and later ones with `follow`."""
-    tail = f'tail -n {lines} {"-F " if follow else ""}"$directory/jupyter.log" 2>/dev/null'
+MOMENT = "\037"
+_STAMP = "+\037%Y-%m-%d %H:%M:%S"
+
+
+def _moment(since: int) -> str:
+    at = str(since) if since >= 0 else f"$(($(date +%s) - {-since}))"
+    # The second form is that of BSD and macOS.
+    return f'at={at}\ndate -d "@$at" "{_STAMP}" 2>/dev/null || date -r "$at" "{_STAMP}"\n'
+
+
+def show_log(
+    runtime: Runtime,
+    name: str,
+    *,
+    lines: int | None,
+    follow: bool = False,
+    since: int | None = None,
+) -> str:
+    """Return the script that prints the last `lines` of the log, and later ones with `follow`.
+
+    `None` stands for all lines. With `since` (see `times.since`) the first line is `MOMENT` and
+    that moment, as it would stand in the log, by the clock and zone of the server.
+    """
+    last = "+1" if lines is None else str(lines)
+    tail = f'tail -n {last} {"-F " if follow else ""}"$directory/jupyter.log" 2>/dev/null'
     return (
         session_directory(runtime, name)
         + '[ -e "$directory/jupyter.log" ] || exit 6\n'
+        + ("" if since is None else _moment(since))
         + (until_hang_up(tail) if follow else f"exec {tail}\n")
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jlremote.errors import Busy
-from jlremote.workflow.host.requests import StopRequest
+from jlremote.workflow.host.requests import LogRequest, StopRequest
 from jlremote.workflow.images.login import LoginReport
 from jlremote.workflow.session.stop import StopAllReport, StopReport
 from tests.cli.conftest import ADDRESS, REPORT, URL, Jlr, Workflows, remember
@@ -115,8 +115,25 @@ def test_logs_are_printed_as_they_come(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("session.logs.log", lambda *_arguments, **_options: iter(("one\ntw", "o\n")))
     outcome = jlr("logs", "-f", "--tail", "7", "cont1")
     assert (outcome.code, outcome.stdout) == (0, "one\ntwo\n")
-    [(_, arguments, options)] = workflows.calls
-    assert (arguments[0], options) == ("cont1", {"follow": True, "tail": 7})
+    assert workflows.arguments("session.logs.log")[:2] == ("cont1", LogRequest(True, 7))
+
+
+@pytest.mark.parametrize(
+    ("flags", "wanted"),
+    [
+        ((), LogRequest(tail=100)),
+        (("--since", "1h30m"), LogRequest(since=-5400)),
+        (("--since", "1970-01-01T00:01Z", "-n", "3"), LogRequest(tail=3, since=60)),
+        (("--container",), LogRequest(tail=100, container=True)),
+    ],
+)
+def test_logs_pass_on_where_to_begin(
+    flags: tuple[str, ...], wanted: LogRequest, jlr: Jlr, workflows: Workflows
+) -> None:
+    workflows.will("session.logs.log", iter(()))
+    assert jlr("logs", *flags).code == 0
+    assert workflows.arguments("session.logs.log")[1] == wanted
+    assert jlr("logs", "--since", "yesterday").code == 2
 
 
 def test_ctrl_c_ends_a_followed_log_as_interrupted(jlr: Jlr, workflows: Workflows) -> None:

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,6 +19,7 @@ from jlremote.host.records import GROUP
 from jlremote.jupyter import launch, scripts
 from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.runtimes.bare import Bare
+from jlremote.workflow.session import logs
 from tests.outages.parts import within
 
 BARE = Bare()
@@ -177,6 +179,17 @@ def test_the_log_ends_with_its_last_lines(folder: Path) -> None:
     assert sh(show).returncode == 6
     (folder / "jupyter.log").write_text("first\nsecond\nthird\n")
     assert sh(show).stdout == "second\nthird\n"
+
+
+def test_the_log_is_cut_at_a_moment_by_the_servers_clock(folder: Path) -> None:
+    now = datetime.now()
+    old, new = (f"[I {now - timedelta(hours=hours)} ServerApp] {hours} h\n" for hours in (3, 1))
+    (folder / "jupyter.log").write_text(f"{old}of old\n{new}of new\n{old}")
+    told = sh(scripts.show_log(BARE, NAME, lines=None, since=-7200)).stdout
+    assert "".join(logs._later((told[:60], told[60:]))) == f"{new}of new\n{old}"
+    told = sh(scripts.show_log(BARE, NAME, lines=None, since=4102444800)).stdout
+    assert "".join(logs._later([told])) == ""
+    assert "".join(logs._later(["the engine's\n", "own"])) == "the engine's\nown"
 
 
 def test_waiting_ends_at_once_when_the_launch_has_ended(folder: Path) -> None:

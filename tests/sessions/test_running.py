@@ -114,6 +114,12 @@ def test_logs_show_what_the_server_said_and_no_token(session: Session) -> None:
     last = session.laptop.jlr("logs", session.name, "--tail", "1").stdout
     assert said.stdout.endswith(last)
     assert len(last.splitlines()) == 1
+    recent = session.laptop.jlr("logs", session.name, "--since", "1h").stdout
+    assert recent.splitlines()[0] in said.stdout
+    assert recent.endswith(last)
+    assert session.laptop.jlr("logs", session.name, "--since", "2100-01-01").stdout == ""
+    own = session.laptop.jlr("logs", session.name, "--container", "--since", "1h")
+    assert (own.status, "ServerApp" in own.stdout) == (0, False)
 
 
 def test_logs_are_free_of_control_characters(session: Session) -> None:

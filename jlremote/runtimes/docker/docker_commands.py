@@ -275,6 +275,14 @@ def top_argv(engine: Engine, name: str) -> Argv:
     return engine("top", name, *columns)
 
 
-def logs_argv(engine: Engine, name: str, tail: int, *, follow: bool) -> Argv:
-    """Return the command that prints the log of a container's main process."""
-    return engine("logs", f"--tail={tail}", *(("--follow",) if follow else ()), name)
+def logs_argv(
+    engine: Engine, name: str, tail: int | None, *, follow: bool, since: int | None = None
+) -> Argv:
+    """Return the command that prints the log of a container's main process.
+
+    `tail` is `None` for all of it; `since` is as of `times.since`.
+    """
+    flags = [f"--tail={'all' if tail is None else tail}"]
+    if since is not None:
+        flags.append(f"--since={since}" if since >= 0 else f"--since={-since}s")
+    return engine("logs", *flags, *(("--follow",) if follow else ()), name)

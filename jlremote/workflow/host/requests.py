@@ -112,6 +112,16 @@ class StopRequest:
         return "".join(f" --{name}" for name in given if getattr(self, name))
 
 
+@dataclass(frozen=True)
+class LogRequest:
+    """`jlr logs [SESSION]`."""
+
+    follow: bool = False
+    tail: int | None = None  # the last lines, `None` for all
+    since: int | None = None  # leaves out what is older, as of `times.since`
+    container: bool = False  # the log of the container's own program, and not of Jupyter
+
+
 def container_options(settled: Mapping[str, Any]) -> ContainerOptions:
     """Return the options of a new container, out of options by their long names.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from jlremote.errors import JlrError, NotFound
+from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.host.contract import run_script
 from jlremote.jobs import containers, processes
 from jlremote.jobs.containers import ContainerJobs
@@ -24,7 +24,7 @@ from jlremote.text import one_line
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_if_any
 from jlremote.workflow.host.links import link_of, link_on
-from jlremote.workflow.host.requests import StopRequest
+from jlremote.workflow.host.requests import LogRequest, StopRequest
 from jlremote.workflow.selection import destruction
 from jlremote.workflow.selection.destruction import Destruction
 
@@ -114,9 +114,16 @@ def is_taken(host: Link, engine: Engine | None, name: str) -> bool:
     return any(each.job.name == name for each in found)
 
 
-def log(found: JobHandle, show: Show, *, follow: bool, tail: int) -> None:
-    """Show the last lines of a job's output, and with `follow` what comes until it ends."""
-    with found.host.process(found.backend.log(found.job.key, tail, follow=follow)) as process:
+def log(found: JobHandle, show: Show, wanted: LogRequest) -> None:
+    """Show the last lines of a job's output, and with `follow` what comes until it ends.
+
+    Raises:
+        Usage: the job has no such log.
+    """
+    if wanted.container:
+        raise Usage(f"`{found.selector}` is a job", hint="leave out `--container`")
+    script = found.backend.log(found.job.key, wanted.tail, follow=wanted.follow, since=wanted.since)
+    with found.host.process(script) as process:
         for stream, data in process:
             show(stream, data)
 

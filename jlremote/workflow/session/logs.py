@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
-from jlremote.errors import NotFound
+from jlremote.errors import NotFound, Usage
 from jlremote.host.shell_text import command_line, until_hang_up
 from jlremote.host.sudo import endable
 from jlremote.jupyter import scripts
@@ -14,23 +15,33 @@ from jlremote.runtimes.table import runtime_named
 from jlremote.text import printable
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
+from jlremote.workflow.host.requests import LogRequest
 from jlremote.workflow.selection import session_selection
 
+# As `[I 2026-01-31 12:00:00.123 ServerApp]`, in the server's own zone.
+_WRITTEN = re.compile(r"\[\w (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
 
-def log(selector: str | None, context: Context, *, follow: bool, tail: int) -> Iterator[str]:
+
+def log(selector: str | None, wanted: LogRequest, context: Context) -> Iterator[str]:
     """Yield the log of a session's server as it comes, without control characters.
 
-    A server that jlr did not launch writes to its container's log, so that one is shown. Begin with
-    the last `tail` lines, and `follow` with later ones.
+    A server that jlr did not launch writes to its container's log, so that one is shown, as with
+    `container`. Begin with the last `tail` lines, and `follow` with later ones.
 
     Raises:
         NotFound: there is no such session or job, or it has no log.
+        Usage: there is no container.
     """
     record = session_selection.chosen(selector, context, or_job=True)
     runtime = runtime_named(record.runtime)
+    if wanted.container and runtime.engine is None:
+        raise Usage(
+            f"`{record.host}/{record.name}` has no container",
+            hint="without `--container` you see the log of its Jupyter",
+        )
     host = link_of(record, context)
-    with host.stream(_script(runtime, record.name, tail, follow=follow)) as output:
-        for text in output:
+    with host.stream(_script(runtime, record.name, wanted)) as output:
+        for text in output if wanted.since is None else _later(output):
             yield printable(text)
     if output.status not in (0, None):
         raise NotFound(
@@ -39,12 +50,44 @@ def log(selector: str | None, context: Context, *, follow: bool, tail: int) -> I
         )
 
 
-def _script(runtime: Runtime, name: str, tail: int, *, follow: bool) -> str:
-    show = scripts.show_log(runtime, name, lines=tail, follow=follow)
-    if runtime.engine is None:
-        return show
+def _script(runtime: Runtime, name: str, wanted: LogRequest) -> str:
+    lines, follow, since = wanted.tail, wanted.follow, wanted.since
+    show = scripts.show_log(runtime, name, lines=lines, follow=follow, since=since)
     # Attached to stdin, because only stdin's end reaches a process in a container.
     own = command_line((*runtime.relay_prefix(name), "sh", "-c", show))
-    others = f"{endable(logs_argv(runtime.engine, name, tail, follow=follow))} 2>&1"
+    if runtime.engine is None:
+        return own
+    others = endable(logs_argv(runtime.engine, name, lines, follow=follow, since=since))
+    if wanted.container:
+        return until_hang_up(f"{others} 2>&1")
     # The first command ends with status 6 if there is no such file.
-    return f"{own}\nstatus=$?\n[ $status = 6 ] || exit $status\n{until_hang_up(others)}"
+    return f"{own}\nstatus=$?\n[ $status = 6 ] || exit $status\n{until_hang_up(f'{others} 2>&1')}"
+
+
+def _later(pieces: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of a log that begin with the first of the moment that is its first line.
+
+    A container's log has no such first line, as the engine has left out what is older.
+    """
+    lines = _lines(pieces)
+    first = next(lines, "")
+    if not first.startswith(scripts.MOMENT):
+        yield first
+        yield from lines
+        return
+    moment = first[len(scripts.MOMENT) :].strip()
+    for line in lines:
+        written = _WRITTEN.match(line)
+        if written and written[1] >= moment:
+            yield line
+            break
+    yield from lines
+
+
+def _lines(pieces: Iterable[str]) -> Iterator[str]:
+    """Yield whole lines, and then the rest."""
+    rest = ""
+    for piece in pieces:
+        *whole, rest = f"{rest}{piece}".split("\n")
+        yield from (f"{line}\n" for line in whole)
+    yield rest

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jlremote import times
 from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from jlremote.workflow.host.requests import StopRequest
     from jlremote.workflow.session.report import SessionReport
     from jlremote.workflow.session.stop import StopReport
+
+_LINES = 100
 
 
 @command(
@@ -161,6 +164,8 @@ def _explain_running(found: list[SessionReport], context: Context) -> None:
         "jlr logs",
         "jlr logs -f cont1",
         "jlr logs --tail 1000 dgx/cont1 | grep -i error",
+        "jlr logs cont1 --since 2h",
+        "jlr logs cont1 --container            # what the container's own program wrote",
         "jlr logs -f dgx/train-3f2a            # a job's output",
     ),
 )
@@ -170,27 +175,42 @@ def _explain_running(found: list[SessionReport], context: Context) -> None:
     "-n",
     "--tail",
     type=click.IntRange(0),
-    default=100,
-    show_default=True,
     metavar="N",
-    help="Start with the last N lines.",
+    help=f"Start with the last N lines. Default: {_LINES}, with --since all.",
 )
+@click.option(
+    "--since",
+    metavar="TIME",
+    help="Leave out what is older: `30m`, `2h`, or a moment as `2026-01-31T12:00`.",
+)
+@click.option("--container", is_flag=True, help="Show the log of the container's own program.")
 @click.pass_obj
-def logs(invocation: Invocation, session: str | None, follow: bool, tail: int) -> None:
+def logs(
+    invocation: Invocation,
+    session: str | None,
+    follow: bool,
+    tail: int | None,
+    since: str | None,
+    container: bool,
+) -> None:
     """Show the log of a session's Jupyter server, or the output of a job.
 
     SESSION may be a job; its stdout and stderr are kept apart, byte for byte.
     """
+    from jlremote.workflow.host.requests import LogRequest
     from jlremote.workflow.jobs import jobs
     from jlremote.workflow.session.logs import log
 
+    moment = None if since is None else times.since(since, "`--since`")
+    lines = _LINES if tail is None and since is None else tail
+    wanted = LogRequest(follow, lines, moment, container)
     context = invocation.context()
     if job := jobs.meant(session, context):
         from jlremote.cli.screen.job_output import JobOutput
 
-        jobs.log(job, JobOutput().show, follow=follow, tail=tail)
+        jobs.log(job, JobOutput().show, wanted)
         return
-    for text in log(session, context, follow=follow, tail=tail):
+    for text in log(session, wanted, context):
         answer(text, newline=False)
 
 
