@@ -66,7 +66,7 @@ def _explain(failure: Exception) -> int:
         message, hint = bug_report.write(failure)
         code = Bug.exit_code
     if _as_json():
-        tell(json_text({"error": message, "hint": hint, "exit": code}))
+        tell(json_text({"error": message, "hint": hint, "exit": code}), as_it_is=True)
         return code
     tell(f"{click.style('error', fg='red', bold=True)}: {printable(message)}")
     if hint:
@@ -83,7 +83,7 @@ def _as_json() -> bool:
 def _interrupted(words: str) -> int:
     if _as_json():
         error = {"error": words or "interrupted", "hint": None, "exit": EXIT_INTERRUPTED}
-        tell(json_text(error))
+        tell(json_text(error), as_it_is=True)
     elif words:
         tell(words)
     return EXIT_INTERRUPTED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -35,6 +35,8 @@ _OTHER_NAMES = {
 }
 # They destroy something, so a typo of another command must not lead to them.
 DESTRUCTIVE = {"stop", "restart", "forget", "unmount", "disconnect"}
+
+_SHELL_WORD = re.compile(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -134,10 +136,30 @@ def write_sections(
 
 
 def write_lines(formatter: click.HelpFormatter, title: str, lines: Sequence[str]) -> None:
-    """Write a section of lines that must not be wrapped."""
+    """Write a section of lines to copy; one that is too long stays a command for a shell."""
     with formatter.section(title):
+        indent = " " * formatter.current_indent
+        room = formatter.width + 2 - len(indent)  # click keeps two columns free
         for line in lines:
-            formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+            for part in [line] if len(line) <= room else _folded(line, room):
+                formatter.write(f"{indent}{part}\n")
+
+
+def _folded(line: str, room: int) -> Iterator[str]:
+    """Give a command in lines that a shell takes for one, below its comment."""
+    command, mark, comment = line.partition("  # ")
+    words = [f"{command.rstrip()}  # {comment}"] if mark else _SHELL_WORD.findall(command)
+    if mark and len(words[0]) > room:
+        yield f"# {comment}"
+        words = _SHELL_WORD.findall(command)
+    part = words[0]
+    for word in words[1:]:
+        if len(f"{part} {word} \\") > room:
+            yield f"{part} \\"
+            part = f"  {word}"
+        else:
+            part = f"{part} {word}"
+    yield part
 
 
 def command(

@@ -62,11 +62,15 @@ EXAMPLES = (
     "jlr demo                               # try it without a server",
 )
 EXIT_CODES = (
-    "  0  done                  5  host unreachable",
-    "  1  expected failure      6  no such session, container, image or file",
-    "  2  usage                 7  busy: kernels, a GPU, a port",
-    "  3  bug in jlr          130  interrupted",
+    "  0  done",
+    "  1  expected failure",
+    "  2  usage",
+    "  3  bug in jlr",
     "  4  authentication or host key",
+    "  5  host unreachable",
+    "  6  no such session, container, image or file",
+    "  7  busy: kernels, a GPU, a port",
+    "130  interrupted",
 )
 
 

@@ -34,13 +34,30 @@ def calls(examples: tuple[str, ...] | list[str]) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_of_a_command_has_examples_and_fits_the_terminal(name: str, jlr: Jlr) -> None:
+def test_the_help_of_a_command_has_examples_and_fits_the_terminal(
+    name: str, jlr: Jlr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "110")
     for flag in ("-h", "--help"):
         outcome = jlr(name, flag)
         assert outcome.code == 0
         assert f"Usage: jlr {name}" in outcome.stdout
         assert f"\nExamples:\n  {command(name).examples[0]}\n" in outcome.stdout
         assert max(map(len, outcome.stdout.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize("name", [None, *COMMANDS])
+def test_help_breaks_at_words_and_its_examples_stay_commands(
+    name: str | None, width: int, jlr: Jlr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = jlr(*((name,) if name else ()), "--help").stdout
+    assert max(map(len, text.splitlines())) <= width
+    examples = text.partition("\nExamples:\n")[2].partition("\n\n")[0].replace("\\\n", "")
+    shown = [shlex.split(line, comments=True) for line in examples.splitlines()]
+    written = command(name).examples if name else EXAMPLES
+    assert [words for words in shown if words] == [shlex.split(w, comments=True) for w in written]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -78,7 +78,7 @@ class Steps:
     def _tell_more(self, text: str) -> None:
         if self._verbose:
             with self.paused():
-                tell(click.style(text, dim=True))
+                tell(click.style(text, dim=True), as_it_is=True)  # to be copied
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -99,7 +99,8 @@ class Steps:
         self.advance("")
         with self.paused():
             if self._lasting and not self._silent:
-                tell(_line(*step, well=well, drawn=self._spinner is not None))
+                line = _line(*step, well=well, drawn=self._spinner is not None)
+                tell(line, as_it_is=True)
 
 
 class Spinner:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TextIO
@@ -21,6 +23,9 @@ from jlremote.text import styled
 if TYPE_CHECKING:
     from jlremote.workflow.forward.address import Address
     from jlremote.workflow.host.context import Context
+
+# A word of a message, with what is in backticks as one.
+_WORD = re.compile(r"(?:[^\s`]|`[^`]*`)+")
 
 
 def answer(text: str, *, newline: bool = True) -> None:
@@ -92,13 +97,38 @@ def shown(address: Address) -> str:
     return address.page if clickable else address.url
 
 
-def tell(text: str) -> None:
-    """Print a message on stderr; a closed stderr is no error."""
+def tell(text: str, *, as_it_is: bool = False) -> None:
+    """Print a message on stderr; a closed stderr is no error.
+
+    On a terminal lines that are too long break at words, unless the text is to stay `as_it_is`.
+    """
+    text = styled(text)
+    if not as_it_is and watched(sys.stderr):
+        text = broken(text, shutil.get_terminal_size().columns)
     try:
-        click.echo(styled(text), err=True, color=coloured(sys.stderr))
+        click.echo(text, err=True, color=coloured(sys.stderr))
     except OSError as failure:
         if failure.errno not in (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF):
             raise
+
+
+def broken(text: str, width: int) -> str:
+    """Return a text whose lines break at words; what is in backticks stays together if it fits."""
+    return "\n".join(part for line in text.split("\n") for part in _broken(line, width))
+
+
+def _broken(line: str, width: int) -> list[str]:
+    if len(click.unstyle(line)) <= width:
+        return [line]
+    begin = line[: len(line) - len(line.lstrip())]
+    words = line.split() if line.count("`") % 2 else _WORD.findall(line)
+    lines = [begin]
+    for word in (w for long in words for w in (long.split() if len(long) > width - 2 else [long])):
+        if len(click.unstyle(f"{lines[-1]} {word}")) > width and lines[-1].strip():
+            lines.append(f"{begin}  {word}")
+        else:
+            lines[-1] += f" {word}" if lines[-1].strip() else word
+    return lines
 
 
 def coloured(stream: TextIO) -> bool:
