@@ -135,7 +135,19 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
         Usage: the file or a variable is wrong; the message names the key.
     """
     path = config_file()
-    tables = _read(path)
+    return _settings(path, _read(path), os.environ if environment is None else environment)
+
+
+def check(path: Path, tables: Mapping[str, Any]) -> None:
+    """Check what `config.toml` is to mean.
+
+    Raises:
+        Usage: a key or a value is wrong; the message names it.
+    """
+    _settings(path, tables, {})
+
+
+def _settings(path: Path, tables: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
     for name in tables:
         if name not in ("defaults", "profiles", "hosts"):
             raise Usage(
@@ -147,7 +159,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
         defaults=_layer(path, "defaults", tables.get("defaults", {})),
         profiles={**BUILT_IN_PROFILES, **_layers(path, "profiles", tables.get("profiles", {}))},
         hosts=_layers(path, "hosts", tables.get("hosts", {})),
-        environment=_from_environment(os.environ if environment is None else environment),
+        environment=_from_environment(environment),
     )
 
 

@@ -73,3 +73,74 @@ def test_an_editor_that_fails_is_one_clear_error(
     assert outcome.code == 2
     assert f"error: the editor `{editor}` exited with {status}\n" in outcome.stderr
     assert "set VISUAL or EDITOR" in outcome.stderr
+
+
+FILE = """\
+# mine
+[defaults]   # of all
+volume = [
+  "/a:/a",  # ]
+  "/b:/b",
+]
+gpus = "all" # kept until it is set
+
+[hosts."gpu.lab.org"]
+rm = true
+[hosts]
+box = { image = "x" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "before", "after"),
+    [
+        (("host", "dgx"), "is set\n", 'is set\nhost = "dgx"\n'),
+        (("gpus", "0,1"), 'gpus = "all" # kept until it is set\n', 'gpus = "0,1"\n'),
+        (("gpus",), 'gpus = "all" # kept until it is set\n', ""),
+        (
+            ("volume", "/c d:/c"),
+            FILE[FILE.index("volume") : FILE.index("gpus")],
+            'volume = ["/c d:/c"]\n',
+        ),
+        (("rm", "no", "--host", "gpu.lab.org"), "rm = true\n", "rm = false\n"),
+        (("port", "8900", "--host", "gpu.lab.org"), "rm = true\n", "rm = true\nport = 8900\n"),
+        (("image", 'a"b\\', "--profile", "p"), None, '\n[profiles.p]\nimage = "a\\"b\\\\"\n'),
+    ],
+)
+def test_a_setting_is_changed_and_the_other_lines_stay(
+    words: tuple[str, ...], before: str | None, after: str, jlr: Jlr, config: Path
+) -> None:
+    """The expected file is the old one with `before` replaced, or with `after` at its end."""
+    config.write_text(FILE)
+    outcome = jlr("config", "set", *words)
+    assert (outcome.code, outcome.stderr) == (0, "")
+    assert words[0] in outcome.stdout
+    assert config.read_text() == (FILE.replace(before, after) if before else FILE + after)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("imgae", "x"), 2, "did you mean `image`?"),
+        (("port", "many"), 2, "must be a number from 1 to 65535"),
+        (("gpus", "0", "1"), 2, "`gpus` takes one value"),
+        (("host", "x", "--host", "dgx"), 2, "unknown key `host` in `[hosts.dgx]`"),
+        (("image", "y", "--host", "box"), 1, "line by line"),
+        ((), 2, "`jlr config set OPTION VALUE`"),
+    ],
+)
+def test_a_setting_that_cannot_be_leaves_the_file_as_it_was(
+    words: tuple[str, ...], code: int, told: str, jlr: Jlr, config: Path
+) -> None:
+    config.write_text(FILE)
+    outcome = jlr("config", "set", *words)
+    assert (outcome.code, told in outcome.stderr) == (code, True), outcome
+    assert config.read_text() == FILE
+
+
+def test_the_first_setting_makes_the_file(jlr: Jlr, laptop: Path) -> None:
+    told = json.loads(jlr("config", "set", "host", "dgx", "--json").stdout)
+    assert told == {"option": "host", "value": ["dgx"], "from": "[defaults]"}
+    made = laptop / "config" / "jlr" / "config.toml"
+    assert made.read_text() == '[defaults]\nhost = "dgx"\n'
+    assert ["host", "dgx", "[defaults]"] in map(str.split, jlr("config").stdout.splitlines())

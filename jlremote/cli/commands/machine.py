@@ -44,22 +44,46 @@ _NEW_FILE = """\
         "jlr config dgx                    # the settings for dgx",
         "jlr config dgx --profile nvidia   # and with a profile",
         "jlr config dgx --json | jq '.[] | select(.option == \"image\")'",
+        "jlr config set host dgx           # the host of a bare `jlr start`",
+        "jlr config set volume /raid/me:/data ~/hf:/hf --host dgx",
+        "jlr config set gpus --host dgx    # take it away",
         "jlr config --edit",
         'cat "$(jlr config --path)"',
     ),
 )
-@shared.optional_host_argument
+@click.argument(
+    "host", required=False, metavar="[HOST | set OPTION", shell_complete=candidates.hosts
+)
+@click.argument("change", nargs=-1, metavar="[VALUE]...]", shell_complete=candidates.settings)
 @click.option(
     "--profile",
     metavar="PROFILE",
     shell_complete=candidates.profiles,
-    help="Show the settings with this --profile.",
+    help="Show the settings with this --profile; with `set`, change those of it.",
+)
+@click.option(
+    "--host",
+    "of_host",
+    metavar="HOST",
+    shell_complete=candidates.hosts,
+    help="With `set`: change the settings of this host.",
 )
 @click.option("--path", is_flag=True, help="Print only the path of the file.")
 @click.option("--edit", is_flag=True, help="Open the file in your editor (VISUAL, EDITOR).")
-@shared.json_option("Print a JSON array.")
-def config(host: str | None, profile: str | None, path: bool, edit: bool, as_json: bool) -> None:
-    """Show the settings and the source of each.
+@shared.json_option("Print a JSON array; with `set` an object.")
+def config(
+    host: str | None,
+    change: tuple[str, ...],
+    profile: str | None,
+    of_host: str | None,
+    path: bool,
+    edit: bool,
+    as_json: bool,
+) -> None:
+    """Show the settings and the source of each; `jlr config set OPTION VALUE` changes one.
+
+    `set` writes to [defaults], or to [hosts.HOST] with --host, or to [profiles.PROFILE] with
+    --profile. Several values make a list; without a value the setting is taken away.
 
     A flag wins over JLR_<OPTION> in the environment, which wins over [hosts.HOST],
     [profiles.PROFILE] and [defaults] in the file. Lists add up; each item has a line.
@@ -68,8 +92,13 @@ def config(host: str | None, profile: str | None, path: bool, edit: bool, as_jso
 
     file = settings.config_file()
     if path:
-        answer(str(file))
+        answer_either(str(file), {"path": str(file)}, as_json=as_json)
         return
+    if host == "set":
+        _set(change, of_host, profile, as_json=as_json)
+        return
+    if change or of_host is not None:
+        raise Usage("`--host` and values are for `set`", hint="`jlr config set OPTION VALUE`")
     if edit:
         _edit(file)
     origins = settings.load().origins(host, {"profile": profile})
@@ -79,6 +108,24 @@ def config(host: str | None, profile: str | None, path: bool, edit: bool, as_jso
         answer_json([{"option": o.option, "value": o.value, "from": o.place} for o in origins])
     else:
         _show(origins)
+
+
+def _set(words: tuple[str, ...], host: str | None, profile: str | None, *, as_json: bool) -> None:
+    """Change a setting, and tell where."""
+    from jlremote.storage.setting_change import change
+
+    if not words or (host is not None and profile is not None):
+        raise Usage(
+            "an option, and one of `--host` and `--profile` at most",
+            hint="`jlr config set OPTION VALUE`",
+        )
+    table = ("hosts", host) if host else ("profiles", profile) if profile else ("defaults",)
+    option, *values = words
+    place = f"[{'.'.join(table)}]"
+    file = change(table, option, values)
+    text = f"{option} = {' '.join(values)}" if values else f"no {option}"
+    facts = {"option": option, "value": values, "from": place}
+    answer_either(f"{text} in {place} of {file}", facts, as_json=as_json)
 
 
 def _show(origins: list[Origin]) -> None:

@@ -81,6 +81,13 @@ def containers(context: click.Context, _parameter: click.Parameter, incomplete: 
     return [name for host, name in session_names() if host == typed and name.startswith(incomplete)]
 
 
+def settings(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the name of a setting."""
+    from jlremote.storage.options import KINDS
+
+    return [name for name in KINDS if name.startswith(incomplete)]
+
+
 def profiles(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete a profile of `config.toml`."""
     from jlremote.storage import settings

@@ -1,0 +1,131 @@
+"""Change one setting in `config.toml`, and leave its other lines and comments as they are."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jlremote.errors import JlrError, Usage
+from jlremote.storage import paths, settings
+from jlremote.storage.options import KINDS, checked, parsed
+from jlremote.text import did_you_mean
+
+_LISTS = ("list", "words")
+
+
+def change(table: Sequence[str], option: str, values: Sequence[str]) -> Path:
+    """Set an option in a table, as `("hosts", "dgx")`; without values take it away.
+
+    Return the file.
+
+    Raises:
+        Usage: there is no such option, it takes no such value, or the file is wrong.
+        JlrError: the file cannot be written, or not be changed line by line.
+    """
+    if option not in KINDS:
+        near = did_you_mean(option, KINDS)
+        raise Usage(f"no setting `{option}`", hint=near or "`jlr config` lists the settings")
+    value = _value(option, values) if values else None
+    settings.load()  # a file that is wrong is mended by a person
+    path = settings.config_file().resolve()  # it may be a link into a person's other settings
+    text = path.read_text("utf-8") if path.exists() else ""
+    wanted = _with(tomllib.loads(text), table, option, value)
+    lines = _changed(text.splitlines(keepends=True), tuple(table), option, value)
+    if _meaning(lines) != wanted:
+        raise JlrError(
+            f"cannot change `{option}` in `{path}` line by line", hint="`jlr config --edit`"
+        )
+    settings.check(path, wanted)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    paths.write_whole(path, "".join(lines))
+    return path
+
+
+def _value(option: str, values: Sequence[str]) -> Any:
+    if KINDS[option] in _LISTS:
+        value: Any = list(values)
+    elif len(values) > 1:
+        raise Usage(f"`{option}` takes one value", hint="quote a value with spaces")
+    else:
+        value = parsed(option, values[0])
+    checked(option, value, f"`{option}`")
+    return value
+
+
+def _with(
+    document: dict[str, Any], table: Sequence[str], option: str, value: Any
+) -> dict[str, Any]:
+    """Return what the file is to mean."""
+    inner = document
+    for name in table:
+        inner = inner.setdefault(name, {})
+    if value is None:
+        inner.pop(option, None)
+    else:
+        inner[option] = value
+    return document
+
+
+def _changed(lines: list[str], table: tuple[str, ...], option: str, value: Any) -> list[str]:
+    """Return the lines with the option's own replaced, or with a new one at the table's end."""
+    new = [] if value is None else [f"{option} = {_toml(value)}\n"]
+    begin, end = _extent(lines, table)
+    for at in range(begin, end):
+        if re.match(rf"\s*[\"']?{re.escape(option)}[\"']?\s*=", lines[at]):
+            return [*lines[:at], *new, *lines[_end_of_value(lines, at) :]]
+    while end > begin and not lines[end - 1].strip():
+        end -= 1
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    if begin == 0:  # no such table
+        gap = ["\n"] if lines else []
+        return [*lines, *gap, f"[{'.'.join(map(_key, table))}]\n", *new]
+    return [*lines[:end], *new, *lines[end:]]
+
+
+def _extent(lines: list[str], table: tuple[str, ...]) -> tuple[int, int]:
+    """Return where the lines of a table begin, behind its heading, and end; 0 where it is not."""
+    headings = [at for at, line in enumerate(lines) if re.match(r"\s*\[", line) and _heading(line)]
+    for at, following in zip(headings, [*headings, len(lines)][1:], strict=True):
+        if _heading(lines[at]) == table:
+            return at + 1, following
+    return 0, 0
+
+
+def _heading(line: str) -> tuple[str, ...]:
+    """Return the name of the table that begins in a line, `()` for none."""
+    found: Any = _meaning([line])
+    names = []
+    while isinstance(found, dict) and found:
+        ((name, found),) = found.items()
+        names.append(name)
+    return tuple(names)
+
+
+def _end_of_value(lines: list[str], begin: int) -> int:
+    """Return the line behind a value, which may be an array of several lines."""
+    for end in range(begin + 1, len(lines) + 1):
+        if _meaning(lines[begin:end]) is not None:
+            return end
+    return begin + 1
+
+
+def _meaning(lines: Sequence[str]) -> dict[str, Any] | None:
+    """Return what lines mean, `None` if they are not TOML."""
+    try:
+        return tomllib.loads("".join(lines))
+    except tomllib.TOMLDecodeError:
+        return None
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else _toml(name)
+
+
+def _toml(value: Any) -> str:
+    """Return a value in TOML, which writes strings, numbers and arrays as JSON, but for DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
