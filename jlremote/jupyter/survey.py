@@ -15,6 +15,7 @@ from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.jupyter.server import Server
 from jlremote.runtimes.contract import TYPED_LABEL, Container, Runtime
 from jlremote.runtimes.engine.engine import Engine
+from jlremote.runtimes.on_node import STOPPED
 from jlremote.text import is_name, one_line
 
 
@@ -139,6 +140,7 @@ def refuse_without_job(name: str, container: Container) -> None:
     Raises:
         JobWaits: it waits.
         JobEnded: it has ended, or was never submitted.
+        JupyterStopped: it was stopped.
     """
     if container.waits:
         raise JobWaits(
@@ -147,6 +149,8 @@ def refuse_without_job(name: str, container: Container) -> None:
         )
     if container.in_job and not container.running:
         again = f"`jlr start HOST {name} --slurm …` submits another"
+        if container.halt == STOPPED:
+            raise JupyterStopped(f"`{name}` {container.stands}", hint=again)
         raise JobEnded(f"`{name}` {container.stands}", hint=again)
 
 

@@ -30,13 +30,20 @@ JOBS = f'"{_STATE}"/jobs'
 SERVERS = f"{_STATE}/servers"
 PROBE = "probe"  # the file of the job with what the probe printed
 
+LAST_WORDS = "; its last words: "
+STOPPED = "it was stopped with `jlr stop`"
+
 _FACTS = ("mark", "id", "began", "exit", "ending")
+_TAILS = ("log", "last", "ended")
 _LOG_BYTES = 2000
+_SHOWN = 300  # letters of its log's last lines
 _DESCRIBE = f"""\
 job={JOBS}/NAME server="{SERVERS}"/NAME
 [ -e "$job/command" ] || [ -e "$server/container.json" ] || exit 0
 for file in {" ".join(_FACTS)}; do cat "$job/$file"; printf '{PRINT_FIELD}'; done 2>/dev/null
 tail -c {_LOG_BYTES} "$job/log" 2>/dev/null | tr -d '\\035-\\037'; printf '{PRINT_FIELD}'
+tail -qn 1 "$server/jupyter.log" "$job/stderr" 2>/dev/null | tr -d '\\035-\\037'
+printf '{PRINT_FIELD}'
 cat "$server/ended" 2>/dev/null; printf '{PRINT_FIELD}'
 cat "$server/container.json" 2>/dev/null || :
 """
@@ -100,36 +107,38 @@ class OnNode(HostProcesses):
         printed = results["container"].stdout
         if not printed:
             return None
-        mark, job, began, exit_, ending, log, ended, told = printed.split(FIELD)
+        *texts, told = printed.split(FIELD)
+        facts = dict(zip((*_FACTS, *_TAILS), texts, strict=True))
         image, gpus, options = definition.read(told) if told.strip() else (None, None, NO_OPTIONS)
-        over = bool(exit_ or ending)
+        over = bool(facts["exit"] or facts["ending"] or not facts["mark"])
+        began = facts["began"].strip()
         return Container(
             id=name,
             name=name,
             running=bool(began) and not over,
-            started_at=f"{mark} {began.strip()}",
+            started_at=f"{facts['mark']} {began}",
             image=image,
             addresses=("127.0.0.1",),
             gpus=gpus,
             labels={SESSION_LABEL: name},
             options=options,
-            halt=self._halt(mark, exit_, ending, log, ended.strip()) if over or not mark else "",
+            halt=self._halt(facts) if over else "",
             in_job=True,
-            job=one_line(job.strip()) or None,
-            waits=bool(mark) and not began and not over,
+            job=one_line(facts["id"].strip()) or None,
+            waits=not began and not over,
         )
 
-    def _halt(self, mark: str, exit_: str, ending: str, log: str, ended: str) -> str:
+    def _halt(self, facts: Mapping[str, str]) -> str:
         """Say why its job does not run any more."""
-        if not mark:
+        if not facts["mark"]:
             return "it has no job"
-        if ended == "stopped":
-            return "it was stopped with `jlr stop`"
-        how = self.scheduler.ending(ending.partition("|")[0], log)
-        code = exit_.split()[:1]
-        if how or not code:
-            return f"its job ended: {how or 'why is not known'}"
-        return f"its job ended with exit code {code[0]}"
+        if facts["ended"].strip() == "stopped":
+            return STOPPED
+        if how := self.scheduler.ending(facts["ending"].partition("|")[0], facts["log"]):
+            return f"its job ended: {how}"
+        code = facts["exit"].partition(" ")[0] or "?"
+        said = one_line(facts["last"].strip())[-_SHOWN:]
+        return f"its job ended with exit code {code}{LAST_WORDS}{said}"
 
     def on_machine(self, name: str, script: str) -> str:
         """Run `script` on the node."""

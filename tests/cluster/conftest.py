@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -20,9 +21,9 @@ def cluster(engine: Engine, keys: Keys, say: Say) -> Iterator[Cluster]:
         yield running
 
 
-@pytest.fixture
-def zih(cluster: Cluster, keys: Keys) -> Iterator[Laptop]:
-    """A new laptop that knows the login node as `zih`, for alice."""
+@contextmanager
+def known_to(cluster: Cluster, keys: Keys) -> Iterator[Laptop]:
+    """Give a new laptop that knows the login node as `zih`, for alice."""
     laptop = Laptop()
     try:
         cluster.add_to(laptop, "zih", keys)
@@ -30,5 +31,21 @@ def zih(cluster: Cluster, keys: Keys) -> Iterator[Laptop]:
     finally:
         laptop.shut_down()
         laptop.remove()
+
+
+@pytest.fixture
+def other(cluster: Cluster, keys: Keys) -> Iterator[Laptop]:
+    """A second laptop of hers."""
+    with known_to(cluster, keys) as laptop:
+        yield laptop
+
+
+@pytest.fixture
+def zih(cluster: Cluster, keys: Keys) -> Iterator[Laptop]:
+    """A new laptop that knows the login node as `zih`, for alice."""
+    try:
+        with known_to(cluster, keys) as laptop:
+            yield laptop
+    finally:
         cluster.slurm("scancel", "--user=alice")
         cluster.slurm("scancel", "--user=bob")

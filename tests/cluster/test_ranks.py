@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.cluster.test_run import until
+from tests.cluster.parts import until
 from tests.lab.laptop import Laptop
 
 SLURM = ("run", "zih", "--slurm")

@@ -6,12 +6,11 @@ import json
 import re
 import secrets
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from tests.cluster.parts import busy, until
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
@@ -20,16 +19,6 @@ from tests.lab.programs import wait_until
 def name() -> str:
     """Return a name that no other test has."""
     return f"job-{secrets.token_hex(3)}"
-
-
-def until(lines: Iterator[str], part: str) -> str:
-    """Return the first line with `part`, and fail with all lines if there is none."""
-    before = []
-    for line in lines:
-        if part in line:
-            return line
-        before.append(line)
-    raise AssertionError(f"no `{part}` in {before}")
 
 
 def job(laptop: Laptop, called: str) -> dict[str, Any]:
@@ -50,18 +39,6 @@ def detached(laptop: Laptop, *options: str, command: tuple[str, ...] = ("sleep",
 
 def running(laptop: Laptop, called: str) -> None:
     wait_until(lambda: job(laptop, called)["state"] == "running", "the start of the job")
-
-
-@contextmanager
-def busy(cluster: Cluster) -> Iterator[str]:
-    """Give all nodes to bob for the time of a `with` block; yield the id of his job."""
-    argv = ("sbatch", "--parsable", "--nodes=2", "--exclusive", "--time=60", "--output=/dev/null")
-    bobs = cluster.run("login", *argv, "--chdir=/tmp", "--wrap=sleep 600", user="bob")
-    try:
-        cluster.wait_state(bobs, "RUNNING")
-        yield bobs
-    finally:
-        cluster.slurm("scancel", bobs)
 
 
 def test_output_and_exit_code_are_the_jobs_own_and_no_variable_is_told(

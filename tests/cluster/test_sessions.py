@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import secrets
+import signal
 from typing import Any
 
 import pytest
 
+from tests.cluster.parts import busy, until
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
+from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
 from tests.sessions.parts import Session, failed, started
 
@@ -88,3 +91,54 @@ def test_a_kernel_answers_in_an_image_and_its_definition_is_used_again(
     assert zih.jlr("stop", called, "--remove").status == 0
     folder = cluster.run("login", "ls", "/home/alice/.local/state/jlr/slurm/servers")
     assert called not in folder
+
+
+def test_a_session_waits_in_the_queue_and_another_laptop_joins_it(
+    cluster: Cluster, zih: Laptop, other: Laptop
+) -> None:
+    called = name()
+    start = ("start", "zih", *JUPYTER, "--no-browser")
+    with busy(cluster), zih.spawn(*start, called, "--port", str(free_port())) as waiting:
+        assert waiting.stdout
+        lines = iter(waiting.stdout.readline, "")
+        told = until(lines, "waits:")
+        assert "what it asks for is in use" in told or "higher priority" in told
+        waiting.send_signal(signal.SIGINT)
+        assert f"the job of `zih/{called}` stays; `jlr start zih {called}`" in "".join(lines)
+        assert waiting.wait(30) == 130
+        for laptop, host in ((zih, ()), (other, ("zih",))):
+            shown = listed(laptop, called, *host)
+            assert shown["state"] == "queued"
+            assert shown["reason"] in shown["detail"]
+        another = name()
+        with zih.spawn(*start, another, "--cancel-on-interrupt") as cancelled:
+            assert cancelled.stdout
+            lines = iter(cancelled.stdout.readline, "")
+            until(lines, "waits:")
+            cancelled.send_signal(signal.SIGINT)
+            assert "cancelled the job" in "".join(lines)
+        assert jobs(cluster, another) == ["CANCELLED"]
+    joined = started(other, called, *JUPYTER, "--port", str(free_port()), host="zih")
+    assert jobs(cluster, called) == ["RUNNING"]
+    wait_until(lambda: listed(zih, called)["state"] == "up", "the session on the first laptop")
+    assert Session(zih, listed(zih, called)).born() == joined.born()
+    assert other.jlr("stop", called).status == 0
+    assert listed(zih, called)["state"] == "stopped"
+
+
+def test_the_end_of_a_job_is_told_before_and_named_after(cluster: Cluster, zih: Laptop) -> None:
+    cancelled, failed_node = name(), name()
+    session = started(zih, cancelled, *on_node(1), "--time", "10", host="zih")
+    assert "its time limit ends it in 9m" in session.report["detail"]
+    started(zih, failed_node, *on_node(2), host="zih")
+    cluster.slurm("scancel", str(session.report["job"]))
+    cluster.slurm("scontrol", "update", "nodename=node2", "state=down", "reason=test")
+    wait_until(lambda: "CANCELLED" in jobs(cluster, cancelled), "the end of the job")
+    for called, how in ((cancelled, "CANCELLED: it was"), (failed_node, "NODE_FAIL: a node")):
+        shown = listed(zih, called)
+        assert (shown["state"], shown["url"]) == ("job-ended", None)
+        assert how in shown["detail"]
+        failed(zih.jlr("start", "zih", called), 6, f"its job ended: {how}")
+    cluster.wait_ready()
+    words = ("start", "zih", cancelled, *on_node(1)[:1], "--cpus", "1", "--no-browser")
+    failed(zih.jlr(*words), 1, "exit code 1", "No module named jupyterlab", "`--module`")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import shlex
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,7 +17,7 @@ from jlremote.jupyter import scripts
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import JobEnded, Survey, survey
 from jlremote.runtimes.contract import Container, Runtime
-from jlremote.runtimes.on_node import JOBS, PROBE, SERVERS
+from jlremote.runtimes.on_node import JOBS, LAST_WORDS, PROBE, SERVERS
 from jlremote.runtimes.scripts import variables
 from jlremote.schedulers.slurm.commands import SLURM
 from jlremote.storage import sessions
@@ -52,11 +51,12 @@ def ensure(
         JobEnded: it ended before Jupyter listened.
         JlrError: the scheduler refused it.
     """
-    is_new = found.container is None or not (found.container.running or found.container.waits)
+    job = told(start.host, start.name).get(start.name)
+    is_new = job is None or job.over
     if is_new:
         _submit(start, _asked_for(start, found), found.container)
-    elif start.request.scheduled is not None and found.container is not None:
-        start.note(f"joining job {found.container.job} of `{start.name}`, which is there already")
+    elif job is not None and start.request.scheduled is not None:
+        start.note(f"joining job {job.job} of `{start.name}`, which is there already")
     submitted()
     with _left_queued(start):
         server = found.server if not is_new and found.server else _awaited(start)
@@ -107,7 +107,7 @@ def _with_image(start: StartContext, how: Scheduled, container: Container | None
 
 def _clear(host: Host, name: str) -> None:
     """Delete the folder of a job that is over."""
-    for old in SESSIONS.read(run_script(host, SESSIONS.tell(name)).stdout):
+    for old in told(host, name).values():
         if not old.over:
             raise Busy(f"job {old.job} of `{name}` is not over: {old.detail or old.state}")
         run_script(host, SESSIONS.remove(name))
@@ -195,10 +195,10 @@ def _awaited(start: StartContext) -> Server:
 
 
 def _job(host: Host, name: str) -> Job:
-    found = SESSIONS.read(run_script(host, SESSIONS.tell(name)).stdout)
-    if not found:
+    found = told(host, name).get(name)
+    if found is None:
         raise JobEnded(f"the job of `{name}` was removed meanwhile")
-    return found[0]
+    return found
 
 
 def _listening(start: StartContext) -> Survey:
@@ -211,16 +211,18 @@ def _listening(start: StartContext) -> Survey:
 
 
 def _failed(start: StartContext, found: Survey) -> JlrError:
-    why = found.container.stands if found.container else "is gone"
-    tail = f"tail -n {_LOG_LINES}"
+    """Return the error of a job in which Jupyter does not listen, with the ends of its logs."""
+    stands = found.container.stands if found.container else "is gone"
     job, server = (f"{root}/{shlex.quote(start.name)}" for root in (JOBS, f'"{SERVERS}"'))
-    asked = run_script(
-        start.host, f"{tail} {job}/log {job}/stderr {server}/jupyter.log 2>/dev/null"
-    )
+    logs = f"{job}/log {job}/stderr {server}/jupyter.log"
+    asked = run_script(start.host, f"tail -qn {_LOG_LINES} {logs} 2>/dev/null")
     log = printable(asked.stdout).strip()
+    hint = f"`jlr logs {start.request.host}/{start.name}` shows more"
+    if any(words in log for words in jupyter_launch.NOT_THERE):
+        hint = "`--module`, `--conda-env`, `--python` or `--image` chooses one that has JupyterLab"
     return JobEnded(
-        f"Jupyter does not listen: `{start.name}` {why}; the last lines of its logs:\n{log}",
-        hint=f"`jlr logs {start.request.host}/{start.name}` has more",
+        f"`{start.name}` {stands.partition(LAST_WORDS)[0]}; the last lines of its logs:\n{log}",
+        hint=hint,
     )
 
 
@@ -233,8 +235,7 @@ def cancel(host: Host, runtime: Runtime, name: str, request: StopRequest) -> lis
     server = f'"{SERVERS}"/{shlex.quote(name)}'
     mark = f"umask 077; mkdir -p {server} && echo stopped >{server}/ended\n"
     done = []
-    found = SESSIONS.read(run_script(host, SESSIONS.tell(name)).stdout)
-    for job in found:
+    for job in told(host, name).values():
         if not job.over:
             ended = run_script(
                 host, mark + SESSIONS.stop(name, force=request.force), timeout=STOP_SECONDS
@@ -248,11 +249,6 @@ def cancel(host: Host, runtime: Runtime, name: str, request: StopRequest) -> lis
     return done
 
 
-def told(host: Host) -> dict[str, Job]:
-    """Return the jobs of all sessions of a cluster by their names."""
-    return {job.name: job for job in SESSIONS.read(run_script(host, SESSIONS.tell()).stdout)}
-
-
-def time_left(job: Job) -> float | None:
-    """Return the seconds until a running job's time limit, `None` where that is not known."""
-    return max(0.0, job.until - time.time()) if job.until and job.state == "running" else None
+def told(host: Host, name: str | None = None) -> dict[str, Job]:
+    """Return the job of a session, or those of all sessions of a cluster, by their names."""
+    return {job.name: job for job in SESSIONS.read(run_script(host, SESSIONS.tell(name)).stdout)}

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jlremote.link.wire.states import State
 from jlremote.storage.options import NO_CONTAINER
-from jlremote.times import utc
+from jlremote.times import left, utc
 from jlremote.workflow.forward import port_report
 from jlremote.workflow.forward.address import Address
 from jlremote.workflow.forward.jupyter_check import access_note
 
 if TYPE_CHECKING:
+    from jlremote.jobs.job import Job
     from jlremote.jupyter.api import Kernel
     from jlremote.jupyter.presence import Present
     from jlremote.link.wire.status import ForwardStatus
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from jlremote.workflow.forward.port_report import PortReport
     from jlremote.workflow.host.links import Unreached
     from jlremote.workflow.mounts.known_mounts import MountReport
+
+WARNED_SECONDS = 900  # before the end of a job's time limit
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,36 @@ def of_forward(
     if access is None:
         return known
     return replace(known, access=str(access), detail=access_note(access, record.host))
+
+
+def with_job(report: SessionReport, job: Job | None) -> SessionReport:
+    """Return a session's report with what its job at a scheduler tells, `None` for none."""
+    if job is None:
+        return report
+    report = replace(report, job=job.job, node=job.node, reason=job.reason, gpus=job.gpus)
+    if report.state == State.QUEUED:
+        return replace(report, detail=f"job {job.job} waits: {job.reason or job.detail or '?'}")
+    if job.over and report.state != State.STOPPED:
+        ended = f"its job ended: {job.detail}" if job.detail else report.detail
+        return replace(report, state=str(State.JOB_ENDED), url=None, page=None, detail=ended)
+    return with_time_left(report, None if job.until is None else job.until - time.time())
+
+
+def with_time_left(report: SessionReport, seconds: float | None) -> SessionReport:
+    """Return a report with the time until its job's limit, and a warning before the end."""
+    if seconds is None:
+        return report
+    report = replace(report, time_left=max(0, round(seconds)))
+    if seconds > WARNED_SECONDS or report.state != State.UP:
+        return report
+    ends = f"its time limit ends it in {left(seconds, 0)}, and its kernels with it"
+    return replace(report, detail="; ".join(filter(None, (ends, report.detail))))
+
+
+def of_job(host: str, job: Job) -> SessionReport:
+    """Report a session of a cluster that is not forwarded here, by its job."""
+    state = State.QUEUED if job.state == "waiting" else State.RUNNING
+    return with_job(SessionReport(job.name, host, None, "slurm", str(state)), job)
 
 
 def of_present(host: str, present: Present) -> SessionReport:

@@ -34,7 +34,7 @@ from jlremote.workflow.host.rollback import undone_on_failure
 from jlremote.workflow.jobs import session_job
 from jlremote.workflow.selection import naming, ownership
 from jlremote.workflow.selection.session_selection import with_others
-from jlremote.workflow.session.report import SessionReport, of_forward
+from jlremote.workflow.session.report import SessionReport, of_forward, with_job
 
 
 def start(request: StartRequest, context: Context) -> SessionReport:
@@ -72,6 +72,8 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         record, ports = _remember(start, container, forward)
     up = replace(forward, state=str(State.UP))  # Jupyter has answered through it
     report = of_forward(record, up, access)
+    if runtime.in_jobs:
+        report = with_job(report, session_job.told(host, name).get(name))
     page = address_of(up, hostname).page
     return replace(report, page=page, ports=ports, started_here=launched)
 

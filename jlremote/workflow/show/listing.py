@@ -16,11 +16,12 @@ from jlremote.link.wire.status import LinkStatus
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.links import ASKS_NOTHING, connected, link_of
+from jlremote.workflow.host.links import ASKS_NOTHING, connected, link_of, link_on
 from jlremote.workflow.host.lost_gpus import fault
+from jlremote.workflow.jobs import session_job
 from jlremote.workflow.mounts import known_mounts
 from jlremote.workflow.selection import session_selection
-from jlremote.workflow.session.report import SessionReport, of_present, of_record
+from jlremote.workflow.session.report import SessionReport, of_job, of_present, of_record
 from jlremote.workflow.show import containers, session_reports
 
 HOSTS_AT_ONCE = 16
@@ -62,10 +63,12 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
             raise
         context.progress.note(f"cannot ask `{host}` for other sessions: {unreached.message}")
         return with_mounts(listed, context)
-    if found.engine_failure:
-        context.progress.note(f"cannot list its containers: {found.engine_failure.message}")
     here = {record.name for record in records}
+    jobs = [job for job in session_job.told(link_on(host, context)).values() if not job.over]
+    if found.engine_failure and not jobs:
+        context.progress.note(f"cannot list its containers: {found.engine_failure.message}")
     others = [of_present(host, one) for one in found.sessions if one.name not in here]
+    others += [of_job(host, job) for job in jobs if job.name not in here]
     return with_mounts(listed, context) + others
 
 

@@ -26,7 +26,13 @@ from jlremote.workflow.forward.forwards import bring_back
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import Unreached, link_of, status_of
 from jlremote.workflow.jobs import session_job
-from jlremote.workflow.session.report import SessionReport, of_forward, of_record, of_unreached
+from jlremote.workflow.session.report import (
+    SessionReport,
+    of_forward,
+    of_record,
+    of_unreached,
+    with_job,
+)
 
 ANSWER_SECONDS = 5.0
 
@@ -41,7 +47,7 @@ def of(
         return [of_unreached(record, status) for record in records]
     jobs = _jobs(link, records)  # first: it notes ends that only the scheduler knows
     found = (_with_ports(_report_of(link, status, record), record, link) for record in records)
-    return [_with_job(report, jobs) for report in found]
+    return [with_job(report, jobs.get(report.name)) for report in found]
 
 
 def _jobs(link: Link, records: Sequence[SessionRecord]) -> Mapping[str, Job]:
@@ -49,25 +55,6 @@ def _jobs(link: Link, records: Sequence[SessionRecord]) -> Mapping[str, Job]:
     if not any(runtime_named(record.runtime).in_jobs for record in records):
         return {}
     return session_job.told(link)
-
-
-def _with_job(report: SessionReport, jobs: Mapping[str, Job]) -> SessionReport:
-    job = jobs.get(report.name) if runtime_named(report.runtime).in_jobs else None
-    if job is None:
-        return report
-    left = session_job.time_left(job)
-    detail = report.detail
-    if report.state == State.QUEUED and (job.reason or job.detail):
-        detail = f"job {job.job} waits: {job.reason or job.detail}"
-    return replace(
-        report,
-        job=job.job,
-        node=job.node,
-        time_left=None if left is None else round(left),
-        reason=job.reason,
-        gpus=job.gpus,
-        detail=detail,
-    )
 
 
 def _with_ports(found: SessionReport, record: SessionRecord, link: Link) -> SessionReport:

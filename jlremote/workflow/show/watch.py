@@ -19,7 +19,13 @@ from jlremote.workflow.forward import port_report
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import Unreached, link_of
 from jlremote.workflow.selection import session_selection
-from jlremote.workflow.session.report import SessionReport, of_forward, of_record, of_unreached
+from jlremote.workflow.session.report import (
+    SessionReport,
+    of_forward,
+    of_record,
+    of_unreached,
+    with_time_left,
+)
 from jlremote.workflow.show import listing
 
 # The link answers over its local socket within milliseconds; a user notices a second.
@@ -54,6 +60,8 @@ class _Seen:
         self._record = record
         self._kernels = first.kernels
         self._access = first.access
+        self._first = first
+        self._since = time.monotonic()
         self._asked_at = 0.0
         self._asking = False
         self._gone_since: str | None = None
@@ -75,7 +83,16 @@ class _Seen:
             return self._without_link(record)
         told = of_forward(record, forward, self._access)
         ports = port_report.reports(record, status.further(record.name))
-        return replace(told, ports=ports, kernels=self._latest_kernels(forward))
+        told = replace(told, ports=ports, kernels=self._latest_kernels(forward))
+        return self._with_job(told)
+
+    def _with_job(self, told: SessionReport) -> SessionReport:
+        """Return the report with the job as it was at the beginning; only its time goes on."""
+        first = self._first
+        if first.job is None:
+            return told
+        left = first.time_left and first.time_left - (time.monotonic() - self._since)
+        return with_time_left(replace(told, job=first.job, node=first.node, gpus=first.gpus), left)
 
     def _without_link(self, record: SessionRecord) -> SessionReport:
         self._gone_since = self._gone_since or utc(time.time())

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from jlremote.errors import JlrError, Unreachable
+from jlremote.jobs.job import Job
 from jlremote.jupyter.presence import Presence, Present
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
+from jlremote.workflow.jobs import session_job
 from jlremote.workflow.mounts import known_mounts
 from jlremote.workflow.session.report import SessionReport, of_record
 from jlremote.workflow.show import containers, listing, session_reports
@@ -65,13 +67,14 @@ def test_a_file_without_a_record_is_noted(tmp_path: Path) -> None:
     assert notes.notes == [f"ignoring `{other}`: it is not the record of a session"]
 
 
-def presence(monkeypatch: pytest.MonkeyPatch, found: Presence | JlrError) -> None:
+def presence(monkeypatch: pytest.MonkeyPatch, found: Presence | JlrError, *queued: Job) -> None:
     def answer(host: str, _: Context) -> Presence:
         if isinstance(found, JlrError):
             raise found
         return found
 
     monkeypatch.setattr(containers, "presence", answer)
+    monkeypatch.setattr(session_job, "told", lambda _: {job.name: job for job in queued})
 
 
 def test_sessions_of_other_laptops_follow_those_of_this_one(
@@ -80,12 +83,15 @@ def test_sessions_of_other_laptops_follow_those_of_this_one(
     record("dgx", "mine", 1.0)
     record("lab", "elsewhere", 2.0)
     there = (Present("mine", "docker", jupyter=True), Present("other", "docker", jupyter=True))
-    presence(monkeypatch, Presence((), there))
+    queued = Job("queued", "waiting", "jupyter lab", job="7", reason="others are before it")
+    presence(monkeypatch, Presence((), there), queued, Job("over", "ended", "jupyter lab"))
     found = listing.reports(context(), "dgx")
     assert [(report.name, report.state) for report in found] == [
         ("mine", "up"),
         ("other", "running"),
+        ("queued", "queued"),
     ]
+    assert found[-1].detail == "job 7 waits: others are before it"
 
 
 def test_a_host_that_cannot_be_asked_still_lists_the_sessions_of_this_laptop(

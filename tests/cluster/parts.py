@@ -1,0 +1,30 @@
+"""What the tests of jobs and of sessions on the cluster share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.lab.cluster import Cluster
+
+
+def until(lines: Iterator[str], part: str) -> str:
+    """Return the first line with `part`, and fail with all lines if there is none."""
+    before = []
+    for line in lines:
+        if part in line:
+            return line
+        before.append(line)
+    raise AssertionError(f"no `{part}` in {before}")
+
+
+@contextmanager
+def busy(cluster: Cluster) -> Iterator[str]:
+    """Give all nodes to bob for the time of a `with` block; yield the id of his job."""
+    argv = ("sbatch", "--parsable", "--nodes=2", "--exclusive", "--time=60", "--output=/dev/null")
+    bobs = cluster.run("login", *argv, "--chdir=/tmp", "--wrap=sleep 600", user="bob")
+    try:
+        cluster.wait_state(bobs, "RUNNING")
+        yield bobs
+    finally:
+        cluster.slurm("scancel", bobs)
