@@ -4,8 +4,9 @@ The home is shared by all machines of a cluster, so any login node finds the fol
 `command`, `mark` and `asked` are notes of the submission, `id` is the scheduler's, `log` has the
 scheduler's own messages, `stdout` and `stderr` are the output. The job itself writes `claimed`,
 `began` (when, and on which node) and `exit` (its code, and when). `ending` is the scheduler's last
-state of the job, written by the command that first sees it. `.variables` has the job's variables
-until it has read them.
+state of the job, written by the command that first sees it; after an end by a signal or by the
+scheduler the accounting is asked once, which knows who cancelled a job, and `accounted` says so.
+`.variables` has the job's variables until it has read them.
 
 The job's name at the scheduler ends with the mark, which is how a submission whose answer was lost
 is found again. If two of one mark were submitted all the same, the first that runs claims the
@@ -44,7 +45,7 @@ _BEGIN = """\
   [ "$(cat "$directory/claimed")" = "$SLURM_JOB_ID" ] || exit 0
 trap : INT TERM HUP QUIT USR1 USR2
 export SLURM_EXPORT_ENV=ALL
-rm -f "$directory/exit"
+rm -f "$directory/exit" "$directory/ending" "$directory/accounted"
 printf '%s %s\\n' "$(date +%s)" "$(uname -n)" >"$directory/began"
 if [ -e "$directory/.variables" ]; then
   . "$directory/.variables"
@@ -84,10 +85,29 @@ _LATER = """\
 next=$((turns * 2)); [ $((next - turns)) -le 120 ] || next=$((turns + 120))
 """
 _NOW_AND_THEN = "case $jlr_turns in 4|10|20|40|80) asks;; esac"
+# The accounting may know a little later than the queue that a job is over.
 _TELL = f"""\
+account() {{
+  id=$(cat "$directory/id")
+  for jlr_try in 1 2 3; do
+    last=$(
+ACCOUNTED
+    )
+    case ${{last%%|*}} in LIVE) {pause(0.5)};; *) break;; esac
+  done
+  case ${{last%%|*}} in
+    LIVE) return;;
+    ?*) printf %s "$last" >"$directory/ending";;
+  esac
+  : >"$directory/accounted"
+}}
 opened=
 for directory in FOLDERS; do
   [ -e "$directory/command" ] || continue
+  code=0; read -r code rest <"$directory/exit"
+  if [ -e "$directory/ending" ] || [ "$code" -gt 128 ]; then
+    [ -e "$directory/accounted" ] || account
+  fi
   printf %s "${{directory##*/}}"
   for file in {" ".join(_FILES)}; do printf '{PRINT_FIELD}'; cat "$directory/$file"; done
   printf '{PRINT_FIELD}'; tail -c 2000 "$directory/log" | tr -d '\\035-\\037'
@@ -207,12 +227,16 @@ class ScheduledJobs:
             _TELL.replace("FOLDERS", f"{self.root}/{which}")
             .replace("ASK\n", self._ask())
             .replace("ACCOUNTED\n", self.scheduler.accounted('"$id"'))
+            .replace("LIVE", self._live)
         )
 
     def _ask(self) -> str:
-        live = "|".join(self.scheduler.live_states)
         queue = _QUEUE.replace("QUEUE\n2>&1\n", f"{self.scheduler.queue()} 2>&1\n")
-        return queue.replace("ROOT", self.root).replace("LIVE", live)
+        return queue.replace("ROOT", self.root).replace("LIVE", self._live)
+
+    @property
+    def _live(self) -> str:
+        return "|".join(self.scheduler.live_states)
 
     def _cancel(self) -> str:
         return f"(\n{self.scheduler.cancel(chr(34) + '$id' + chr(34))}\n)"

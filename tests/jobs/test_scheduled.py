@@ -155,6 +155,18 @@ def test_an_end_that_slurm_told_once_is_kept(cluster: Cluster) -> None:
     assert (job.state, job.detail) == ("ended", "CANCELLED: it was cancelled")
 
 
+@pytest.mark.parametrize("accounting", ["exit 1", "echo 'CANCELLED by 0|1795390731'"])
+def test_accounting_is_asked_once_who_ended_a_job(cluster: Cluster, accounting: str) -> None:
+    cluster.run(JOBS.submit(plan("sh", "-c", "exit 143")))
+    cluster.run_job(12)
+    cluster.program("sacct", f"echo >>{cluster.folder}/asked; {accounting}")
+    [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
+    assert JOBS.read(cluster.run(JOBS.tell("t")).stdout) == [job]
+    told = None if accounting == "exit 1" else "CANCELLED: it was cancelled by root"
+    assert (job.exit_code, job.detail) == (143, told)
+    assert (cluster.folder / "asked").read_text() == "\n"
+
+
 def test_accounting_knows_who_cancelled_a_forgotten_job(cluster: Cluster) -> None:
     cluster.run(JOBS.submit(plan("true")))
     cluster.program("sacct", "echo 'CANCELLED by 0|1795390731'")

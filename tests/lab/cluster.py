@@ -2,7 +2,7 @@
 
 All share /home, as on a real cluster; the users are `alice` and `bob`. Processes are tracked by
 parenthood (`proctrack/linuxproc`), because this kernel gives containers no cgroups: what survives a
-detaching process here proves nothing of a real cluster. There is no accounting.
+detaching process here proves nothing of a real cluster. Accounting runs where a test asks for it.
 """
 
 from __future__ import annotations
@@ -39,12 +39,14 @@ class Cluster:
         self.image = image
         self._name = f"slurm-{secrets.token_hex(4)}"
 
-    def start(self, keys: Keys) -> None:
+    def start(self, keys: Keys, *, accounting: bool = False) -> None:
         """Start all machines and wait until jobs can run.
 
         Raises:
             LabError: they do not come up.
         """
+        if accounting:
+            (self._folder / "accounting").touch()
         (self._folder / "munge.key").write_bytes(os.urandom(128))
         shutil.copy(keys.authorized, self._folder / "authorized_keys")
         make_key(self._folder / "host_ed25519")
@@ -154,13 +156,18 @@ class Cluster:
 
 
 @contextmanager
-def running_cluster(engine: Engine, keys: Keys, say: Say) -> Iterator[Cluster]:
-    """Give a cluster for the time of a `with` block, with Apptainer where this machine can."""
+def running_cluster(
+    engine: Engine, keys: Keys, say: Say, *, accounting: bool = False
+) -> Iterator[Cluster]:
+    """Give a cluster for the time of a `with` block, with Apptainer where this machine can.
+
+    It may have accounts and their limits.
+    """
     image = None if apptainer.missing() else apptainer.ensure(engine, say)
     with private_folder("slurm") as folder:
         cluster = Cluster(engine, folder, image)
         try:
-            cluster.start(keys)
+            cluster.start(keys, accounting=accounting)
             yield cluster
         finally:
             cluster.remove()

@@ -51,7 +51,9 @@ jlr_id=$(printf '%s\n' "$jlr_said" | sed -n 's/^\([0-9][0-9]*\)\(;.*\)*$/\1/p' |
 printf '%s\n' "$jlr_id"
 """
 _ACCOUNTED = r"""
-jlr_end=$(SLURM_TIME_FORMAT=%s sacct -nPX -j "$1" -o State,End 2>/dev/null | tail -n 1)
+export SLURM_TIME_FORMAT=%s
+jlr_bound=$(command -v timeout >/dev/null && echo timeout 20)
+jlr_end=$($jlr_bound sacct -nPX -j "$1" -o State,End 2>/dev/null | tail -n 1)
 case $jlr_end in
   'CANCELLED by '*)
     jlr_uid=${jlr_end#CANCELLED by }; jlr_uid=${jlr_uid%%|*}
