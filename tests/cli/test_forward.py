@@ -23,24 +23,34 @@ def taken_over(workflows: Workflows) -> None:
 
 
 @pytest.mark.parametrize(
-    ("argv", "session", "port"),
+    ("argv", "session", "port", "exact"),
     [
-        (("6006",), None, 6006),
-        (("cont1", "6006"), "cont1", 6006),
-        (("dgx/6006", "7860"), "dgx/6006", 7860),
-        (("6006", "7860"), "6006", 7860),
+        (("6006",), None, 6006, None),
+        (("8080:6006",), None, 6006, 8080),
+        (("cont1", "6006"), "cont1", 6006, None),
+        (("cont1", "8080:6006"), "cont1", 6006, 8080),
+        (("dgx/6006", "7860"), "dgx/6006", 7860, None),
+        (("6006", "7860"), "6006", 7860, None),
     ],
 )
 def test_a_number_alone_is_a_port_and_the_word_before_a_port_is_a_session(
-    argv: tuple[str, ...], session: str | None, port: int, jlr: Jlr, workflows: Workflows
+    argv: tuple[str, ...],
+    session: str | None,
+    port: int,
+    exact: int | None,
+    jlr: Jlr,
+    workflows: Workflows,
 ) -> None:
     workflows.will("session.further_ports.add", TENSORBOARD)
     outcome = jlr("forward", *argv)
     assert (outcome.code, outcome.stdout) == (0, "http://127.0.0.1:6007/\n")
-    assert workflows.arguments("session.further_ports.add")[:2] == (session, port)
+    [(_, arguments, options)] = workflows.calls
+    assert (arguments[:2], options) == ((session, port), {"exact": exact})
 
 
-@pytest.mark.parametrize("argv", [("0",), ("65536",), ("cont1", "x"), ("1", "--remove", "2")])
+@pytest.mark.parametrize(
+    "argv", [("0",), (":5",), ("70000:5",), ("cont1", "x"), ("1", "--remove", "2")]
+)
 def test_an_invalid_port_is_a_usage_error(
     argv: tuple[str, ...], jlr: Jlr, workflows: Workflows
 ) -> None:

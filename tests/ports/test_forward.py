@@ -69,7 +69,14 @@ def test_a_taken_local_port_is_replaced_by_the_next_one_which_is_kept(
         assert local > port
         assert result.stdout == f"http://127.0.0.1:{local}/\n"
         assert f"port {port} is taken by" in result.stderr
-    assert only(laptop, str(port))["local_port"] == local
+        exact = free_port()
+        moved = laptop.jlr("forward", f"{exact}:{port}")
+        assert moved.stdout == f"http://127.0.0.1:{exact}/\n", moved
+        refused = laptop.jlr("forward", inside.name, f"{port}:{port}")
+        assert refused.status == 7, refused
+        assert f"`jlr forward {inside.name} {port}` takes a free one" in refused.stderr
+    assert only(laptop)["local_port"] == exact != local
+    assert only(laptop, str(port))["local_port"] == exact
 
 
 def test_start_forwards_several_and_forgets_none_at_the_next_start(

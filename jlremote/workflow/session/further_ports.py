@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jlremote.errors import NotFound
+from jlremote.errors import Busy, NotFound
 from jlremote.jupyter.survey import Survey, refuse_halted, survey
 from jlremote.ports.endpoint import Endpoint
 from jlremote.ports.locate import place_of
@@ -21,12 +21,16 @@ from jlremote.workflow.selection import session_selection
 from jlremote.workflow.session.open import again
 
 
-def add(selector: str | None, port: int, context: Context) -> PortReport:
+def add(
+    selector: str | None, port: int, context: Context, *, exact: int | None = None
+) -> PortReport:
     """Forward a port of a session's container, to the same local port if that is free.
 
-    A program need not listen on it yet: the report's state tells.
+    With `exact`, only that local port will do. A program need not listen on it yet: the report's
+    state tells.
 
     Raises:
+        Busy: the exact local port is taken.
         NotFound: there is no such session, or it was stopped.
         ContainerGone: its container is not there, or does not run.
     """
@@ -39,7 +43,11 @@ def add(selector: str | None, port: int, context: Context) -> PortReport:
         with context.progress.step(f"Look for port {port} of {record.name}"):
             found = survey(link, runtime, record.name)
             to = _endpoint(runtime, found, record.name, port)
-            held = hold(link, record.name, to, context.progress, undo)
+            try:
+                held = hold(link, record.name, to, context.progress, undo, exact=exact)
+            except Busy as busy:
+                busy.hint = f"`jlr forward {record.name} {port}` takes a free one"
+                raise
         known = PortRecord(port, held.local_port)
         sessions.save(record.with_port(known))
     return report(record, known, held)

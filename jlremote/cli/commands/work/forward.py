@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from jlremote.cli.command import command
@@ -11,43 +13,68 @@ from jlremote.cli.screen.terminal import answer_either, shown
 from jlremote.errors import Usage
 
 
+class PortPair(click.ParamType[tuple[int | None, int]]):
+    """A TCP port of the container, and perhaps the local one before it, as ssh writes it."""
+
+    name = "port"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int | None, int]:
+        """Return the local port or `None`, and the port; a usage error for anything else."""
+        if isinstance(value, tuple):
+            return value
+        local, colon, port = value.rpartition(":")
+        number = shared.PORT.convert(port, param, ctx)
+        return (shared.PORT.convert(local, param, ctx) if colon else None), number
+
+
+PAIR = PortPair()
+
+
 @command(
     "forward",
     examples=(
         "jlr forward 6006                  # TensorBoard in the latest session",
         "jlr forward dgx/cont1 7860",
+        "jlr forward cont1 8080:6006       # at port 8080 of this machine",
         "jlr forward",
         "jlr forward cont1 --remove 6006",
         "jlr forward --json | jq -r '.[] | select(.state == \"up\") | .local_port'",
     ),
 )
 @shared.session_argument
-@click.argument("port", required=False, type=shared.PORT)
+@click.argument("port", required=False, type=PAIR, metavar="[[LOCAL:]PORT]")
 @click.option("--remove", type=shared.PORT, metavar="PORT", help="Stop forwarding this port.")
 @shared.json_option("Print a JSON array.")
 @click.pass_obj
 def forward(
-    invocation: Invocation, session: str | None, port: int | None, remove: int | None, as_json: bool
+    invocation: Invocation,
+    session: str | None,
+    port: tuple[int | None, int] | None,
+    remove: int | None,
+    as_json: bool,
 ) -> None:
     """Forward a further port of a session, or list the forwarded ports.
 
     PORT is a port in the container, for example TensorBoard's 6006; it may be opened there later.
-    The local address is printed; it has the same port if that is free here. On a terminal that is
-    a name of its own, which browsers resolve, and else 127.0.0.1. The forward comes back with the
-    connection and ends with `jlr stop`.
+    The local address is printed; it has exactly the port LOCAL, or else PORT if that is free here.
+    On a terminal that is a name of its own, which browsers resolve, and else 127.0.0.1. The forward
+    comes back with the connection and ends with `jlr stop`.
 
     A number alone is a PORT of the latest session. Without PORT the forwarded ports are listed:
     `up`, `closed` (nothing listens there) or `taken` (by another program).
     """
-    if port is None and session is not None and session.isdecimal():
-        session, port = None, shared.PORT(session)
+    if port is None and session is not None and session.replace(":", "", 1).isdecimal():
+        session, port = None, PAIR(session)
     if remove is not None and port is not None:
         raise Usage("`--remove` already names the port", hint=f"`jlr forward --remove {remove}`")
     from jlremote.workflow.session import further_ports
 
     context = invocation.context(silent=as_json)
     if port is not None:
-        report = further_ports.add(session, port, context)
+        local, there = port
+        report = further_ports.add(session, there, context, exact=local)
         address = report.address
         answer_either(shown(address), [report.to_json()], as_json=as_json)
         if shown(address) != address.url:
