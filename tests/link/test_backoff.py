@@ -15,7 +15,13 @@ from jlremote.errors import (
     TooMany,
     Unreachable,
 )
-from jlremote.link.connection.backoff import LONGEST_PAUSE, SHORTEST_PAUSE, Backoff, pause_before
+from jlremote.link.connection.backoff import (
+    FLAPPING_PAUSE,
+    LONGEST_PAUSE,
+    SHORTEST_PAUSE,
+    Backoff,
+    pause_before,
+)
 
 
 class Time:
@@ -123,16 +129,20 @@ def test_a_connection_that_lasted_is_made_again_at_once() -> None:
     assert time.pause() == 0
 
 
-def test_a_server_that_lets_us_in_and_throws_us_out_is_called_ever_more_rarely() -> None:
+@pytest.mark.parametrize(("waits", "most"), [(False, 40), (True, 125)])
+def test_a_link_that_flaps_is_tried_every_five_seconds_at_most_while_a_page_waits(
+    waits: bool, most: int
+) -> None:
     time, logins = Time(), 0
     while time.now < 600:
         time.backoff.connected()
         time.now += 0.1
         time.backoff.lost()
-        time.backoff.hurry()
-        time.pause()
+        if waits:
+            time.backoff.hurry()
+        assert time.pause() <= (FLAPPING_PAUSE + 2.1 if waits else LONGEST_PAUSE)
         logins += 1
-    assert logins <= 40
+    assert 20 <= logins <= most
 
 
 def test_the_end_cuts_every_pause() -> None:

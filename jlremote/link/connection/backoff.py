@@ -19,6 +19,8 @@ from jlremote.errors import (
 FIRST_PAUSE, SHORTEST_PAUSE, LONGEST_PAUSE = 0.25, 1.0, 30.0
 STEADY_SECONDS = 1.0
 LOOK_SECONDS = 2.0
+# The shortest pause for a server that lets us in and ends the connection at once.
+FLAPPING_PAUSE = 5.0
 
 
 def pause_before(attempt: int, chance: float) -> float:
@@ -48,6 +50,7 @@ class Backoff:
         self._wait = wait
         self._failures = 0
         self._hopeful = True
+        self._flaps = False
         self._connected_at = 0.0
         self._hurried = threading.Event()
         self._ended = threading.Event()
@@ -62,13 +65,14 @@ class Backoff:
         Otherwise a server that accepts and then ends connections would be called without a pause.
         """
         if self._clock() - self._connected_at >= STEADY_SECONDS:
-            self._failures, self._hopeful = 0, True
+            self._failures, self._hopeful, self._flaps = 0, True, False
         else:
-            self._failures, self._hopeful = self._failures + 1, False
+            self._failures, self._hopeful, self._flaps = self._failures + 1, False, True
 
     def failed(self, error: JlrError) -> None:
         """Record that an attempt failed."""
         self._failures += 1
+        self._flaps = False
         # If the server was not reached, another attempt costs it nothing.
         kinds = (NameNotResolved, ConnectionRefused, ConnectionTimedOut, HungUp)
         self._hopeful = isinstance(error, kinds) or type(error) is Unreachable
@@ -76,9 +80,10 @@ class Backoff:
     def hurry(self) -> None:
         """Cut the pause short, but not below a second, because a request waits.
 
-        A server that was reached and refused us keeps its pause.
+        A connection that flaps is tried every five seconds then. A server that was reached and
+        refused us keeps its pause.
         """
-        if self._hopeful:
+        if self._hopeful or self._flaps:
             self._hurried.set()
 
     def end(self) -> None:
@@ -89,8 +94,9 @@ class Backoff:
     def rest(self) -> None:
         """Wait until it is time for the next attempt."""
         pause = pause_before(self._failures, random.random())  # noqa: S311  # jitter is no secret
-        self._wait(self._ended, min(pause, SHORTEST_PAUSE))
-        left = pause - SHORTEST_PAUSE
+        shortest = FLAPPING_PAUSE if self._flaps else SHORTEST_PAUSE
+        self._wait(self._ended, min(pause, shortest))
+        left = pause - shortest
         while left > 0 and not self._changed():
             if self._wait(self._hurried, min(left, LOOK_SECONDS)):
                 break
