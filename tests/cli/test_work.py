@@ -90,6 +90,8 @@ def test_options_of_ranks_are_refused_where_they_mean_nothing(
 
 
 HPC = """
+[defaults]
+image = "an-engines"
 [hosts.hpc]
 slurm = true
 account = "physics"
@@ -134,6 +136,7 @@ def test_what_a_job_asks_for_comes_from_the_settings_unless_a_flag_says_more(
     assert jlr("run", "hpc", *words, "--", "true").code == 0
     request = workflows.arguments("jobs.run.run")[0]
     assert request.scheduled == Scheduled(wanted, modules)
+    assert request.wanted.image is None
     workflows.calls.clear()
     outcome = jlr("run", "hpc", "--no-slurm", "--runtime", "none", "--", "true")
     assert outcome.code == 0

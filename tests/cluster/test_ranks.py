@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from tests.cluster.parts import until
+from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
 
 SLURM = ("run", "zih", "--slurm")
@@ -65,3 +66,24 @@ def test_ctrl_c_reaches_every_rank(zih: Laptop) -> None:
         told = sorted(line for line in lines if line.startswith("rank"))
         assert started.wait(60) == 9
     assert told == [f"rank {rank}\n" for rank in range(4)]
+
+
+def test_ranks_run_in_an_image_which_is_tried_before_it_is_queued(
+    cluster: Cluster, zih: Laptop
+) -> None:
+    if cluster.image is None:
+        pytest.skip("this machine cannot have Apptainer")
+    words = ("--nodes", "2", "--ntasks", "2", "--launcher", "srun", "-e", "WORD=xyzzy")
+    text = 'echo "$RANK $WORD $(command -v jupyter) ${MASTER_ADDR%.*}"'
+    done = zih.jlr(*SLURM, *words, "--image", str(cluster.image), "--", "sh", "-c", text)
+    assert done.status == 0, done
+    told = sorted(done.stdout.splitlines())
+    assert [line.split()[:3] for line in told] == [
+        [rank, "xyzzy", "/opt/jupyter/bin/jupyter"] for rank in ("0", "1")
+    ]
+    assert told[0].split()[3] == told[1].split()[3] != "127.0.0"
+    cut = "head -c 100000 IMAGE >/home/alice/cut.sif".replace("IMAGE", str(cluster.image))
+    cluster.run("login", "sh", "-c", cut)
+    refused = zih.jlr(*SLURM, "--image", "cut.sif", "--", "true")
+    assert refused.status == 1
+    assert "the file may be cut short: copy or pull it again" in refused.stderr

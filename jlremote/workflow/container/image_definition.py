@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.gpus.request import parse_request
 from jlremote.host.contract import Completed, run_script
+from jlremote.host.shell_text import command_line
 from jlremote.images.image_files import file_name, is_reference
 from jlremote.jupyter import scripts
 from jlremote.jupyter.survey import Survey, survey
@@ -98,16 +99,26 @@ def _spec(start: StartContext, image: str) -> ContainerSpec:
 
 
 def entered(
-    start: StartContext, command: Argv, how: Attachment, environment: Mapping[str, str]
+    start: StartContext,
+    command: Argv,
+    how: Attachment,
+    environment: Mapping[str, str],
+    *,
+    elsewhere: bool = False,
 ) -> Argv:
     """Return the command of a job in the image of the request, which runs in `JOB_FOLDER`.
 
+    One that runs `elsewhere`, and later, has its image tried here, if the program is here.
+
     Raises:
         NotFound: there is no such image.
+        JlrError: it is refused.
     """
     typed = str(start.request.image)
     with start.context.progress.step(f"Look for {typed}"):
         spec = _spec(start, _image(start, typed))
+        if elsewhere:
+            _try_later_image(start, spec.image)
     # They are set as those of a process, not as arguments.
     spec = replace(spec, options=replace(spec.options, environment=(), workdir=None))
     workdir = how.workdir or (WORKSPACE if start.request.workspace else None)
@@ -172,6 +183,14 @@ def _try(start: StartContext, image: str) -> None:
             f"`{image}` is unpacked at every start, as `{start.request.host}` has no `squashfuse`; "
             f"`{start.runtime.program} build --sandbox FOLDER IMAGE` there unpacks it once"
         )
+
+
+def _try_later_image(start: StartContext, image: str) -> None:
+    program = start.runtime.program
+    trial = f"! command -v {program} >/dev/null || {command_line((program, 'exec', image, 'true'))}"
+    done = run_script(start.host, trial, timeout=_TRY_SECONDS)
+    if done.status != 0:
+        raise _refused(program, image, done)
 
 
 def _refused(program: str, image: str, done: Completed) -> JlrError:

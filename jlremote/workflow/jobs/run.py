@@ -16,6 +16,7 @@ from jlremote.runtimes.table import AUTO, runtime_named
 from jlremote.storage import jobs as records
 from jlremote.storage import sessions
 from jlremote.storage.jobs import JobRecord
+from jlremote.storage.options import IMAGE_RUNTIMES
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.context import Context, known_way
 from jlremote.workflow.host.engines import engine_on
@@ -66,7 +67,8 @@ def run(request: RunRequest, context: Context) -> JobHandle:
 def _runtime(request: RunRequest) -> Runtime:
     """Return the runtime as far as the laptop knows it; refuse a request that names no place."""
     if request.scheduled is not None:
-        return runtime_named("none")
+        chosen = "none" if request.wanted.image is None else request.wanted.runtime
+        return runtime_named(chosen if chosen in ("none", *IMAGE_RUNTIMES) else IMAGE_RUNTIMES[0])
     if request.inside is not None:
         host, _, name = request.inside.rpartition("/")
         if host not in ("", request.wanted.host):

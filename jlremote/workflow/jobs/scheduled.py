@@ -15,8 +15,10 @@ from jlremote.jobs.job import Job
 from jlremote.jobs.processes import NO_FOLDER, TAKEN
 from jlremote.jobs.scheduled import UNKNOWN, ScheduledJobs, ScheduledPlan
 from jlremote.link.client.link import Link
+from jlremote.runtimes.contract import Attachment
 from jlremote.runtimes.scripts import variables
 from jlremote.schedulers.contract import SchedulerSilent
+from jlremote.workflow.container import image_definition
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.context import Context, known_way
 from jlremote.workflow.host.links import connect, link_to
@@ -48,21 +50,28 @@ def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> Scheduled
     options = start.request.options
     given = dict(item.split("=", 1) for item in options.environment)
     plain, private = variables.parted(given)
-    begun = ("env", *(f"{name}={value}" for name, value in plain.items())) if plain else ()
     command = request.command
     if how.ranks is not None:
         command = SCHEDULED.scheduler.task(command, how.ranks)
+    in_image = start.runtime.has_images
+    if in_image:
+        gpus = "all" if "gpu" in (how.resources.gres or "") else None
+        start = replace(start, request=replace(start.request, gpus=gpus))
+        where = Attachment(workdir=options.workdir)
+        command = image_definition.entered(start, command, where, plain, elsewhere=True)
+    elif plain:
+        command = ("env", *(f"{name}={value}" for name, value in plain.items()), *command)
     return ScheduledPlan(
         name=start.name,
         mark=secrets.token_hex(6),
-        argv=(*begun, *command),
+        argv=command,
         shown=shlex.join(request.command),
         resources=how.resources,
         asked=how.resources.gres or "",
         ranks=how.ranks,
-        workdir=options.workdir,
+        workdir=None if in_image else options.workdir,
         modules=how.modules,
-        variables=private,
+        variables=(image_definition.JOB_FOLDER if in_image else "") + private,
         remove=request.remove,
     )
 

@@ -146,7 +146,9 @@ def _request(
 
     chosen = creation.settled(host, options)
     if how is not None:
-        _refuse_beside_slurm(inside, options)
+        if options["image"] is None and chosen.get("runtime") not in IMAGE_RUNTIMES:
+            chosen.pop("image", None)  # one of the settings is an engine's
+        _refuse_beside_slurm(inside, options, chosen)
     elif inside is not None or chosen.get("runtime") == "none":  # no container of its own
         elsewhere = "--runtime none" if inside is None else "--in"
         creation.refuse_creation(options, elsewhere, "env", "env_file", "workdir", "user", "rm")
@@ -161,19 +163,24 @@ def _request(
     return RunRequest(where, command, inside, how, remove=bool(wanted.remove))
 
 
-def _refuse_beside_slurm(inside: str | None, options: dict[str, Any]) -> None:
-    """Refuse what only containers and single machines have; settings are left alone."""
-    creation.refuse_creation(options, "--slurm", "env", "env_file", "workdir", "rm")
+def _refuse_beside_slurm(
+    inside: str | None, options: dict[str, Any], chosen: dict[str, Any]
+) -> None:
+    """Refuse what only engines and single machines have; settings are left alone."""
+    if "image" in chosen:
+        creation.refuse_of_engines(options, chosen.get("runtime", IMAGE_RUNTIMES[0]), "packages")
+    else:
+        creation.refuse_creation(options, "--slurm", "env", "env_file", "workdir", "rm")
     if options["gpus"] or options["share_gpus"]:
         raise Usage("`--gpus` is not for a cluster", hint="`--slurm --gres gpu:N` asks for N GPUs")
     if inside is not None:
         raise Usage(
             "`--in` and `--slurm` cannot be combined", hint="`--no-slurm`, or leave out `--in`"
         )
-    if options["sudo"] or options["runtime"] not in (None, "auto", "none"):
+    if options["sudo"] or options["runtime"] not in (None, "auto", "none", *IMAGE_RUNTIMES):
         raise Usage(
             "`--slurm` runs the command without a container engine",
-            hint="leave out `--runtime` and `--sudo`",
+            hint="leave out `--runtime` and `--sudo`; `--image` is one of Apptainer's",
         )
 
 
