@@ -31,7 +31,6 @@ from jlremote.workflow.host.engines import surveyed
 from jlremote.workflow.host.links import connect, link_on, link_to
 from jlremote.workflow.host.requests import StartRequest
 from jlremote.workflow.host.rollback import undone_on_failure
-from jlremote.workflow.jobs import session_job
 from jlremote.workflow.selection import naming, ownership
 from jlremote.workflow.selection.session_selection import with_others
 from jlremote.workflow.session.report import SessionReport, of_forward, with_job
@@ -58,6 +57,8 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         if found.gpu_fault is not None:
             start.note(f"{found.gpu_fault.why}; {found.gpu_fault.mend}")
         if runtime.in_jobs:
+            from jlremote.workflow.jobs import session_job  # for few hosts
+
             container, server, launched = session_job.ensure(start, found, turn.close)
             gpus = AllocatedGpus()
         else:

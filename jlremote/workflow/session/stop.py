@@ -30,7 +30,6 @@ from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
 from jlremote.workflow.host.requests import StopRequest
 from jlremote.workflow.host.rollback import undone_on_failure
-from jlremote.workflow.jobs import session_job
 from jlremote.workflow.mounts import unmount
 from jlremote.workflow.selection import destruction, session_selection
 from jlremote.workflow.selection.destruction import Destruction
@@ -135,6 +134,8 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
         planned = losses.planned(host, runtime, record, found, work, request)
         destruction.confirm(planned, context, yes=request.yes)
         if runtime.in_jobs:
+            from jlremote.workflow.jobs import session_job  # loads all that submits jobs, too
+
             with context.progress.step("Cancel the job"):
                 done += session_job.cancel(host, runtime, record.name, request)
         elif api is not None:

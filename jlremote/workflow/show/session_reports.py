@@ -19,13 +19,12 @@ from jlremote.jupyter.survey import (
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
-from jlremote.runtimes.table import runtime_named
+from jlremote.runtimes.table import ON_NODES
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward import port_report
 from jlremote.workflow.forward.forwards import bring_back
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import Unreached, link_of, status_of
-from jlremote.workflow.jobs import session_job
 from jlremote.workflow.session.report import (
     SessionReport,
     of_forward,
@@ -52,8 +51,10 @@ def of(
 
 def _jobs(link: Link, records: Sequence[SessionRecord]) -> Mapping[str, Job]:
     """Return the jobs of sessions on a cluster by name, in one question to its scheduler."""
-    if not any(runtime_named(record.runtime).in_jobs for record in records):
+    if not any(record.runtime in ON_NODES for record in records):
         return {}
+    from jlremote.workflow.jobs import session_job  # loads all that submits jobs, too
+
     return session_job.told(link)
 
 
