@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -18,9 +19,9 @@ from tests.lab import apptainer, images
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine, running_engine
-from tests.lab.laptop import Laptop
+from tests.lab.laptop import PROGRAMS, Laptop
 from tests.lab.line import Line
-from tests.lab.place import PrivateFolder, Say
+from tests.lab.place import LabError, PrivateFolder, Say
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
@@ -242,6 +243,19 @@ def test_the_browser_of_a_laptop_records_what_it_opens(laptop: Laptop) -> None:
     assert laptop.opened() == ["http://127.0.0.1:1/a?b"]
 
 
+def test_a_forked_jlr_says_and_returns_what_a_started_one_does() -> None:
+    made = Laptop()
+    made.environment["JLR_PORT"] = "8901"
+    calls = (("config", "--json"), ("list",), ("bogus",), ("url", "ü"), ("--json", "login", "h"))
+    with ThreadPoolExecutor() as pool:  # forks beside each other
+        forked = list(pool.map(lambda words: made.jlr(*words), calls))
+    assert forked == [made.run(str(PROGRAMS / "jlr"), *words) for words in calls]
+    assert "8901" in forked[0].stdout
+    with pytest.raises(LabError, match="took more than 0 s"):
+        made.jlr("list", timeout=0.001)
+    made.remove()
+
+
 def test_containers_of_a_test_are_removed_and_no_others(engine: Engine) -> None:
     mine, theirs = ContainerFactory(engine, "lab-mine-"), ContainerFactory(engine, "lab-theirs-")
     try:
@@ -286,7 +300,7 @@ def test_the_folder_of_a_killed_run_is_deleted_by_the_next() -> None:
     mine = PrivateFolder("mine")
     script = """
 import os
-from tests.lab.place import PrivateFolder, Say
+from tests.lab.place import LabError, PrivateFolder, Say
 print(PrivateFolder("killed").path, flush=True)
 os.kill(os.getpid(), 9)
 """

@@ -15,6 +15,7 @@ import pexpect
 import psutil
 
 from tests.lab.accounts import Account
+from tests.lab.fork_server import can_fork, fork_server
 from tests.lab.programs import Result, attempt, wait_ended
 from tests.lab.sshd import SSHServer, make_key
 
@@ -121,7 +122,11 @@ class Laptop:
         Raises:
             LabError: it took longer than `timeout` seconds, and was killed.
         """
-        return self.run(str(PROGRAMS / "jlr"), *words, timeout=timeout, stdin=stdin)
+        argv, given = (str(PROGRAMS / "jlr"), *words), stdin or ""
+        if not can_fork(argv, self.environment, given):
+            return self.run(*argv, timeout=timeout, stdin=stdin)
+        where = (self.environment, self.folder / "home")
+        return fork_server().attempt(argv, *where, timeout=timeout, stdin=given.encode())
 
     def run(self, *argv: str, timeout: float = 60, stdin: str | None = None) -> Result:
         """Run any program with this laptop's environment."""

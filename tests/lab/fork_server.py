@@ -1,0 +1,184 @@
+"""A process that has loaded `jlr` and forks for each call: a real start takes 0.3 s of CPU.
+
+What a fork runs is `jlr` with arguments, environment, folder and pipes of its own, up to the end of
+the interpreter. Its name and environment in /proc are the server's: tests about processes, signals
+and terminals start `jlr` itself, by `Laptop.spawn` and `Laptop.terminal`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import pkgutil
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from functools import cache
+from importlib import import_module
+from io import FileIO, IncrementalNewlineDecoder
+from pathlib import Path
+from typing import Any
+
+from tests.lab.place import LabError
+from tests.lab.programs import Result
+
+LANGUAGE = "C.UTF-8"
+PIPE_BYTES = 1 << 16  # fit into a pipe before its other end reads
+MOST_BYTES = 1 << 17  # of a message between the processes
+
+
+def serve(door: socket.socket) -> int:
+    """Fork for each request; return in each fork its exit code, here once the tests have ended."""
+    ending: dict[int, tuple[int, socket.socket]] = {}
+    with selectors.DefaultSelector() as selector:
+        selector.register(door, selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select():
+                if key.fd in ending:
+                    selector.unregister(key.fd)
+                    pid, answer = ending.pop(key.fd)
+                    os.close(key.fd)
+                    with answer, suppress(OSError):  # likewise
+                        answer.send(b"%d" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+                    continue
+                request, descriptors, *_ = socket.recv_fds(door, MOST_BYTES, 4)
+                if not request:
+                    return 0
+                if (pid := os.fork()) == 0:
+                    return called(json.loads(request), descriptors)
+                answer = socket.socket(fileno=descriptors.pop())
+                with suppress(OSError):  # the test may have been interrupted
+                    answer.send(b"%d" % pid)
+                descriptor = os.pidfd_open(pid)
+                selector.register(descriptor, selectors.EVENT_READ)
+                ending[descriptor] = pid, answer
+                for each in descriptors:
+                    os.close(each)
+
+
+def called(request: Mapping[str, Any], descriptors: Sequence[int]) -> int:
+    """Run `jlr` in this process as its caller wants it, and return its exit code."""
+    for number, descriptor in enumerate(descriptors[:3]):
+        os.dup2(descriptor, number)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["folder"])
+    time.tzset()
+    sys.argv = request["argv"]
+    return int(import_module("jlremote.__main__").main())
+
+
+class ForkServer:
+    """The server of one process of tests."""
+
+    def __init__(self) -> None:
+        self._door, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                (sys.executable, "-m", __name__, str(theirs.fileno())),
+                pass_fds=[theirs.fileno()],
+                env={"PATH": os.environ["PATH"], "LANG": LANGUAGE},
+                cwd=Path(__file__).parents[2],
+                # Pipes like those of a call, which takes the objects for them over.
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+        atexit.register(self.end)
+
+    def end(self) -> None:
+        """End the server."""
+        self._door.close()
+        self._process.communicate()
+
+    def attempt(
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        folder: Path,
+        *,
+        timeout: float,
+        stdin: bytes,
+    ) -> Result:
+        """Run `jlr` to its end and to the end of its output; see `programs.attempt`."""
+        request = {"argv": argv, "environment": environment, "folder": str(folder)}
+        deadline = time.monotonic() + timeout
+        with ExitStack() as held:
+            pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            answer, answering = map(held.enter_context, pair)
+            (given, giving), (out, writing), (err, complaining) = (pipe(held) for _ in range(3))
+            giving.write(stdin)
+            theirs = (given, writing, complaining, answering)
+            numbers = [each.fileno() for each in theirs]
+            socket.send_fds(self._door, [json.dumps(request).encode()], numbers)
+            for each in (*theirs, giving):
+                each.close()
+            pid = int(answer.recv(PIPE_BYTES))
+            try:
+                texts = read_to_end((out, err), deadline)
+                answer.settimeout(max(0.001, deadline - time.monotonic()))
+                return Result(tuple(argv), int(answer.recv(PIPE_BYTES)), *texts)
+            except TimeoutError:
+                os.kill(pid, signal.SIGKILL)
+                took = f"`{' '.join(argv)}` took more than {timeout:.0f} s"
+                raise LabError(took) from None
+
+
+def pipe(held: ExitStack) -> tuple[FileIO, FileIO]:
+    """Return both ends of a new pipe, which are closed with `held`."""
+    reading, writing = os.pipe()
+    return held.enter_context(FileIO(reading)), held.enter_context(FileIO(writing, "w"))
+
+
+def read_to_end(files: Sequence[FileIO], deadline: float) -> list[str]:
+    """Return the text of each pipe.
+
+    Raises:
+        TimeoutError: one of them has not ended at `deadline`, as of `time.monotonic`.
+    """
+    found = [bytearray() for _ in files]
+    with selectors.DefaultSelector() as selector:
+        for file, text in zip(files, found, strict=True):
+            selector.register(file, selectors.EVENT_READ, text)
+        while selector.get_map():
+            ready = selector.select(max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise TimeoutError
+            for key, _ in ready:
+                data = os.read(key.fd, PIPE_BYTES)
+                key.data.extend(data)
+                if not data:
+                    selector.unregister(key.fd)
+    with_newlines = IncrementalNewlineDecoder(None, translate=True)  # as `subprocess` does
+    return [with_newlines.decode(text.decode("utf-8", "replace"), final=True) for text in found]
+
+
+@cache
+def fork_server() -> ForkServer:
+    """Return this process's server, which starts at the first call."""
+    return ForkServer()
+
+
+def can_fork(words: Sequence[str], environment: Mapping[str, str], stdin: str) -> bool:
+    """Return whether a fork does as a start would: the interpreter's own settings are the same."""
+    own = any(name.startswith(("PYTHON", "LC_")) for name in environment)
+    size = sum(map(len, (*words, *environment.values())))
+    short = max(6 * size, 4 * len(stdin)) < PIPE_BYTES and "\0" not in "".join(words)
+    return not own and environment.get("LANG") == LANGUAGE and short
+
+
+if __name__ == "__main__":
+    for package in ("jlremote.cli.commands", "jlremote.workflow"):
+        for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
+            import_module(module.name)
+    gc.freeze()  # what is never freed is not copied
+    sys.exit(serve(socket.socket(fileno=int(sys.argv[1]))))
