@@ -103,15 +103,20 @@ def _in_full(engine: Engine, image: str) -> str:
 
 
 def build_argv(
-    engine: Engine, tags: Sequence[str], dockerfile: str, arguments: Sequence[str]
+    engine: Engine,
+    tags: Sequence[str],
+    dockerfile: str,
+    arguments: Sequence[str],
+    *more: str,
+    folder: str = "-",
 ) -> Argv:
-    """Return the command that builds an image from a tar archive on its stdin.
+    """Return the command that builds an image from a folder, or from a tar archive on its stdin.
 
-    `--force-rm` removes the container of a step that fails.
+    `--force-rm` removes the container of a step that fails. `more` are further options.
     """
     options = [("--tag", tags), ("--file", (dockerfile,)), ("--build-arg", arguments)]
     flags = [f"{option}={value}" for option, values in options for value in values]
-    return engine("build", "--force-rm", *flags, "-")
+    return engine("build", "--force-rm", *flags, *more, folder)
 
 
 def commit_argv(

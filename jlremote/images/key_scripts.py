@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.engine.engine import Engine
@@ -70,6 +70,27 @@ def with_key_to_login(login: str) -> str:
     return _KEY_TO_LOGIN.replace("{login}", login)
 
 
+def with_secrets(folder: str, names: Sequence[str], command: str) -> str:
+    """Return a script that runs a command while files in a new folder hold secrets.
+
+    Each is a line of stdin in base64; the folder, of which `names` are plain file names, is
+    readable by its owner only.
+    """
+    lines = "".join(
+        f"IFS= read -r secret || exit 74\nbase64 -d >{folder}/{name} <<EOF || exit 74\n"
+        "$secret\nEOF\n"
+        for name in names
+    )
+    return f"""\
+( umask 077
+mkdir {folder} || exit 73
+trap 'rm -rf {folder}' EXIT
+trap : PIPE; trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
+{lines}unset secret
+{command}
+)"""
+
+
 def logout_script(engine: Engine, server: str) -> str:
     """Return a script that forgets the key of a registry, and prints `KEPT` if there was one.
 
@@ -89,6 +110,20 @@ def logout_script(engine: Engine, server: str) -> str:
 def forgotten(known: str, logout: str) -> str:
     """Return a script that runs `logout` and prints `KEPT` if `known` succeeds."""
     return f"{known} || exit 0\necho {KEPT}; {logout} >/dev/null\n"
+
+
+def one_at_a_time(name: str, command: str) -> str:
+    """Return a script whose `command` waits for an earlier one with this name of the same user.
+
+    That one may have outlasted its connection. Hosts without `flock` do not wait.
+    """
+    return f"""\
+lock=${{XDG_RUNTIME_DIR:-$HOME}}/.jlr-{name}
+if command -v flock >/dev/null && (: >>"$lock") 2>/dev/null; then exec 9>>"$lock"; flock 9; fi
+{command}
+status=$?
+rm -f "$lock"
+(exit "$status")"""
 
 
 def surviving_disconnect(command: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from tests.images.test_pull import commands, keys_on_host, log_in
 from tests.lab.accounts import Account
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
+from tests.lab.line import Line
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
@@ -34,7 +36,7 @@ def containers_of(engine: Engine, label: str) -> str:
 
 
 def test_an_image_gets_all_its_names_and_the_output_is_shown(
-    laptop: Laptop, engine: Engine, folder: Path, name: str
+    laptop: Laptop, engine: Engine, folder: Path, name: str, account: Account
 ) -> None:
     write(folder, "FROM lab/plain\nARG GREETING\nRUN echo built: $GREETING >/note; cat /note\n")
     tags = ("-t", f"{name}:1", "-t", f"{name}-too")
@@ -49,6 +51,15 @@ def test_an_image_gets_all_its_names_and_the_output_is_shown(
     assert re.search(r"Step 3/3 : RUN .*\n.*\nbuilt: hello \$\(id\)\n", built.stderr)
     assert "DEPRECATED" not in built.stderr
     assert re.search(r"Send project \(\d+ B\) to lab: done", built.stderr)
+
+    (account.home / "there").mkdir()
+    write(account.home / "there", "FROM lab/plain\nCOPY here /\n", "other.Dockerfile")
+    (account.home / "there" / "here").write_text("from the host")
+    words = ("--on-host", "~/there", "-f", "other.Dockerfile", "-t", name)
+    assert laptop.jlr("build", "lab", *words).status == 0
+    assert run_in(engine, name, "cat", "/here") == "from the host"
+    missing = laptop.jlr("build", "lab", "--on-host", "~/there", "-t", name)
+    assert (missing.status, "cannot read the Dockerfile" in missing.stderr) == (6, True), missing
 
 
 def test_json_is_one_object_and_nothing_else(
@@ -187,9 +198,42 @@ def test_buildkit_builds_too_and_its_error_is_reported(
         built = laptop.jlr("build", "kit", str(folder), "-t", name, timeout=120)
         assert built.status == 0, built
         assert re.search(r"#\d+ .*made by a kit", built.stderr)
+        (folder.parent / "token").write_text("s3same")
+        show = "RUN --mount=type=secret,id=t sha256sum /run/secrets/t >/sum"
+        write(folder, f"FROM lab/plain AS one\n{show}\nFROM one AS two\nRUN exit 4\n")
+        words = ("--target", "one", "--no-cache", "--secret", f"id=t,src={folder.parent}/token")
+        built = laptop.jlr("build", "kit", str(folder), "-t", name, *words, timeout=120)
+        assert built.status == 0, built
+        digest = hashlib.sha256(b"s3same").hexdigest()
+        assert digest in run_in(engine, name, "cat", "/sum")
+        assert "s3same" not in run_in(engine, name, "sh", "-c", "cat /run/secrets/* 2>&1; true")
+        assert list(Path("/tmp").glob("jlr-*/t")) == []
         write(folder, "FROM lab/plain\n\nRUN echo one\nRUN exit 3\n")
         failed = laptop.jlr("build", "kit", str(folder), "-t", name, timeout=120)
         assert failed.status == 1
         assert "exit code: 3" in failed.stderr
     finally:
         server.remove()
+
+
+def test_a_build_outlasts_a_broken_connection_and_is_joined_again(
+    laptop: Laptop,
+    engine: Engine,
+    folder: Path,
+    name: str,
+    account: Account,
+    sshd: SSHServer,
+    line: Line,
+    keys: Keys,
+) -> None:
+    laptop.add_host("far", sshd, account, key=keys.private, port=line.port)
+    write(folder, "FROM lab/plain\nRUN sleep 8\n")
+    listed = ("ps", "--no-trunc", "--format", "{{.Command}}", "--filter", "ancestor=lab/plain")
+    with laptop.spawn("build", "far", str(folder), "-t", name) as begun:
+        wait_until(lambda: "sleep 8" in engine.docker(*listed), "the step", timeout=30)
+        line.cut()
+        said = begun.communicate(timeout=90)[0]
+    assert begun.returncode == 0, said
+    assert "the connection broke; the build goes on there and is joined again" in said
+    assert "Using cache" in said, "the step ran twice"
+    assert f"\n{name}: " in said

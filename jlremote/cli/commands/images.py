@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from jlremote.errors import Usage
 from jlremote.times import utc
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jlremote.workflow.host.requests import EngineChoice
 
 
@@ -54,10 +57,15 @@ def images(
         "jlr build dgx . -t me/torch",
         "jlr build dgx ~/proj -t me/proj:1.2 -t me/proj:latest -f ~/proj/gpu.Dockerfile",
         "jlr build dgx . -t me/torch --build-arg BASE=nvcr.io/nvidia/pytorch:24.05-py3",
+        "jlr build dgx --on-host /raid/me/proj -t me/proj",
+        "jlr build dgx . -t me/torch --secret id=pip,src=~/.pip.conf --target slim --no-cache",
     ),
 )
 @shared.host_argument
-@click.argument("folder", type=click.Path())
+@click.argument("folder", required=False, type=click.Path())
+@click.option(
+    "--on-host", metavar="DIR", help="Build from this folder of the host; nothing is sent."
+)
 @click.option("-t", "--tag", "tags", multiple=True, metavar="NAME[:TAG]", help="The image's name.")
 @click.option(
     "-f",
@@ -74,6 +82,17 @@ def images(
     metavar="NAME=VALUE",
     help="The value of an ARG. Not for secrets: it stays readable in the image.",
 )
+@click.option("--no-cache", is_flag=True, help="Run each step anew.")
+@click.option("--target", metavar="STAGE", help="Build this stage of the Dockerfile.")
+@click.option("--platform", metavar="PLATFORM", help="Build for another platform: linux/arm64.")
+@click.option(
+    "--secret",
+    "secrets",
+    multiple=True,
+    metavar="id=NAME,src=FILE",
+    help="A file of this machine that `RUN --mount=type=secret,id=NAME` reads, and no image keeps. "
+    "Docker needs BuildKit for it.",
+)
 @shared.image_json_option
 @shared.engine_options
 @click.pass_obj
@@ -81,16 +100,25 @@ def build(
     invocation: Invocation,
     /,
     *,
-    folder: str,
+    folder: str | None,
+    on_host: str | None,
     dockerfile: str | None,
+    secrets: tuple[str, ...],
     as_json: bool,
     **options: Any,
 ) -> None:
     """Build an image on a host from a local folder.
 
-    The folder is sent over the connection, without the files that .dockerignore excludes. A
-    registry's key that `jlr login` keeps is on the host for the time of the build.
+    FOLDER is sent over the connection, without the files that .dockerignore excludes; with
+    --on-host the folder is the host's, and so is the Dockerfile. Once all is sent, a broken
+    connection does not stop the build; Ctrl-C does. A registry's key that `jlr login` keeps, and
+    secrets, are on the host for the time of the build, readable by you only.
     """
+    if (folder is None) == (on_host is None):
+        raise Usage(
+            "one folder is needed: FOLDER of this machine, or `--on-host DIR`",
+            hint="`jlr build HOST . -t NAME` sends this folder",
+        )
     from pathlib import Path
 
     from jlremote.cli.screen.reports import image_in_short
@@ -98,10 +126,27 @@ def build(
     from jlremote.workflow.images.build import build as build_image
 
     file = Path(dockerfile) if dockerfile is not None else None
-    request = BuildRequest(folder=Path(folder), dockerfile=file, **options)
+    request = BuildRequest(
+        folder=None if folder is None else Path(folder),
+        on_host=on_host,
+        dockerfile=file,
+        secrets=dict(map(_secret, secrets)),
+        **options,
+    )
     report = build_image(request, invocation.context(silent=as_json))
     short = image_in_short(report.tags, report.id, report.size)
     answer_either(short, report.to_json(), as_json=as_json)
+
+
+def _secret(text: str) -> tuple[str, Path]:
+    """Return the name and the file of a secret, as docker takes them."""
+    from pathlib import Path
+
+    parts = dict(part.partition("=")[::2] for part in text.split(","))
+    name, source = parts.get("id", ""), parts.get("src") or parts.get("source")
+    if not re.fullmatch(r"[\w.-]*\w", name, re.ASCII) or not source or len(parts) > 2:
+        raise Usage(f"`--secret {text}` is not understood", hint="write `id=NAME,src=FILE`")
+    return name, Path(source).expanduser()
 
 
 @command(

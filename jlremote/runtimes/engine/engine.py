@@ -109,8 +109,9 @@ class Engine:
     def with_variables(self, **variables: str) -> Engine:
         """Return the engine with environment variables, which `sudo` would drop otherwise."""
         words = tuple(f"{name}={value}" for name, value in variables.items())
-        prefix = (*SUDO, *words) if self.behind_sudo else ("env", *words)
-        return replace(self, command=(*prefix, self.kind.program))
+        if self.behind_sudo:
+            return replace(self, command=(*SUDO, *words, *self.command[len(SUDO) :]))
+        return replace(self, command=("env", *words, *self.command))
 
 
 def _named() -> dict[str, Engine]:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import base64
+import hashlib
+import secrets
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jlremote.errors import LinkLost, Usage
+from jlremote.errors import LinkLost, NotFound, Usage
 from jlremote.host.contract import run_script
-from jlremote.host.shell_text import command_line
+from jlremote.host.shell_text import command_line, typed_path
 from jlremote.host.sudo import endable
 from jlremote.images import commands as docker
 from jlremote.images import image_names
 from jlremote.images.build_log import FROM, BuildLog
 from jlremote.images.image_errors import build_error
-from jlremote.images.key_scripts import surviving_disconnect, with_keys
+from jlremote.images.key_scripts import one_at_a_time, surviving_disconnect, with_keys, with_secrets
 from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.text import size_in_words
@@ -31,11 +35,24 @@ class BuildRequest:
     """`jlr build HOST FOLDER`."""
 
     host: str  # what `ssh HOST` takes
-    folder: Path  # the folder that is sent
+    folder: Path | None  # the folder that is sent, `None` with `on_host`
     tags: tuple[str, ...]  # the image's names
     dockerfile: Path | None = None  # `None` for the folder's own
     arguments: tuple[str, ...] = ()  # `NAME=VALUE`, or `NAME` for its value on the host
     engine: EngineChoice = ANY_ENGINE
+    on_host: str | None = None  # a folder of the host, from which nothing is sent
+    no_cache: bool = False
+    target: str | None = None  # the stage of the Dockerfile to build, `None` for the last
+    platform: str | None = None  # `linux/arm64`, `None` for the host's
+    # files of the laptop by name, which a step of the build can read and no image keeps
+    secrets: Mapping[str, Path] = field(default_factory=dict)
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The engine's options that need nothing of the laptop's."""
+        cache = ("--no-cache",) if self.no_cache else ()
+        named = {"target": self.target, "platform": self.platform}
+        return (*cache, *(f"--{name}={value}" for name, value in named.items() if value))
 
 
 @dataclass(frozen=True)
@@ -55,6 +72,8 @@ class BuildReport:
 def build(request: BuildRequest, context: Context) -> BuildReport:
     """Send a folder to the host, build an image there, and report the output of the build.
 
+    Once all is sent, the build outlasts the connection, and is joined again.
+
     Raises:
         Usage: a name is invalid or missing.
         NotFound: there is no such folder or Dockerfile.
@@ -64,10 +83,15 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
         raise Usage("the image needs a name", hint="add `--tag NAME[:TAG]`")
     for tag in request.tags:
         image_names.parse_new(tag)
-    folder = read_context(request.folder, request.dockerfile)
+    folder = None if request.folder is None else read_context(request.folder, request.dockerfile)
+    given = _read_secrets(request.secrets)
     host, engine = connected(request.host, context, request.engine)
+    source = folder or _on_host(host, request)
     try:
-        _build(host, engine, request, folder, context)
+        while not _build(host, engine, request, source, given, context):
+            context.progress.note(
+                "the connection broke; the build goes on there and is joined again"
+            )
     except LinkLost as lost:
         lost.hint = "build again: if all was sent, the build goes on there and is then cached"
         raise
@@ -84,25 +108,102 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
 
 
 def _build(
-    host: Link, engine: Engine, request: BuildRequest, folder: BuildContext, context: Context
-) -> None:
+    host: Link,
+    engine: Engine,
+    request: BuildRequest,
+    source: BuildContext | FolderOnHost,
+    hidden: Sequence[bytes],
+    context: Context,
+) -> bool:
+    """Build, and return whether the end was seen; else the connection broke after some output."""
     log = BuildLog()
-    keys = registry_keys.find(host.name, _registries(folder.recipe))
-
-    def script(engine: Engine) -> str:
-        argv = docker.build_argv(engine, request.tags, folder.dockerfile, request.arguments)
-        return surviving_disconnect(endable(argv))
-
-    command = with_keys(engine, script) if keys else script(engine)
-    config = [registry_keys.docker_config(keys)] if keys else []
-    given = _sent(folder, config, request, context)
-    with host.stream(command, given, end=True) as output:
-        for text in output:
-            _show(log.take(text), context)
-        _show(log.finish(), context)
+    keys = registry_keys.find(host.name, _registries(source.recipe))
+    command = _script(engine, request, source, with_its_keys=bool(keys))
+    lines = [*([registry_keys.docker_config(keys)] if keys else []), *hidden]
+    given = _sent(source, lines, request, context) if isinstance(source, BuildContext) else lines
+    shown = False
+    try:
+        with host.stream(command, given, end=True) as output:
+            for text in output:
+                shown = True
+                _show(log.take(text), context)
+            _show(log.finish(), context)
+    except LinkLost:
+        if not shown:
+            raise
+        return False
     if output.status != 0:
         status = output.status or 1
-        raise build_error(engine, log, folder.recipe, host.name, status, shown=request.dockerfile)
+        raise build_error(engine, log, source.recipe, host.name, status, shown=request.dockerfile)
+    return True
+
+
+def _script(
+    engine: Engine,
+    request: BuildRequest,
+    source: BuildContext | FolderOnHost,
+    *,
+    with_its_keys: bool,
+) -> str:
+    """Return the script that builds; its stdin has keys, secrets and the folder, if any."""
+    kept = f"/tmp/jlr-{secrets.token_hex(16)}"  # noqa: S108  # `mkdir` fails if it is there
+    more = [*request.options]
+    more += [f"--secret=id={name},src={kept}/{name}" for name in request.secrets]
+    name = hashlib.sha256(request.tags[0].encode()).hexdigest()[:16]
+
+    def script(engine: Engine) -> str:
+        if request.secrets:  # docker's other builder knows none
+            engine = engine.with_variables(DOCKER_BUILDKIT="1")
+        names, file, arguments = request.tags, source.dockerfile, request.arguments
+        folder = "." if isinstance(source, FolderOnHost) else "-"
+        argv = docker.build_argv(engine, names, file, arguments, *more, folder=folder)
+        command = endable(argv)
+        if request.secrets:
+            command = with_secrets(kept, tuple(request.secrets), command)
+        go = f"cd {typed_path(source.folder)} || exit\n" if isinstance(source, FolderOnHost) else ""
+        return go + surviving_disconnect(one_at_a_time(f"build-{name}", command))
+
+    return with_keys(engine, script) if with_its_keys else script(engine)
+
+
+@dataclass(frozen=True)
+class FolderOnHost:
+    """The context of a build that is on the host already."""
+
+    folder: str  # as a person types it there
+    dockerfile: str
+    recipe: str  # the Dockerfile's text
+
+
+def _on_host(host: Link, request: BuildRequest) -> FolderOnHost:
+    """Read the Dockerfile of a folder of the host.
+
+    Raises:
+        NotFound: there is none.
+    """
+    folder = str(request.on_host)
+    file = "Dockerfile" if request.dockerfile is None else request.dockerfile.as_posix()
+    script = f"cd {typed_path(folder)} && cat -- {shlex.quote(file)}"
+    read = run_script(host, script)
+    if read.status != 0:
+        raise NotFound(
+            f"cannot read the Dockerfile `{file}` in `{folder}` of `{host.name}`: {read.complaint}",
+            hint="name the folder on the host, and the Dockerfile with `-f FILE`",
+        )
+    return FolderOnHost(folder, file, read.stdout)
+
+
+def _read_secrets(files: Mapping[str, Path]) -> list[bytes]:
+    """Return the lines that carry secrets to the host.
+
+    Raises:
+        Usage: a file cannot be read.
+    """
+    try:
+        return [base64.b64encode(file.read_bytes()) + b"\n" for file in files.values()]
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise Usage(f"cannot read the secret `{error.filename}`: {why}") from error
 
 
 def _show(lines: str, context: Context) -> None:
@@ -120,10 +221,10 @@ def _registries(recipe: str) -> Iterator[str]:
 
 
 def _sent(
-    folder: BuildContext, config: list[bytes], request: BuildRequest, context: Context
+    folder: BuildContext, lines: Sequence[bytes], request: BuildRequest, context: Context
 ) -> Iterator[bytes]:
     """Yield what is sent to the host, as a step that counts the bytes."""
-    yield from config
+    yield from lines
     sent, whole = 0, size_in_words(folder.size)
     with context.progress.step(f"Send {request.folder} ({whole}) to {request.host}"):
         for piece in folder.archive():

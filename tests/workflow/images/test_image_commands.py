@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +170,42 @@ def test_an_interrupted_or_lost_build_says_what_stays(host: StreamingHost, folde
     with pytest.raises(LinkLost) as lost:
         build.build(BuildRequest("lab", folder, ("me/x",)), context())
     assert (lost.value.hint or "").startswith("build again")
+
+
+def test_a_build_is_joined_again_after_a_loss_and_waits_for_the_one_that_goes_on(
+    host: StreamingHost, folder: Path
+) -> None:
+    host.printed = [["Step 1/3 : FROM x\n", LinkLost("lost")], ["Step 3/3 : RUN true\n"]]
+    notes = Notes()
+    build.build(BuildRequest("lab", folder, ("me/x",)), context(notes))
+    (first, sent), (second, again) = host.streamed
+    assert (first, sent) == (second, again)
+    assert re.search(r"/\.jlr-build-[0-9a-f]{16}\n.*flock 9; fi\ndocker build ", first, re.DOTALL)
+    assert "the connection broke; the build goes on there and is joined again" in notes.notes
+
+
+def test_a_build_passes_on_its_options_and_hides_its_secrets(
+    host: StreamingHost, folder: Path
+) -> None:
+    (folder / "token").write_bytes(b"s3same\n")
+    request = BuildRequest(
+        *("lab", None, ("me/x",)),
+        on_host="~/proj",
+        no_cache=True,
+        target="slim",
+        platform="linux/arm64",
+        secrets={"t": folder / "token"},
+    )
+    host.printed = [[]]
+    build.build(request, context())
+    ((script, given),) = host.streamed
+    assert script.startswith("cd ~/proj || exit\n")
+    assert "env DOCKER_BUILDKIT=1 docker build --force-rm" in script
+    assert "--no-cache --target=slim --platform=linux/arm64 --secret=id=t,src=/tmp/jlr-" in script
+    assert given == base64.b64encode(b"s3same\n") + b"\n"
+    assert "s3same" not in script
+    with pytest.raises(Usage, match="cannot read the secret"):
+        build.build(replace(request, secrets={"t": folder / "no"}), context())
 
 
 def test_a_build_needs_valid_names(host: StreamingHost, folder: Path) -> None:
