@@ -1,7 +1,8 @@
 """The demo's host: an SSH server on this machine's loopback, to try jlr without a server.
 
-Read `server` (the whole), `command_session` (one command or shell), `account` and
-`engine` (what a container engine on this machine offers). Only this room imports asyncssh.
+Read `server` (the whole), `command_session` (one command or shell), `account`, `engine` (what a
+container engine on this machine offers), and `notebook` with its `picture`. Only this room imports
+asyncssh.
 
 Decisions:
 
@@ -10,4 +11,7 @@ commands by itself; asyncssh redirects a channel to a process.
 
 Why are only this machine and its containers reached? The demo is a server that other programs of
 the user may find. It accepts one key, new for each demo, and forwards nowhere else.
+
+Why has the demo a folder of its own? A demo leaves nothing behind, and JupyterLab in the current
+folder leaves its settings, checkpoints and history there and in the home folder.
 """

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import asyncssh
 
-from jlremote.errors import JlrError
 from jlremote.storage import paths
 
 SHELL = "/bin/sh"
 
 # Variables of the laptop's side, or of a Jupyter terminal in which the demo was started.
 _NOT_OF_THE_HOST = ("JLR_", "SSH_", "JUPYTER_", "JPY_")
+# Where Jupyter, its kernels and the npm that it asks keep their files, else in the home folder.
+_KEPT = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR", "npm_config_cache")
 _CONFIG = """\
 Host {host}
     HostName 127.0.0.1
@@ -42,21 +43,14 @@ class Account:
     environment: Mapping[str, str]
 
 
-def current_account() -> Account:
-    """Return the account of the user who runs this process.
-
-    Raises:
-        JlrError: the current folder is gone.
-    """
+def current_account(folder: Path) -> Account:
+    """Return the account of the user who runs this process, with what Jupyter keeps in `folder`."""
     user, shell = _user_and_shell()
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(_NOT_OF_THE_HOST)
     }
-    try:
-        folder = Path.cwd()
-    except FileNotFoundError:
-        raise JlrError("the current folder was deleted", hint="go to another one: `cd`") from None
-    return Account(user, shell, folder, environment)
+    kept = {name: str(folder / ".jupyter" / name.lower()) for name in _KEPT}
+    return Account(user, shell, folder, environment | kept)
 
 
 def _user_and_shell() -> tuple[str, str]:

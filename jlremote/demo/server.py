@@ -150,20 +150,23 @@ def running_server(
 
 
 @contextmanager
-def loopback_host(name: str, config: Path) -> Iterator[None]:
+def loopback_host(name: str, config: Path) -> Iterator[Path]:
     """Run a host `name` for the time of a `with` block, and write its ssh configuration.
 
-    The folder of `config` belongs to the host alone: it is deleted before and afterwards.
+    The folder of `config` belongs to the host alone: it is deleted before and afterwards. In it is
+    the folder that is given, where logins begin.
 
     Raises:
         JlrError: the folder cannot be made or written.
     """
-    keys, account = DemoKeys(), current_account()
+    files = config.parent / "files"
+    keys, account = DemoKeys(), current_account(files)
     shutil.rmtree(config.parent, ignore_errors=True)
     paths.private_directory(config.parent)
+    files.mkdir()
     try:
         with running_server(keys, account, engine.addresses) as port:
             write_configuration(config, keys, name, account.user, port)
-            yield
+            yield files
     finally:
         shutil.rmtree(config.parent, ignore_errors=True)

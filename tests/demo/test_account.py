@@ -11,32 +11,20 @@ import pytest
 
 from jlremote.demo import account
 from jlremote.demo.account import DemoKeys, current_account, write_configuration
-from jlremote.errors import JlrError
 
 
-def test_the_account_is_the_current_user_in_the_current_folder(
+def test_the_account_is_the_current_user_with_the_demos_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JLR_HOST", "x")
     monkeypatch.setenv("SSH_AUTH_SOCK", "x")
     monkeypatch.setenv("JUPYTER_TOKEN", "x")
     monkeypatch.setenv("KEPT", "x")
-    here = current_account()
+    here = current_account(tmp_path)
     assert (here.user, here.folder) == (pwd.getpwuid(os.getuid()).pw_name, tmp_path)
     assert here.environment["KEPT"] == "x"
+    assert here.environment["IPYTHONDIR"].startswith(str(tmp_path)), "not below the home folder"
     assert not {"JLR_HOST", "SSH_AUTH_SOCK", "JUPYTER_TOKEN"} & here.environment.keys()
-
-
-def test_a_folder_that_was_deleted_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
-    with pytest.raises(JlrError, match="was deleted"):
-        current_account()
 
 
 def entry(shell: str) -> pwd.struct_passwd:

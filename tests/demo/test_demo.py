@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from typing import Protocol
+from urllib.parse import urlsplit
 
 import pexpect
 import pytest
@@ -90,16 +91,23 @@ def test_on_a_machine_with_only_python_a_kernel_answers_until_ctrl_c(
     assert session.ask("api/status")["kernels"] == 0
     with session.notebook("a.ipynb") as kernel:
         assert kernel.run("6 * 7") == "42"
-        assert kernel.run("import os; print(os.getcwd())").strip() == str(machine.folder / "home")
+        opened = urlsplit(session.url).path.rpartition("/lab/tree/")[2]
+        cells = session.ask(f"api/contents/{opened}")["content"]["cells"]
+        [code] = [cell for cell in cells if cell["cell_type"] == "code"]
+        assert code["outputs"][0]["data"]["image/png"], "the notebook shows something"
+        assert "PNG" in kernel.run(f"{code['source']}.data[:4]"), "and its code runs"
     demo.interrupt()
     assert demo.end()[0] == 0
     wait_for_no_trace(machine)
+    assert list((machine.folder / "home").iterdir()) == []
 
 
 def test_in_a_terminal_ctrl_c_reaches_all_and_ends_the_demo_well(machine: Laptop) -> None:
     """The terminal sends it to every process of the demo's group, not only to the demo."""
     with machine.terminal(str(PROGRAMS / "jlr"), "demo", "--no-browser", timeout=60) as terminal:
-        terminal.expect(r"http://demo-[a-z0-9-]+\.localhost:\d+/demo-[0-9a-f]+/lab\?token=")
+        terminal.expect(
+            r"http://demo-[a-z0-9-]+\.localhost:\d+/demo-[0-9a-f]+/lab/tree/welcome.ipynb\?token="
+        )
         terminal.expect("Ctrl-C ends the demo")
         terminal.sendintr()
         terminal.expect(pexpect.EOF)
@@ -114,7 +122,7 @@ def test_a_demo_ends_with_jlr_stop_from_another_terminal(
     demo = run_demo()
     session = demo.session()
     listed = machine.jlr("url")
-    assert listed.stdout.strip() == session.url, listed
+    assert listed.stdout.strip() == session.url.replace("/tree/welcome.ipynb", ""), listed
     stopped = machine.jlr("stop")
     assert (stopped.status, demo.end()[0]) == (0, 0), stopped
     wait_for_no_trace(machine)
@@ -257,7 +265,7 @@ def test_with_an_engine_jupyter_runs_in_a_container_that_is_removed_at_the_end(
     assert session.name in containers(engine) - before
     with session.notebook("a.ipynb") as kernel:
         assert kernel.run("open('made here', 'w').write('x'), 6 * 7") == "(1, 42)"
-    made = machine_with_engine.folder / "home" / "made here"
+    made = machine_with_engine.folder / "run" / "jlr" / "demo" / "files" / "made here"
     assert (made.read_text(), made.stat().st_uid) == ("x", os.getuid())
     demo.interrupt()
     assert demo.end()[0] == 0

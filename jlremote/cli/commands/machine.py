@@ -187,8 +187,8 @@ def demo(
 ) -> None:
     """Try jlr on this machine, without a server.
 
-    It starts an SSH server on the loopback interface and a session behind it, as on any host.
-    Ctrl-C or `jlr stop` ends it and leaves nothing behind.
+    It starts an SSH server on the loopback interface and a session behind it, as on any host, and
+    opens a notebook. Ctrl-C or `jlr stop` ends it; its files go with it, and nothing is left.
     """
     from jlremote.workflow.session.demo import DemoRequest
     from jlremote.workflow.session.demo import demo as run_demo

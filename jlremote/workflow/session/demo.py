@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from jlremote.demo import notebook
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.host.contract import run_script
 from jlremote.jupyter.scripts import session_directory
@@ -23,6 +24,7 @@ from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_to
 from jlremote.workflow.host.requests import StartRequest, StopRequest
 from jlremote.workflow.host.rollback import ignore_ctrl_c, let_ctrl_c_through, undisturbed
+from jlremote.workflow.session.open import address
 from jlremote.workflow.session.report import SessionReport
 from jlremote.workflow.session.start import start
 from jlremote.workflow.session.stop import stop
@@ -55,9 +57,11 @@ def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport]
     let_ctrl_c_through()
     config = paths.runtime_directory() / HOST / "ssh_config"
     context = replace(context, ssh_config=config)
-    with _the_only_one(), _host(context, config):
+    with _the_only_one(), _host(context, config) as files:
         _clear_leftovers(config, context)
-        report = _start(request, context)
+        (files / notebook.NAME).write_text(notebook.document(), encoding="utf-8")
+        report = _start(request, files, context)
+        context.progress.note("files that you save in the demo go with it")
         context.progress.note(
             f"other commands reach this host as `{HOST}`; for ssh, use `ssh -F {config} {HOST}`"
         )
@@ -102,15 +106,18 @@ def _the_only_one() -> Iterator[None]:
 
 
 @contextmanager
-def _host(context: Context, config: Path) -> Iterator[None]:
-    """Run the demo's host; its link ends with it, and that of a killed demo before it."""
+def _host(context: Context, config: Path) -> Iterator[Path]:
+    """Run the demo's host, and give its folder of files.
+
+    Its link ends with it, and that of a killed demo before it.
+    """
     from jlremote.demo.server import loopback_host
 
     link = link_to(HOST, context)
     link.shut_down()
-    with loopback_host(HOST, config):
+    with loopback_host(HOST, config) as files:
         try:
-            yield
+            yield files
         finally:
             with undisturbed():
                 link.shut_down()
@@ -124,11 +131,17 @@ def _clear_leftovers(config: Path, context: Context) -> None:
                 _end(record.name, context)
 
 
-def _start(request: DemoRequest, context: Context) -> SessionReport:
-    """Start the session in a container if possible, else as a plain process."""
+def _start(request: DemoRequest, files: Path, context: Context) -> SessionReport:
+    """Start the session in a container if possible, else as a plain process, on its notebook."""
+    report = _session(request, files, context)
+    found = address(f"{report.host}/{report.name}", notebook.NAME, context)
+    return replace(report, url=found.url, page=found.page)
+
+
+def _session(request: DemoRequest, files: Path, context: Context) -> SessionReport:
     if request.runtime != "none":
         try:
-            return start(_in_container(request), context)
+            return start(_in_container(request, files), context)
         except JlrError as reason:
             if request.runtime == "docker" or request.image is not None:
                 raise
@@ -136,7 +149,7 @@ def _start(request: DemoRequest, context: Context) -> SessionReport:
     return _start_plainly(request, context)
 
 
-def _in_container(request: DemoRequest) -> StartRequest:
+def _in_container(request: DemoRequest, files: Path) -> StartRequest:
     """Return the request for a container with a new name, because the demo removes it."""
     if sys.platform == "win32":
         raise NotImplementedError  # `_check_request` has refused
@@ -150,9 +163,9 @@ def _in_container(request: DemoRequest) -> StartRequest:
         runtime="docker",
         image=image,
         options=ContainerOptions(
-            volumes=(f"{Path.cwd()}:{WORKSPACE}",),
+            volumes=(f"{files}:{WORKSPACE}",),
             workdir=WORKSPACE,
-            # Files that are saved in the current folder shall belong to the user.
+            # Files that are saved in the folder shall belong to the user, who deletes them.
             user=f"{os.getuid()}:{os.getgid()}",
         ),
         local_port=request.local_port,
