@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import signal
 from typing import Any
@@ -10,12 +11,13 @@ from typing import Any
 import pytest
 
 from tests.cluster.parts import busy, until
-from tests.lab.cluster import Cluster
+from tests.lab.cluster import USERS, Cluster
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
 from tests.sessions.parts import Session, failed, started
 
+AS_BOB = ("setpriv", "--reuid", "bob", "--regid", "bob", "--clear-groups", "sh", "-c")
 JUPYTER = ("--slurm", "--module", "jupyter", "--cpus", "1")
 
 
@@ -142,3 +144,77 @@ def test_the_end_of_a_job_is_told_before_and_named_after(cluster: Cluster, zih: 
     cluster.wait_ready()
     words = ("start", "zih", cancelled, *on_node(1)[:1], "--cpus", "1", "--no-browser")
     failed(zih.jlr(*words), 1, "exit code 1", "No module named jupyterlab", "`--module`")
+
+
+def test_a_page_outlives_the_controller_and_a_login_node(cluster: Cluster, zih: Laptop) -> None:
+    called, lines = name(), "    ServerAliveInterval 2\n    ServerAliveCountMax 3\n"
+    with zih.ssh_config.open("a", encoding="utf-8") as config:
+        config.write(f"Host zih\n{lines}")
+    session = started(zih, called, *on_node(2), host="zih")
+    with session.notebook("a.ipynb") as kernel:
+        with cluster.without_controller():
+            assert kernel.run("6 * 7") == "42"
+            assert zih.jlr("url", called).stdout.strip() == session.url
+        assert kernel.run("6 * 8") == "48"
+    born, first = session.born(), address(zih)
+    with cluster.without_login_node() as second:
+        before = zih.ssh_config.read_text(encoding="utf-8")
+        zih.ssh_config.write_text(before.replace(first, second), encoding="utf-8")
+        wait_until(lambda: listed(zih, called)["state"] == "up", "the way over the other node", 60)
+        assert session.born() == born
+        assert jobs(cluster, called) == ["RUNNING"]
+
+
+def address(laptop: Laptop) -> str:
+    """Return the address of the login node that a laptop knows."""
+    found = re.search(r"HostName (\S+)", laptop.ssh_config.read_text(encoding="utf-8"))
+    assert found
+    return found[1]
+
+
+# What another user of a node finds there: the text of all processes, what answers on ports, and
+# which sockets let her in.
+SCAN = """\
+import glob, socket
+def text(path):
+    try:
+        return open(path, 'rb').read().replace(bytes(1), b' ').decode('utf-8', 'replace')
+    except OSError:
+        return ''
+for kind in ('cmdline', 'environ'):
+    print(*map(text, glob.glob(f'/proc/[0-9]*/{kind}')))
+for row in text('/proc/net/tcp').splitlines()[1:]:
+    _, local, _, state, _, _, _, owner = row.split()[:8]
+    if state == '0A' and owner == OWNER:
+        with socket.create_connection(('127.0.0.1', int(local.partition(':')[2], 16)), 5) as found:
+            found.sendall(b'GET /api HTTP/1.0\\r\\n\\r\\n')
+            print('port', repr(found.recv(100)))
+for path in {row.split()[-1] for row in text('/proc/net/unix').splitlines() if '/alice/' in row}:
+    with socket.socket(socket.AF_UNIX) as found:
+        try:
+            found.connect(path)
+            print('socket open', path)
+        except OSError as refused:
+            print('socket', type(refused).__name__)
+"""
+
+
+def test_another_user_of_the_node_gets_nothing(cluster: Cluster, zih: Laptop) -> None:
+    called = name()
+    session = started(zih, called, *on_node(2), host="zih")
+    with session.notebook("a.ipynb") as kernel:
+        assert kernel.run("6 * 7") == "42"
+        scan = SCAN.replace("OWNER", repr(str(USERS["alice"])))
+        cluster.run("node2", "sh", "-c", 'printf %s "$1" >/tmp/scan.py', "sh", scan)
+        found = cluster.run("node2", "python3", "/tmp/scan.py", user="bob")
+        own = cluster.run("node2", "python3", "/tmp/scan.py", user="alice")
+    assert "socket open /home/alice/" in own
+    assert "socket PermissionError" in found
+    assert "socket open" not in found
+    assert "jupyter-lab" in found, "processes are seen"
+    assert session.token not in found
+    assert "port " in found, "the kernel's own ports"
+    assert not [line for line in found.splitlines() if line.startswith("port b'HTTP")]
+    refused = cluster.try_run("login", *AS_BOB, "ls /home/alice /home/alice/.local/state/jlr")
+    assert refused.status != 0
+    assert refused.stdout == ""

@@ -1,4 +1,4 @@
-"""A small Slurm cluster in containers: a controller, a login node and two compute nodes.
+"""A small Slurm cluster in containers: a controller, two login nodes and two compute nodes.
 
 All share /home, as on a real cluster; the users are `alice` and `bob`. Processes are tracked by
 parenthood (`proctrack/linuxproc`), because this kernel gives containers no cgroups: what survives a
@@ -26,7 +26,12 @@ IMAGE = "lab/slurm"
 LABEL = "jlr-lab.cluster"
 NODES = ("node1", "node2")
 USERS = {"alice": 50001, "bob": 50002}  # as the recipe of the image has them
-ROLES = {"controller": "controller", "login": "login", **dict.fromkeys(NODES, "node")}
+LOGINS = ("login", "login2")
+ROLES = {
+    "controller": "controller",
+    **dict.fromkeys(LOGINS, "login"),
+    **dict.fromkeys(NODES, "node"),
+}
 
 
 class Cluster:
@@ -131,10 +136,23 @@ class Cluster:
             self._engine.docker("start", f"{self._name}-controller")
             wait_until(lambda: self.try_run("login", "scontrol", "ping").status == 0, "slurmctld")
 
-    def add_to(self, laptop: Laptop, alias: str, keys: Keys, user: str = "alice") -> None:
-        """Write the login node into a laptop's ssh configuration."""
+    @contextmanager
+    def without_login_node(self) -> Iterator[str]:
+        """Kill the first login node for the time of a `with` block; yield the other's address."""
+        self._engine.docker("kill", f"{self._name}-{LOGINS[0]}")
+        try:
+            yield self._address(LOGINS[1])
+        finally:
+            self._engine.docker("start", f"{self._name}-{LOGINS[0]}")
+            self.wait_ready()
+
+    def _address(self, machine: str) -> str:
         key = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
-        address = self._engine.docker("inspect", "--format", key, f"{self._name}-login")
+        return self._engine.docker("inspect", "--format", key, f"{self._name}-{machine}")
+
+    def add_to(self, laptop: Laptop, alias: str, keys: Keys, user: str = "alice") -> None:
+        """Write the first login node into a laptop's ssh configuration."""
+        address = self._address(LOGINS[0])
         block = (
             f"Host {alias}",
             f"    HostName {address}",
@@ -147,7 +165,8 @@ class Cluster:
             config.write("\n".join(block) + "\n\n")
         public = (self._folder / "host_ed25519.pub").read_text(encoding="utf-8")
         with laptop.known_hosts.open("a", encoding="utf-8") as known_hosts:
-            known_hosts.write(f"{address} {public}")
+            for machine in LOGINS:
+                known_hosts.write(f"{self._address(machine)} {public}")
 
     def remove(self) -> None:
         """Remove the machines and their network."""
