@@ -1,0 +1,117 @@
+"""Sessions on nodes of a cluster: what their folders tell, and the way to the node."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jlremote.host.contract import Completed
+from jlremote.runtimes.contract import Container
+from jlremote.runtimes.table import ON_NODES
+
+BARE = ON_NODES["none"]
+BEGUN = {"command": "jupyter lab", "mark": "abc", "id": "12\n", "began": "5 node1\n"}
+ODD = ("a b", "it's", '"$HOME" `id` !1 \\', "two\nlines", "", "ü")
+
+
+class Home:
+    """A home on a cluster, with programs of its own before the system's."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.state = folder / ".local/state/jlr/slurm"
+        (folder / "bin").mkdir()
+
+    def write(self, folder: str, files: dict[str, str]) -> None:
+        """Write files of the session `s`."""
+        (self.state / folder / "s").mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (self.state / folder / "s" / name).write_text(text)
+
+    def program(self, name: str, text: str) -> None:
+        """Make a program."""
+        (self.folder / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (self.folder / "bin" / name).chmod(0o755)
+
+    def run(self, script: str, stdin: str = "") -> Completed:
+        """Run a script as on the login node."""
+        path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
+        done = subprocess.run(
+            ("sh", "-c", script),
+            input=stdin,
+            env={"HOME": str(self.folder), "PATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return Completed(done.returncode, done.stdout, done.stderr)
+
+    def read(self) -> Container | None:
+        """Return the session as the runtime reads it."""
+        steps = BARE.survey("s", ":")
+        return BARE.read("s", {step: self.run(script) for step, script in steps.items()})
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("job", "server", "halt"),
+    [
+        ({"exit": "143 9\n", "log": "JOB 12 CANCELLED AT now DUE TO TIME LIMIT"}, {}, "TIMEOUT: "),
+        ({"ending": "NODE_FAIL|9"}, {}, "its job ended: NODE_FAIL: a node"),
+        ({"exit": "0 9\n"}, {"ended": "stopped\n"}, "it was stopped with `jlr stop`"),
+        (
+            {"exit": "3 9\n", "stderr": "no module\x1f\x1b[31m x\n"},
+            {},
+            "its job ended with exit code 3; its last words: no module",
+        ),
+    ],
+)
+def test_an_ended_job_tells_why(
+    home: Home, job: dict[str, str], server: dict[str, str], halt: str
+) -> None:
+    home.write("jobs", BEGUN | job)
+    home.write("servers", server)
+    found = home.read()
+    assert found is not None
+    assert (found.running, found.waits, found.job) == (False, False, "12")
+    assert halt in found.halt
+    assert found.halt.isprintable()
+
+
+def test_a_job_waits_until_it_has_begun_and_another_run_of_it_is_another_start(home: Home) -> None:
+    assert home.read() is None
+    home.write("jobs", BEGUN | {"began": ""})
+    waiting = home.read()
+    assert waiting is not None
+    assert (waiting.running, waiting.waits, waiting.halt) == (False, True, "")
+    home.write("jobs", BEGUN)
+    begun = home.read()
+    home.write("jobs", BEGUN | {"began": "6 node2\n"})
+    requeued = home.read()
+    assert begun is not None
+    assert requeued is not None
+    assert begun.running
+    assert begun.started_at != requeued.started_at
+
+
+@pytest.mark.parametrize("ssh_status", [0, 255], ids=["by ssh", "by a step"])
+def test_words_and_stdin_reach_the_node_as_they_are(home: Home, ssh_status: int) -> None:
+    home.write("jobs", BEGUN)
+    # As sshd does it: the last argument is text for the login shell.
+    home.program(
+        "ssh", f'[ {ssh_status} = 0 ] || exit 255\nfor last; do :; done; exec sh -c "$last"'
+    )
+    home.program("srun", 'while [ "$1" != "--jobid=12" ]; do shift; done; shift; exec "$@"')
+    home.program("sbatch", "exit 0")
+    show = 'cat; for word; do printf "<%s>" "$word"; done; exit 7'
+    words = (*BARE.relay_prefix("s"), "sh", "-c", show, "sh", *ODD)
+    done = home.run(shlex.join(words), stdin="from stdin\n")
+    assert (done.status, done.stdout) == (7, "from stdin\n" + "".join(f"<{word}>" for word in ODD))
