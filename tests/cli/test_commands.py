@@ -63,16 +63,17 @@ def test_url_prints_the_url_and_nothing_else(jlr: Jlr, workflows: Workflows) -> 
 
 def test_list_prints_one_session_per_line(jlr: Jlr, workflows: Workflows) -> None:
     gone = replace(REPORT, name="old", state="container-gone", kernels=None, gpus=None)
-    workflows.will("show.listing.reports", [REPORT, gone])
-    outcome = jlr("list", "dgx")
+    workflows.will("show.listing.reports", [replace(REPORT, is_default=True), gone])
+    outcome = jlr("list", "dgx", "--running")
     heading, first, second = outcome.stdout.splitlines()
     columns = ["SESSION", "HOST", "STATE", "SINCE", "KERNELS", "PORT", "GPUS", "IMAGE"]
     image = "nvcr.io/nvidia/pytorch:24.05-py3"
     assert heading.split() == columns
-    assert first.split() == ["cont1", "dgx", "up", "-", "1", "busy", "8888", "all", image]
+    assert first.split() == ["cont1", "*", "dgx", "up", "-", "1", "busy", "8888", "all", image]
     assert second.split() == ["old", "dgx", "container-gone", "-", "?", "8888", "-", image]
     assert heading.index("STATE") == first.index("up") == second.index("container-gone")
-    assert workflows.arguments("show.listing.reports")[1] == "dgx"
+    [(_, arguments, options)] = workflows.calls
+    assert (arguments[1:], options) == (("dgx",), {"stopped": False})
 
 
 def test_the_list_contains_no_token(jlr: Jlr, workflows: Workflows) -> None:

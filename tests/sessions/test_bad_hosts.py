@@ -67,7 +67,6 @@ def nothing_is_left(laptop: Laptop) -> None:
     ("host", "status", "words"),
     [
         ("no-such-host.invalid", 5, "`no-such-host.invalid` has no address"),
-        ("-oProxyCommand=id", 2, "begins with `-`"),
         ("two words", 2, "is not a host"),
         ("two\nlines", 2, "is not a host"),
         ("", 2, "no host"),
@@ -77,6 +76,11 @@ def test_a_name_that_is_no_host_is_told_as_such(
     laptop: Laptop, host: str, status: int, words: str
 ) -> None:
     failed(laptop.jlr("start", "--no-browser", "--", host, "cont1"), status, words)
+    nothing_is_left(laptop)
+
+
+def test_an_option_of_ssh_is_no_host(laptop: Laptop) -> None:
+    failed(laptop.jlr("list", "--", "-oProxyCommand=id"), 2, "begins with `-`")
     nothing_is_left(laptop)
 
 

@@ -59,7 +59,12 @@ def test_stop_ends_jupyter_and_its_kernels_and_leaves_the_container(
     assert "stopped already" in twice.stdout
 
     assert "stopped" in laptop.jlr("status").stdout
+    [shown] = json.loads(laptop.jlr("list", "--json").stdout)
+    assert (shown["name"], shown["state"], shown["url"]) == (here.name, "stopped", None)
+    assert laptop.jlr("list", "--running", "--json").stdout.strip() == "[]"
+    laptop.jlr("disconnect", "lab")  # a list dials nobody for a session that was stopped
     assert laptop.jlr("list", "--json").stdout.strip() == "[]"
+    assert laptop.processes() == []
     failed(laptop.jlr("url", here.name), 6, "does not run", f"jlr start lab {here.name}")
     second = started(laptop, here, "--idle-stop", "3h", "--forward", "6006")
     assert second.port == first.port

@@ -109,7 +109,7 @@ def _since(moment: str | None) -> str:
 
 
 SESSIONS: Columns[SessionReport] = {
-    "SESSION": lambda report: report.name,
+    "SESSION": lambda report: report.name + (" *" if report.is_default else ""),
     "HOST": lambda report: report.host,
     "STATE": lambda report: report.state,
     "SINCE": lambda report: _since(report.since),

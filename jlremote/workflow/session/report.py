@@ -64,6 +64,7 @@ class SessionReport:
     node: str | None = None
     time_left: int | None = None
     reason: str | None = None
+    is_default: bool = False  # whether commands mean it, of several sessions, without SESSION
     started_here: bool = False  # whether this very call launched the Jupyter server
 
     @property

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 
-from jlremote.errors import JlrError, NeedsAuthentication, Unreachable
+from jlremote.errors import JlrError, NeedsAuthentication, NotFound, Unreachable
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
@@ -27,24 +27,41 @@ from jlremote.workflow.show import containers, session_reports
 HOSTS_AT_ONCE = 16
 
 
-def reports(context: Context, host: str | None = None) -> list[SessionReport]:
+def reports(
+    context: Context, host: str | None = None, *, stopped: bool = True
+) -> list[SessionReport]:
     """Report every session that was not stopped, the latest first.
 
-    With `host`, report those of that host, also of other laptops; the user may be asked then.
+    With `stopped` also those whose containers still run, where their host is connected. With
+    `host`, report those of that host, also of other laptops; the user may be asked then.
     """
     for path in sessions.unreadable():
         context.progress.note(f"ignoring `{path}`: it is not the record of a session")
     if host is not None:
-        return on_host(context, host)
-    records = [record for record in sessions.load_all() if record.forwarded]
+        found = on_host(context, host)
+        return _with_default([r for r in found if stopped or r.state != State.STOPPED])
+    records = sessions.load_all()
     quiet = replace(context, asker=ASKS_NOTHING)
-    groups = _by_link(records)
+    live = _by_link([record for record in records if record.forwarded])
+    over = _by_link([record for record in records if stopped and not record.forwarded])
     with ThreadPoolExecutor(HOSTS_AT_ONCE) as pool:
-        answers = pool.map(lambda them: session_reports.of(them, quiet, _undisturbed), groups)
-        found = {(r.host, r.name): r for answer in answers for r in answer}
-    listed = [found[record.host, record.name] for record in records]
+        answers = [pool.submit(session_reports.of, them, quiet, _undisturbed) for them in live]
+        answers += [pool.submit(session_reports.of_stopped, them, quiet) for them in over]
+        known = {(r.host, r.name): r for answer in answers for r in answer.result()}
+    places = [(record.host, record.name) for record in records]
+    listed = [known[place] for place in places if place in known]
     _note_waiting_hosts(listed, context)
-    return with_mounts(listed, quiet)
+    return _with_default(with_mounts(listed, quiet))
+
+
+def _with_default(listed: list[SessionReport]) -> list[SessionReport]:
+    """Mark the session that commands mean without SESSION, where there are several."""
+    with suppress(NotFound):
+        default = sessions.choose(None)
+        if len(listed) > 1:
+            place = default.host, default.name
+            return [replace(r, is_default=(r.host, r.name) == place) for r in listed]
+    return listed
 
 
 def on_host(context: Context, host: str) -> list[SessionReport]:

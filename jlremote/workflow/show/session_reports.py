@@ -8,6 +8,7 @@ from dataclasses import replace
 from jlremote.errors import JlrError
 from jlremote.jobs.job import Job
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
+from jlremote.jupyter.presence import look
 from jlremote.jupyter.survey import (
     ContainerGone,
     IdleStopped,
@@ -24,6 +25,7 @@ from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward import port_report
 from jlremote.workflow.forward.forwards import bring_back
 from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.engines import engine_if_any
 from jlremote.workflow.host.links import Unreached, link_of, status_of
 from jlremote.workflow.session.report import (
     SessionReport,
@@ -47,6 +49,27 @@ def of(
     jobs = _jobs(link, records)  # first: it notes ends that only the scheduler knows
     found = (_with_ports(_report_of(link, status, record), record, link) for record in records)
     return [with_job(report, jobs.get(report.name)) for report in found]
+
+
+def of_stopped(records: Sequence[SessionRecord], context: Context) -> list[SessionReport]:
+    """Report the stopped sessions of a host whose containers run.
+
+    A host that is not connected is not dialled for them: its containers are unknown then.
+    """
+    link = link_of(records[0], context)
+    try:
+        if link.disconnected or link.status().state != State.UP:
+            return []
+        engine = engine_if_any(link)
+        there = look(link, engine).containers
+    except JlrError:
+        return []
+    running = {(engine.name, one.container.name) for one in there if one.status == "running"}
+    return [
+        of_record(record, State.STOPPED)
+        for record in records
+        if (record.runtime, record.container) in running
+    ]
 
 
 def _jobs(link: Link, records: Sequence[SessionRecord]) -> Mapping[str, Job]:

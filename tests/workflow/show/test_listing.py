@@ -30,8 +30,12 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     def of(records: Sequence[SessionRecord], *_: Any) -> list[SessionReport]:
         return [of_record(record, states.get(record.host, "up")) for record in records]
 
+    def of_stopped(records: Sequence[SessionRecord], _: Any) -> list[SessionReport]:
+        return [of_record(r, "stopped") for r in records if r.name != "removed"]
+
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(session_reports, "of", of)
+    monkeypatch.setattr(session_reports, "of_stopped", of_stopped)
     monkeypatch.setattr(known_mounts, "reports", lambda *_, **__: [])
     return states
 
@@ -45,7 +49,16 @@ def test_sessions_of_all_hosts_are_listed_the_latest_first() -> None:
     record("lab", "middle", 2.0)
     record("dgx", "new", 3.0)
     record("dgx", "stopped", 4.0, forwarded=False)
-    assert [report.name for report in listing.reports(context())] == ["new", "middle", "old"]
+    record("dgx", "removed", 5.0, forwarded=False)
+    found = [(r.name, r.state, r.is_default) for r in listing.reports(context())]
+    running = [("new", "up", True), ("middle", "up", False), ("old", "up", False)]
+    assert found == [("stopped", "stopped", False), *running]
+    assert [r.name for r in listing.reports(context(), stopped=False)] == ["new", "middle", "old"]
+
+
+def test_the_only_session_is_not_marked_as_the_default() -> None:
+    record("dgx", "cont1", 1.0)
+    assert [report.is_default for report in listing.reports(context())] == [False]
 
 
 def test_a_host_that_waits_for_the_user_is_noted_once(hosts: dict[str, str]) -> None:

@@ -39,20 +39,27 @@ _LINES = 100
         "jlr list",
         "jlr list dgx                  # include those that other laptops started",
         "jlr list dgx --all            # every container there, of all users",
+        "jlr list --running            # leave out those that were stopped",
         "jlr list --json | jq -r '.[] | select(.state == \"up\") | .url'",
     ),
 )
 @shared.optional_host_argument
 @click.option("--all", "every", is_flag=True, help="List every container of HOST, of all users.")
+@click.option("--running", is_flag=True, help="Leave out the sessions that were stopped.")
 @shared.json_option("Print a JSON array.")
 @click.pass_obj
-def list_sessions(invocation: Invocation, host: str | None, every: bool, as_json: bool) -> None:
+def list_sessions(
+    invocation: Invocation, host: str | None, every: bool, running: bool, as_json: bool
+) -> None:
     """List the sessions, one per line: host, state, kernels, port, GPUs and image.
 
-    Without HOST these are the sessions of this laptop. With HOST, all your sessions on that host,
-    also those that other laptops started: `running` are not forwarded here, and
-    `jlr open HOST/NAME` forwards one.
+    Without HOST these are the sessions of this laptop; `stopped` are those whose containers still
+    run. With HOST, all your sessions on that host, also those that other laptops started: `running`
+    are not forwarded here, and `jlr open HOST/NAME` forwards one. Of several, `*` marks the one
+    that other commands mean without SESSION.
     """
+    if every and running:
+        raise Usage("`--all` and `--running` cannot be combined", hint="leave one of them out")
     if every:
         _list_containers(invocation, host, as_json=as_json)
         return
@@ -60,7 +67,7 @@ def list_sessions(invocation: Invocation, host: str | None, every: bool, as_json
     from jlremote.workflow.show import listing
 
     context = invocation.context(silent=as_json)
-    found = listing.reports(context, host)
+    found = listing.reports(context, host, stopped=not running)
     where = f" on `{host}`" if host else ""
     none = f"no sessions{where}; `jlr start HOST CONTAINER` starts one"
     tables.show_reports(found, reports.SESSIONS, context, as_json=as_json, none=none)
