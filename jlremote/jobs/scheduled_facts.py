@@ -9,7 +9,7 @@ from jlremote.host.answers import understood
 from jlremote.host.records import GROUP, records
 from jlremote.jobs.job import Job
 from jlremote.schedulers.contract import QueuedJob, Scheduler, SchedulerSilent
-from jlremote.text import is_name
+from jlremote.text import is_name, one_line
 
 TERMINATED = 143  # as a shell tells a death by SIGTERM
 
@@ -68,7 +68,9 @@ def _job(
     )
     if over:
         if live and not last:
-            how = how or scheduler.ending(live.state, log)
+            how, last = how or scheduler.ending(live.state, log), live.state
+        if not how and not code:
+            how = f"{scheduler.name} says `{one_line(last)}`, and it wrote down no exit code"
         return _ended(job, code, _seconds(ended) or _seconds(end), how)
     if live is None:
         return _unlisted(job, silence)

@@ -146,6 +146,46 @@ def test_the_ends_that_slurm_gives_are_named(cluster: Cluster, zih: Laptop) -> N
     assert done[failed].status != 0
 
 
+def test_a_job_that_takes_too_much_memory_is_named(cluster: Cluster, zih: Laptop) -> None:
+    text = "import time; taken = bytearray(200 << 20); time.sleep(300)"
+    done = zih.jlr("run", "zih", "--slurm", "--mem", "50M", "--", "python3", "-c", text)
+    assert done.status == 1
+    assert "OUT_OF_MEMORY: it used more memory than it had asked for" in done.stderr
+
+
+def test_each_reason_to_wait_is_told_in_a_sentence(cluster: Cluster, zih: Laptop) -> None:
+    failed = job(zih, detached(zih, command=("false",)))["job"]
+    cluster.wait_state(failed, "FAILED")
+    cluster.slurm("scontrol", "update", "nodename=node2", "state=drain", "reason=test")
+    reserve = ("scontrol", "create", "reservation", "reservationname=mend", "flags=maint")
+    when = ("starttime=now+600", "duration=60", "nodes=node1", "user=root")
+    cluster.slurm(*reserve, *when)
+    argument = "--sbatch-arg={}".format
+    wanted = {
+        detached(zih, argument("--hold")): "its owner holds it",
+        detached(zih, argument("--begin=now+1hour")): "its start time has not come",
+        detached(zih, argument(f"--dependency=afterok:{failed}")): "the job that it depends on "
+        "did not end as it must",
+        detached(zih, "--partition", "scavenge", "--time", "1:30:00"): "its time is over the limit "
+        "of the partition",
+        detached(zih, argument("--nodelist=node1"), "--time", "1:00:00"): "nodes that it needs "
+        "are not available, perhaps reserved for maintenance",
+        detached(zih, argument("--nodelist=node2")): "nodes that it needs are down or "
+        "drained: node2",
+    }
+    held = detached(zih, argument("--nodelist=node2"))
+    cluster.slurm("scontrol", "hold", job(zih, held)["job"])
+    wanted[held] = "an administrator holds it"
+    before = detached(zih, argument("--nodelist=node1"), "--time", "5")
+    try:
+        for called, sentence in wanted.items():
+            wait_until(lambda: job(zih, called)["reason"] == sentence, f"`{sentence}`")  # noqa: B023
+        running(zih, before)
+    finally:
+        cluster.slurm("scontrol", "delete", "reservationname=mend")
+        cluster.slurm("scontrol", "update", "nodename=node2", "state=resume")
+
+
 @pytest.mark.long
 def test_a_time_limit_that_is_reached_is_named(cluster: Cluster, zih: Laptop) -> None:
     done = zih.jlr("run", "zih", "--slurm", "--time", "1", "--", "sleep", "300", timeout=200)

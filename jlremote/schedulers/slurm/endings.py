@@ -27,7 +27,7 @@ _WORDS = MappingProxyType(
 )
 # In the log, the first that fits; a job may be cancelled for a reason that is told before.
 _IN_LOG = (
-    (re.compile(r"oom[-_ ]kill|Out Of Memory", re.IGNORECASE), "OUT_OF_MEMORY"),
+    (re.compile(r"oom[-_ ]kill|out of memory|exceeded job memory", re.IGNORECASE), "OUT_OF_MEMORY"),
     (re.compile(r"CANCELLED AT \S+ DUE TO TIME LIMIT"), "TIMEOUT"),
     (re.compile(r"CANCELLED AT \S+ DUE TO PREEMPTION"), "PREEMPTED"),
     (re.compile(r"CANCELLED AT \S+ DUE TO NODE FAILURE"), "NODE_FAIL"),

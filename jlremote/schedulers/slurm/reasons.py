@@ -26,6 +26,11 @@ _TABLE = MappingProxyType(
             "nodes that it needs are not available, perhaps reserved for maintenance",
             "a shorter `--time` may start before it; `scontrol show reservation` shows it",
         ),
+        # A sentence of its own, whose first words these are.
+        "Nodes required for job are DOWN": (
+            *("waits", "nodes that it needs are down, drained or reserved"),
+            "`sinfo -R` and `scontrol show reservation` there tell which",
+        ),
         "Reservation": ("waits", "its reservation has not begun", _WAIT),
         "PartitionDown": ("waits", "its partition is closed for now", "another `--partition`"),
         "PartitionInactive": ("waits", "its partition is closed for now", "another `--partition`"),
@@ -73,6 +78,7 @@ _TABLE = MappingProxyType(
         ),
     }
 )
+_DOWN = re.compile(r"UnavailableNodes:(\S+)")
 _LIMIT = re.compile(r"(?:QOS|Assoc|Max)\w+")
 _TOO_BIG = re.compile(r"PerJob|PerNode|MaxWall")
 _THINGS = (
@@ -85,6 +91,9 @@ def explain(reason: str | None) -> Waiting:
     """Explain a reason of squeue's."""
     word = (reason or "None").strip("()")
     plain = word.partition(",")[0].partition(":")[0].strip()
+    if down := _DOWN.search(word):
+        sentence = f"nodes that it needs are down or drained: {down[1]}"
+        return Waiting("waits", sentence, "`sinfo -R` there tells why; ask for other nodes")
     if plain in _TABLE:
         return Waiting(*_TABLE[plain])
     if _LIMIT.fullmatch(plain):

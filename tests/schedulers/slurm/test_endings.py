@@ -37,6 +37,7 @@ def test_a_state_is_named(state: str, words: str) -> None:
         (f"{AT} DUE TO PREEMPTION ***", "PREEMPTED"),
         (f"{AT} DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***", "NODE_FAIL"),
         (f"{AT} ***", "CANCELLED"),
+        ("slurmstepd-node1: error: Exceeded job memory limit", "OUT_OF_MEMORY"),
         ("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=7.batch.", "OUT_OF_MEMORY"),
     ],
 )
