@@ -30,7 +30,7 @@ from jlremote.jobs import scheduled_facts
 from jlremote.jobs.job import Job, last_lines
 from jlremote.jobs.processes import NO_FOLDER, TAKEN
 from jlremote.runtimes.scripts.variables import stdin as stdin_of
-from jlremote.schedulers.contract import QueuedJob, Ranks, Resources, Scheduler
+from jlremote.schedulers.contract import INDEX, QueuedJob, Ranks, Resources, Scheduler
 
 UNKNOWN = 69  # sysexits.h: EX_UNAVAILABLE; whether a job was submitted could not be asked
 ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}"/jlr/scheduled'
@@ -74,6 +74,7 @@ printf '%s\\n' "$queue"
 separator=$(printf '{PRINT_FIELD}')
 printf '%s\\n' "$queue" | while IFS=$separator read -r id name state rest; do
   found=ROOT/${{name%.jlr*}}
+  case $id in *_*) found=$found-${{id#*_}};; esac
   case $state in LIVE) continue;; esac
   [ "$(cat "$found/id" 2>/dev/null)" = "$id" ] || continue
   [ -e "$found/exit" ] || [ -e "$found/ending" ] ||
@@ -148,6 +149,12 @@ class ScheduledPlan:
     modules: tuple[str, ...] = ()  # to be loaded by the site's `module`
     variables: str = ""  # shell text with its variables
     remove: bool = False  # whether it is deleted once its output and exit code were read
+    indices: tuple[int, ...] = ()  # those of an array's jobs, `()` for one job alone
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its jobs."""
+        return tuple(f"{self.name}-{index}" for index in self.indices) or (self.name,)
 
     @property
     def full_name(self) -> str:
@@ -165,7 +172,8 @@ class ScheduledJobs:
     def submit(self, plan: ScheduledPlan) -> str:
         """Return the script that submits a job once, however often it is run, and prints its id.
 
-        It fails with `TAKEN` if there is a job of that name, `NO_FOLDER` if no folder can be made,
+        The first folder of an array stands for all of it, and gets its id last. The script fails
+        with `TAKEN` if there is a job of that name, `NO_FOLDER` if no folder can be made,
         `UNKNOWN` if a former run may have submitted it and the scheduler does not answer.
         """
         facts = {
@@ -180,25 +188,26 @@ class ScheduledJobs:
         )
         given = f'cat >"$directory/.variables" {stdin_of(plan.variables)}' if plan.variables else ""
         run = f"{_BEGIN}{_before(plan)}{self._command(plan)}{_END}"
-        end = f"end-{plan.mark}"
-        send = self.scheduler.submit(plan.full_name, '"$directory/log"', plan.resources)
+        end, log = f"end-{plan.mark}", f'"$base{"-" + INDEX if plan.indices else ""}/log"'
+        send = self.scheduler.submit(plan.full_name, log, plan.resources)
+        begin = "directory=%s-$SLURM_ARRAY_TASK_ID" if plan.indices else "directory=%s"
         return (
-            f"{self._folder(plan.name)}umask 077\n"
+            f"base={self.root}/{shlex.quote(plan.name)} id=\n{self._folder(plan.names[0])}"
+            "umask 077\n"
             f'mkdir -p "${{directory%/*}}" || exit {NO_FOLDER}\n'
             'if mkdir "$directory" 2>/dev/null; then\n'
             f'{notes}{given}: >"$directory/stdout"; : >"$directory/stderr"\n'
             f'elif [ "$(cat "$directory/mark" 2>/dev/null)" != {shlex.quote(plan.mark)} ]; then\n'
             f"exit {TAKEN}\n"
             'elif [ -s "$directory/id" ]; then cat "$directory/id"; exit 0\n'
-            f"else\nfound=$(\n{self.scheduler.search(plan.full_name)}) || exit {UNKNOWN}\n"
-            'if [ -n "$found" ]; then printf "%s\\n" "$found" | head -n 1 >"$directory/id"\n'
-            'cat "$directory/id"; exit 0; fi\nfi\n'
-            "quoted=$(printf %s \"$directory\" | sed \"s/'/'\\\\\\\\''/g\")\n"
-            f"id=$({{ printf '#!/bin/bash -l\\ndirectory=%s\\n' \"'$quoted'\"\n"
+            f"else\nid=$(\n{self.scheduler.search(plan.full_name)}) || exit {UNKNOWN}\n"
+            'id=$(printf "%s\\n" "$id" | head -n 1)\nfi\n'
+            f'{_others(plan)}if [ -z "$id" ]; then\n'
+            "quoted=$(printf %s \"$base\" | sed \"s/'/'\\\\\\\\''/g\")\n"
+            f"id=$({{ printf '#!/bin/bash -l\\n{begin}\\n' \"'$quoted'\"\n"
             f"cat <<'{end}'\n{run}{end}\n}} | {{\n{send}}}) || exit\n"
-            '[ -n "$id" ] || exit 0\n'
-            'date +%s >"$directory/submitted"\n'
-            'printf "%s\\n" "$id" | tee "$directory/id"\n'
+            '[ -n "$id" ] || exit 0\nfi\n'
+            f"{_identified(plan)}"
         )
 
     def _command(self, plan: ScheduledPlan) -> str:
@@ -213,11 +222,12 @@ class ScheduledJobs:
         """
         mark = shlex.quote(plan.mark)
         return (
-            f"{self._folder(plan.name)}"
-            f'[ "$(cat "$directory/mark" 2>/dev/null)" = {mark} ] || exit 0\n'
+            f"{self._folder(plan.names[0])}"
+            f'ours() {{ [ "$(cat "$directory/mark" 2>/dev/null)" = {mark} ]; }}\nours || exit 0\n'
             f"found=$(\n{self.scheduler.search(plan.full_name)}) || exit\n"
             f"for id in $found; do {self._cancel()}\ndone\n"
-            'rm -rf -- "$directory"\n'
+            f"for name in {shlex.join(plan.names)}; do\n"
+            f'directory={self.root}/$name; ! ours || rm -rf -- "$directory"\ndone\n'
         )
 
     def tell(self, name: str | None = None) -> str:
@@ -323,6 +333,32 @@ class ScheduledJobs:
     def read(self, printed: str) -> list[Job]:
         """Return the jobs that the script of `tell` printed."""
         return scheduled_facts.read(self.scheduler, printed)
+
+
+def _others(plan: ScheduledPlan) -> str:
+    """Return shell text that makes the folders of an array's jobs from the first one's."""
+    if not plan.indices:
+        return ""
+    return f"""\
+for index in {" ".join(map(str, plan.indices[1:]))}; do
+  mkdir "$base-$index" 2>/dev/null ||
+    [ "$(cat "$base-$index/mark" 2>/dev/null)" = {shlex.quote(plan.mark)} ] || exit {TAKEN}
+  cp -R "$directory/." "$base-$index" || exit {NO_FOLDER}
+done
+"""
+
+
+def _identified(plan: ScheduledPlan) -> str:
+    """Return shell text that notes the id of each job, and prints the first one's."""
+    if not plan.indices:
+        return 'date +%s >"$directory/submitted"\nprintf "%s\\n" "$id" | tee "$directory/id"\n'
+    return f"""\
+for index in {" ".join(map(str, reversed(plan.indices)))}; do
+  date +%s >"$base-$index/submitted"
+  printf '%s_%s\n' "$id" "$index" >"$base-$index/id"
+done
+cat "$directory/id"
+"""
 
 
 def _before(plan: ScheduledPlan) -> str:

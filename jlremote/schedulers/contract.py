@@ -9,6 +9,9 @@ from typing import Protocol
 from jlremote.errors import JlrError
 from jlremote.host.contract import Completed
 
+# Stands for the index of each job of an array in the path of its log.
+INDEX = "@index@"
+
 
 class SchedulerSilent(JlrError):
     """The scheduler does not answer, so nothing is known about its jobs."""
@@ -28,6 +31,7 @@ class Resources:
     gres: str | None = None
     time: str | None = None
     constraint: str | None = None
+    array: str | None = None  # the indices of its jobs; `None` asks for one job
     arguments: tuple[str, ...] = ()  # further arguments, passed on as they are
 
 
@@ -113,7 +117,15 @@ class Scheduler(Protocol):
     def submit(self, name: str, log: str, resources: Resources) -> str:
         """Return a shell command that submits the script on its stdin and prints the job's id.
 
-        `log` is shell text with the path of a file for the scheduler's own messages.
+        `log` is shell text with the path of a file for the scheduler's own messages, which for an
+        array has `INDEX` in it.
+        """
+
+    def indices(self, array: str) -> tuple[int, ...]:
+        """Return the indices of an array's jobs. The id of such a job is `ID_INDEX`.
+
+        Raises:
+            Usage: they are not written as the scheduler takes them.
         """
 
     def task(self, command: tuple[str, ...], ranks: Ranks) -> tuple[str, ...]:
@@ -123,7 +135,7 @@ class Scheduler(Protocol):
         """Return shell text that runs `argv` as each task of a job, in place of its shell."""
 
     def search(self, name: str) -> str:
-        """Return shell text that prints the ids of the user's jobs of that name.
+        """Return shell text that prints the ids of the user's jobs and arrays of that name.
 
         It fails if the scheduler does not answer.
         """

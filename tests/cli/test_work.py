@@ -131,7 +131,7 @@ def test_what_a_job_asks_for_comes_from_the_settings_unless_a_flag_says_more(
     folder = laptop / "config" / "jlr"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.toml").write_text(HPC)
-    workflows.will("jobs.run.run", FOUND)
+    workflows.will("jobs.run.run", [FOUND])
     workflows.will("jobs.follow.follow", 0)
     assert jlr("run", "hpc", *words, "--", "true").code == 0
     request = workflows.arguments("jobs.run.run")[0]
@@ -148,13 +148,13 @@ def test_the_exit_code_of_a_job_is_that_of_the_command(
     command: tuple[str, ...], jlr: Jlr, workflows: Workflows
 ) -> None:
     workflows.will("jobs.jobs.find", FOUND)
-    workflows.will("jobs.run.run", FOUND)
+    workflows.will("jobs.run.run", [FOUND])
     workflows.will("jobs.follow.follow", 42)
     assert jlr(*command).code == 42
 
 
 def test_a_detached_job_is_named_and_not_followed(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("jobs.run.run", FOUND)
+    workflows.will("jobs.run.run", [FOUND])
     assert jlr("run", "dgx", "-d", "--", "true").stdout == "train-3f2a\n"
     told = jlr("run", "dgx", "-d", "--json", "--", "true").stdout
     assert json.loads(told) == TRAIN.to_json()
@@ -166,7 +166,7 @@ def test_a_job_is_removed_after_its_end_only_with_rm(
     argv: tuple[str, ...], removed: int, jlr: Jlr, workflows: Workflows
 ) -> None:
     found = SimpleNamespace(job=replace(TRAIN, remove=bool(removed)), selector="dgx/x")
-    for name, answer in (("run.run", found), ("follow.follow", 0), ("jobs.remove", None)):
+    for name, answer in (("run.run", [found]), ("follow.follow", 0), ("jobs.remove", None)):
         workflows.will(f"jobs.{name}", answer)
     assert jlr("run", "dgx", *argv, "--", "true").code == 0
     request = workflows.arguments("jobs.run.run")[0]

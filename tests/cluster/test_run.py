@@ -234,6 +234,28 @@ def test_srun_in_a_job_starts_its_tasks_on_all_nodes(cluster: Cluster, zih: Lapt
     assert done.status == 3
 
 
+def test_an_array_is_a_job_for_each_index(cluster: Cluster, zih: Laptop) -> None:
+    called = name()
+    words = ("run", "zih", "--slurm", "--name", called)
+    text = 'echo "here is $SLURM_ARRAY_TASK_ID"; exit "$SLURM_ARRAY_TASK_ID"'
+    done = zih.jlr(*words, "--array", "0,2-4:2", "--", "sh", "-c", text)
+    assert done.stdout.splitlines() == ["here is 0", "here is 2", "here is 4"], done
+    assert done.status == 4
+    waiting = zih.jlr(*words, "--detach", "--array", "6-9%1", "--", "sleep", "300")
+    names = [f"{called}-{index}" for index in range(6, 10)]
+    assert waiting.stdout.splitlines() == names
+    running(zih, names[0])
+    assert job(zih, names[1])["reason"] == "as many jobs of its array run as may at a time"
+    stopped = zih.jlr("stop", names[0], names[1])
+    assert stopped.status == 0, stopped
+    running(zih, names[2])
+    assert [job(zih, each)["state"] for each in names] == ["ended", "ended", "running", "waiting"]
+    taken = zih.jlr(*words, "--array", "8-10", "--", "true")
+    assert (taken.status, "already exists" in taken.stderr) == (7, True), taken
+    listed = cluster.slurm("squeue", "--noheader", "--array", "--format=%i")
+    assert len(listed.splitlines()) == 2, listed
+
+
 def test_doctor_names_slurm_and_misses_no_engine(cluster: Cluster, zih: Laptop) -> None:
     done = zih.jlr("doctor", "zih", "--json", "--no-input")
     checks = {check["check"]: check for check in json.loads(done.stdout)["checks"]}

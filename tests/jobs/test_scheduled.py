@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,9 +58,9 @@ class Cluster:
             check=False,
         )
 
-    def run_job(self, number: int) -> subprocess.CompletedProcess[str]:
+    def run_job(self, number: int, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run the kept job, as a node would."""
-        return self.run(f"bash {self.folder}/job", SLURM_JOB_ID=str(number))
+        return self.run(f"bash {self.folder}/job", SLURM_JOB_ID=str(number), **variables)
 
 
 @pytest.fixture
@@ -116,6 +117,34 @@ def test_of_two_jobs_of_one_submission_only_one_runs(cluster: Cluster) -> None:
     assert (cluster.folder / "runs").read_text() == "\n"
     cluster.run_job(12)
     assert (cluster.folder / "runs").read_text() == "\n\n", "a requeued job keeps its number"
+
+
+def test_an_array_is_a_job_for_each_index_and_is_submitted_once(cluster: Cluster) -> None:
+    text = ("sh", "-c", 'exit "$SLURM_ARRAY_TASK_ID"')
+    array = replace(plan(*text, variables="export WORD=a\n"), indices=(1, 3, 5))
+    for _ in range(2):
+        assert cluster.run(JOBS.submit(array)).stdout == "12_1\n"
+    assert cluster.submissions == 1
+    cluster.run_job(14, SLURM_ARRAY_TASK_ID="3")
+    row = "12_5\x1ft.jlrabc\x1fCANCELLED\x1fNone\x1f5\x1f6\x1f"
+    cluster.program("squeue", f"printf '%s\\n' '{HEAD}' '{row}'")
+    told = {job.name: job for job in JOBS.read(cluster.run(JOBS.tell()).stdout)}
+    assert {name: (job.job, job.state) for name, job in told.items()} == {
+        "t-1": ("12_1", "lost"),
+        "t-3": ("12_3", "ended"),
+        "t-5": ("12_5", "ended"),
+    }
+    assert (told["t-3"].exit_code, told["t-5"].detail) == (3, "CANCELLED: it was cancelled")
+
+
+def test_an_array_with_one_taken_name_is_refused_and_taken_back_whole(cluster: Cluster) -> None:
+    cluster.run(JOBS.submit(replace(plan("true"), name="t-3", mark="def")))
+    cluster.program("squeue", "printf 'JOBID\\n'")
+    array = replace(plan("true"), indices=(1, 3, 5))
+    assert cluster.run(JOBS.submit(array)).returncode == TAKEN
+    cluster.run(JOBS.take_back(array))
+    assert cluster.submissions == 1
+    assert [job.name for job in JOBS.read(cluster.run(JOBS.tell()).stdout)] == ["t-3"]
 
 
 def test_a_job_whose_folder_was_deleted_runs_nothing(cluster: Cluster) -> None:

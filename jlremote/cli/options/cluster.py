@@ -57,9 +57,13 @@ cluster_options = options(
         help="Load a module of the site's first. Repeatable.",
     ),
 )
-# How `jlr run` starts several ranks. An array is refused with what to do instead.
+# How `jlr run` starts a command several times.
 launcher_options = options(
-    _cluster("--array", metavar="INDICES", hidden=True),
+    _cluster(
+        "--array",
+        metavar="INDICES",
+        help="A job for each index, for example 0-7: NAME-0 …, told apart by $SLURM_ARRAY_TASK_ID.",
+    ),
     _cluster(
         "--launcher",
         type=click.Choice(LAUNCHERS),
@@ -99,9 +103,8 @@ def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[s
     from jlremote.workflow.host.requests import Scheduled
 
     arguments, modules = (_list(given[name], chosen.get(name, ())) for name in _LISTS)
-    if flags["array"]:
-        arguments += (f"--array={flags['array']}",)
-    asked = Resources(**{name: chosen.get(name) or None for name in RESOURCES}, arguments=arguments)
+    named = {name: chosen.get(name) or None for name in RESOURCES}
+    asked = Resources(**named, array=flags["array"], arguments=arguments)
     return Scheduled(asked, modules, _ranks(options)), rest
 
 

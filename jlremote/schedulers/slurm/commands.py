@@ -11,6 +11,7 @@ from jlremote.host.contract import Completed
 from jlremote.host.records import FIELD, GROUP, PRINT_GROUP
 from jlremote.host.shell_text import command_line
 from jlremote.schedulers.contract import (
+    INDEX,
     ClusterGpus,
     Presence,
     QueuedJob,
@@ -19,7 +20,7 @@ from jlremote.schedulers.contract import (
     SchedulerSilent,
     Waiting,
 )
-from jlremote.schedulers.slurm import endings, launchers, nodes, queue, reasons
+from jlremote.schedulers.slurm import arrays, endings, launchers, nodes, queue, reasons
 from jlremote.text import one_line, printable
 
 # Sites put Slurm on the PATH of login shells only; what those print on the way is left out, and
@@ -31,7 +32,10 @@ command -v sbatch >/dev/null 2>&1 || PATH=$PATH:$(
 """
 _SECONDS = 30  # Slurm's own MessageTimeout is 10 s, and some commands try three times
 _ENVIRONMENT = "HOME,USER,LOGNAME,LANG"
-_FLAGS = ("partition", "account", "qos", "nodes", "ntasks", "gres", "time", "constraint", "mem")
+_FLAGS = (
+    *("partition", "account", "qos", "nodes", "ntasks", "gres", "time", "constraint", "mem"),
+    "array",
+)
 # They would break what jlr relies on: one job, its folder, its name and its environment.
 _OURS = re.compile(
     r"--(wrap|output|error|input|job-name|export|export-file|parsable|test-only|wait|quiet"
@@ -88,9 +92,13 @@ class Slurm:
         argv = ("sbatch", "--parsable", f"--job-name={name}", *_asked(resources))
         # In the name of a log file `%` has a meaning.
         return (
-            f"{_ON_PATH}jlr_log=$(printf %s {log} | sed 's/%/%%/g')\n"
+            f"{_ON_PATH}jlr_log=$(printf %s {log} | sed 's/%/%%/g; s/{INDEX}/%a/')\n"
             f'jlr_said=$({_first(argv)} --output="$jlr_log") || exit\n{_ID}'
         )
+
+    def indices(self, array: str) -> tuple[int, ...]:
+        """Read them: `0-7`, `1,3,5-9:2`, and behind `%` how many run at a time."""
+        return arrays.indices(array)
 
     def task(self, command: tuple[str, ...], ranks: Ranks) -> tuple[str, ...]:
         """Set the variables of a rank, or run PyTorch's `torchrun`."""
@@ -106,12 +114,12 @@ class Slurm:
         return (
             f'{_ON_PATH}jlr_found=$({_first(argv)} --user="$(id -un)") || exit\n'
             "case $jlr_found in *JOBID*) ;; *) exit 1;; esac\n"
-            "printf '%s\\n' \"$jlr_found\" | sed -n '/JOBID/,$p' | sed 1d\n"
+            "printf '%s\\n' \"$jlr_found\" | sed -n '/JOBID/,$p' | sed '1d; s/_.*//' | sort -u\n"
         )
 
     def queue(self) -> str:
         """Ask `squeue` for all jobs of the user that slurmctld still knows."""
-        argv = ("squeue", "--states=all", f"--format={FIELD.join(queue.COLUMNS)}")
+        argv = ("squeue", "--array", "--states=all", f"--format={FIELD.join(queue.COLUMNS)}")
         return f'{_ON_PATH}export SLURM_TIME_FORMAT=%s\n{_first(argv)} --user="$(id -un)"'
 
     def read_queue(self, printed: str) -> Mapping[str, QueuedJob]:
@@ -232,9 +240,8 @@ def _asked(resources: Resources) -> tuple[str, ...]:
     for argument in resources.arguments:
         if _ARRAY.fullmatch(argument):
             raise Usage(
-                f"`{argument}`: a job of jlr's is one job, and no array",
-                hint="`--ntasks N --launcher srun` runs the command N times in one job, told apart "
-                "by $RANK; or start a job for each: `jlr run HOST --slurm --detach --env I=1 -- …`",
+                f"`{argument}` makes several jobs",
+                hint="`jlr run HOST --slurm --array 0-7 -- COMMAND` does",
             )
         if _OURS.fullmatch(argument):
             raise Usage(

@@ -31,6 +31,7 @@ _TABLE = MappingProxyType(
             *("waits", "nodes that it needs are down, drained or reserved"),
             "`sinfo -R` and `scontrol show reservation` there tell which",
         ),
+        "JobArrayTaskLimit": ("waits", "as many jobs of its array run as may at a time", _WAIT),
         "Reservation": ("waits", "its reservation has not begun", _WAIT),
         "PartitionDown": ("waits", "its partition is closed for now", "another `--partition`"),
         "PartitionInactive": ("waits", "its partition is closed for now", "another `--partition`"),

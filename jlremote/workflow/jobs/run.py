@@ -29,8 +29,10 @@ from jlremote.workflow.jobs.process import ANOTHER_NAME
 from jlremote.workflow.selection import naming
 
 
-def run(request: RunRequest, context: Context) -> JobHandle:
-    """Begin a job and return it; it needs neither this process nor the link any more.
+def run(request: RunRequest, context: Context) -> list[JobHandle]:
+    """Begin a job and return it, or the jobs of an array.
+
+    They need neither this process nor the link any more.
 
     Raises:
         Usage: it is not given where to run.
@@ -46,7 +48,7 @@ def run(request: RunRequest, context: Context) -> JobHandle:
     connect(host, context)
     if request.scheduled is None:
         runtime = _with_engine(host, request, runtime)
-    begun: JobHandle | None = None
+    begun: list[JobHandle] = []
     starting = ""
     with undone_on_failure() as undo:
         start = _start_context(host, runtime, request, typed, context, undo)
@@ -56,12 +58,12 @@ def run(request: RunRequest, context: Context) -> JobHandle:
             start, starting = container.begin(start, request)
         else:
             process.begin(start, request)
-        record = _record(start)
-        undo.callback(records.delete, record.host, record.name)
-        records.save(record)
-        if begun is not None:
+        for name in [each.job.name for each in begun] or [start.name]:
+            undo.callback(records.delete, host.name, name)
+            records.save(_record(start, name))
+        if begun:
             return begun
-        return replace(find(f"{record.host}/{record.name}", context), starting=starting)
+        return [replace(find(f"{host.name}/{start.name}", context), starting=starting)]
 
 
 def _runtime(request: RunRequest) -> Runtime:
@@ -139,11 +141,11 @@ def _start_context(
     return StartContext(host, runtime, name, wanted, context, undo)
 
 
-def _record(start: StartContext) -> JobRecord:
+def _record(start: StartContext, name: str) -> JobRecord:
     config = start.context.ssh_config
     where = None if config is None else str(config.resolve())
     typed = None if start.request.container == start.name else start.request.container
-    return JobRecord(start.request.host, start.name, start.runtime.name, where, typed)
+    return JobRecord(start.request.host, name, start.runtime.name, where, typed)
 
 
 def _name(command: tuple[str, ...]) -> str:

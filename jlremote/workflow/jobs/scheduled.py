@@ -31,8 +31,8 @@ PAUSES = (2.0, 5.0, 10.0, 20.0)
 _SUBMIT_SECONDS = 120.0
 
 
-def begin(start: StartContext, request: RunRequest, how: Scheduled) -> JobHandle:
-    """Submit a job and return it, as it is before anything is known of it.
+def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobHandle]:
+    """Submit a job, or an array, and return its jobs as before anything is known of them.
 
     Raises:
         Busy: there is a job of that name.
@@ -41,9 +41,13 @@ def begin(start: StartContext, request: RunRequest, how: Scheduled) -> JobHandle
     """
     plan = _plan(start, request, how)
     start.undo.callback(take_back, start, plan, SCHEDULED)
-    id_ = submit(start, plan, SCHEDULED)
-    job = Job(start.name, "waiting", plan.shown, since=time.time(), gpus=plan.asked, job=id_)
-    return JobHandle(start.host, SCHEDULED, replace(job, remove=plan.remove))
+    first = submit(start, plan, SCHEDULED)
+    ids = [f"{first.partition('_')[0]}_{index}" for index in plan.indices] or [first]
+    begun = Job("", "waiting", plan.shown, since=time.time(), gpus=plan.asked, remove=plan.remove)
+    return [
+        JobHandle(start.host, SCHEDULED, replace(begun, name=name, job=id_))
+        for name, id_ in zip(plan.names, ids, strict=True)
+    ]
 
 
 def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> ScheduledPlan:
@@ -73,6 +77,7 @@ def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> Scheduled
         modules=how.modules,
         variables=(image_definition.JOB_FOLDER if in_image else "") + private,
         remove=request.remove,
+        indices=SCHEDULED.scheduler.indices(how.resources.array) if how.resources.array else (),
     )
 
 

@@ -75,10 +75,10 @@ def test_arguments_that_would_break_a_job_are_refused(argument: str) -> None:
 
 
 @pytest.mark.parametrize("argument", ["--array=1-3", "-a1-3", "--array"])
-def test_an_array_is_refused_with_what_to_do_instead(argument: str) -> None:
-    with pytest.raises(Usage, match="one job, and no array") as refused:
+def test_an_array_is_refused_where_its_jobs_would_not_be_known(argument: str) -> None:
+    with pytest.raises(Usage, match="makes several jobs") as refused:
         SLURM.submit("t.jlr1", "log", Resources(arguments=(argument,)))
-    assert "--ntasks N --launcher srun" in (refused.value.hint or "")
+    assert "--slurm --array 0-7" in (refused.value.hint or "")
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND")
 @shared.runtime_options
 @cluster.cluster_options
 @cluster.launcher_options
-@shared.json_option("With --detach: print the job as a JSON object.")
+@shared.json_option("With --detach: print the job as a JSON object, an array's as an array.")
 @click.pass_obj
 def run(
     invocation: Invocation,
@@ -110,11 +110,17 @@ def run(
             return 0
         found = workflow.run(request, context)
     if request.detach:
-        answer_either(found.job.name, found.job.to_json(), as_json=as_json)
+        told = [each.job.to_json() for each in found]
+        names = "\n".join(each.job.name for each in found)
+        array = how is not None and how.resources.array
+        answer_either(names, told if array else told[0], as_json=as_json)
         return 0
-    context.progress.note(f"job {found.selector}")
-    cancels = options["cancel_on_interrupt"]
-    return _shown_to_its_end(found, context, request.detach_keys, cancels=cancels)
+    codes = []
+    for each in found:
+        context.progress.note(f"job {each.selector}")
+        cancels = options["cancel_on_interrupt"]
+        codes.append(_shown_to_its_end(each, context, request.detach_keys, cancels=cancels))
+    return max(codes)
 
 
 def _interaction(options: dict[str, Any]) -> dict[str, Any]:

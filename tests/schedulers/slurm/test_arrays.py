@@ -1,0 +1,33 @@
+"""The indices of an array, as Slurm writes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from jlremote.errors import Usage
+from jlremote.schedulers.slurm.arrays import indices
+
+
+@pytest.mark.parametrize(
+    ("array", "wanted"),
+    [
+        ("0-3", (0, 1, 2, 3)),
+        ("7", (7,)),
+        ("5-9:2,1,3", (1, 3, 5, 7, 9)),
+        ("0-99%4", tuple(range(100))),
+        ("1,1-2", (1, 2)),
+    ],
+)
+def test_indices_are_read(array: str, wanted: tuple[int, ...]) -> None:
+    assert indices(array) == wanted
+
+
+@pytest.mark.parametrize("array", ["", "a", "3-1", "1-9:0", "1,", "0-3%", "0-3%x", "-1", "$(id)"])
+def test_what_slurm_would_not_take_is_refused(array: str) -> None:
+    with pytest.raises(Usage, match="names no indices"):
+        indices(array)
+
+
+def test_more_jobs_than_a_site_takes_are_refused_at_once() -> None:
+    with pytest.raises(Usage, match="more than 1000 jobs"):
+        indices("0-999999999")
