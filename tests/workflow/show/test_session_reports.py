@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -9,11 +10,14 @@ from typing import Any
 import pytest
 
 from jlremote.errors import ConnectionRefused, JlrError
+from jlremote.jobs.job import Job
 from jlremote.jupyter.api import AccessRefused, JupyterApi, Kernel, NoAnswer
 from jlremote.jupyter.survey import ContainerGone, IdleStopped, JupyterDead, JupyterStopped
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
+from jlremote.runtimes.table import runtime_named
 from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.host.links import connected
+from jlremote.workflow.jobs import session_job
 from jlremote.workflow.session.report import SessionReport
 from jlremote.workflow.show import session_reports
 from tests.link.fakes import new_endpoint
@@ -143,6 +147,18 @@ def test_further_ports_are_reported_as_the_link_knows_them(
     held = replace(UP, port=6006, local_port=7001, state="closed")
     report = reported(monkeypatch, FakeLink(UP, held, checked=None), record)
     assert [(port.port, port.state) for port in report.ports] == [(6006, "closed"), (6007, "down")]
+
+
+def test_a_session_on_a_cluster_has_the_facts_of_its_job(
+    monkeypatch: pytest.MonkeyPatch, answers: list[Any]
+) -> None:
+    answers.append(KERNEL)
+    job = Job("cont1", "running", "jupyter lab", job="7", node="node1", until=time.time() + 2000)
+    monkeypatch.setattr(session_job, "told", lambda _: {"cont1": job})
+    record = replace(RECORD, runtime=runtime_named("slurm").name)
+    report = reported(monkeypatch, FakeLink(UP, checked=None), record)
+    assert (report.state, report.job, report.node) == ("up", "7", "node1")
+    assert report.time_left is not None
 
 
 def test_a_host_that_is_not_reached_gives_its_state_to_all_sessions(
