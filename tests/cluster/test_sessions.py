@@ -131,7 +131,8 @@ def test_a_session_waits_in_the_queue_and_another_laptop_joins_it(
 def test_the_end_of_a_job_is_told_before_and_named_after(cluster: Cluster, zih: Laptop) -> None:
     cancelled, failed_node = name(), name()
     session = started(zih, cancelled, *on_node(1), "--time", "10", host="zih")
-    assert "its time limit ends it in 9m" in session.report["detail"]
+    for told in (session.report, listed(zih, cancelled), listed(zih, cancelled, "zih")):
+        assert "its time limit ends it in 9m" in told["detail"]
     started(zih, failed_node, *on_node(2), host="zih")
     cluster.slurm("scancel", str(session.report["job"]))
     cluster.slurm("scontrol", "update", "nodename=node2", "state=down", "reason=test")
@@ -147,9 +148,9 @@ def test_the_end_of_a_job_is_told_before_and_named_after(cluster: Cluster, zih: 
 
 
 def test_a_page_outlives_the_controller_and_a_login_node(cluster: Cluster, zih: Laptop) -> None:
-    called, lines = name(), "    ServerAliveInterval 2\n    ServerAliveCountMax 3\n"
+    called = name()
     with zih.ssh_config.open("a", encoding="utf-8") as config:
-        config.write(f"Host zih\n{lines}")
+        config.write("Host zih\n    ConnectTimeout 5\n")  # not half a minute for the dead node
     session = started(zih, called, *on_node(2), host="zih")
     with session.notebook("a.ipynb") as kernel:
         with cluster.without_controller():

@@ -147,9 +147,14 @@ class Slurm:
         return f"{_ON_PATH}{send} 2>/dev/null; {send} --full"
 
     def step(self, job: str, *, terminal: bool = False) -> str:
-        """Run it by `srun`, beside what the job has there (`--overlap`, Slurm 20.11 and later)."""
+        """Run it by `srun`, beside what the job has there (`--overlap`, Slurm 20.11 and later).
+
+        Right after a restart slurmctld takes no steps for some seconds. Without `--immediate` srun
+        then waits for SlurmctldTimeout, which is two minutes, before it asks again.
+        """
         argv = (
-            *("srun", "--overlap", "--quiet", "--nodes=1", "--ntasks=1", "--relative=0"),
+            *("srun", "--overlap", "--immediate", "--quiet"),
+            *("--nodes=1", "--ntasks=1", "--relative=0"),
             *(("--pty",) if terminal else ()),
         )
         return f'{_ON_PATH}exec {command_line(argv)} --jobid="{job}" "$@"'
