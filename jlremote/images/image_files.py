@@ -89,6 +89,17 @@ def find_script(typed: str, setting: str | None) -> str:
     )
 
 
+def place_script(typed: str, setting: str | None) -> str:
+    """Return the script that prints the absolute path of the file that a reference is pulled into.
+
+    It fails with `NO_FOLDER`.
+    """
+    return (
+        f"mkdir -p {folder(setting)} && cd {folder(setting)} || exit {NO_FOLDER}\n"
+        f'printf "%s/%s" "$(pwd -P)" {shlex.quote(file_name(typed))}\n'
+    )
+
+
 def list_script(setting: str | None) -> str:
     """Return the script that prints size, time and path of each image in the folder."""
     return (

@@ -6,7 +6,8 @@ scheduler's own messages, `stdout` and `stderr` are the output. The job itself w
 `began` (when, and on which node) and `exit` (its code, and when). `ending` is the scheduler's last
 state of the job, written by the command that first sees it; after an end by a signal or by the
 scheduler the accounting is asked once, which knows who cancelled a job, and `accounted` says so.
-`.variables` has the job's variables until it has read them.
+`.variables` has the job's variables until it has read them, `.key` a registry's until its image is
+pulled.
 
 The job's name at the scheduler ends with the mark, which is how a submission whose answer was lost
 is found again. If two of one mark were submitted all the same, the first that runs claims the
@@ -34,6 +35,7 @@ from jlremote.schedulers.contract import INDEX, QueuedJob, Ranks, Resources, Sch
 
 UNKNOWN = 69  # sysexits.h: EX_UNAVAILABLE; whether a job was submitted could not be asked
 ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}"/jlr/scheduled'
+KEY = '"$directory/.key"'  # shell text
 _FILES = ("command", "asked", "rm", "id", "submitted", "began", "exit", "ending")
 _STOP_SECONDS = 60  # longer than KillWait, which is 30 s unless the site changed it
 
@@ -148,6 +150,8 @@ class ScheduledPlan:
     workdir: str | None = None
     modules: tuple[str, ...] = ()  # to be loaded by the site's `module`
     variables: str = ""  # shell text with its variables
+    first: str = ""  # shell text that the job runs before its command
+    key: str = ""  # lines that `first` finds in the file `KEY`, which it deletes
     remove: bool = False  # whether it is deleted once its output and exit code were read
     indices: tuple[int, ...] = ()  # those of an array's jobs, `()` for one job alone
 
@@ -182,11 +186,17 @@ class ScheduledJobs:
             "mark": plan.mark,
             "rm": "yes" if plan.remove else "",
         }
+        # `cat` says why a file cannot be written, where a shell's own `printf` may not.
         notes = "".join(
-            f'printf %s {shlex.quote(text)} >"$directory/{file}" || exit {NO_FOLDER}\n'
+            f'printf %s {shlex.quote(text)} | cat >"$directory/{file}" || exit {NO_FOLDER}\n'
             for file, text in facts.items()
         )
-        given = f'cat >"$directory/.variables" {stdin_of(plan.variables)}' if plan.variables else ""
+        private = {'"$directory/.variables"': plan.variables, KEY: plan.key}
+        given = "".join(
+            f"{{ cat >{file} || exit {NO_FOLDER}; }} {stdin_of(text)}"
+            for file, text in private.items()
+            if text
+        )
         run = f"{_BEGIN}{_before(plan)}{self._command(plan)}{_END}"
         end, log = f"end-{plan.mark}", f'"$base{"-" + INDEX if plan.indices else ""}/log"'
         send = self.scheduler.submit(plan.full_name, log, plan.resources)
@@ -324,6 +334,7 @@ class ScheduledJobs:
         return (
             f'{self._folder(key)}{_OVER}over && exit 0\nid=$(cat "$directory/id")\n'
             f"asks() {{\n{ask}\n}}\n{kill}{self._cancel()} || exit\nasks\n{wait}"
+            f'rm -f "$directory/.variables" {KEY}\n'
         )
 
     def remove(self, key: str) -> str:
@@ -363,6 +374,7 @@ cat "$directory/id"
 
 def _before(plan: ScheduledPlan) -> str:
     lines = [f"module load {shlex.join(plan.modules)} || exit"] if plan.modules else []
+    lines.append(plan.first)
     if plan.workdir is not None:
         lines.append(f"cd -- {typed_path(plan.workdir)} || exit")
     return "".join(f"{line}\n" for line in lines)

@@ -194,6 +194,12 @@ class Scheduler(Protocol):
     def refusal(self, answer: Completed) -> JlrError:
         """Return the error of a submission that failed; `SchedulerSilent` if it may have worked."""
 
+    def runs_images(self) -> str:
+        """Return shell text that succeeds where the scheduler has an option of its own for images.
+
+        It prints what a person would type in place of the command.
+        """
+
     def presence(self) -> str:
         """Return shell text that shows whether the host has the scheduler, and that it answers."""
 

@@ -28,6 +28,8 @@ RESOURCES = (
     *("partition", "account", "qos", "nodes", "ntasks", "cpus", "mem", "gres", "time"),
     "constraint",
 )
+# Where an image of a registry is pulled that a job on a cluster is to run in.
+PLACES = ("login", "job")
 # `gpus = 2` is the natural way to write it.
 _NUMBERS = ("gpus", "nodes", "ntasks", "cpus", "mem", "time")
 
@@ -65,6 +67,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(RESOURCES, "text"),
         "sbatch-arg": "list",
         "module": "list",
+        "pull-on": "text",
         "idle-stop": "text",
         "port": "port",
         "browser": "text",
@@ -138,6 +141,8 @@ def _checked_text(option: str, value: Any, place: str) -> str:
         raise Usage(f"{place} must be a string, not {value!r}")
     if option == "runtime" and value not in RUNTIMES:
         raise Usage(f"{place} must be one of {', '.join(RUNTIMES)}, not {value!r}")
+    if option == "pull-on" and value not in PLACES:
+        raise Usage(f"{place} must be one of {', '.join(PLACES)}, not {value!r}")
     if option == "idle-stop":
         seconds_of(value, place)
     if KINDS[option] == "pattern":

@@ -9,7 +9,7 @@ import click
 
 from jlremote.cli.command import option, options
 from jlremote.errors import Usage
-from jlremote.storage.options import RESOURCES
+from jlremote.storage.options import PLACES, RESOURCES
 
 if TYPE_CHECKING:
     from jlremote.schedulers.contract import Ranks
@@ -19,7 +19,7 @@ _cluster = partial(option, "Cluster")
 LAUNCHERS = ("none", "srun", "torchrun")
 _FLAGS = ("array", "dry-run", "launcher", "label", "cancel-on-interrupt")
 _LISTS = {"sbatch-arg": "sbatch_arguments", "module": "modules"}
-_OTHERS = ("slurm", *_LISTS.values(), *(name.replace("-", "_") for name in _FLAGS))
+_OTHERS = ("slurm", "pull_on", *_LISTS.values(), *(name.replace("-", "_") for name in _FLAGS))
 
 cluster_options = options(
     _cluster(
@@ -55,6 +55,11 @@ cluster_options = options(
         metavar="NAME",
         multiple=True,
         help="Load a module of the site's first. Repeatable.",
+    ),
+    _cluster(
+        "--pull-on",
+        type=click.Choice(PLACES),
+        help="Where an --image of a registry is pulled, if it is not there. Default: login.",
     ),
 )
 # How `jlr run` starts a command several times.
@@ -92,6 +97,7 @@ def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[s
     given |= {name: options[parameter] for name, parameter in _LISTS.items()}
     flags = {name: options.get(name.replace("-", "_")) for name in _FLAGS}
     rest = {name: value for name, value in options.items() if name not in (*RESOURCES, *_OTHERS)}
+    given["pull-on"] = options["pull_on"]
     near = given | {"slurm": options["slurm"], "profile": options["profile"]}
     chosen: dict[str, Any] = settings.load().chosen(host, near)
     if not chosen.get("slurm"):
@@ -105,7 +111,8 @@ def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[s
     arguments, modules = (_list(given[name], chosen.get(name, ())) for name in _LISTS)
     named = {name: chosen.get(name) or None for name in RESOURCES}
     asked = Resources(**named, array=flags["array"], arguments=arguments)
-    return Scheduled(asked, modules, _ranks(options)), rest
+    place = chosen.get("pull-on", PLACES[0])
+    return Scheduled(asked, modules, _ranks(options), pull_on=place), rest
 
 
 def _list(flags: tuple[str, ...], chosen: tuple[str, ...]) -> tuple[str, ...]:

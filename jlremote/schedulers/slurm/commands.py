@@ -176,6 +176,13 @@ class Slurm:
         said = printable(f"{answer.stderr}\n{answer.stdout}")
         return one_line(said.replace("sbatch: ", ""))
 
+    def runs_images(self) -> str:
+        """Look for the option of pyxis, NVIDIA's plug-in for `srun`."""
+        return (
+            f"{_ON_PATH}srun --help 2>/dev/null | grep -q -e '--container-image' || exit\n"
+            "echo 'srun --container-image=IMAGE COMMAND'"
+        )
+
     def presence(self) -> str:
         """Ask for the version, a list, and the partitions and accounts."""
         return (
@@ -247,6 +254,12 @@ def _asked(resources: Resources) -> tuple[str, ...]:
             raise Usage(
                 f"`{argument}` makes several jobs",
                 hint="`jlr run HOST --slurm --array 0-7 -- COMMAND` does",
+            )
+        if argument.startswith("--container"):
+            raise Usage(
+                f"`{argument}`: in that container the job would not find its folder",
+                hint="`--image` runs the command in an image by Apptainer; where the site has "
+                "pyxis, `-- srun --container-image=IMAGE COMMAND` does",
             )
         if _OURS.fullmatch(argument):
             raise Usage(

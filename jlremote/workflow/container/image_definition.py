@@ -14,6 +14,7 @@ from jlremote.gpus.request import parse_request
 from jlremote.host.contract import Completed, run_script
 from jlremote.host.shell_text import command_line
 from jlremote.images.image_files import file_name, is_reference
+from jlremote.jobs.scheduled import KEY
 from jlremote.jupyter import scripts
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.runtimes import bare
@@ -127,8 +128,29 @@ def entered(
     return ("sh", "-c", text, "sh", *begun)
 
 
+def pulled_first(start: StartContext) -> tuple[str, str]:
+    """Return shell text with which a job pulls its image if it is to, and what its `KEY` has."""
+    typed = start.request.image
+    if typed is None or not start.runtime.has_images or not _pulled_by_job(start):
+        return "", ""
+    folder, program = start.request.image_folder, start.runtime.program
+    image = shlex.quote(image_files.place(start.host, program, typed, folder))
+    script, key = image_files.puller(start.host, program, typed, folder)
+    pull = f"{command_line(('sh', '-c', script))} <{KEY if key else '/dev/null'} >&2"
+    return (
+        f'[ -e {image} ] || {pull}\nstatus=$?; rm -f {KEY}\n[ "$status" = 0 ] || exit "$status"'
+    ), key.decode()
+
+
+def _pulled_by_job(start: StartContext) -> bool:
+    how, typed = start.request.scheduled, start.request.image
+    return how is not None and how.pull_on == "job" and typed is not None and is_reference(typed)
+
+
 def _image(start: StartContext, typed: str) -> str:
     folder, program = start.request.image_folder, start.runtime.program
+    if _pulled_by_job(start):
+        return image_files.place(start.host, program, typed, folder)
     return image_files.on_host(start.host, program, typed, folder, start.context)
 
 
@@ -174,6 +196,8 @@ def _try(start: StartContext, image: str) -> None:
     trial = start.runtime.in_image(start.name, ":")
     if start.runtime.in_jobs:  # else the job says what is wrong
         trial = f"! command -v {start.runtime.program} >/dev/null || {trial}"
+    if _pulled_by_job(start):
+        trial = f"[ ! -e {shlex.quote(image)} ] || {trial}"
     text = f"{definition.TRIAL}=--nocolor; export {definition.TRIAL}\n{trial}"
     done = run_script(start.host, text, timeout=_TRY_SECONDS)
     if done.status != 0:
@@ -188,6 +212,8 @@ def _try(start: StartContext, image: str) -> None:
 def _try_later_image(start: StartContext, image: str) -> None:
     program = start.runtime.program
     trial = f"! command -v {program} >/dev/null || {command_line((program, 'exec', image, 'true'))}"
+    if _pulled_by_job(start):
+        trial = f"[ ! -e {shlex.quote(image)} ] || {trial}"
     done = run_script(start.host, trial, timeout=_TRY_SECONDS)
     if done.status != 0:
         raise _refused(program, image, done)

@@ -34,6 +34,7 @@ class Scheduled:
     resources: Resources
     modules: tuple[str, ...] = ()
     ranks: Ranks | None = None  # how its ranks are started, `None` for a command that runs once
+    pull_on: str = "login"  # where its image is pulled: on the `login` node or by the `job`
 
 
 @dataclass(frozen=True)

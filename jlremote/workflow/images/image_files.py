@@ -44,6 +44,19 @@ def on_host(host: Link, program: str, typed: str, folder: str | None, context: C
     return found.stdout
 
 
+def place(host: Link, program: str, typed: str, folder: str | None) -> str:
+    """Return the absolute path of the file that a reference is pulled into, there or not.
+
+    Raises:
+        JlrError: its folder cannot be made.
+    """
+    found = run_script(host, image_files.place_script(typed, folder))
+    if found.status != 0:
+        said = [found.complaint]
+        raise image_files.pull_error(program, typed, host.name, said, found.status)
+    return found.stdout
+
+
 def listed(host: Link, folder: str | None) -> list[Image]:
     """Return the images in the folder of pulled ones, the latest first."""
     return image_files.read_list(run_script(host, image_files.list_script(folder)).stdout)
@@ -71,12 +84,8 @@ def fetch(host: Link, program: str, typed: str, folder: str | None, context: Con
     Raises:
         JlrError: the registry refuses it, or is out of reach; no space is left; …
     """
-    keys = {}
-    if image_files.is_docker(typed):
-        name = image_names.parse(typed.removeprefix(image_files.DOCKER))
-        keys = registry_keys.find(host.name, (name.registry,))
-    given = [registry_keys.docker_config(keys)] if keys else []
-    pulling = image_files.pull_script(program, typed, folder, keyed=bool(keys))
+    pulling, key = puller(host, program, typed, folder)
+    given = [key] if key else []
     script = surviving_disconnect(command_line(("sh", "-c", pulling)))
     with context.progress.step(f"Pull {typed}"):
         while True:
@@ -94,6 +103,16 @@ def fetch(host: Link, program: str, typed: str, folder: str | None, context: Con
         raise EngineMissing(f"`{program}` is not installed on `{host.name}`")
     if output.status != 0:
         raise image_files.pull_error(program, typed, host.name, lines, output.status or 1)
+
+
+def puller(host: Link, program: str, typed: str, folder: str | None) -> tuple[str, bytes]:
+    """Return the script that pulls an image, and its stdin: the registry's key, if one is kept."""
+    keys = {}
+    if image_files.is_docker(typed):
+        name = image_names.parse(typed.removeprefix(image_files.DOCKER))
+        keys = registry_keys.find(host.name, (name.registry,))
+    script = image_files.pull_script(program, typed, folder, keyed=bool(keys))
+    return script, registry_keys.docker_config(keys) if keys else b""
 
 
 def _lines(output: Iterable[str], kept: list[str]) -> Iterator[str]:

@@ -6,7 +6,8 @@ import secrets
 import shlex
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from jlremote.errors import Busy, JlrError, Unreachable
@@ -16,6 +17,7 @@ from jlremote.jobs.processes import NO_FOLDER, TAKEN
 from jlremote.jobs.scheduled import UNKNOWN, ScheduledJobs, ScheduledPlan
 from jlremote.link.client.link import Link
 from jlremote.runtimes.contract import Attachment
+from jlremote.runtimes.engine.engine_errors import EngineMissing
 from jlremote.runtimes.scripts import variables
 from jlremote.schedulers.contract import SchedulerSilent
 from jlremote.workflow.container import image_definition
@@ -39,7 +41,8 @@ def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobH
         SchedulerSilent: it is not known whether it was submitted.
         JlrError: the scheduler refused it.
     """
-    plan = _plan(start, request, how)
+    with _images_named(start):
+        plan = _plan(start, request, how)
     start.undo.callback(take_back, start, plan, SCHEDULED)
     first = submit(start, plan, SCHEDULED)
     ids = [f"{first.partition('_')[0]}_{index}" for index in plan.indices] or [first]
@@ -48,6 +51,21 @@ def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobH
         JobHandle(start.host, SCHEDULED, replace(begun, name=name, job=id_))
         for name, id_ in zip(plan.names, ids, strict=True)
     ]
+
+
+@contextmanager
+def _images_named(start: StartContext) -> Iterator[None]:
+    """Where Apptainer is missing, say how the scheduler itself runs images, if it does."""
+    try:
+        yield
+    except EngineMissing as missing:
+        asked = run_script(start.host, SCHEDULED.scheduler.runs_images())
+        if asked.status == 0:
+            missing.hint = (
+                f"{SCHEDULED.scheduler.name} runs images itself there (pyxis), not by jlr: "
+                f"`jlr run {start.host.name} --slurm -- {asked.stdout.strip()}`"
+            )
+        raise
 
 
 def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> ScheduledPlan:
@@ -60,11 +78,12 @@ def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> Scheduled
     in_image = start.runtime.has_images
     if in_image:
         gpus = "all" if "gpu" in (how.resources.gres or "") else None
-        start = replace(start, request=replace(start.request, gpus=gpus))
+        start = replace(start, request=replace(start.request, gpus=gpus, scheduled=how))
         where = Attachment(workdir=options.workdir)
         command = image_definition.entered(start, command, where, plain, elsewhere=True)
     elif plain:
         command = ("env", *(f"{name}={value}" for name, value in plain.items()), *command)
+    first, key = image_definition.pulled_first(start)
     return ScheduledPlan(
         name=start.name,
         mark=secrets.token_hex(6),
@@ -76,6 +95,8 @@ def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> Scheduled
         workdir=None if in_image else options.workdir,
         modules=how.modules,
         variables=(image_definition.JOB_FOLDER if in_image else "") + private,
+        first=first,
+        key=key,
         remove=request.remove,
         indices=SCHEDULED.scheduler.indices(how.resources.array) if how.resources.array else (),
     )

@@ -120,6 +120,7 @@ def _plan(start: StartContext, how: Scheduled) -> ScheduledPlan:
     begun = ("env", *(f"{name}={value}" for name, value in plain.items())) if plain else ()
     # A login shell's variables may be other ones than those of ssh.
     place = 'export XDG_STATE_HOME="${directory%/jlr/*}"\n'
+    first, key = image_definition.pulled_first(start)
     return ScheduledPlan(
         name=start.name,
         mark=secrets.token_hex(6),
@@ -130,6 +131,8 @@ def _plan(start: StartContext, how: Scheduled) -> ScheduledPlan:
         workdir=None if start.runtime.has_images else options.workdir,
         modules=how.modules,
         variables=place + private,
+        first=first,
+        key=key,
     )
 
 

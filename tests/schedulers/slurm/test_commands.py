@@ -74,6 +74,12 @@ def test_arguments_that_would_break_a_job_are_refused(argument: str) -> None:
         SLURM.submit("t.jlr1", "log", Resources(arguments=(argument,)))
 
 
+def test_an_option_of_pyxis_is_refused_with_what_works_there() -> None:
+    with pytest.raises(Usage, match="would not find its folder") as refused:
+        SLURM.submit("t.jlr1", "log", Resources(arguments=("--container-image=torch",)))
+    assert "`-- srun --container-image=IMAGE COMMAND`" in (refused.value.hint or "")
+
+
 @pytest.mark.parametrize("argument", ["--array=1-3", "-a1-3", "--array"])
 def test_an_array_is_refused_where_its_jobs_would_not_be_known(argument: str) -> None:
     with pytest.raises(Usage, match="makes several jobs") as refused:

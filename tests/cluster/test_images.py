@@ -1,0 +1,110 @@
+"""Images of a cluster's jobs, and what stands in their way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.cluster.test_run import name
+from tests.lab.cluster import Cluster
+from tests.lab.laptop import Laptop
+
+SLURM = ("run", "zih", "--slurm", "--cpus", "1")
+APPTAINER = "/usr/local/bin/apptainer"
+IMAGES = "/home/alice/images"
+# Writes down its arguments before it is Apptainer.
+TELLS = """\
+#!/bin/sh
+echo "$@" >>/home/alice/arguments
+exec {} "$@"
+"""
+
+
+@pytest.fixture
+def image(cluster: Cluster, zih: Laptop, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of an image, which only the job can pull: the login node has no Apptainer."""
+    if cluster.image is None:
+        pytest.skip("this machine cannot have Apptainer")
+    monkeypatch.setitem(zih.environment, "JLR_IMAGE_FOLDER", IMAGES)
+    return f"http://controller:8000/{cluster.image.name}"
+
+
+@contextmanager
+def served(cluster: Cluster) -> Iterator[None]:
+    """Serve the image on the controller, and hide Apptainer from the login node."""
+    assert cluster.image
+    serve = f"exec python3 -m http.server --directory {cluster.image.parent} 8000 >/dev/null 2>&1"
+    real = cluster.run("login", "readlink", APPTAINER)
+    cluster.run("controller", "sh", "-c", f"({serve}) & echo $! >/run/served")
+    cluster.run("login", "rm", APPTAINER)
+    try:
+        yield
+    finally:
+        cluster.run("login", "ln", "-s", real, APPTAINER)
+        cluster.run("controller", "sh", "-c", 'kill "$(cat /run/served)"')
+
+
+def test_a_job_pulls_its_image_once_and_enters_it_with_its_gpus(
+    cluster: Cluster, zih: Laptop, image: str
+) -> None:
+    real = cluster.run("node2", "readlink", APPTAINER)
+    write = f'rm {APPTAINER}; printf %s "$1" >{APPTAINER}; chmod 755 {APPTAINER}'
+    cluster.run("node2", "sh", "-c", write, "sh", TELLS.format(real))
+    words = ("--image", image, "--pull-on", "job", "--gres", "gpu:1")
+    command = ("--", "sh", "-c", "command -v jupyter; ls /dev/nvidia0")
+    try:
+        with served(cluster):
+            for _ in range(2):
+                done = zih.jlr(*SLURM, *words, "--sbatch-arg=--nodelist=node2", *command)
+                told = "/opt/jupyter/bin/jupyter\n/dev/nvidia0\n"
+                assert (done.status, done.stdout) == (0, told), done
+        arguments = cluster.run("node2", "cat", "/home/alice/arguments").splitlines()
+    finally:
+        cluster.run("node2", "ln", "-sf", real, APPTAINER)
+    assert [line.split()[0] for line in arguments] == ["pull", "--quiet", "--quiet"]
+    assert all(" --nv " in line for line in arguments[1:])
+    left = cluster.run("login", "ls", "-A", IMAGES).split()
+    assert not [each for each in left if each.endswith(".part")]
+
+
+def test_a_pull_that_fails_ends_the_job_with_the_programs_words(
+    cluster: Cluster, zih: Laptop, image: str
+) -> None:
+    with served(cluster):
+        done = zih.jlr(*SLURM, "--image", f"{image}x", "--pull-on", "job", "--", "echo", "ran")
+    assert done.status not in (0, 127), done
+    assert (done.stdout, "image was not found" in done.stderr) == ("", True), done
+
+
+def test_a_site_with_pyxis_is_recognised(cluster: Cluster, zih: Laptop, image: str) -> None:
+    program = "/usr/local/bin/srun"
+    text = "#!/bin/sh\necho '      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]'\n"
+    cluster.run("login", "sh", "-c", f'printf %s "$1" >{program}; chmod 755 {program}', "sh", text)
+    try:
+        with served(cluster):
+            refused = zih.jlr(*SLURM, "--image", f"{image}y", "--", "true")
+    finally:
+        cluster.run("login", "rm", program)
+    assert "`apptainer` is not installed on `zih`" in refused.stderr
+    assert "(pyxis)" in refused.stderr
+    assert "`jlr run zih --slurm -- srun --container-image=IMAGE COMMAND`" in refused.stderr
+
+
+def test_a_full_home_refuses_a_job_and_names_the_quota(cluster: Cluster, zih: Laptop) -> None:
+    if cluster.image is None:
+        pytest.skip("machines that may not run Apptainer may not mount, either")
+    folder, called = "/home/alice/.local/state/jlr", name()
+    cluster.run("login", "mkdir", "-p", folder, user="alice")
+    options = "size=4k,mode=700,uid=50001,gid=50001"
+    cluster.run("login", "mount", "-t", "tmpfs", "-o", options, "tmpfs", folder)
+    try:
+        refused = zih.jlr(*SLURM, "--name", called, "--env", "A=B", "--", "true")
+    finally:
+        cluster.run("login", "umount", folder)
+    assert refused.status == 1, refused
+    assert "cannot keep the job in your home on the cluster" in refused.stderr
+    assert "No space left on device" in refused.stderr
+    assert "quota" in refused.stderr
+    assert called not in cluster.slurm("squeue", "--states=all", "--format=%j")
