@@ -19,6 +19,7 @@ from jlremote.runtimes.engine.engine_errors import DockerIsPodman, engine_error,
 from jlremote.runtimes.engine.engine_gpus import gpus_of
 from jlremote.runtimes.options import existing_options
 from jlremote.runtimes.scripts import homes
+from jlremote.runtimes.scripts.waiting import AS_MAIN_USER
 
 # Folders of a rootless engine's networks, which the host does not reach.
 _OF_A_USER = ("/run/user/", "/tmp/")  # noqa: S108
@@ -84,7 +85,7 @@ class Containers:
 
     def inside(self, name: str, script: str) -> str:
         """Run `script` in the container and wait."""
-        return command_line(self.engine("exec", name, "sh", "-c", script))
+        return command_line(self.engine("exec", name, *AS_MAIN_USER, "sh", "-c", script))
 
     def on_machine(self, name: str, script: str) -> str:
         """Return `script`: the container has both."""
@@ -96,7 +97,9 @@ class Containers:
 
     def detached(self, name: str, script: str) -> str:
         """Run `script` in the container in the background."""
-        return command_line(self.engine("exec", "--detach", name, "sh", "-c", script))
+        return command_line(
+            self.engine("exec", "--detach", name, *AS_MAIN_USER, "sh", "-c", script)
+        )
 
     def launched(self, name: str, script: str, waiting: str) -> str:
         """Start both at once, as an `exec` takes a tenth of a second."""
@@ -105,7 +108,7 @@ class Containers:
 
     def relay_prefix(self, name: str) -> tuple[str, ...]:
         """Attach stdin and stdout, without a terminal, which would change bytes."""
-        return self.engine("exec", "--interactive", name)
+        return self.engine("exec", "--interactive", name, *AS_MAIN_USER)
 
     def attached(
         self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
@@ -116,7 +119,8 @@ class Containers:
         kind = ("--tty", "--env=TERM") if how.terminal else ()
         given = (f"{option}={value}" for option, value in options.items() if value is not None)
         variables = (f"--env={variable}={value}" for variable, value in environment.items())
-        return self.engine("exec", "--interactive", *kind, *given, *variables, name, *argv)
+        begin = AS_MAIN_USER if how.user is None else ()
+        return self.engine("exec", "--interactive", *kind, *given, *variables, name, *begin, *argv)
 
 
 def read_container(inspected: Mapping[str, Any]) -> Container:

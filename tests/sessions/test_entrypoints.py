@@ -30,9 +30,12 @@ START = """#!/bin/sh
 export NB_PREPARED=yes
 exec "$@"
 """
-# As it does there when root runs it: for a user of the person's choice.
+# As it does there when root runs it: makes a user of the person's choice, and goes on as that one.
 OTHER_USER = """#!/bin/sh
-exec setpriv --reuid=1000 --regid=100 --clear-groups "$@"
+id "$NB_USER" >/dev/null 2>&1 ||
+  useradd --no-log-init --create-home --uid "$NB_UID" --gid 100 "$NB_USER"
+cd "/home/$NB_USER" && export HOME="$PWD" NB_PREPARED=yes
+exec setpriv --reuid="$NB_USER" --regid=100 --init-groups "$@"
 """
 # Both do not care what they are given.
 SERVER = """#!/bin/sh
@@ -98,14 +101,55 @@ def test_an_entrypoint_behind_an_init_of_its_own(
     assert variables(session, "NB_PREPARED") == ["yes"]
 
 
-def test_an_entrypoint_that_becomes_another_user_is_left_out(
+def test_an_entrypoint_makes_a_user_and_everything_runs_as_that_one(
+    laptop: Laptop, container: ContainerFactory, image: ImageFactory, engine: Engine
+) -> None:
+    name = container.name()
+    made = image('ENTRYPOINT ["/entry"]', entry=OTHER_USER)
+    as_documented = ("--user", "root", "-e", "NB_UID=1234", "-e", "NB_USER=ada")
+    answer = start(laptop, "lab", name, "--image", made, *as_documented, "--json")
+    assert answer.status == 0, answer
+    assert "left out" not in answer.stderr
+    who = "import getpass, os; print(getpass.getuser(), os.getuid(), os.getgid(), os.getcwd())"
+    home = "import os; print(os.environ['HOME'], os.environ['NB_PREPARED'])"
+    shell = ("shell", f"lab/{name}", "--", "sh", "-c", "echo $(id -u) $(id -g) $HOME; touch ~/mine")
+    for session in (Session(laptop, json.loads(answer.stdout)), None):
+        if session is None:
+            engine.docker("stop", "--time", "1", name)
+            session = started(laptop, name)
+        assert session.ask("api/contents/")["writable"]
+        with session.notebook("ada.ipynb") as kernel:
+            assert kernel.run(who) == "ada 1234 100 /home/ada\n"
+            assert kernel.run(home) == "/home/ada yes\n"
+        assert laptop.jlr(*shell).stdout == "1234 100 /home/ada\n"
+        job = laptop.jlr("run", "lab", "--in", name, "--", "id", "-u")
+        assert job.stdout == "1234\n", job
+        as_root = laptop.jlr("shell", f"lab/{name}", "--user", "root", "--", "id", "-u")
+        assert as_root.stdout == "0\n", "as it was asked for"
+        assert laptop.jlr("stop", f"lab/{name}", "--force").status == 0
+
+
+def test_root_becomes_no_user_whose_note_names_a_process_of_another(
+    laptop: Laptop, container: ContainerFactory, engine: Engine
+) -> None:
+    name = started(laptop, container.name(), "--image", "lab/jupyter").name
+    note = "note=/tmp/.jlr-waits-$(uname -n)"
+    main = engine.docker("exec", name, "sh", "-c", f"{note}; cat $note; rm $note")
+    engine.docker("exec", "--user=1234", name, "sh", "-c", f"{note}; echo {main.strip()} >$note")
+    shell = laptop.jlr("shell", f"lab/{name}", "--", "id", "-u")
+    assert shell.stdout == "0\n", shell
+
+
+def test_an_entrypoint_that_changes_the_user_is_left_out_where_nothing_follows_it(
     laptop: Laptop, container: ContainerFactory, image: ImageFactory
 ) -> None:
     """What runs in the container later could not tell that user's server for its own."""
-    made = image('ENTRYPOINT ["/entry"]', entry=OTHER_USER)
+    becomes = "import os, sys; os.setuid(1000); os.execvp(sys.argv[1], sys.argv[1:])"
+    entry = f"#!/bin/sh\nexec python3 -c '{becomes}' \"$@\"\n"
+    made = image('ENTRYPOINT ["/entry"]', "RUN rm $(command -v setpriv)", entry=entry)
     answer = start(laptop, "lab", container.name(), "--image", made)
     assert answer.status == 0, answer
-    assert "it changes the user; `--user` sets one" in answer.stderr
+    assert "no `setpriv` to follow; `--user` sets one" in answer.stderr
 
 
 @pytest.mark.parametrize("line", ["", 'ENTRYPOINT ["python3"]'], ids=["without", "python"])

@@ -1,4 +1,4 @@
-"""Scripts that run inside a container: `waiting` (its main process), `shells`, `packages`, `homes`.
+"""Scripts that run inside a container: `waiting` (its main process), `shells`, `packages`, ….
 
 Decisions:
 
@@ -15,7 +15,9 @@ it is Jupyter: ours has the session's `base_url`, and stopping it does not stop 
 entrypoints ignore their arguments:
 
 - One that ends the container at once is left out: the container is created again without it, with a
-  note. So is one that changes the user, as an `exec` could not prove that the server is ours.
+  note. One that changes the user is followed: an `exec` of root goes on as the user of the waiting
+  process, whose server it could not prove otherwise. Without `setpriv` in the image, which that
+  takes, such an entrypoint is left out, too.
 - A Jupyter server that it runs is reused. Beside any other program Jupyter is launched after 20 s.
 
 Images without an entrypoint pay nothing for this, the others an `exec` and their entrypoint's time.

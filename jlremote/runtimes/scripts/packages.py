@@ -7,6 +7,7 @@ import shlex
 from jlremote.host.shell_text import command_line, wait_while
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.scripts import homes
+from jlremote.runtimes.scripts.waiting import AS_MAIN_USER
 
 _FOLDER = f"{homes.ROOT}/.packages"  # no session or job has this name
 _NO_PYTHON = 69  # sysexits.h: EX_UNAVAILABLE
@@ -153,7 +154,8 @@ def share(engine: Engine, name: str, *, fresh: bool) -> str:
     They are linked below `SHARED`, and the folders of programs and of packages there printed, one a
     line. With `fresh`, those of an earlier call are left out that are gone.
     """
-    ask = command_line(engine("exec", name, "sh", "-c", 'echo "$(id -u) $HOME"'))
+    who = ("sh", "-c", 'echo "$(id -u) $HOME"')
+    ask = command_line(engine("exec", name, *AS_MAIN_USER, *who))
     text = (f"rm -rf {SHARED}\n" if fresh else "") + _SHARE
     link = command_line(engine("exec", "--user=0", name, "sh", "-c", text, "sh"))
     return f'own=$({ask}) && {link} "$own"'

@@ -18,13 +18,13 @@ _NOTE = "/tmp/.jlr-waits-$(uname -n)"  # noqa: S108
 _BEGINNING = "jlr_note="
 
 # Waits until the entrypoint runs our command.
-_UNTIL_IT_RUNS = f"""\
-note="{_NOTE}"
+_WAIT = f"""\
 runs() {{
   case $(tr '\\0' ' ' <"/proc/$(cat "$note")/cmdline") in
   'sleep infinity '*|'sh -c {_BEGINNING}'*) ;; *) false;; esac
 }} 2>/dev/null
 {wait_while("! runs", ENTRYPOINT_SECONDS, every=0.05, meanwhile="OTHERWISE")}"""
+_UNTIL_IT_RUNS = f'note="{_NOTE}"\n{_WAIT}'
 
 # Variables that cannot be set or belong to the process itself.
 _NOT_TAKEN = ("PWD", "OLDPWD", "SHLVL", "_", "UID", "EUID", "PPID", "SHELLOPTS", "BASHOPTS")
@@ -44,8 +44,30 @@ _TAKE_OVER = f"""\
 if [ -O "{_NOTE}" ]; then
 {_UNTIL_IT_RUNS.replace("OTHERWISE", ":")}
   eval "$(sed -z {_AS_EXPORTS} "/proc/$(cat "$note")/environ" 2>/dev/null | tr -d '\\0')"
+  cd -P "/proc/$(cat "$note")/cwd" 2>/dev/null
 fi
 """
+
+# A note that another user has planted names no process of that user which runs our command. Where
+# the note is one's own, no program is started to find that out.
+_AS_MAIN_USER = f"""\
+read -r note </proc/sys/kernel/hostname; note=/tmp/.jlr-waits-$note
+if [ -f "$note" ] && [ ! -O "$note" ] && [ "$(id -u)" = 0 ]; then
+{_WAIT.replace("OTHERWISE", ":")}
+  main=$(cat "$note")
+  of() {{ sed -n "s/^$1:[^0-9]*\\($2\\).*/\\1/p" "/proc/$main/status" 2>/dev/null; }}
+  uid=$(of Uid '[0-9]*') groups=$(of Groups '[0-9 ]*[0-9]' | tr ' ' ,)
+  groups=${{groups:+--groups=$groups}}
+  if runs && [ "$(stat -c %u "$note")" = "$uid" ] && command -v setpriv >/dev/null; then
+    ! tty=$(tty) || chown "$uid" "$tty"
+    set -- setpriv --reuid="$uid" --regid="$(of Gid '[0-9]*')" "${{groups:---clear-groups}}" \\
+      sh -c 'HOME=$(sed -zn "s/^HOME=//p" "/proc/$0/environ" | tr -d "\\0") exec "$@"' "$main" "$@"
+  fi
+fi
+exec "$@"
+"""
+# Precedes a command that root runs in a container by `exec`.
+AS_MAIN_USER = ("sh", "-c", _AS_MAIN_USER, "sh")
 
 
 def command(script: str) -> tuple[str, ...]:
@@ -60,7 +82,7 @@ def until_ready(otherwise: str) -> str:
     """Return the script that waits in a new container until its entrypoint runs our command.
 
     It fails if that takes longer than `ENTRYPOINT_SECONDS`, with status `ANOTHER_USER` if our
-    command runs as another user than later `exec`s. Each turn runs `otherwise`, which may `exit 1`.
+    command runs as another user. Each turn runs `otherwise`, which may `exit 1`.
     """
     return (
         f"{_UNTIL_IT_RUNS.replace('OTHERWISE', otherwise)}"

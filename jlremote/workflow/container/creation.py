@@ -129,6 +129,8 @@ case $facts in
 *'"Entrypoint": null'*|*'"Entrypoint": ""'*) ;;
 *)
   {ready} 2>/dev/null; ready=$?
+  # Now it is known as whom an `exec` is to go on.
+  [ "$ready" != {waiting.ANOTHER_USER} ] || {{ {ready} 2>/dev/null; ready=$?; }}
   [ "$ready" = 0 ] || how=else
   [ "$ready" != {waiting.ANOTHER_USER} ] || {{ {remove} >/dev/null; exit {waiting.ANOTHER_USER}; }}
   {until_known}
@@ -170,7 +172,7 @@ def with_owner(create: Argv, environment: Iterable[str] = ()) -> str:
 def _does_not_stay(done: Completed) -> str | None:
     """Return why a container cannot run with its entrypoint, `None` if it can."""
     if done.status == waiting.ANOTHER_USER:
-        return "it changes the user; `--user` sets one"
+        return "it changes the user, and the image has no `setpriv` to follow; `--user` sets one"
     if done.status == _ENDED:
         last = one_line(done.stderr.strip())
         return "the container ends at once with it" + (f": {last}" if last else "")

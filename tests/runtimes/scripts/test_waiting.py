@@ -63,11 +63,11 @@ def test_a_variable_of_the_entrypoint_arrives_as_it_is(value: str, tmp_path: Pat
         assert run_sh("sh", script).stdout == f"[{value}]"
 
 
-def test_variables_of_the_process_itself_are_left_alone(tmp_path: Path) -> None:
+def test_the_folder_is_taken_over_and_no_variable_of_the_process_itself(tmp_path: Path) -> None:
     with main_process(tmp_path, PWD="/elsewhere", **{"BASH_FUNC_x%%": "() { :; }"}) as note:
         script = here(waiting.beside("pwd; echo $?\n"), note)
         done = run_sh("bash", f"cd {tmp_path}\n{script}")
-        assert (done.stdout, done.stderr) == (f"{tmp_path}\n0\n", "")
+        assert (done.stdout, done.stderr) == (f"{Path.cwd()}\n0\n", "")
 
 
 def test_without_a_main_process_of_ours_a_script_runs_as_it_is(tmp_path: Path) -> None:
