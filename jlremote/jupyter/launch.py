@@ -9,11 +9,12 @@ from jlremote.jupyter import configuration
 from jlremote.jupyter.configuration import HOST_PORT
 from jlremote.jupyter.scripts import LAUNCH_MARK, SOCKET, session_directory
 from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.scripts import conda
 
 # Sets the shell's positional parameters to the command of JupyterLab, or else of Notebook.
 # `jupyter-lab` comes first: the `jupyter` command needs a tenth of a second to find it.
-ON_PATH = """\
-if command -v jupyter-lab >/dev/null; then set -- jupyter-lab
+ON_PATH = f"""\
+{conda.ON_PATH}if command -v jupyter-lab >/dev/null; then set -- jupyter-lab
 elif command -v jupyter-notebook >/dev/null; then set -- jupyter-notebook
 elif command -v jupyter >/dev/null; then set -- jupyter lab
 else set -- python3 -m jupyterlab; fi

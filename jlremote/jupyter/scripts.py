@@ -26,7 +26,7 @@ from jlremote.host.tcp_table import LISTENING
 from jlremote.host.unix_table import LISTENING as LISTENING_SOCKETS
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.on_node import JOBS, PROBE
-from jlremote.runtimes.scripts import homes
+from jlremote.runtimes.scripts import conda, homes
 
 # Among the arguments of the shell that waits for a server's end, and of no probe.
 LAUNCH_MARK = 'export JUPYTER_RUNTIME_DIR="$directory/runtime"'
@@ -123,7 +123,7 @@ tell() {{
 }}
 printf 'directory{FIELD}%s{RECORD}' "$directory"
 jupyter=$(PATH=$PATH:${{directory%/*}}/.packages/bin  # see `packages`
-command -v jupyter-lab || command -v jupyter-notebook || command -v jupyter)
+{conda.ON_PATH}command -v jupyter-lab || command -v jupyter-notebook || command -v jupyter)
 printf 'jupyter{FIELD}%s{RECORD}' "$jupyter"
 printf 'exit{FIELD}%s{RECORD}' "$(cat "$directory/exit" 2>/dev/null)"
 printf 'ended{FIELD}%s{RECORD}' "$(cat "$directory/ended" 2>/dev/null)"

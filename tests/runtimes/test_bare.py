@@ -224,6 +224,21 @@ def test_a_conda_environment_is_found_by_its_folder_and_by_its_name(
     assert Path(argv[0]).resolve() == (environment / "bin/python").resolve()
 
 
+def test_a_conda_in_the_home_folder_needs_no_login_shell(
+    laptop: Laptop, account: Account, environment: Path
+) -> None:
+    program = f"#!{environment}/bin/python\nfrom jupyterlab.labapp import main\nmain()\n"
+    write = "cat >miniforge3/bin/jupyter-lab && chmod +x miniforge3/bin/jupyter-lab"
+    assert laptop.ssh("lab", f"mkdir -p miniforge3/bin; {write}", stdin=program).status == 0
+    try:
+        session = started(laptop, "forge", "--runtime", "none")
+    finally:
+        laptop.ssh("lab", "rm -r miniforge3")
+    with session.notebook("conda.ipynb") as kernel:
+        path = kernel.run("import os; print(os.environ['PATH'])")
+    assert path.startswith(f"{account.home}/miniforge3/bin:")
+
+
 def test_a_python_without_jupyterlab_is_an_error_and_leaves_no_process(
     laptop: Laptop, account: Account
 ) -> None:

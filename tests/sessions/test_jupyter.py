@@ -91,3 +91,16 @@ def test_a_server_that_was_killed_is_replaced_on_the_same_port(
     assert second.port == first.port
     assert second.token != first.token
     assert second.ask("api/status")["kernels"] == 0
+
+
+def test_a_conda_that_only_login_shells_know_is_found(
+    lasting_laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container("lab/jupyter", options=("--env", "PATH=/usr/bin:/bin"))
+    failed(start(lasting_laptop, "lab", here.name), 6, "no JupyterLab")
+    here.execute("ln", "-s", "/opt/jupyter", "/opt/conda")
+    session = started(lasting_laptop, here)
+    with session.notebook("conda.ipynb") as kernel:
+        assert kernel.run("import shutil; print(shutil.which('jupyter'))") == (
+            "/opt/conda/bin/jupyter\n"
+        )
