@@ -34,7 +34,7 @@ _OTHER_NAMES = {
     "version": "did you mean `jlr --version`?",
 }
 # They destroy something, so a typo of another command must not lead to them.
-DESTRUCTIVE = {"stop", "restart", "forget", "unmount", "disconnect"}
+DESTRUCTIVE = {"stop", "restart", "forget", "unmount", "disconnect", "rmi", "prune"}
 
 _SHELL_WORD = re.compile(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+")
 

@@ -39,6 +39,8 @@ COMMANDS = {
         "build": ("images:build", "Build an image on a host from a local folder."),
         "save": ("images:save", "Save a session's container as an image."),
         "push": ("images:push", "Push an image of a host to its registry."),
+        "rmi": ("images:rmi", "Remove images from a host."),
+        "prune": ("images:prune", "Remove the images without a name from a host."),
         "login": ("images:login", "Let a host use a registry with your key."),
     },
     "Host": {

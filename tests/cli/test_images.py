@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from jlremote.images.commands import Image
+from jlremote.images.image_removal import StoredImage
 from jlremote.workflow.host.requests import EngineChoice
 from jlremote.workflow.images.build import BuildReport, BuildRequest
 from jlremote.workflow.images.images import SaveReport
 from jlremote.workflow.images.login import LoginReport, LoginRequest
+from jlremote.workflow.images.removal import RemovalReport
 from tests.cli.conftest import Jlr, Workflows
 
 ID = "sha256:" + "0123456789ab" + "0" * 52
@@ -153,3 +155,29 @@ def test_a_key_cannot_be_forgotten_and_given_at_once(
 ) -> None:
     assert jlr("login", "dgx", "--forget", other).code == 2
     assert not workflows.calls
+
+
+@pytest.mark.parametrize("verb", ["rmi", "prune"])
+def test_a_removal_says_what_went_and_what_that_frees(
+    verb: str, jlr: Jlr, workflows: Workflows
+) -> None:
+    function = {"rmi": "remove"}.get(verb, verb)
+    workflows.take_over(f"images.removal.{function}")
+    image = StoredImage(ID, ("me/torch:1",), "2026-01-02", 9_000_000, ())
+    report = RemovalReport("dgx", (image,), ("me/torch:2",), 5_000_000)
+    workflows.will(f"images.removal.{function}", report)
+    argv = (verb, "dgx", *(("me/torch:1",) if verb == "rmi" else ()))
+    stayed = "removed the name me/torch:2; its image stays"
+    assert jlr(*argv).stdout == f"deleted me/torch:1\n{stayed}\nfreed 5 MB\n"
+    told = json.loads(jlr(*argv, "--json").stdout)
+    assert told["deleted"] == [{"id": ID, "names": ["me/torch:1"], "size": 9_000_000}]
+    assert (told["host"], told["freed"]) == ("dgx", 5_000_000)
+
+
+def test_a_removal_is_never_guessed_and_images_that_are_files_are_refused(jlr: Jlr) -> None:
+    assert "`jlr rmi`" not in jlr("rmii", "dgx", "x").stderr
+    assert jlr("rmi", "dgx").code == 2
+    for argv in (("rmi", "dgx", "x.sif"), ("prune", "dgx")):
+        refused = jlr(*argv, "--runtime", "apptainer")
+        assert refused.code == 2
+        assert "images of `apptainer` are files" in refused.stderr

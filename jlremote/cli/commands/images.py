@@ -1,4 +1,4 @@
-"""`jlr images`, `build`, `save`, `pull`, `push` and `login`."""
+"""`jlr images`, `build`, `save`, `pull`, `push`, `rmi`, `prune` and `login`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer_either
 from jlremote.errors import Usage
+from jlremote.text import size_in_words
 from jlremote.times import utc
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from jlremote.workflow.host.requests import EngineChoice
+    from jlremote.workflow.images.removal import RemovalReport
 
 
 @command(
@@ -229,6 +231,70 @@ def push(
 
     push_image(host, image, invocation.context(silent=as_json), engine)
     answer_either(f"pushed {image}", {"host": host, "image": image}, as_json=as_json)
+
+
+@command(
+    "rmi",
+    examples=(
+        "jlr rmi dgx me/torch:week3",
+        "jlr rmi dgx me/torch:week1 me/torch:week2 --yes",
+    ),
+)
+@shared.host_argument
+@click.argument("names", nargs=-1, required=True, metavar="IMAGE...")
+@shared.yes_option
+@shared.json_option("Print a JSON object.")
+@shared.engine_options
+@click.pass_obj
+def rmi(
+    invocation: Invocation,
+    host: str,
+    names: tuple[str, ...],
+    engine: EngineChoice,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Remove images from a host, by name or id, and say how much space that frees.
+
+    An image with another name loses only the one that is given. An image that a container uses
+    stays, also if that container is stopped. On a terminal jlr says what goes, and asks.
+    """
+    from jlremote.workflow.images.removal import remove
+
+    report = remove(host, names, invocation.context(silent=as_json), engine, yes=yes)
+    answer_either(_removal_in_words(report), report.to_json(), as_json=as_json)
+
+
+@command("prune", examples=("jlr prune dgx", "jlr prune dgx --yes --json | jq .freed"))
+@shared.host_argument
+@shared.yes_option
+@shared.json_option("Print a JSON object.")
+@shared.engine_options
+@click.pass_obj
+def prune(
+    invocation: Invocation, host: str, engine: EngineChoice, yes: bool, as_json: bool
+) -> None:
+    """Remove the images without a name from a host, and say how much space that frees.
+
+    Builds and pulls leave them behind when they give their name to a new image. What a container
+    uses stays. On a terminal jlr says what goes, and asks; `jlr images HOST --all` shows them.
+    """
+    from jlremote.workflow.images import removal
+
+    context = invocation.context(silent=as_json)
+    report = removal.prune(host, context, engine, yes=yes)
+    if not report.deleted and not as_json:
+        context.progress.note(f"{host} has no images without a name that no container uses")
+        return
+    answer_either(_removal_in_words(report), report.to_json(), as_json=as_json)
+
+
+def _removal_in_words(report: RemovalReport) -> str:
+    from jlremote.images.image_removal import shown
+
+    lines = [f"deleted {shown(image)}" for image in report.deleted]
+    lines += [f"removed the name {name}; its image stays" for name in report.untagged]
+    return "\n".join([*lines, f"freed {size_in_words(report.freed)}"])
 
 
 @command(

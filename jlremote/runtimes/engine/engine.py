@@ -32,6 +32,7 @@ class EngineKind:
     # Whether `--` may precede an image; NVIDIA's first tool takes the image for its value.
     ends_options: bool = True
     everyday: str | None = None  # the engine that does all but create containers, if another
+    step_bytes: str = ".Size"  # the field of `history` with a step's bytes; podman's has words
     daemon: str | None = "docker"  # the service that must run, `None` without one
 
 
@@ -46,6 +47,7 @@ KINDS = (
         keeps_layers=True,
         init_tells_all=False,
         start_passes_signals=True,
+        step_bytes=".ImageHistoryLayer.Size",
         daemon=None,
     ),
     # It only creates containers (see the room's decisions). Docker before 20.10, which it may call,

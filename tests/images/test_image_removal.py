@@ -1,0 +1,92 @@
+"""What a removal takes, and what it frees, by the engine's own words."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from jlremote.errors import Busy, NotFound, Usage
+from jlremote.host.answers import OddAnswer
+from jlremote.images.image_removal import Selection, StoredImage, freed, read_images, sharing
+
+
+def image(number: str, *names: str, layers: str = "", size: int = 10) -> StoredImage:
+    return StoredImage(f"sha256:{number * 64}", names, "2026-01-01", size, tuple(layers))
+
+
+def test_images_are_read_with_the_containers_that_use_them() -> None:
+    facts = {"created": "2026-01-01", "size": 5, "layers": None}
+    images = [
+        json.dumps({"id": "sha256:a", "names": ["x:1", "<none>@sha256:9"], **facts}),
+        json.dumps({"id": "b", "names": None, **facts}),  # podman's form
+    ]
+    used = [json.dumps({"image": i, "name": f"/c-{i[-1]}"}) for i in ("sha256:a", "b", "b")]
+    first, second = read_images("\n".join(images), "\n".join(used))
+    assert (first.names, first.containers) == (("x:1",), ("c-a",))
+    assert (second.names, second.containers) == ((), ("c-b", "c-b"))
+    with pytest.raises(OddAnswer):
+        read_images("[]", "")
+
+
+@pytest.mark.parametrize(
+    ("typed", "names"),
+    [
+        ("me/x", ["me/x:latest"]),
+        ("docker.io/me/x:latest", ["me/x:latest"]),
+        ("built", ["localhost/built:latest"]),
+        ("cc", ["me/y:1"]),
+        ("sha256:dd", []),
+        ("fade", ["fade:latest"]),  # a name that could be an id
+    ],
+)
+def test_a_name_or_the_begin_of_an_id_is_resolved_exactly(typed: str, names: list[str]) -> None:
+    stored = [
+        image("a", "me/x:latest", "me/x:2"),
+        image("b", "localhost/built:latest"),
+        image("c", "me/y:1"),
+        image("d"),
+        image("e", "fade:latest"),
+    ]
+    selection = Selection("dgx", stored)
+    selection.add(typed)
+    assert list(selection.chosen.values()) == [names]
+
+
+def test_what_is_missing_or_uncertain_is_refused() -> None:
+    stored = [image("a", "x:1", "x:2"), image("b"), StoredImage(f"b{'c' * 63}", (), "", 0, ())]
+    for typed, error in (("y", NotFound), ("b", Usage), ("aaaa", Usage), ("x:3", NotFound)):
+        with pytest.raises(error):
+            Selection("dgx", stored).add(typed)
+
+
+def test_only_an_image_that_loses_its_last_name_is_deleted() -> None:
+    used = StoredImage("sha256:a", ("x:1", "x:2"), "", 0, (), ("one", "two", "three", "four"))
+    selection = Selection("dgx", [used])
+    selection.add("x:1")
+    selection.refuse_used()
+    assert selection.deleted == []
+    selection.add("x:2")
+    assert selection.references == ["x:1", "x:2"]
+    with pytest.raises(Busy, match="used by `one`, `two`, `three`, 1 more on `dgx`"):
+        selection.refuse_used()
+
+
+def test_what_only_one_image_has_is_freed() -> None:
+    base, top = image("a", "base:1", layers="12", size=7), image("b", "b:1", layers="123", size=9)
+    alone, same = image("c", "c:1", layers="9", size=4), image("d", layers="12", size=7)
+    stored = [base, top, alone, same]
+    found = sharing(stored, [top, alone, same])
+    assert [freed(one, {}) for one in found] == [2, 4, 0]
+    assert not any(one.uncertain for one in found)
+
+
+def test_the_size_of_a_shared_layer_is_read_from_the_histories() -> None:
+    one, two = image("a", "a:1", layers="12"), image("b", "b:1", layers="13")
+    (pair,) = sharing([one, two], [one])
+    assert pair.uncertain
+    base = "t0\t100\tADD base\n"
+    histories = {one.id: f"t2\t0\tENV\nt1\t5\tCOPY\n{base}", two.id: f"t1\t6\tCOPY\n{base}"}
+    assert freed(pair, histories) == 5
+    with pytest.raises(OddAnswer):
+        freed(pair, {one.id: "", two.id: "x"} | {one.id: "nonsense"})

@@ -1,0 +1,154 @@
+"""`jlr rmi` and `jlr prune`: what goes is told and asked, and what it frees is true."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pexpect import EOF
+
+from tests.lab.accounts import Account
+from tests.lab.containers import ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.lone_engine import lone_engine
+from tests.lab.place import Say
+from tests.lab.remote_host import Keys, running_sshd
+
+BASE, SHARED, OWN = "lab/plain", 300_000, 500_000
+
+
+def made(engine: Engine, folder: Path, *names: str, shared: bool = True) -> str:
+    """Build an image of a layer that all such images share and one of its own; return its id."""
+    (folder / "shared").write_bytes(bytes(SHARED))
+    (folder / "own").write_bytes(os.urandom(OWN))
+    lines = (f"FROM {BASE}", "COPY shared /", "ENV X=1", "COPY own /", "ENV Y=1")
+    (folder / "Dockerfile").write_text("\n".join(lines))
+    tags = (f"--tag={name}" for name in names)
+    return engine.docker("build", "--quiet", *tags, str(folder))
+
+
+def removed(laptop: Laptop, *words: str) -> dict[str, Any]:
+    done = laptop.jlr("rmi", "lab", *words, "--json")
+    assert done.status == 0, done
+    told = json.loads(done.stdout)
+    assert isinstance(told, dict)
+    return told
+
+
+def has(engine: Engine, image: str) -> bool:
+    return engine.try_docker("image", "inspect", image).status == 0
+
+
+def test_what_an_image_frees_is_what_no_other_image_has(
+    laptop: Laptop, engine: Engine, name: str, tmp_path: Path
+) -> None:
+    one, two = (made(engine, tmp_path, f"{name}:{tag}") for tag in ("one", "two"))
+    first = removed(laptop, f"{name}:one")
+    assert [image["id"] for image in first["deleted"]] == [one]
+    assert (first["freed"], first["untagged"]) == (OWN, [])
+    shown = laptop.jlr("rmi", "lab", two.removeprefix("sha256:")[:12])
+    assert shown.stdout == f"deleted {name}:two\nfreed 800 kB\n", shown
+    assert not has(engine, one)
+    assert not has(engine, two)
+
+
+def test_two_that_go_together_free_what_they_share(
+    laptop: Laptop, engine: Engine, name: str, tmp_path: Path
+) -> None:
+    for tag in ("one", "two"):
+        made(engine, tmp_path, f"{name}:{tag}")
+    told = removed(laptop, f"{name}:one", f"{name}:two")
+    assert told["freed"] == SHARED + 2 * OWN
+    assert len(told["deleted"]) == 2
+
+
+def test_an_image_with_another_name_only_loses_the_one_that_is_given(
+    laptop: Laptop, engine: Engine, name: str, tmp_path: Path
+) -> None:
+    image = made(engine, tmp_path, f"{name}:one", f"{name}:two")
+    by_id = laptop.jlr("rmi", "lab", image)
+    assert by_id.status == 2, by_id
+    assert f"has several names: `{name}:one`, `{name}:two`" in by_id.stderr
+    done = laptop.jlr("rmi", "lab", f"{name}:one")
+    assert done.stdout == f"removed the name {name}:one; its image stays\nfreed 0 B\n", done
+    assert has(engine, f"{name}:two")
+
+
+def test_an_image_of_a_stopped_container_stays_and_so_does_all_else_that_was_named(
+    laptop: Laptop, engine: Engine, container: ContainerFactory, name: str, tmp_path: Path
+) -> None:
+    for tag in ("used", "free"):
+        made(engine, tmp_path, f"{name}:{tag}")
+    here = container(f"{name}:used", "true")
+    engine.docker("wait", here.name)
+    done = laptop.jlr("rmi", "lab", f"{name}:free", f"{name}:used", "--yes")
+    assert done.status == 7, done
+    assert f"the image `{name}:used` is used by `{here.name}` on `lab`" in done.stderr
+    unknown = laptop.jlr("rmi", "lab", f"{name}:free", f"{name}:none")
+    assert unknown.status == 6, unknown
+    assert f"there is no image `{name}:none` on `lab`" in unknown.stderr
+    assert has(engine, f"{name}:free")
+
+
+def test_a_terminal_is_asked_what_a_script_is_told(
+    laptop: Laptop, engine: Engine, name: str, tmp_path: Path
+) -> None:
+    made(engine, tmp_path, f"{name}:one")
+    for answer, end in (("n", "nothing was changed"), ("y", "freed 800 kB")):
+        with laptop.terminal("jlr", "rmi", "lab", f"{name}:one") as screen:
+            screen.expect_exact(f"{name}:one (")
+            screen.expect_exact("Delete this image of lab, which frees 800 kB? (y/N) ")
+            screen.send(f"{answer}\r")
+            screen.expect_exact(end)
+            screen.expect(EOF)
+        assert has(engine, f"{name}:one") == (answer == "n")
+    made(engine, tmp_path, f"{name}:two")
+    told = laptop.jlr("rmi", "lab", f"{name}:two")
+    assert "this ends or deletes: " in told.stderr
+    silent = made(engine, tmp_path, f"{name}:three")
+    assert "deletes" not in laptop.jlr("rmi", "lab", f"{name}:three", "-y").stderr
+    assert not has(engine, silent)
+
+
+@pytest.fixture
+def lone(
+    laptop: Laptop, engine: Engine, account: Account, keys: Keys, say: Say
+) -> Iterator[Engine]:
+    """The dockerd of the host `alone`, whose images are no other test's."""
+    with lone_engine(engine, "lab/jupyter", say) as running:
+        running.engine.docker("image", "prune", "--force")
+        with running_sshd(running.engine, keys) as server:
+            laptop.add_host("alone", server, account, key=keys.private)
+            yield running.engine
+
+
+def test_prune_deletes_what_builds_have_left_and_nothing_that_is_used_or_named(
+    laptop: Laptop, lone: Engine, tmp_path: Path
+) -> None:
+    lone.docker("tag", "lab/jupyter", BASE)
+    name = f"lab-{secrets.token_hex(4)}"
+    used, left, named = (made(lone, tmp_path, name) for _ in range(3))
+    factory = ContainerFactory(lone, f"{name}-")
+    lone.docker("wait", factory(used, "true").name)
+    with laptop.terminal("jlr", "prune", "alone") as screen:
+        screen.expect_exact(left.removeprefix("sha256:")[:12])
+        screen.expect_exact("Delete this image of alone, which frees 500 kB? (y/N) ")
+        screen.send("n\r")
+        screen.expect(EOF)
+    assert has(lone, left)
+    done = laptop.jlr("prune", "alone", "--yes", "--json")
+    assert done.status == 0, done
+    told = json.loads(done.stdout)
+    assert ([image["id"] for image in told["deleted"]], told["freed"]) == ([left], OWN)
+    assert [has(lone, image) for image in (used, left, named)] == [True, False, True]
+    nothing = laptop.jlr("prune", "alone")
+    assert (nothing.status, nothing.stdout) == (0, "")
+    assert "no images without a name that no container uses" in nothing.stderr
+    factory.remove_all()
+    lone.docker("rmi", "--force", used, name, BASE)
