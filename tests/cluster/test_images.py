@@ -20,6 +20,11 @@ TELLS = """\
 echo "$@" >>/home/alice/arguments
 exec {} "$@"
 """
+# A package of hers that Python imports by itself.
+POISON = """\
+HOME=/home/alice; export HOME; cd; site=$(python3 -m site --user-site); mkdir -p "$site"
+echo 'print("poisoned")' >"$site/usercustomize.py"; python3 -c pass
+"""
 
 
 @pytest.fixture
@@ -52,8 +57,10 @@ def test_a_job_pulls_its_image_once_and_enters_it_with_its_gpus(
     real = cluster.run("node2", "readlink", APPTAINER)
     write = f'rm {APPTAINER}; printf %s "$1" >{APPTAINER}; chmod 755 {APPTAINER}'
     cluster.run("node2", "sh", "-c", write, "sh", TELLS.format(real))
+    poisoned = cluster.run("node2", "sh", "-c", POISON, user="alice")
+    assert poisoned == "poisoned", "what a user has installed is imported outside of an image"
     words = ("--image", image, "--pull-on", "job", "--gres", "gpu:1")
-    command = ("--", "sh", "-c", "command -v jupyter; ls /dev/nvidia0")
+    command = ("--", "sh", "-c", "command -v jupyter; ls /dev/nvidia0; /usr/bin/python3 -c pass")
     try:
         with served(cluster):
             for _ in range(2):
@@ -63,6 +70,7 @@ def test_a_job_pulls_its_image_once_and_enters_it_with_its_gpus(
         arguments = cluster.run("node2", "cat", "/home/alice/arguments").splitlines()
     finally:
         cluster.run("node2", "ln", "-sf", real, APPTAINER)
+        cluster.run("node2", "rm", "-r", "/home/alice/.local/lib", user="alice")
     assert [line.split()[0] for line in arguments] == ["pull", "--quiet", "--quiet"]
     assert all(" --nv " in line for line in arguments[1:])
     left = cluster.run("login", "ls", "-A", IMAGES).split()

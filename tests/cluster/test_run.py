@@ -6,6 +6,7 @@ import json
 import re
 import secrets
 import signal
+import subprocess
 from typing import Any
 
 import pytest
@@ -156,6 +157,8 @@ def test_a_job_that_takes_too_much_memory_is_named(cluster: Cluster, zih: Laptop
 def test_each_reason_to_wait_is_told_in_a_sentence(cluster: Cluster, zih: Laptop) -> None:
     failed = job(zih, detached(zih, command=("false",)))["job"]
     cluster.wait_state(failed, "FAILED")
+    there = detached(zih, "--sbatch-arg=--nodelist=node2")
+    running(zih, there)
     cluster.slurm("scontrol", "update", "nodename=node2", "state=drain", "reason=test")
     reserve = ("scontrol", "create", "reservation", "reservationname=mend", "flags=maint")
     when = ("starttime=now+600", "duration=60", "nodes=node1", "user=root")
@@ -181,9 +184,30 @@ def test_each_reason_to_wait_is_told_in_a_sentence(cluster: Cluster, zih: Laptop
         for called, sentence in wanted.items():
             wait_until(lambda: job(zih, called)["reason"] == sentence, f"`{sentence}`")  # noqa: B023
         running(zih, before)
+        assert job(zih, there)["state"] == "running", "a drained node ends no job"
     finally:
         cluster.slurm("scontrol", "delete", "reservationname=mend")
         cluster.slurm("scontrol", "update", "nodename=node2", "state=resume")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_ten_minutes_in_the_queue_ask_slurm_a_few_times(cluster: Cluster, zih: Laptop) -> None:
+    called = name()
+    with busy(cluster), zih.spawn("run", "zih", "--slurm", "--name", called, "--", "true") as waits:
+        assert waits.stdout
+        until(iter(waits.stdout.readline, ""), "waits:")
+        cluster.slurm("sdiag", "--reset")
+        with pytest.raises(subprocess.TimeoutExpired):
+            waits.wait(600)
+        told = cluster.slurm("sdiag")
+        waits.send_signal(signal.SIGINT)
+        assert waits.wait(30) == 130
+    by_user = told.partition("statistics by user")[2]
+    counted = re.search(r"alice\s*\(\s*\d+\)\s*count:(\d+)", by_user)
+    # One question each at 16, 32 and 64 s, and then once a minute.
+    assert counted, told
+    assert 0 < int(counted[1]) <= 15, told
 
 
 @pytest.mark.long
