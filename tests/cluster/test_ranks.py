@@ -46,12 +46,17 @@ def test_two_nodes_add_up_their_numbers(zih: Laptop, launcher: str) -> None:
     ), done
 
 
-def test_a_rank_that_dies_ends_the_job(zih: Laptop) -> None:
-    text = '[ "$RANK" != 1 ] || kill -9 $$; sleep 300'
-    words = ("--nodes", "2", "--ntasks", "4", "--launcher", "srun")
-    done = zih.jlr(*SLURM, *words, "--", "sh", "-c", text)
-    assert done.status > 128
-    assert "task 1: Killed" in done.stderr
+@pytest.mark.parametrize(
+    ("launcher", "nodes", "words"),
+    [("srun", "2", "task 1: Killed"), ("torchrun", "1", "Signal 9 (SIGKILL)")],
+)
+def test_a_rank_that_dies_ends_the_job(zih: Laptop, launcher: str, nodes: str, words: str) -> None:
+    """On several nodes torchrun of PyTorch 1.13 waits up to five minutes for its agents first."""
+    text = '[ "$RANK" != 1 ] || kill -9 $$; exec sleep 300'
+    asked = ("--nodes", nodes, "--ntasks", "4", "--launcher", launcher)
+    done = zih.jlr(*SLURM, *asked, "--", "sh", "-c", text)
+    assert done.status not in (0, 130), done
+    assert words in done.stderr
 
 
 def test_ctrl_c_reaches_every_rank(zih: Laptop) -> None:

@@ -63,7 +63,10 @@ def task(command: tuple[str, ...], ranks: Ranks) -> tuple[str, ...]:
     label = _LABEL if ranks.label else ""
     # Spelt so for PyTorch 1, too.
     script = () if command[0].endswith(".py") else ("--no_python",)
-    return ("sh", "-c", label + _AGENT, "sh", *script, *command)
+    # torchrun takes `$$` in the arguments for `$`, and `${local_rank}` for a number.
+    program, *arguments = command
+    exact = (argument.replace("$", "$$") for argument in arguments)
+    return ("sh", "-c", label + _AGENT, "sh", *script, program, *exact)
 
 
 def launched(argv: tuple[str, ...], ranks: Ranks) -> str:

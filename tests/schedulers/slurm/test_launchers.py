@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from string import Template
 
 import pytest
 
@@ -73,6 +74,12 @@ def test_without_tasks_torchrun_takes_the_gpus_and_a_script_is_python(tmp_path: 
     lines = done.stdout.splitlines()
     assert lines[0] == "torchrun train.py -x"
     assert {"PET_NPROC_PER_NODE=4", "PET_MAX_RESTARTS=3", "PET_TEE=3"} <= set(lines)
+
+
+def test_an_argument_reaches_the_ranks_of_torchrun_as_it_is() -> None:
+    given = "kill $$; echo ${local_rank} $RANK"
+    *_, told = SLURM.task(("sh", "-c", given), Ranks("torchrun"))
+    assert Template(told).safe_substitute(local_rank=0) == given  # as torchrun does
 
 
 @pytest.mark.parametrize("address", ["127.0.1.1", "::1"])
