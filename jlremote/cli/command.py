@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -36,6 +36,9 @@ _OTHER_NAMES = {
 # They destroy something, so a typo of another command must not lead to them.
 DESTRUCTIVE = {"stop", "restart", "forget", "unmount", "disconnect", "rmi", "prune"}
 
+# Stands for a hyphen while click breaks lines, which it would do in the middle of `--dry-run`.
+_HYPHEN = "\N{NON-BREAKING HYPHEN}"
+
 _SHELL_WORD = re.compile(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -65,6 +68,35 @@ def options(*declared: Callable[[Any], Any]) -> Callable[[Function], Function]:
     return add
 
 
+class HelpFormatter(click.HelpFormatter):
+    """A formatter of help that breaks lines at spaces only."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        """Write how the command is called."""
+        super().write_usage(prog, args.replace("-", _HYPHEN), prefix)
+
+    def write_text(self, text: str) -> None:
+        """Write a paragraph."""
+        super().write_text(text.replace("-", _HYPHEN))
+
+    def write_dl(
+        self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
+    ) -> None:
+        """Write names and what they mean in two columns."""
+        kept = [(name, text.replace("-", _HYPHEN)) for name, text in rows]
+        super().write_dl(kept, col_max, col_spacing)
+
+    def write(self, string: str) -> None:
+        """Add text to the help as it is shown."""
+        super().write(string.replace(_HYPHEN, "-"))
+
+
+class Context(click.Context):
+    """Click's context, whose help is written by our formatter."""
+
+    formatter_class = HelpFormatter
+
+
 class Command(click.Command):
     """A command whose help has its options in groups, and then examples.
 
@@ -72,6 +104,8 @@ class Command(click.Command):
         examples: lines to copy; what follows a `#` is a comment.
         takes_command: whether what follows `--` is a command for the host, `command`.
     """
+
+    context_class = Context
 
     def __init__(
         self, *arguments: Any, examples: Sequence[str], takes_command: bool = False, **settings: Any
@@ -191,6 +225,8 @@ class LazyGroup(click.Group):
             in the help.
         closing: by title, lines that close the help as they are.
     """
+
+    context_class = Context
 
     def __init__(
         self,

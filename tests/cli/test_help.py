@@ -54,6 +54,7 @@ def test_help_breaks_at_words_and_its_examples_stay_commands(
     monkeypatch.setenv("COLUMNS", str(width))
     text = jlr(*((name,) if name else ()), "--help").stdout
     assert max(map(len, text.splitlines())) <= width
+    assert not re.findall(r".*\w-$", text, re.MULTILINE), "broken in the middle of a name"
     examples = text.partition("\nExamples:\n")[2].partition("\n\n")[0].replace("\\\n", "")
     shown = [shlex.split(line, comments=True) for line in examples.splitlines()]
     written = command(name).examples if name else EXAMPLES
