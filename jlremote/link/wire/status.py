@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jlremote.jupyter.server import Server
 from jlremote.link.wire.protocol import Message
+from jlremote.link.wire.states import State
 from jlremote.ports.endpoint import Endpoint, endpoint_from_json
 
 # A session's name, and a further port of it; `None` for its Jupyter server.
@@ -72,12 +73,14 @@ class LinkStatus:
 
 
 def link_status(message: Message) -> LinkStatus:
-    """Return what a link answered to `status`."""
+    """Return what a link answered to `status`; a forward is up at most as long as the link."""
+    since = message["since"]
+    told = map(forward_status, message["forwards"])
     return LinkStatus(
         message["state"],
-        message["since"],
+        since,
         message["detail"],
-        tuple(map(forward_status, message["forwards"])),
+        tuple(replace(f, since=max(f.since, since)) if f.state == State.UP else f for f in told),
         tuple(MountStatus(**mount) for mount in message["mounts"]),
         tuple(message["notes"]),
     )

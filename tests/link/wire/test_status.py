@@ -43,6 +43,12 @@ def test_a_forward_is_found_by_its_session_and_its_further_port() -> None:
     assert status.forward("cont1", 7860) is None
 
 
+def test_a_forward_is_up_since_its_connection_is() -> None:
+    closed = forward(TENSORBOARD) | {"state": "closed"}
+    up, down = link_status(message(forward(SERVER), closed)).forwards
+    assert (up.since, down.since) == (2.0, 1.0)
+
+
 def test_mounts_and_notes_are_read() -> None:
     told = message()
     told["mounts"] = [{"name": "data", "connected": False, "failure": "no sftp-server"}]
