@@ -89,3 +89,9 @@ def test_a_containers_id_is_not_shown_for_its_name() -> None:
     said = f'Error: unable to start container "{"5f" * 32}": unable to find user me'
     failed = Completed(125, "", said)
     assert reason(failed) == "unable to find user me"
+
+
+def test_a_request_to_the_engine_is_not_shown_behind_what_went_wrong() -> None:
+    sentence = "permission denied while trying to connect to the Docker daemon socket at unix:///x"
+    request = 'Get "http://%2Fx/v1.50/json?limit=1": dial unix /x: connect: permission denied'
+    assert reason(Completed(1, "", f"{sentence}: {request}")) == sentence

@@ -58,8 +58,11 @@ class FindingPrinter:
                 text = f"{', '.join(checks)}: {reason}"
                 answer("\n".join(_lines(Finding("not tried", Mark.SKIPPED, text))))
         sign, colour = _SIGNS[verdict.mark]
-        text = click.style(one_line(verdict.text), bold=True)
-        answer(("\n" if self._group else "") + f"{click.style(_fit(sign), fg=colour)} {text}")
+        first, *rest = (
+            click.style(line, bold=True) for line in _wrapped(one_line(verdict.text), 2)
+        )
+        head = f"{click.style(_fit(sign), fg=colour)} {first}"
+        answer("\n".join([*([""] if self._group else []), head, *(f"  {line}" for line in rest)]))
 
 
 def _lines(finding: Finding) -> Iterator[str]:

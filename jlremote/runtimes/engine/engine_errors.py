@@ -15,6 +15,8 @@ COMMAND_NOT_FOUND = 127
 # A working engine answers long before; a hanging daemon never does.
 PATIENCE_SECONDS = 10
 _PREFIXES = ("docker: ", "Error response from daemon: ", "Error: ")
+# The request that failed, encoded, behind docker's own sentence about it.
+_REQUEST = re.compile(r': [A-Z][a-z]+ "http[^"]*": dial unix .*$')
 # Podman's prefix with the container's id.
 _WHICH = re.compile(r'^unable to start container "?[0-9a-f]{64}"?: ')
 # The version decides whether "the Docker daemon socket" or "the docker API" follows. `permission
@@ -95,7 +97,7 @@ def reason(failed: Completed) -> str:
     text = told[0] if told else failed.complaint
     for prefix in _PREFIXES:
         text = text.removeprefix(prefix)
-    return _WHICH.sub("", text)
+    return _REQUEST.sub("", _WHICH.sub("", text))
 
 
 def tried(argv: Argv) -> str:
