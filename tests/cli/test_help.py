@@ -68,16 +68,23 @@ def test_the_line_in_the_main_help_begins_like_the_help_of_the_command(name: str
 
 
 EVERY_CALL = [call for name in COMMANDS for call in calls(list(command(name).examples))]
-README = Path(jlremote.__file__).parent.parent / "README.md"
-SHOWN = [
+REPOSITORY = Path(jlremote.__file__).parent.parent
+GUIDES = sorted((REPOSITORY / "docs/guides").glob("*.md"))
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")), *GUIDES]
+LINES = [
     part
-    for line in README.read_text("utf-8").splitlines()
+    for page in PAGES
+    for line in page.read_text("utf-8").splitlines()
     if line.startswith("    jlr ")
     for part in line.partition("#")[0].split("; ")
 ]
+IN_TABLES = [
+    found for page in GUIDES for found in re.findall(r"`(jlr \w[^`]*)`", page.read_text("utf-8"))
+]
+SHOWN = calls([*EXAMPLES, *LINES, *IN_TABLES])
 
 
-@pytest.mark.parametrize("call", [*EVERY_CALL, *calls(EXAMPLES), *calls(SHOWN)], ids=" ".join)
+@pytest.mark.parametrize("call", [*EVERY_CALL, *SHOWN], ids=" ".join)
 def test_the_examples_are_valid(call: list[str]) -> None:
     group = click.Context(jlr, info_name="jlr")
     context = command(call[0]).make_context(call[0], call[1:], parent=group)

@@ -1,0 +1,189 @@
+"""The pictures of README.md: what commands show in a real terminal, against the lab.
+
+`JLR_PICTURES=1 tests/run -k test_pictures` writes them to docs/. Only the GPUs are stood in for.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import os
+import re
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from tests.conftest import SSHServerFactory
+from tests.gpus.conftest import GpuHost, Sleeper
+from tests.lab.accounts import Account
+from tests.lab.containers import ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.line import Line
+from tests.lab.programs import attempt, run, wait_until
+from tests.lab.remote_host import Keys
+from tests.sessions.parts import START_SECONDS, Session
+
+DOCS = Path(__file__).parents[2] / "docs"
+WANTED = bool(os.environ.get("JLR_PICTURES"))
+COLUMNS = 92
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """A shell on a laptop, in a terminal that tmux draws.
+
+    Attributes:
+        socket: where this tmux listens.
+    """
+
+    socket: Path
+
+    def tmux(self, *words: str) -> str:
+        """Run a command of tmux and return its output."""
+        return run("tmux", "-S", str(self.socket), *words)
+
+    def press(self, *keys: str) -> None:
+        """Press keys, which go by their names in tmux."""
+        self.tmux("send-keys", *keys)
+
+    def type(self, line: str) -> None:
+        """Type a line and Enter."""
+        self.press(line, "Enter")
+
+    def run(self, line: str) -> None:
+        """Type a command and wait for its end."""
+        self.type(line)
+        wait_until(lambda: line in self.screen(), "the command", 10)
+        self.wait_for_prompt()
+
+    def clear(self) -> None:
+        """Clear the screen."""
+        self.press("C-l")
+        wait_until(lambda: self.screen() == "$", "an empty screen", 10)
+
+    def screen(self, *options: str) -> str:
+        """Return what it shows; `-e` keeps the colours, as escape sequences."""
+        return self.tmux("capture-pane", "-p", *options).rstrip()
+
+    def wait_for_prompt(self) -> None:
+        """Wait until the last command has ended."""
+        wait_until(lambda: self.screen().endswith("\n$"), "the prompt", START_SECONDS)
+
+    def take_picture(self, name: str) -> None:
+        """Write what it shows to `docs/NAME.svg`, without the last prompt."""
+        if not WANTED:
+            return
+        shown = Text.from_ansi(self.screen("-e"))
+        console = Console(record=True, width=COLUMNS, file=io.StringIO())
+        console.print(*(line for line in shown.split() if line.plain.strip() != "$"), sep="\n")
+        console.save_svg(str(DOCS / f"{name}.svg"), title="laptop")
+
+
+@pytest.fixture
+def way(gpu_host: GpuHost) -> Iterator[Line]:
+    """A network to the host."""
+    line = Line(gpu_host.server.port)
+    yield line
+    line.close()
+
+
+@pytest.fixture
+def terminal(
+    ada: Laptop, gpu_host: GpuHost, way: Line, account: Account, keys: Keys
+) -> Iterator[Terminal]:
+    """A terminal on a laptop that knows the host as `dgx`."""
+    ada.add_host("dgx", gpu_host.server, account, key=keys.private, port=way.port)
+    made = Terminal(ada.folder / "tmux")
+    prompt = "\\[\\e[1;32m\\]$\\[\\e[0m\\] "
+    environment = ada.environment | {"PS1": prompt, "TERM": "xterm-256color"}
+    words = [f"{name}={value}" for name, value in environment.items()]
+    made.tmux(
+        *("-f", "/dev/null", "new-session", "-d", "-x", str(COLUMNS), "-y", "60"),
+        *("env", "-i", *words, "bash", "--norc", "--noprofile"),
+    )
+    wait_until(lambda: made.screen() == "$", "the prompt", 10)
+    yield made
+    attempt("tmux", "-S", str(made.socket), "kill-server")
+
+
+@pytest.fixture
+def trainings(
+    gpu_host: GpuHost, other_account: Account, sleeper: Sleeper, container: ContainerFactory
+) -> None:
+    """Programs of others on two of the four GPUs of the host."""
+    theirs = int(container("lab/plain").inspect("{{.State.Pid}}"))
+    gpu_host.gpus.install(4)
+    for number, pid in enumerate((sleeper(other_account), theirs)):
+        gpu_host.gpus.occupy(number, pid, memory=70_000 - 39_000 * number)
+
+
+@pytest.fixture
+def name(engine: Engine, container: ContainerFactory) -> Iterator[str]:
+    """The name of a container: a short one in a picture."""
+    factory = ContainerFactory(engine, "cont") if WANTED else container
+    yield factory.name()
+    factory.remove_all()
+
+
+@pytest.mark.usefixtures("trainings")
+def test_a_session_on_a_free_gpu_that_is_back_after_the_network_was_away(
+    terminal: Terminal, ada: Laptop, gpu_host: GpuHost, way: Line, name: str
+) -> None:
+    terminal.run(f"jlr start dgx {name} --image lab/jupyter --gpus auto")
+    assert "/lab?token=" in terminal.screen()
+    terminal.take_picture("start")
+
+    terminal.clear()
+    terminal.type("jlr gpus dgx --watch 0.2")
+    loads = itertools.cycle((96, 99, 100, 98, 97, 100, 99, 62, 20, 88, 97, 100, 99))
+
+    def drawn() -> bool:
+        """Change the load, and check that there is a history of loads."""
+        gpu_host.gpus.change(0, utilization_gpu=(load := next(loads)))
+        gpu_host.gpus.change(1, utilization_gpu=120 - load)
+        return len(re.findall("[▁-█]", terminal.screen())) > 4 * 30
+
+    wait_until(drawn, "the history of the loads", 60)
+    assert "reserved by its container" in terminal.screen()
+    terminal.take_picture("gpus")
+    terminal.press("C-c")
+    terminal.wait_for_prompt()
+
+    terminal.clear()
+    session = Session(ada, json.loads(ada.jlr("status", "--json").stdout))
+    born = session.born()
+    terminal.run("jlr list")
+    way.take_down()
+    wait_until(lambda: " reconnecting " in ada.jlr("list").stdout, "the loss", 30)
+    terminal.run("jlr list     # the network is away: a closed lid, a train, another Wi-Fi")
+    way.bring_up()
+    wait_until(lambda: " up " in ada.jlr("list").stdout, "the way back", 30)
+    terminal.run("jlr list     # and back: the same server, at the same address")
+    states = re.findall(rf"{name} +dgx +([a-z-]+) +\S+ +\S+ +(\d+)", terminal.screen())
+    (_, port), *_ = states
+    assert states == [("up", port), ("reconnecting", port), ("up", port)]
+    assert session.born() == born
+    terminal.take_picture("back")
+
+
+def test_a_doctor_that_finds_a_user_without_the_engine(
+    terminal: Terminal, ada: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys
+) -> None:
+    path = account.home / "root-only.sock"
+    with socket.socket(socket.AF_UNIX) as engine:
+        engine.bind(str(path))
+        engine.listen()
+        path.chmod(0o600)
+        server = another_sshd(f'SetEnv "DOCKER_HOST=unix://{path}"')
+        ada.add_host("ec2", server, account, key=keys.private)
+        terminal.run("jlr doctor ec2 --runtime docker")
+    path.unlink()
+    assert "✗ permission" in terminal.screen()
+    terminal.take_picture("doctor")
