@@ -24,6 +24,7 @@ An error that is defined in another package is drawn with that package's name. :
     │   └── NoWebSocket          jupyter   HTTP passes the forward, WebSocket does not
     ├── NotFound                 exit 6    no such session, container, image or file
     ├── Busy                     exit 7    kernels, a GPU or a port in use
+    │   └── JustCreated          runtimes  another command created that container a moment ago
     ├── NoShell                            the login shell on the host runs no scripts
     ├── OutputTooLong            host      a script printed more than its limit
     ├── OddAnswer                host      a program there answered in no form that it has

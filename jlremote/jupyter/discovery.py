@@ -37,6 +37,7 @@ class Findings:
     ended: str = ""  # why the last one ended, if on purpose: `stopped` by a command, or `idle`
     definition: str = ""  # the session's `container.json`, where it was asked for
     sockets: tuple[str, ...] = ()  # unix sockets of servers that jlr did not launch on them
+    joined: bool = False  # whether a launch waited for a server that another one began
 
 
 def read_probe(output: str) -> Findings:
@@ -64,6 +65,7 @@ def read_probe(output: str) -> Findings:
         single.get("ended", "").strip(),
         single.get("definition", "").strip(),
         tuple(path for path in _sockets(records) if not _is_own_socket(path, directory)),
+        "joined" in single,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from jlremote.jupyter import configuration
+from jlremote.jupyter import configuration, launch_lock
 from jlremote.jupyter.configuration import HOST_PORT
 from jlremote.jupyter.scripts import LAUNCH_MARK, SOCKET, session_directory
 from jlremote.runtimes.contract import Runtime
@@ -104,8 +104,12 @@ def launch(
     idle_stop: int = 0,
     on_socket: bool = False,
     folders: Sequence[str] = (),
+    join: bool = True,
 ) -> str:
     """Return the script that runs JupyterLab in the session's folder until it ends.
+
+    If another launch is under way it launches nothing and marks itself as joined, with `join` also
+    if a server that somebody else began is starting (see `launch_lock`).
 
     `name` is the session's, also the begin of its `base_url`, and `hostname` the one that browsers
     have for it; `launch_id` marks the files of this launch. Jupyter listens on `bind_address`, by
@@ -138,11 +142,24 @@ def launch(
         .replace("LAUNCH_MARK", LAUNCH_MARK)
         .replace("OPTIONS", shlex.join(options))
     )
-    return session_directory(runtime, name) + f"launch={shlex.quote(launch_id)}\n" + script
+    beginning = f"launch={shlex.quote(launch_id)}\n{launch_lock.functions(runtime)}"
+    turn = _TURN.replace("IS_STARTING", "is_starting" if join else "false")
+    return session_directory(runtime, name) + beginning + turn + script
+
+
+# A start that fails leaves a server alone that another one has joined; see `abandon`.
+_TURN = """\
+umask 077
+mkdir -p "$directory" || exit 1
+if ! take_lock; then
+  : >"$directory/shared-${holder##*:}"; : >"$directory/joined-$launch"; exit 0
+elif IS_STARTING; then
+  : >"$directory/joined-$launch"; exit 0
+fi
+"""
 
 
 _LAUNCH = """\
-umask 077
 # With Jupyter's cookie secret: a cookie of an earlier server opens nothing.
 rm -rf "$directory/runtime" "$directory/config"
 mkdir -p "$directory/runtime" "$directory/config" || exit 1

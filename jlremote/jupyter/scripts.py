@@ -5,7 +5,8 @@ Each session has a folder on the server's side (0700): `runtime/` is Jupyter's
 (0600) and, on a host without containers, listens on a unix socket `sock-…`; `jupyter.log` is its
 log; `launch` names the launch that wrote these files; `idle-stop` has its idle time in seconds;
 `exit` is the exit status once it has ended; `ended` says why, if on purpose: `stopped` by a
-command, or `idle`.
+command, or `idle`; `launching-…` is the lock of a launch (see `launch_lock`), `joined-LAUNCH` says
+that a launch waits for a server that another began, and `shared-LAUNCH` that another waits for its.
 
 Reading the runtime files takes a twentieth of the time of `jupyter server list`, which also deletes
 the files of servers whose pid it cannot see.
@@ -24,6 +25,7 @@ from jlremote.host.records import PRINT_RECORD as RECORD
 from jlremote.host.shell_text import pause, until_hang_up, wait_while
 from jlremote.host.tcp_table import LISTENING
 from jlremote.host.unix_table import LISTENING as LISTENING_SOCKETS
+from jlremote.jupyter import launch_lock
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.on_node import JOBS, PROBE
 from jlremote.runtimes.scripts import conda, homes
@@ -33,9 +35,11 @@ LAUNCH_MARK = 'export JUPYTER_RUNTIME_DIR="$directory/runtime"'
 WAIT_SECONDS = 120
 LAUNCH_SECONDS = 20
 POLLS_A_SECOND = 40
+JOINED_TURNS = 6
 ROOM_BYTES = 1 << 16  # several times what is written before Jupyter listens
 NO_FOLDER = homes.NO_FOLDER
 NOT_LAUNCHED = 75  # sysexits.h: EX_TEMPFAIL
+OTHER_ENDED = 69  # sysexits.h: EX_UNAVAILABLE; the server that was waited for did not come up
 
 # Begins the name of a server's socket in the runtime folder; the id of its launch follows, so a
 # forward to an earlier server meets no other one. A socket's path has 107 bytes at most.
@@ -59,7 +63,7 @@ def own_servers(runtime: Runtime) -> str:
 
     With the records is a session's definition, where it has one.
     """
-    files = _runtime_files(('"$directory"/runtime',))
+    files = _runtime_files((_OWN_FOLDER,))
     return (
         f'for directory in "{runtime.servers_folder}"/*; do\n'
         '[ -d "$directory/runtime" ] || continue\n'
@@ -83,10 +87,11 @@ def probe(runtime: Runtime, name: str) -> str:
 
 def probe_here(runtime: Runtime, name: str) -> str:
     """Return the script of `probe` for the machine that has the server's process."""
-    folders = ('"$directory"/runtime', *(FOREIGN_FOLDERS if runtime.has_containers else ()))
-    return session_directory(runtime, name) + _PROBE.replace("FILES", _runtime_files(folders))
+    files = _runtime_files(_folders(runtime))
+    return session_directory(runtime, name) + _PROBE.replace("FILES", files)
 
 
+_OWN_FOLDER = '"$directory"/runtime'
 FOREIGN_FOLDERS = (
     '"${JUPYTER_RUNTIME_DIR:-/nonexistent}"',
     '"${XDG_RUNTIME_DIR:-/nonexistent}"/jupyter',
@@ -94,6 +99,10 @@ FOREIGN_FOLDERS = (
     "/root/.local/share/jupyter/runtime",
     "/home/*/.local/share/jupyter/runtime",
 )
+
+
+def _folders(runtime: Runtime) -> tuple[str, ...]:
+    return (_OWN_FOLDER, *(FOREIGN_FOLDERS if runtime.has_containers else ()))
 
 
 def _runtime_files(folders: Iterable[str]) -> str:
@@ -149,8 +158,11 @@ def wait_and_probe(
     """Return the script that waits until the server listens or has ended, then probes.
 
     It fails at once with the words of `mkdir` or `cat` if the session's folder cannot be made or
-    written to, and after `patience` seconds if the launch, in the background, has not begun.
+    written to, and after `patience` seconds if the launch, in the background, has not begun. If the
+    launch has joined another one, it waits for that server, and fails with `OTHER_ENDED` if that
+    ends instead.
     """
+    own_files, files = _runtime_files((_OWN_FOLDER,)), _runtime_files(_folders(runtime))
     seconds = WAIT_SECONDS + patience - LAUNCH_SECONDS
     return (
         session_directory(runtime, name)
@@ -159,11 +171,21 @@ umask 077
 mkdir -p "$directory/runtime" && printf '%0{ROOM_BYTES}d' 0 | cat >"$directory/room" ||
   {{ rm -f "$directory/room"; exit {NO_FOLDER}; }}
 rm -f "$directory/room"
-listens() {{
-  case $1 in *'"sock": "/'*) {_SOCKETS} >/dev/null; return;; esac
+{launch_lock.functions(runtime)}listens() {{
+  case $1 in
+  *'"sock": "'"$directory"/*) {_SOCKETS} >/dev/null; return;;
+  *'"sock": "/'*) return 0;;
+  esac
   port=${{1#*port?: }}
   port=$(printf ':%04X ' "${{port%%[!0-9]*}}")
   {LISTENING} | grep -q "$port"
+}}
+serves() {{
+  pid=${{1##*-}}
+  [ -d "/proc/${{pid%.json}}" ] || return
+  text=$(cat "$1" 2>/dev/null)
+  # A file with its last brace is complete. jupyter_server 2 listens a moment after writing it.
+  case $text in *'}}') listens "$text";; *) return 1;; esac
 }}
 wanted={shlex.quote(launch_id)} launched='' turns=0
 while [ "$turns" -lt {seconds * POLLS_A_SECOND:.0f} ]; do
@@ -171,17 +193,22 @@ while [ "$turns" -lt {seconds * POLLS_A_SECOND:.0f} ]; do
   [ "$launched" = "$wanted" ] || {{ read -r launched <"$directory/launch"; }} 2>/dev/null
   if [ "$launched" = "$wanted" ]; then
     [ ! -e "$directory/exit" ] || break
-    for file in {_runtime_files(('"$directory"/runtime',))}; do
-      [ -e "$file" ] || continue
-      text=$(cat "$file" 2>/dev/null)
-      # A file with its last brace is complete. jupyter_server 2 listens a moment after writing it.
-      case $text in *'}}') ! listens "$text" || break 2;; esac
-    done
+    for file in {own_files}; do [ ! -e "$file" ] || ! serves "$file" || break 2; done
+  elif [ -e "$directory/joined-$wanted" ]; then
+    # Seldom, as each look starts programs.
+    turns=$((turns + {JOINED_TURNS - 1})); {pause((JOINED_TURNS - 1) / POLLS_A_SECOND)}
+    if lock_held; then
+      for file in {own_files}; do [ ! -e "$file" ] || ! serves "$file" || break 2; done
+    else
+      for file in {files}; do [ ! -e "$file" ] || ! serves "$file" || break 2; done
+      is_starting || {{ rm -f "$directory/joined-$wanted"; exit {OTHER_ENDED}; }}
+    fi
   elif [ "$turns" -gt {patience * POLLS_A_SECOND:.0f} ]; then exit {NOT_LAUNCHED}; fi
   turns=$((turns + 1))
   {pause(1 / POLLS_A_SECOND)}
 done
 """
+        + f"""[ ! -e "$directory/joined-$wanted" ] || printf 'joined{FIELD}yes{RECORD}'\n"""
         + probe_here(runtime, name)
     )
 
@@ -208,14 +235,24 @@ def end(runtime: Runtime, name: str, pid: int, process_start: str, *, patience: 
 def abandon(runtime: Runtime, name: str, launch_id: str) -> str:
     """Return the script that ends the server of one launch, also before it has started.
 
-    The server of another launch, which may have begun meanwhile, is left alone.
+    The server of another launch, which may have begun meanwhile, is left alone, and one that
+    another start has joined.
     """
     return session_directory(runtime, name) + (
         f"launch={shlex.quote(launch_id)} launched=''\n"
+        '[ ! -e "$directory/shared-$launch" ] || exit 0\n'
         'umask 077; mkdir -p "$directory" && : >"$directory/abandoned-$launch"\n'
         'pid=$(cat "$directory/pid-$launch" 2>/dev/null) && kill "$pid"\n'
         '{ read -r launched <"$directory/launch"; } 2>/dev/null\n'
         '[ "$launched" != "$launch" ] || rm -rf "$directory/runtime" "$directory/config"\n'
+    )
+
+
+def is_shared(runtime: Runtime, name: str, launch_id: str) -> str:
+    """Return the script that says whether a launch joined another one, or another joined it."""
+    return session_directory(runtime, name) + (
+        f"launch={shlex.quote(launch_id)}\n"
+        '[ -e "$directory/shared-$launch" ] || [ -e "$directory/joined-$launch" ]\n'
     )
 
 

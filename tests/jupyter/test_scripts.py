@@ -20,6 +20,7 @@ from jlremote.jupyter import launch, scripts
 from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.runtimes.bare import Bare
 from jlremote.workflow.session import logs
+from tests.lab.programs import wait_until
 from tests.outages.parts import within
 
 BARE = Bare()
@@ -306,6 +307,51 @@ def test_an_abandoned_launch_starts_no_server(folder: Path, tmp_path: Path) -> N
     jupyter = fake_jupyter(tmp_path, "echo started")
     sh(launch.launch(BARE, NAME, "mine", hostname=OWN, jupyter=jupyter))
     assert (folder / "jupyter.log").read_text() == ""
+
+
+def begin(text: str) -> subprocess.Popen[str]:
+    """Run a script in the background, in the manner of a second start."""
+    return subprocess.Popen(["sh", "-c", text], text=True)
+
+
+def test_of_launches_at_the_same_moment_one_starts_a_server(folder: Path, tmp_path: Path) -> None:
+    """Each other one says that it waits for that server, which then stays at a failure."""
+    until = tmp_path / "over"
+    jupyter = fake_jupyter(
+        tmp_path, f"echo x >>{tmp_path}/began; while [ ! -e {until} ]; do sleep 0.05; done"
+    )
+    for round_ in range(10):
+        names = [f"{round_}-{number}" for number in range(4)]
+        began = [begin(launch.launch(BARE, NAME, n, hostname=OWN, jupyter=jupyter)) for n in names]
+        wait_until(lambda: sum(one.poll() is not None for one in began) == 3, "the three others")  # noqa: B023
+        [winner] = [n for n, one in zip(names, began, strict=True) if one.poll() is None]
+        joined = {path.name for path in folder.glob(f"joined-{round_}-*")}
+        assert joined == {f"joined-{name}" for name in names if name != winner}
+        assert (folder / f"shared-{winner}").exists()
+        wait_until((folder / f"pid-{winner}").exists, "the server")
+        assert sh(scripts.abandon(BARE, NAME, winner)).returncode == 0
+        assert (folder / f"pid-{winner}").exists()
+        until.touch()
+        assert all(one.wait(timeout=30) == 0 for one in began)
+        until.unlink()
+    assert (tmp_path / "began").read_text() == "x\n" * 10
+
+
+def test_a_lock_whose_shell_was_killed_counts_no_more(folder: Path, tmp_path: Path) -> None:
+    jupyter = fake_jupyter(tmp_path, "exec sleep 0.5")
+    first = begin(launch.launch(BARE, NAME, "first", hostname=OWN, jupyter=jupyter))
+    wait_until((folder / "pid-first").exists, "the first server")
+    first.kill()
+    first.wait()
+    other = fake_jupyter(tmp_path, f"touch {tmp_path}/second")
+    assert sh(launch.launch(BARE, NAME, "second", hostname=OWN, jupyter=other)).returncode == 0
+    assert (tmp_path / "second").exists()
+
+
+def test_a_launch_that_waits_for_a_server_which_ends_says_so(folder: Path) -> None:
+    (folder / "joined-mine").touch()
+    assert sh(scripts.wait_and_probe(BARE, NAME, "mine")).returncode == scripts.OTHER_ENDED
+    assert not (folder / "joined-mine").exists()
 
 
 def test_a_new_containers_command_launches_once(folder: Path) -> None:

@@ -12,7 +12,7 @@ from jlremote.host.contract import Completed
 from jlremote.runtimes.containers import Containers, read_container
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.docker.docker_commands import create_argv
-from jlremote.runtimes.docker.docker_errors import creation_error
+from jlremote.runtimes.docker.docker_errors import JustCreated, creation_error
 from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.runtimes.engine.engine_errors import EngineNotRunning, engine_error, reason
 from jlremote.runtimes.options.container_options import ContainerOptions
@@ -119,7 +119,7 @@ def test_an_unusable_engine_is_told_apart(line: str, status: int, words: str) ->
     [
         (("invalid reference format",), Usage, "`torch`"),
         (('invalid argument "x" for "--gpus"', "", "Usage:", "Run 'docker create'"), Usage, '"x"'),
-        (("Conflict. The name is already in use by container",), Busy, "another command"),
+        (("Conflict. The name is already in use by container",), JustCreated, "another command"),
         (('could not select device driver "" with capabilities: [[gpu]]',), JlrError, "no GPUs"),
         (("driver failed: Bind for 0.0.0.0:80 failed: port is already allocated",), Busy, ":80"),
         (("write /x: no space left on device",), JlrError, "no space is left"),

@@ -23,6 +23,10 @@ _NO_GPUS = (
 )
 
 
+class JustCreated(Busy):
+    """Another command created a container of that name a moment ago."""
+
+
 def image_missing(failed: Completed) -> bool:
     """Return whether a container was not created because its image is not on the host."""
     return any(words in failed.stderr.lower() for words in _NO_IMAGE)
@@ -100,7 +104,7 @@ def _lack(engine: Engine, spec: ContainerSpec, failed: Completed) -> JlrError | 
     """Return the error of a host that lacks something for the request."""
     complaint = failed.stderr.lower()
     if "already in use by" in complaint:
-        return Busy(
+        return JustCreated(
             f"another command has just created a container `{spec.name}`",
             hint="run the command again to use it, or choose another name",
         )

@@ -192,11 +192,18 @@ def _read(
 def remove_marked(start: StartContext, mark: str) -> None:
     """Remove the container that this start created, found by its mark.
 
-    Another command may have been faster to create one of the same name.
+    Another command may have been faster to create one of the same name. It stays if another start
+    has joined its server.
     """
     find = docker.find_argv(start.engine, START_LABEL, mark)
     remove = docker.remove_argv(start.engine, "")[:-1]
-    script = f'ids=$({command_line(find)}) || exit 1; [ -z "$ids" ] || {command_line(remove)} $ids'
+    shared = start.runtime.inside(
+        start.name, scripts.is_shared(start.runtime, start.name, start.launch_id)
+    )
+    script = (
+        f'ids=$({command_line(find)}) || exit 1; [ -n "$ids" ] || exit 0\n'
+        f"! {shared} >/dev/null 2>&1 || exit 1\n{command_line(remove)} $ids"
+    )
     with suppress(JlrError):
         removed = run_script(start.host, script)
         if removed.status == 0:

@@ -135,9 +135,14 @@ def explain_unchanged(start: StartContext, have: str | None, uuids: str | None =
         )
 
 
-def keep(start: StartContext, taken: AllocatedGpus, server: Server) -> None:
-    """Let the lease of a server without a container last as long as the server."""
-    if taken.lease is not None:
+def keep(start: StartContext, taken: AllocatedGpus, server: Server, *, launched: bool) -> None:
+    """Let the lease of a server without a container last as long as the server.
+
+    A server that another start launched has GPUs of its own.
+    """
+    if not launched:
+        give_back(start, taken)
+    elif taken.lease is not None:
         run_script(start.host, leases.keep(taken.lease, server.pid, server.process_start))
 
 

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from jlremote.errors import JlrError, NotFound
 from jlremote.host.contract import Completed, Host, run_script
-from jlremote.host.shell_text import command_line, typed_path
+from jlremote.host.shell_text import command_line, typed_path, wait_while
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.jupyter.launch import ON_PATH, launch, launch_once, with_conda, with_python
@@ -30,6 +30,7 @@ from jlremote.workflow.host.requests import StartRequest
 
 BY_HAND = "by-hand"  # the id of a launch that is only shown
 LOG_LINES = 10
+END_SECONDS = 15
 COMMAND_NOT_FOUND = 127
 # The errors of docker and podman if a container does not run.
 NOT_RUNNING = ("is not running", "on running containers")
@@ -51,13 +52,22 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
         raise _missing(start, found)
     _explain_socket(start, found)
     with start.context.progress.step("Launch JupyterLab"):
-        server = _launch(start, found)
+        server, ours = _launch(start, found)
         if server.sock and not start.host.reaches(server.sock):
-            _end(start, server)
+            if ours:
+                _end(start, server)
+            else:  # the start that launched it ends it
+                run_script(
+                    start.host, wait_while(f"[ -S {shlex.quote(server.sock)} ]", END_SECONDS)
+                )
             start = replace(start, launch_id=secrets.token_hex(4), sockets=False)
-            server = _launch(start, found)
-    _explain_folder(start, found, server)
-    return server, True
+            server, ours = _launch(start, found)
+    if ours:
+        _explain_folder(start, found, server)
+    else:
+        start.note(f"Jupyter was just being started in `{start.name}`: waited for that server")
+        _explain_running(start, server)
+    return server, ours
 
 
 def _end(start: StartContext, server: Server) -> None:
@@ -111,7 +121,7 @@ def _explain_folder(start: StartContext, found: Survey, server: Server) -> None:
             )
 
 
-def _script(start: StartContext, folders: Sequence[str] = ()) -> str:
+def _script(start: StartContext, folders: Sequence[str] = (), *, join: bool = True) -> str:
     """Return the script that runs JupyterLab, on loopback only if the network is the host's."""
     jupyter = (packages.USE if start.runtime.has_images else "") + ON_PATH
     if start.runtime.has_containers:
@@ -133,6 +143,7 @@ def _script(start: StartContext, folders: Sequence[str] = ()) -> str:
         idle_stop=start.request.idle_stop or 0,
         on_socket=start.sockets and not start.runtime.has_containers,
         folders=folders,
+        join=join,
     )
 
 
@@ -149,34 +160,57 @@ def first_script(start: StartContext) -> str:
     return launch_once(start.runtime, start.name, start.launch_id, launching)
 
 
-def later_script(start: StartContext, container: Container | None = None) -> str:
-    """Return the script that runs JupyterLab in a container that is there, or on the host."""
-    script = _script(start, _folders(start, container))
+def later_script(
+    start: StartContext, container: Container | None = None, *, join: bool = True
+) -> str:
+    """Return the script that runs JupyterLab in a container that is there, or on the host.
+
+    With `join` it launches none while a server that somebody else began is starting.
+    """
+    script = _script(start, _folders(start, container), join=join)
     return waiting.beside(script) if start.runtime.has_containers else script
 
 
-def _launch(start: StartContext, found: Survey) -> Server:
-    """Launch the server and wait, on the host, until its runtime file says where it listens."""
+def _launch(start: StartContext, found: Survey) -> tuple[Server, bool]:
+    """Return a server, and whether this start launched it; else it waited for another one's."""
+    runs_itself = found.container is None and not start.request.options.packages
+    for join in (True, True, False):
+        script = "" if runs_itself else later_script(start, found.container, join=join)
+        if script:
+            start.undo.callback(_abandon, start)
+        findings, runs_itself = _awaited(start, found, script), False
+        if findings is None:
+            continue
+        for server in findings.servers:
+            if server.ours or findings.joined:
+                return server, not findings.joined
+        if not findings.joined:
+            raise _failed(start, found, findings)
+    raise JlrError(
+        f"another start of Jupyter in `{start.name}` ended before it answered",
+        hint="run the command again",
+    )
+
+
+def _awaited(start: StartContext, found: Survey, script: str) -> Findings | None:
+    """Run the script and wait, on the host, until Jupyter's runtime file says where it listens.
+
+    A new container launches Jupyter by itself, without a script. Return `None` if a server that
+    another one began was waited for and has ended.
+    """
     runtime, name = start.runtime, start.name
     probing = scripts.wait_and_probe(runtime, name, start.launch_id)
-    if found.container is None and not start.request.options.packages:
-        # A new container launches it by itself.
-        doing = runtime.inside(name, probing)
-    else:
-        doing = runtime.launched(name, later_script(start, found.container), probing)
-        start.undo.callback(_abandon, start)
+    doing = runtime.launched(name, script, probing) if script else runtime.inside(name, probing)
     launched = run_script(start.host, doing, timeout=scripts.WAIT_SECONDS + 30.0)
+    if launched.status == scripts.OTHER_ENDED:
+        return None
     if launched.status == scripts.NO_FOLDER:
         raise _no_folder(start, launched)
     if launched.status == scripts.NOT_LAUNCHED:
         raise JlrError(f"JupyterLab could not be launched: {launched.complaint}")
     if launched.status != 0:
         raise _not_awaited(start, found, launched)
-    findings = read_probe(launched.stdout)
-    for server in findings.servers:
-        if server.ours:
-            return server
-    raise _failed(start, found, findings)
+    return read_probe(launched.stdout)
 
 
 def _abandon(start: StartContext) -> None:

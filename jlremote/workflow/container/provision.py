@@ -8,8 +8,9 @@ from dataclasses import replace
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.gpus.snapshot_script import GPUS_LABEL
 from jlremote.host.contract import Host, run_script
-from jlremote.host.shell_text import command_line
+from jlremote.host.shell_text import command_line, wait_while
 from jlremote.images import commands, image_names
+from jlremote.jupyter import scripts
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.runtimes.contract import Container, ContainerSpec
 from jlremote.runtimes.docker import docker_commands as docker
@@ -36,6 +37,7 @@ from jlremote.workflow.selection import naming
 from jlremote.workflow.selection.destruction import stop_command
 
 LISTED = 8
+OTHER_START_SECONDS = 20
 
 
 def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container, Survey]:
@@ -46,6 +48,7 @@ def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container,
 
     Raises:
         NotFound: there is no such container, and no image to create it from.
+        JustCreated: another start was faster to create it.
         JlrError: the engine refused.
     """
     container = found.container
@@ -61,6 +64,13 @@ def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container,
     if not found.server and package_install.restore(start, container):
         found = survey(start.host, start.runtime, start.name)
     return start, container, found
+
+
+def await_start(start: StartContext) -> None:
+    """Wait until another start has started the container that it created a moment ago."""
+    running = command_line(docker.state_argv(start.engine, start.name, "Running"))
+    with start.context.progress.step(f"Wait for another start of {start.name}"):
+        run_script(start.host, wait_while(f'[ "$({running})" != true ]', OTHER_START_SECONDS))
 
 
 def _without_container(
@@ -196,9 +206,12 @@ def _create(start: StartContext) -> tuple[StartContext, Container, bool]:
 
 def _created(start: StartContext, image: str) -> tuple[StartContext, Container, bool] | None:
     gpus = gpu_allocation.take(start)
-    made = creation.create(start, _spec(start, image, gpus), gpus)
-    if made is None:
-        gpu_allocation.give_back(start, gpus)
+    made = None
+    try:
+        made = creation.create(start, _spec(start, image, gpus), gpus)
+    finally:
+        if made is None:
+            gpu_allocation.give_back(start, gpus)
     return made
 
 
@@ -218,7 +231,11 @@ def _start(start: StartContext, container: Container) -> Container:
 
 
 def _stop_again(start: StartContext, before: Container) -> None:
-    """Stop the container if this start has started it; a paused one stays paused."""
+    """Stop the container if this start has started it, and no other start shares its server.
+
+    A paused one stays paused.
+    """
+    shared = scripts.is_shared(start.runtime, start.name, start.launch_id)
     inspect, stop = (
         command_line(make(start.engine, start.name))
         for make in (docker.inspect_argv, docker.stop_argv)
@@ -227,7 +244,8 @@ def _stop_again(start: StartContext, before: Container) -> None:
         now = start.runtime.read(start.name, start.host.run({"container": inspect}))
         if now is None or not now.running or now.started_at == before.started_at:
             return
-        if run_script(start.host, stop).status == 0:
+        is_shared = run_script(start.host, start.runtime.inside(start.name, shared)).status == 0
+        if not is_shared and run_script(start.host, stop).status == 0:
             return
     start.note(f"left running on `{start.request.host}`: the container `{start.name}`")
 

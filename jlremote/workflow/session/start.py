@@ -17,6 +17,7 @@ from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.endpoint import Endpoint
 from jlremote.ports.locate import server_endpoint
 from jlremote.runtimes.contract import Container, Runtime
+from jlremote.runtimes.docker.docker_errors import JustCreated
 from jlremote.storage import paths, sessions
 from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.container import gpu_allocation, jupyter_launch, provision
@@ -62,10 +63,16 @@ def start(request: StartRequest, context: Context) -> SessionReport:
             container, server, launched = session_job.ensure(start, found, turn.close)
             gpus = AllocatedGpus()
         else:
-            start, container, found = provision.ensure(start, found)
+            try:
+                start, container, found = provision.ensure(start, found)
+            except JustCreated:  # from another laptop: that session is this one's, too
+                provision.await_start(start)
+                runtime, name, found = _look(request, runtime, known, host, context)
+                start = replace(start, owner=found.owner)
+                start, container, found = provision.ensure(start, found)
             start, gpus = _settled(start, container, found)
             server, launched = jupyter_launch.ensure(start, found)
-            gpu_allocation.keep(start, gpus, server)
+            gpu_allocation.keep(start, gpus, server, launched=launched)
         to = server_endpoint(start.runtime, container, server)
         forward = hold(host, name, to, context.progress, undo, exact=request.local_port)
         access, hostname = _answered(start, forward)

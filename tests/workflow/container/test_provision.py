@@ -59,8 +59,18 @@ def test_a_container_that_ended_is_started_and_stopped_again_after_a_failure() -
     begun.host.answers["container"] = [inspected(StartedAt="2026-02-02")]
     _, container, _ = provision.ensure(begun.context, Survey(ENDED, None))
     assert container.started_at == "2026-02-02"
+    begun.host.answers["script"] = [refused("", 1), ""]
     begun.context.undo.close()
-    assert begun.host.texts("script") == ["docker stop cont1"]
+    assert begun.host.texts("script")[1:] == ["docker stop cont1"]
+
+
+def test_a_container_whose_server_another_start_shares_is_not_stopped() -> None:
+    begun = start({"start": [inspected(StartedAt="2026-02-02")], "container": [inspected()]})
+    provision.ensure(begun.context, Survey(ENDED, None))
+    begun.host.answers |= {"container": [inspected(StartedAt="2026-02-02")], "script": [""]}
+    begun.context.undo.close()
+    assert len(begun.host.texts("script")) == 1
+    assert "left running" in begun.notes.notes[-1]
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Endpoint]:
     monkeypatch.setattr(start, "surveyed", lambda _, runtime, *__: (runtime, Survey(None, None)))
     monkeypatch.setattr(provision, "ensure", provisioned)
     monkeypatch.setattr(jupyter_launch, "ensure", lambda *_: (SERVER, True))
-    monkeypatch.setattr(gpu_allocation, "keep", lambda *_: None)
+    monkeypatch.setattr(gpu_allocation, "keep", lambda *_, **__: None)
     monkeypatch.setattr(start, "hold", hold)
     return led
 

@@ -1,0 +1,93 @@
+"""The lock of a session's launch, and the look for servers that are starting, as text for `sh`.
+
+A launch that finds another one under way, or a Jupyter that a person or the container's own command
+began a moment ago, waits for that server and launches none.
+
+The lock is a symbolic link `launching-NUMBER` in the session's folder, made in one step. Its target
+names the shell that launches, by boot, pid and start time (see proc(5)), so the lock dies with its
+owner and is never mistaken for another process's. Of several the highest number counts: a dead one
+is not deleted, which would be a race, but outnumbered.
+"""
+
+from __future__ import annotations
+
+from jlremote.runtimes.contract import Runtime
+
+# After that time a launch, or a Jupyter that a person started, is not waited for any more.
+_UNDER_WAY_SECONDS = 120
+_STARTING_SECONDS = 60
+_TRIES = 20
+_CLOCK_TICKS = 100  # a second: USER_HZ, the same on all architectures that run containers
+
+# A server's program among the first words of a command line, or a wrapper that will run one: an
+# init, an image's entrypoint, `sh -c`. The `jupyter` command becomes the program that it names.
+_WORDS = 8
+_SERVER = (
+    "(^|[ /])(jupyter[-_ ](lab|labhub|notebook|nbclassic|server)|jupyterhub-singleuser|"
+    r"start-(notebook|singleuser)(\.sh|\.py)?|-m (jupyterlab|notebook|nbclassic))( |$)"
+)
+# On a shared host only a server with the session's own folder counts.
+_OF_SESSION = """\
+tr '\\0' '\\n' <"$1/environ" 2>/dev/null | grep -qxF "JUPYTER_RUNTIME_DIR=$directory/runtime\""""
+
+
+def functions(runtime: Runtime) -> str:
+    """Return the shell functions of this module; they need `$directory`.
+
+    `lock_held` says whether a launch is under way, and sets `holder`; `take_lock` takes the lock
+    for the launch `$launch`, and fails if another one holds it; `is_starting` says whether a server
+    is starting. Other users' processes are left out, as their servers' tokens cannot be read.
+    """
+    return _FUNCTIONS.replace("OF_SESSION", ":" if runtime.has_containers else _OF_SESSION)
+
+
+# `identify` sets `process` and its `age` in seconds; it fails for one that has ended.
+_FUNCTIONS = f"""\
+{{ read -r boot </proc/sys/kernel/random/boot_id; }} 2>/dev/null
+identify() {{
+  {{ read -r stat <"/proc/$1/stat"; }} 2>/dev/null || return
+  set -- "${{stat%% *}}" ${{stat##*) }}
+  [ "$2" != Z ] || return
+  process=$boot:$1; shift 20; process=$process:$1
+  read -r uptime nothing </proc/uptime
+  age=$((${{uptime%%.*}} - $1 / {_CLOCK_TICKS}))
+}}
+last_lock() {{
+  number=0
+  for lock in "$directory"/launching-*; do
+    [ ! -L "$lock" ] || [ "${{lock##*-}}" -le "$number" ] || number=${{lock##*-}}
+  done
+}}
+lock_held() {{
+  last_lock
+  holder=$(readlink "$directory/launching-$number") || return
+  pid=${{holder#*:}}; pid=${{pid%%:*}}
+  identify "$pid" && [ "$process" = "${{holder%:*}}" ] && [ "$age" -lt {_UNDER_WAY_SECONDS} ]
+}}
+take_lock() {{
+  tries=0
+  identify self || return
+  me=$process:$launch
+  until lock_held; do
+    own=$((number + 1)) tries=$((tries + 1))
+    [ "$tries" -lt {_TRIES} ] || exit 1
+    ln -s "$me" "$directory/launching-$own" 2>/dev/null || continue
+    last_lock
+    if [ "$number" = "$own" ]; then
+      for lock in "$directory"/launching-*; do [ "${{lock##*-}}" = "$own" ] || rm -f "$lock"; done
+      return 0
+    fi
+    rm -f "$directory/launching-$own"
+  done
+  return 1
+}}
+of_session() {{ OF_SESSION; }}
+is_starting() {{
+  for each in /proc/[0-9]*; do
+    [ -r "$each/environ" ] && identify "${{each##*/}}" && [ "$age" -lt {_STARTING_SECONDS} ] &&
+      of_session "$each" && tr '\\0\\n' '  ' <"$each/cmdline" 2>/dev/null |
+      cut -d ' ' -f 1-{_WORDS} | grep -qE '{_SERVER}' && return
+  done
+  return 1
+}}
+"""

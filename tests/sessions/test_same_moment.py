@@ -1,0 +1,102 @@
+"""A Jupyter that another start, or a person, is just starting is waited for and not doubled."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+from tests.long import LONG
+from tests.sessions.parts import SERVER, Session, start, started, with_a_server
+
+NEW = ("--image", "lab/jupyter", "--runtime", "docker")
+JUPYTER = "jupyter-lab"
+
+
+def servers_inside(here: Container) -> list[str]:
+    """Return the pids of the Jupyter servers in a container."""
+    lines = here.engine.docker("top", here.name, "-eo", "pid,args").splitlines()[1:]
+    words = [line.split() for line in lines]
+    # The interpreter and its script; the shells that launch it have both in their own script.
+    return [pid for pid, *argv in words if any(JUPYTER in word for word in argv[1:2])]
+
+
+def at_once(laptops: tuple[Laptop, ...], *words: str) -> list[Session]:
+    """Start the same session from all laptops at the same moment."""
+    with ThreadPoolExecutor(len(laptops)) as pool:
+        answers = list(pool.map(lambda laptop: start(laptop, "lab", *words, "--json"), laptops))
+    for answer in answers:
+        assert answer.status == 0, answer
+    reports = (json.loads(answer.stdout) for answer in answers)
+    return [Session(*pair) for pair in zip(laptops, reports, strict=True)]
+
+
+@pytest.fixture
+def both(laptop: Laptop, other_laptop: Laptop) -> tuple[Laptop, Laptop]:
+    """Two laptops of one person that are connected already."""
+    for each in (laptop, other_laptop):
+        assert each.jlr("list", "lab").status == 0
+    return laptop, other_laptop
+
+
+ROUNDS = pytest.mark.parametrize("rounds", [2, LONG(10)])
+
+
+@ROUNDS
+def test_two_laptops_that_start_the_same_new_container_have_one_server(
+    both: tuple[Laptop, Laptop], container: ContainerFactory, engine: Engine, rounds: int
+) -> None:
+    for _ in range(rounds):
+        name = container.name()
+        one, other = at_once(both, name, *NEW)
+        assert one.born() == other.born()
+        assert len(servers_inside(Container(engine, name))) == 1
+
+
+@ROUNDS
+def test_two_laptops_that_start_the_same_existing_container_have_one_server(
+    both: tuple[Laptop, Laptop], container: ContainerFactory, rounds: int
+) -> None:
+    for _ in range(rounds):
+        here = container()
+        one, other = at_once(both, here.name)
+        assert one.born() == other.born()
+        assert len(servers_inside(here)) == 1
+
+
+def test_a_jupyter_that_is_being_started_by_hand_is_waited_for(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container("lab/slow", options=("--env", "LAB_DELAY=4"))
+    here.engine.docker("exec", "--detach", here.name, *SERVER, "--ip=0.0.0.0")
+    session = started(laptop, here)
+    assert session.base.endswith("/theirs/")
+    assert len(servers_inside(here)) == 1
+
+
+def test_a_containers_own_jupyter_is_waited_for_after_the_container_was_started(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = with_a_server(container, "--ip=0.0.0.0")
+    here.engine.docker("stop", "--time", "0", here.name)
+    session = started(laptop, here)
+    assert session.base.endswith("/theirs/")
+    assert len(servers_inside(here)) == 1
+
+
+def test_a_start_that_was_killed_halfway_is_waited_for(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container("lab/slow", options=("--env", "LAB_DELAY=4"))
+    with laptop.spawn("start", "lab", here.name, "--no-browser") as starting:
+        launched = f"cat /tmp/jlr-0/{here.name}/pid 2>/dev/null; :"
+        wait_until(lambda: here.execute("sh", "-c", launched) != "", "the launch")
+        starting.kill()
+    answer = start(laptop, "lab", here.name)
+    assert "waited for that server" in answer.stderr, answer
+    assert len(servers_inside(here)) == 1
