@@ -53,7 +53,7 @@ class Survey:
     gpu_fault: lost.Fault | None = None  # why it has lost its GPUs, if that was checked
     # containers whose label has the typed name, if no container has the name itself
     called: tuple[str, ...] = ()
-    owner: str | None = None  # the other user of the host for whom jlr made the container
+    owner: str | None = None  # the other user of the host who owns the container
 
     @property
     def servers(self) -> tuple[Server, ...]:
@@ -101,7 +101,7 @@ WHO = {"user": "id -un || id -u"}
 
 
 def other_owner(container: Container, results: Mapping[str, Completed]) -> str | None:
-    """Return the user for whom jlr made a container, `None` if it is one's own or of no user.
+    """Return the other user who owns a container, `None` if it is one's own or of no user.
 
     `results` has that of the step `WHO`. A label that comes from an image names no owner.
     """

@@ -171,7 +171,7 @@ class UserAuthentication:
     def _queue(self, kind: int) -> Callable[[Any], None]:
         def put(message: Any) -> None:
             self._refused = self._refused or kind == common.MSG_USERAUTH_FAILURE
-            if not self._authenticated:  # nobody would take it any more
+            if not self._authenticated:  # nothing reads answers after that
                 self._answers.put((kind, message))
 
         return put

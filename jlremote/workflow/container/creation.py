@@ -129,7 +129,7 @@ case $facts in
 *'"Entrypoint": null'*|*'"Entrypoint": ""'*) ;;
 *)
   {ready} 2>/dev/null; ready=$?
-  # Now it is known as whom an `exec` is to go on.
+  # Now the user for each later `exec` is known.
   [ "$ready" != {waiting.ANOTHER_USER} ] || {{ {ready} 2>/dev/null; ready=$?; }}
   [ "$ready" = 0 ] || how=else
   [ "$ready" != {waiting.ANOTHER_USER} ] || {{ {remove} >/dev/null; exit {waiting.ANOTHER_USER}; }}

@@ -108,7 +108,7 @@ def _folders(start: StartContext, container: Container | None) -> list[str]:
 
 
 def _explain_folder(start: StartContext, found: Survey, server: Server) -> None:
-    """Say where JupyterLab opens if nobody chose that, or if no notebook can be saved there."""
+    """Say where JupyterLab opens if no option chose that, or if no notebook can be saved there."""
     folders, here = _folders(start, found.container), server.root_directory
     if here in folders:
         start.note(f"JupyterLab opens in `{here}`; `--workdir` opens a new container elsewhere")

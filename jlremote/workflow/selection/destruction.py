@@ -7,8 +7,8 @@
    `jlr stop` takes the latest one, but never another one than the session that was used last: twice
    `jlr stop` does not stop two sessions.
 3. It says what ends, and asks on a terminal; `--yes` answers beforehand. A script has no terminal
-   and is not asked, as with `docker rm`: it is told what it ended. Where nothing is lost, nobody is
-   asked.
+   and is not asked, as with `docker rm`: it is told what it ended. Where nothing is lost, it
+   does not ask.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Destruction:
 
 
 def confirm(planned: Destruction, context: Context, *, yes: bool) -> None:
-    """Ask before something is lost, unless nobody can be asked or the answer is given by `yes`.
+    """Ask before something is lost, unless there is no terminal or `yes` gives the answer.
 
     Raises:
         JlrError: the answer was no.
