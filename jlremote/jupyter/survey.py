@@ -63,7 +63,11 @@ class Survey:
     @property
     def server(self) -> Server | None:
         """The session's Jupyter server, or another one in its container; `None` for none."""
-        return next(iter(self.servers), None)
+        return self.server_on(None)
+
+    def server_on(self, port: int | None) -> Server | None:
+        """Return the server on a port if it runs, else the session's own, or another one."""
+        return min(self.servers, key=lambda server: server.port != port, default=None)
 
 
 def survey(

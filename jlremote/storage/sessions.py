@@ -39,6 +39,7 @@ class SessionRecord:
     ports: tuple[PortRecord, ...] = ()  # its further ports, by number
     open_allowed: bool = False  # whether a server without token and password may be forwarded
     shared: bool = False  # whether it was joined although it is another user's
+    server: int = 0  # the TCP port there of the Jupyter server that was chosen, 0 for no choice
     forwarded: bool = True  # whether its ports are kept; false after `jlr stop`
     last_used: float = field(default_factory=time.time)  # seconds since the epoch
 

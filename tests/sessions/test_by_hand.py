@@ -152,3 +152,21 @@ def test_a_server_on_a_unix_socket_is_told_and_another_launched(
     assert "on the unix socket `/tmp/one.sock`, which no browser reaches" in result.stderr
     assert told(laptop, "list").ask("api/status")["kernels"] == 0
     assert "unix socket" not in laptop.jlr("start", "lab", here.name, "--no-browser").stderr
+
+
+def test_of_two_servers_it_is_told_which_was_taken_and_an_option_takes_the_other(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    started(laptop, here)
+    run_by_hand(here, 9999, "--ip=0.0.0.0")
+    first = laptop.jlr("start", "lab", here.name, "--no-browser")
+    assert "2 Jupyter servers run in" in first.stderr, first
+    assert "(jlr launched it): `--server 9999` takes that of /" in first.stderr
+    other = started(laptop, here, "--server", "9999")
+    assert other.base.endswith("/theirs/")
+    laptop.jlr("disconnect", "lab")  # the choice is kept, also by the next link
+    again = laptop.jlr("start", "lab", here.name, "--no-browser")
+    assert "/theirs/" in again.stdout, again
+    assert "9999 (as before)" in again.stderr
+    failed(laptop.jlr("start", "lab", here.name, "--server", "9998"), 6, "on port 9998", "9999")

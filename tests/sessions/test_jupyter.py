@@ -98,6 +98,9 @@ def test_a_conda_that_only_login_shells_know_is_found(
 ) -> None:
     here = container("lab/jupyter", options=("--env", "PATH=/usr/bin:/bin"))
     failed(start(lasting_laptop, "lab", here.name), 6, "no JupyterLab")
+    named = start(lasting_laptop, "lab", here.name, "--python", "/opt/jupyter")
+    assert named.status == 0, named
+    assert lasting_laptop.jlr("stop", f"lab/{here.name}").status == 0
     here.execute("ln", "-s", "/opt/jupyter", "/opt/conda")
     session = started(lasting_laptop, here)
     with session.notebook("conda.ipynb") as kernel:

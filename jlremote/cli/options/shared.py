@@ -65,16 +65,16 @@ _ENGINE = click.option(
     help=f"{_LISTED}. Default: auto, the engine of the host's latest session, else docker or "
     "podman.",
 )
-# The Python of a session without a container.
+# The Python that runs Jupyter.
 python_options = options(
     option(
         "Jupyter",
         "--python",
         metavar="PATH",
-        help="With --runtime none: a Python or a virtual environment.",
+        help="Python or virtual environment that has Jupyter; there, not on this machine.",
     ),
     option(
-        "Jupyter", "--conda-env", metavar="NAME", help="With --runtime none: a conda environment."
+        "Jupyter", "--conda-env", metavar="NAME", help="Conda environment that has Jupyter, there."
     ),
 )
 browser_options = options(

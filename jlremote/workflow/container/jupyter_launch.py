@@ -45,10 +45,11 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
         NotFound: neither JupyterLab nor Notebook is installed.
         JlrError: it ended at once, or did not start in time; with the last lines of its log.
     """
-    if found.server is not None:
-        _explain_running(start, found.server)
-        return found.server, False
-    if found.findings is not None and not found.findings.jupyter and start.runtime.has_containers:
+    if (server := _running(start, found)) is not None:
+        _explain_running(start, server)
+        return server, False
+    on_path = found.findings is None or found.findings.jupyter or _named(start.request)
+    if start.runtime.has_containers and not on_path:
         raise _missing(start, found)
     _explain_socket(start, found)
     with start.context.progress.step("Launch JupyterLab"):
@@ -68,6 +69,37 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
         start.note(f"Jupyter was just being started in `{start.name}`: waited for that server")
         _explain_running(start, server)
     return server, ours
+
+
+def _running(start: StartContext, found: Survey) -> Server | None:
+    """Return the running server to take, `None` for none; say which of several.
+
+    Raises:
+        NotFound: none listens on the port that was asked for.
+    """
+    taken, asked = found.server_on(start.server), start.request.server
+    if asked is not None and (taken is None or taken.port != asked):
+        raise NotFound(
+            f"no Jupyter server runs on port {asked} of `{start.name}`",
+            hint=_others(found.servers) or "without `--server` one is launched",
+        )
+    if taken is not None and len(found.servers) > 1 and asked is None:
+        chosen = taken.port == start.server
+        why = "as before" if chosen else "jlr launched it" if taken.ours else "the first one found"
+        others = _others([server for server in found.servers if server is not taken])
+        start.note(
+            f"{len(found.servers)} Jupyter servers run in `{start.name}`; took that on port "
+            f"{taken.port} ({why}): {others}"
+        )
+    return taken
+
+
+def _others(servers: Sequence[Server]) -> str:
+    """Return the options that take the servers, each with the folder that it shows."""
+    ways = (
+        f"`--server {one.port}` takes that of {printable(one.root_directory)}" for one in servers
+    )
+    return ", ".join(ways)
 
 
 def _end(start: StartContext, server: Server) -> None:

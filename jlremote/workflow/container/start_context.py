@@ -53,6 +53,11 @@ class StartContext:
         return sessions.find(self.request.host, self.name)
 
     @property
+    def server(self) -> int | None:
+        """The port of the server that was chosen, by this request or an earlier one."""
+        return self.request.server or (self.known.server if self.known else None)
+
+    @property
     def open_allowed(self) -> bool:
         """Whether the server may have no token, by this request or an earlier one."""
         return self.request.allow_open or (self.known is not None and self.known.open_allowed)

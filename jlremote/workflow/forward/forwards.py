@@ -98,9 +98,10 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     if found.owner is not None and not record.shared:
         raise ContainerGone(f"the container `{record.name}` now belongs to `{found.owner}`")
     _bring_ports_back(link, record, place_of(runtime, container))
-    if found.server is None:
+    server = found.server_on(record.server)
+    if server is None:
         raise gone(record.name, found.findings)
-    to = server_endpoint(runtime, container, found.server)
+    to = server_endpoint(runtime, container, server)
     local_ports.check_owner(record.local_port, record.host, record.name, None)
     with undone_on_failure() as undo:
         undo.callback(link.unforward, record.name)

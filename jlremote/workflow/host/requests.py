@@ -66,6 +66,7 @@ class StartRequest:
     idle_stop: int | None = None
     allow_open: bool = False  # whether a server without token and password may be forwarded
     as_shared: bool = False  # whether another user's session may be joined
+    server: int | None = None  # the port there of the Jupyter server to take, where several run
     scheduled: Scheduled | None = None  # how a cluster's scheduler runs it, `None` for no wish
     cancel_on_interrupt: bool = False  # whether Ctrl-C cancels a job that is waited for
 

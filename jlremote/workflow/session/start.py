@@ -201,5 +201,6 @@ def _record(start: StartContext, container: Container, forward: ForwardStatus) -
         gpus=container.gpus,
         ports=known.ports if known else (),
         shared=start.owner is not None,
+        server=start.server or 0,
         open_allowed=start.open_allowed,
     )

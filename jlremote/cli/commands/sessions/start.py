@@ -67,6 +67,13 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Forward a running server that asks for neither token nor password.",
 )
+@option(
+    "Jupyter",
+    "--server",
+    type=shared.PORT,
+    metavar="PORT",
+    help="Take the running Jupyter server on this port of the container, where several run.",
+)
 @option("Session", "--as-shared", is_flag=True, help="Join it although it is another user's.")
 @option(
     "This machine",
@@ -99,6 +106,7 @@ def start(
     forwarded: tuple[int, ...],
     allow_open: bool,
     as_shared: bool,
+    server: int | None,
     **options: Any,
 ) -> None:
     """Start or reuse a session and open it in the browser.
@@ -126,7 +134,7 @@ def start(
         if chosen.get("runtime") in IMAGE_RUNTIMES:
             creation.refuse_of_engines(options, chosen["runtime"])
         request = _request(host, chosen, forwarded, allow_open=allow_open, as_shared=as_shared)
-        request = replace(request, scheduled=how, cancel_on_interrupt=cancels)
+        request = replace(request, server=server, scheduled=how, cancel_on_interrupt=cancels)
         context = invocation.context(silent=as_json)
         if how is not None and dry_run:
             from jlremote.workflow.jobs.scheduled import estimate
