@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-LOOPBACK = ("127.0.0.1", "::1")
+from jlremote.host.loopback import LOCALHOST, LOCALHOST_6
+
+LOOPBACK = (LOCALHOST, LOCALHOST_6)
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ from urllib.parse import quote
 
 from jlremote.errors import JlrError, Unreachable
 from jlremote.host.answers import understood
+from jlremote.host.loopback import LOCALHOST, has_own_addresses, own_address
 from jlremote.jupyter.server import Server
 from jlremote.times import utc
 
 ANSWER_SECONDS = 30.0
 MOST_BYTES = 8 << 20
-LOCALHOST = "127.0.0.1"
 
 
 class NoAnswer(Unreachable):
@@ -57,12 +57,18 @@ class Kernel:
 
 @dataclass(frozen=True)
 class JupyterApi:
-    """A client of the server behind a local port, which it calls `hostname` in its requests."""
+    """A client of the server behind a local port.
+
+    Attributes:
+        hostname: this machine's name in the requests.
+        address: the address of the loopback that is connected to.
+    """
 
     local_port: int
     server: Server
     timeout: float = ANSWER_SECONDS
     hostname: str = LOCALHOST
+    address: str = LOCALHOST
 
     def status(self) -> dict[str, Any]:
         """Return `/api/status`; it needs the token, so an answer proves which server answers."""
@@ -70,21 +76,31 @@ class JupyterApi:
         return answer
 
     def accepted_name(self, hostname: str) -> str:
-        """Return the name under which the server answers: `hostname`, or else 127.0.0.1.
+        """Return the name for a browser: `hostname`, else the port's own address, or 127.0.0.1.
 
-        A server of another configuration refuses names that it does not know (DNS rebinding).
+        A server of another configuration refuses names that it does not know (DNS rebinding), but
+        no address of the loopback.
         """
-        named = replace(self, hostname=hostname)
+        if replace(self, hostname=hostname)._accepts_its_name():
+            return hostname
+        own = own_address(self.local_port)
+        with suppress(NoAnswer):
+            if has_own_addresses() and replace(self, hostname=own, address=own)._accepts_its_name():
+                return own
+        with suppress(AccessRefused):
+            self.status()
+        return LOCALHOST
+
+    def _accepts_its_name(self) -> bool:
         try:
-            named.status()
+            self.status()
         except NoAnswer:
             raise
         except AccessRefused:  # it asks for a password under any name, but tells its version
-            return hostname if named._tells_version() else self.hostname
+            return self._tells_version()
         except JlrError:
-            self.status()
-            return self.hostname
-        return hostname
+            return False
+        return True
 
     def _tells_version(self) -> bool:
         try:
@@ -141,7 +157,7 @@ class JupyterApi:
 
     def _exchange(self, method: str, path: str, content: Any) -> tuple[HTTPResponse, bytes]:
         """Return the answer to a request, which must come whole within the timeout."""
-        connection = HTTPConnection(LOCALHOST, self.local_port, timeout=self.timeout)
+        connection = HTTPConnection(self.address, self.local_port, timeout=self.timeout)
         late = _Deadline(self.timeout)
         text = None if content is None else json.dumps(content)
         headers = {"Host": f"{self.hostname}:{self.local_port}", **self.headers}
@@ -153,7 +169,7 @@ class JupyterApi:
             body = late.checked(response.read(MOST_BYTES + 1))
         except (OSError, HTTPException) as error:
             raise NoAnswer(
-                f"no answer from Jupyter through 127.0.0.1:{self.local_port}: "
+                f"no answer from Jupyter through {self.address}:{self.local_port}: "
                 f"{error or type(error).__name__}"
             ) from error
         finally:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from jlremote.host.loopback import LOCALHOST, LOCALHOST_6
 from jlremote.host.records import FIELD, RECORD
 from jlremote.host.tcp_table import Listener, read_listeners, socket_inodes
 from jlremote.host.unix_table import listening_inodes
@@ -18,7 +19,6 @@ from jlremote.text import one_line
 
 BASE_URL = re.compile(r"/(?:[^/\s].*/)?")
 TOKEN = re.compile(r"[\x21-\x7e]*")
-LOCALHOST, LOCALHOST_6 = "127.0.0.1", "::1"
 # Programs, and modules behind `python -m`.
 PAGES = {
     **dict.fromkeys(("jupyter-lab", "jupyter-labhub", "jupyterlab"), LAB),

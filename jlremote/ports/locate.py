@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from jlremote.errors import JlrError
 from jlremote.host.contract import Host
-from jlremote.host.target import LOOPBACK, Target
+from jlremote.host.loopback import LOCALHOST
+from jlremote.host.target import Target
 from jlremote.host.tcp_table import Listener
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import (
@@ -32,7 +33,6 @@ from jlremote.runtimes.table import runtime_named
 # A server that ends lets go of its port first.
 LOOKS = 5
 LOOK_PAUSE_SECONDS = 0.4
-LOCALHOST = LOOPBACK[0]
 
 
 class NothingListens(JlrError):

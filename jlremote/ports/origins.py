@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import re
 
-LOCALHOST = "127.0.0.1"
 LONGEST_LABEL = 63  # RFC 1035, section 2.3.4
 DIGITS = 12
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
+from jlremote.host.loopback import own_address
 from tests.lab.ports import free_port
 
 # Every way in which a page makes the browser ask without leaving the page, and `url` is asked.
@@ -79,14 +80,18 @@ class Site:
 
 @contextmanager
 def site(word: str, port: int | None = None, base: str = "/") -> Iterator[Site]:
-    """Serve a site, on a free port unless one is given, until the context ends."""
+    """Serve a site where a forward listens, on a free port unless one is given.
+
+    It is served until the context ends.
+    """
     made = Site(free_port() if port is None else port, word, base)
-    with ThreadingHTTPServer(("127.0.0.1", made.port), _handler(made)) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield made
-        finally:
-            server.shutdown()
+    with ExitStack() as stack:
+        for address in ("127.0.0.1", own_address(made.port)):
+            there = ThreadingHTTPServer((address, made.port), _handler(made))
+            server = stack.enter_context(there)
+            Thread(target=server.serve_forever, daemon=True).start()
+            stack.callback(server.shutdown)
+        yield made
 
 
 def _handler(site: Site) -> type[BaseHTTPRequestHandler]:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import BrowserContext, Page
 
+from jlremote.host.loopback import own_address
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.endpoint import Endpoint
 from jlremote.ports.origins import hostname
@@ -61,12 +62,12 @@ def jupyter() -> Iterator[Site]:
         yield served
 
 
-def address(session: str, served: Site) -> Address:
-    """Return what `jlr start` gives a browser for a session of ours."""
+def address(session: str, served: Site, name: str | None = None) -> Address:
+    """Return what `jlr start` gives a browser for a session; `name` is what its server accepts."""
     server = replace(new_server(), base_url=served.base)
     to = Endpoint(new_endpoint().place, 8888, server)
     forward = ForwardStatus(session, None, served.port, "up", 0.0, None, to, None)
-    return address_of(forward, hostname("dgx", session))
+    return address_of(forward, name or hostname("dgx", session))
 
 
 def opened(chromium: BrowserContext, url: str) -> Page:
@@ -112,6 +113,26 @@ def test_a_page_elsewhere_does_not_have_the_cookie_sent(
         assert not asked.was_sent(SECRET)
     opened(chromium, plain)
     assert jupyter.was_sent(SECRET), "the session's own page has lost it"
+
+
+def test_a_server_of_another_configuration_has_an_address_of_its_own(
+    chromium: BrowserContext, hostile: Site
+) -> None:
+    """It accepts no name, and anyone can guess the path of its cookie."""
+    with site("jupyter", base="/theirs/") as theirs:
+        page = address("cont1", theirs, own_address(theirs.port)).page
+        plain = logged_in(chromium, page, theirs)
+        there = urlsplit(plain)
+        for own in (hostname("dgx", "hostile"), own_address(hostile.port), "127.0.0.1"):
+            elsewhere = opened(chromium, f"http://{own}:{hostile.port}/")
+            for name in (there.hostname, own):
+                for port in (theirs.port, hostile.port):
+                    url = there._replace(netloc=f"{name}:{port}").geturl()
+                    elsewhere.evaluate(ASK, url)
+        assert not hostile.was_sent(SECRET)
+        assert not theirs.was_sent(SECRET)
+        opened(chromium, plain)
+        assert theirs.was_sent(SECRET), "the session's own page has lost it"
 
 
 def test_another_sessions_page_cannot_set_its_cookies(

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from jlremote.errors import Busy, JlrError, NeedsAuthentication
+from jlremote.host.loopback import own_address
 from jlremote.host.target import Target
 from jlremote.ssh.forward.connection_router import WaitLimits
 from jlremote.ssh.forward.forwarder import TunnelForward
@@ -36,7 +37,7 @@ def test_it_listens_on_loopback_only(forward: TunnelForward) -> None:
         for connection in psutil.Process().net_connections("tcp")
         if connection.status == psutil.CONN_LISTEN and connection.laddr.port == forward.local_port
     }
-    assert listening == {"127.0.0.1", "::1"}
+    assert listening == {"127.0.0.1", own_address(forward.local_port), "::1"}
 
 
 def test_another_program_cannot_take_the_address_that_browsers_try_first(
@@ -44,6 +45,8 @@ def test_another_program_cannot_take_the_address_that_browsers_try_first(
 ) -> None:
     with pytest.raises(OSError, match="in use"):
         socket.create_server(("::1", forward.local_port), family=socket.AF_INET6)
+    with pytest.raises(OSError, match="in use"):
+        socket.create_server((own_address(forward.local_port), forward.local_port))
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as other:
         port = other.getsockname()[1]
         with pytest.raises(Busy, match=f"`{port}`"):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from urllib.error import URLError
+from urllib.parse import unquote, urlsplit
 from urllib.request import urlopen
 
 import pytest
 
+from jlremote.host.loopback import own_address
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
@@ -113,6 +116,13 @@ def test_a_server_on_its_containers_loopback_is_used_as_it_is(
         assert told(laptop, *words).url == session.url
     for words in (("url",), ("open", "--no-browser")):
         assert laptop.jlr(*words).stdout.strip() == session.url
+    assert laptop.jlr("open").status == 0
+    wait_until(lambda: bool(laptop.opened()), "the browser's start")
+    redirect = Path(unquote(urlsplit(laptop.opened()[-1]).path)).read_text()
+    own = f"http://{own_address(session.port)}:{session.port}/theirs/"
+    assert f'content="0;url={own}' in redirect
+    with urlopen(own + "api", timeout=30) as answer:
+        assert "version" in json.load(answer)
     assert "left Jupyter running" in laptop.jlr("stop").stdout
 
 

@@ -20,12 +20,12 @@ from typing import Any
 import sshtunnel
 
 from jlremote.errors import Busy, JlrError
+from jlremote.host.loopback import LOCALHOST, LOCALHOST_6, own_address
 from jlremote.ssh.channels.event_loop import READ, EventLoop
 from jlremote.ssh.contract import Gateway
 from jlremote.ssh.forward.connection_router import ConnectionRouter, WaitLimits
 from jlremote.ssh.transport.tuning import allow_many_descriptors, has_descriptors_to_spare
 
-LOCALHOST, LOCALHOST_6 = "127.0.0.1", "::1"
 # sshtunnel's constructor needs a target; ours comes from the gateway with every connection.
 _NOWHERE = (LOCALHOST, 1)
 _BACKLOG = 1024
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # sshtunnel has no types
-    """A listener on 127.0.0.1 and ::1 whose connections end at the gateway's target; see `Forward`.
+    """A listener on the loopback whose connections end at the gateway's target; see `Forward`.
 
     The listener stays open while the forward lives, with or without an SSH connection. Its
     `local_port` is 0 before `start` when any port was asked for.
@@ -136,7 +136,7 @@ class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has 
     ) -> None:
         try:
             super().__init__(address, *rest, **log)
-            self._listeners = _on_both(self.socket)
+            self._listeners = _on_all(self.socket)
         except OSError as error:
             raise _cannot_listen(address[1], error) from error
         self._loop = EventLoop()
@@ -196,20 +196,23 @@ class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has 
             self._loop.call_later(_NO_DESCRIPTORS_PAUSE, self._listen)
 
 
-def _on_both(listener: socket.socket) -> tuple[socket.socket, ...]:
-    """Return a listener and one on ::1 with its port, where there is IPv6.
+def _on_all(listener: socket.socket) -> tuple[socket.socket, ...]:
+    """Return a listener and those with its port on its own address and on ::1, where they exist.
 
     Browsers try ::1 first for a name below `localhost`. If another user's program listened there,
     it would get the token and the cookies.
     """
-    listeners = [listener]
-    try:
-        there = (LOCALHOST_6, listener.getsockname()[1])
-        listeners += [socket.create_server(there, family=socket.AF_INET6, backlog=_BACKLOG)]
-    except OSError as error:
-        if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
-            listener.close()
+    listeners, port = [listener], listener.getsockname()[1]
+    for address, family in ((own_address(port), socket.AF_INET), (LOCALHOST_6, socket.AF_INET6)):
+        try:
+            there = socket.create_server((address, port), family=family, backlog=_BACKLOG)
+        except OSError as error:
+            if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                continue
+            for each in listeners:
+                each.close()
             raise
+        listeners.append(there)
     for each in listeners:
         each.setblocking(False)
     return tuple(listeners)

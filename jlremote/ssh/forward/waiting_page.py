@@ -9,7 +9,7 @@ from jlremote.errors import Authentication, JlrError, Unreachable
 
 _RELOAD_SECONDS = 2
 # This machine's names. Under any other a page of elsewhere would ask (DNS rebinding).
-_HERE = re.compile(rb"(127\.0\.0\.1|\[::1\]|([a-z0-9-]+\.)?localhost)(:[0-9]+)?")
+_HERE = re.compile(rb"(127(\.[0-9]{1,3}){3}|\[::1\]|([a-z0-9-]+\.)?localhost)(:[0-9]+)?")
 # What a browser loads as a page, in the terms of https://www.w3.org/TR/fetch-metadata/.
 _PAGES = (b"document", b"iframe", b"frame")
 

@@ -13,6 +13,7 @@ from jlremote.doctor.connection import ConnectionFacts
 from jlremote.doctor.findings import Check, Diagnosis, Facts, Finding, Verdict, verdict
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.errors import JlrError, NeedsAuthentication
+from jlremote.host.loopback import LOCALHOST
 from jlremote.jupyter.configuration import HOST_PORT
 from jlremote.link.client.link import Link
 from jlremote.questions import Asker, Question
@@ -33,7 +34,6 @@ from jlremote.workflow.host.rollback import undisturbed
 
 # `nvidia-smi` may be slow, and so may an engine with many containers.
 ASK_SECONDS = 90.0
-LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class _Examination:
                 notes = link.status(connect=True).notes
                 began = time.time()
                 told = link.run(host_script.GREETING)
-                refusal = link.refusal(LOOPBACK, HOST_PORT)
+                refusal = link.refusal(LOCALHOST, HOST_PORT)
         except JlrError as error:
             unasked = isinstance(error, NeedsAuthentication) and self.asker.last == "host-key"
             return ConnectionFacts(error, asked_for_key=unasked)

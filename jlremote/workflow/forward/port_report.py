@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jlremote.host.loopback import LOCALHOST
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.ports.origins import LOCALHOST, hostname
+from jlremote.ports.origins import hostname
 from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.times import utc
 from jlremote.workflow.forward.address import Address

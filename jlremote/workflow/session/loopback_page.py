@@ -18,11 +18,11 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from jlremote.host.loopback import LOCALHOST
 from jlremote.host.tcp_table import read_listeners
 
 # A first start of snap's Firefox takes half a minute on a slow disk.
 LASTS_SECONDS = 90.0
-_LOOPBACK = "127.0.0.1"
 
 
 def lend(target: str) -> str | None:
@@ -48,7 +48,7 @@ def is_own(table: str, client_port: int, port: int) -> bool:
         raise NotImplementedError  # no browser is confined so there
     its = (line for line in table.splitlines() if line.split()[2:3] and _ends(line, port))
     clients = [row for row in read_listeners("\n".join(its)) if row.port == client_port]
-    return any(row.address == _LOOPBACK and row.user == os.getuid() for row in clients)
+    return any(row.address == LOCALHOST and row.user == os.getuid() for row in clients)
 
 
 def _ends(row: str, port: int) -> bool:
@@ -77,9 +77,9 @@ def serve(target: str) -> None:
         def log_message(self, *_: object) -> None:
             """Write no log."""
 
-    with ThreadingHTTPServer((_LOOPBACK, 0), Page) as server:
+    with ThreadingHTTPServer((LOCALHOST, 0), Page) as server:
         server.daemon_threads = True
-        sys.stdout.write(f"http://{_LOOPBACK}:{server.server_port}{path}\n")
+        sys.stdout.write(f"http://{LOCALHOST}:{server.server_port}{path}\n")
         sys.stdout.flush()
         if os.fork():
             os._exit(0)  # `lend` waits for it

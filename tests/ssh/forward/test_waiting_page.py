@@ -34,11 +34,13 @@ def test_only_a_browser_that_loads_a_page_gets_one(request_: bytes, expected: bo
     [
         ("localhost:8888", True),
         ("[::1]:8888", True),
+        ("127.34.184.1:8888", True),
         ("Cont1-DGX.localhost:8888", True),
         ("6006-cont1-dgx.localhost:6007", True),
         ("evil.example:8888", False),
         ("evil.example", False),
         ("127.0.0.1.evil.example", False),
+        ("127.34.184.evil.example", False),
         ("localhost.evil.example", False),
         ("evil.example/.localhost", False),
         ("", False),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
@@ -12,6 +12,8 @@ from typing import cast
 import pytest
 
 from jlremote.errors import Busy, JlrError, LinkLost
+from jlremote.host.loopback import own_address
+from jlremote.jupyter import api
 from jlremote.jupyter.api import Access, NoAnswer
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
@@ -22,6 +24,7 @@ from jlremote.workflow.forward.jupyter_check import (
     refuse_open,
     wait_for_answer,
 )
+from tests.lab.ports import free_port
 from tests.link.fakes import new_endpoint, new_server
 
 
@@ -46,11 +49,16 @@ def forward(local_port: int, *, token: str = "secret", failure: str | None = Non
 
 @contextmanager
 def jupyter(
-    status: int, *, knows: str = "cont1-dgx.localhost", asked: list[str] | None = None
+    status: int,
+    *,
+    knows: str = "cont1-dgx.localhost",
+    asked: list[str] | None = None,
+    own_too: bool = True,
 ) -> Iterator[int]:
     """Answer requests with a status, 403 under other names than `knows`; give the port.
 
-    Its version it tells without credentials, as Jupyter does.
+    It takes every address of the loopback, and tells its version without credentials, as Jupyter
+    does. With `own_too` it listens as a forward does, else on 127.0.0.1 alone.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -58,17 +66,20 @@ def jupyter(
             name = self.headers["Host"].partition(":")[0]
             (asked if asked is not None else []).append(f"{name}{self.path}")
             usual = 200 if self.path.endswith("/api") else status
-            self.send_response(usual if name in (knows, "127.0.0.1") else 403)
+            self.send_response(usual if name == knows or name.startswith("127.") else 403)
             self.end_headers()
             self.wfile.write(b"{}")
 
         def log_message(self, *what: object) -> None:
             """Say nothing."""
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield server.server_port
-        server.shutdown()
+    port = free_port()
+    with ExitStack() as stack:
+        for address in ("127.0.0.1", own_address(port))[: 1 + own_too]:
+            server = stack.enter_context(HTTPServer((address, port), Handler))
+            Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+            stack.callback(server.shutdown)
+        yield port
 
 
 def check(local_port: int, link: FakeLink, token: str = "secret") -> str:
@@ -89,15 +100,31 @@ def test_a_server_that_knows_its_own_name_is_asked_once() -> None:
 
 
 @pytest.mark.parametrize("token", ["secret", ""])
-def test_a_server_of_another_configuration_is_opened_on_127_0_0_1(token: str) -> None:
+def test_a_server_of_another_configuration_is_opened_at_its_ports_own_address(token: str) -> None:
+    with jupyter(200, knows="localhost") as port:
+        assert check(port, FakeLink(), token) == own_address(port)
+
+
+@pytest.mark.parametrize("token", ["secret", ""])
+def test_where_the_port_has_no_address_of_its_own_it_is_opened_on_127_0_0_1(
+    token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "has_own_addresses", lambda: False)
     with jupyter(200, knows="localhost") as port:
         assert check(port, FakeLink(), token) == "127.0.0.1"
+
+
+def test_a_link_that_does_not_listen_there_leaves_it_on_127_0_0_1() -> None:
+    with jupyter(200, knows="localhost", own_too=False) as port:
+        assert check(port, FakeLink()) == "127.0.0.1"
 
 
 def test_a_server_with_a_password_is_opened_under_the_name_that_it_accepts() -> None:
     with jupyter(403) as port:
         assert check(port, FakeLink(), token="") == "cont1-dgx.localhost"
     with jupyter(403, knows="localhost") as port:
+        assert check(port, FakeLink(), token="") == own_address(port)
+    with jupyter(403, knows="localhost", own_too=False) as port:
         assert check(port, FakeLink(), token="") == "127.0.0.1"
 
 
