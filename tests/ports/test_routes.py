@@ -18,6 +18,7 @@ from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container
 from jlremote.runtimes.engine.engine import DOCKER
+from jlremote.runtimes.scripts.waiting import AS_MAIN_USER
 from tests.host.test_tcp_table import ANYWHERE, ANYWHERE_6, LOOPBACK, LOOPBACK_6, row
 from tests.link.fakes import new_server
 
@@ -183,5 +184,5 @@ def test_a_socket_is_reached_on_the_host_itself_and_never_for_a_container() -> N
 def test_a_server_that_no_address_leads_to_is_reached_by_a_relay(
     container: Container, found: Server
 ) -> None:
-    relay = ("docker", "exec", "--interactive", "f00", "/usr/bin/python3.11")
+    relay = ("docker", "exec", "--interactive", "f00", *AS_MAIN_USER, "/usr/bin/python3.11")
     assert target_of(container, found) == Target("127.0.0.1", 8888, relay)
