@@ -10,6 +10,7 @@ from jlremote.errors import Usage
 from jlremote.host.contract import Completed, Steps
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.contract import Attachment, Container
+from jlremote.text import one_line
 
 SESSION_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 
@@ -34,9 +35,8 @@ cd -- "$jlr_folder" && exec "$@"
 def check_session_name(name: str) -> None:
     """Refuse a session's name that is not fit for a folder and a URL (`Usage`)."""
     if not SESSION_NAME.fullmatch(name):
-        shown = name.encode("unicode_escape").decode("ascii")
         raise Usage(
-            f"invalid session name `{shown}`",
+            f"invalid session name `{one_line(name)}`",
             hint="use letters, digits, `_`, `.` and `-`, starting with a letter or digit",
         )
 

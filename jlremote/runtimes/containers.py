@@ -20,6 +20,7 @@ from jlremote.runtimes.engine.engine_gpus import gpus_of
 from jlremote.runtimes.options import existing_options
 from jlremote.runtimes.scripts import homes
 from jlremote.runtimes.scripts.waiting import AS_MAIN_USER
+from jlremote.text import one_line
 
 # Folders of a rootless engine's networks, which the host does not reach.
 _OF_A_USER = ("/run/user/", "/tmp/")  # noqa: S108
@@ -56,9 +57,8 @@ class Containers:
     def check_name(self, name: str) -> None:
         """Refuse a name that docker would refuse; podman takes the same."""
         if not CONTAINER_NAME.fullmatch(name):
-            shown = name.encode("unicode_escape").decode("ascii")
             raise Usage(
-                f"invalid container name `{shown}`",
+                f"invalid container name `{one_line(name)}`",
                 hint="use 2 to 128 letters, digits, `_`, `.` and `-`, the first a letter or digit",
             )
 

@@ -13,6 +13,7 @@ import pytest
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
 from tests.long import LONG
 from tests.sessions.parts import Session, failed, start, started
 
@@ -137,6 +138,18 @@ def test_root_becomes_no_user_whose_note_names_a_process_of_another(
     main = engine.docker("exec", name, "sh", "-c", f"{note}; cat $note; rm $note")
     engine.docker("exec", "--user=1234", name, "sh", "-c", f"{note}; echo {main.strip()} >$note")
     shell = laptop.jlr("shell", f"lab/{name}", "--", "id", "-u")
+    assert shell.stdout == "0\n", shell
+
+
+def test_root_becomes_no_user_who_acts_as_the_process_that_waits(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    planted = "note=/tmp/.jlr-waits-$(uname -n); sleep infinity & echo $! >$note; wait"
+    here.engine.docker("exec", "--user=1234", "--detach", here.name, "sh", "-c", planted)
+    noted = ("sh", "-c", "cat /tmp/.jlr-waits-*; :")
+    wait_until(lambda: here.execute(*noted).strip() != "", "the note")
+    shell = laptop.jlr("shell", f"lab/{here.name}", "--", "id", "-u")
     assert shell.stdout == "0\n", shell
 
 

@@ -48,11 +48,13 @@ if [ -O "{_NOTE}" ]; then
 fi
 """
 
-# A note that another user has planted names no process of that user which runs our command. Where
-# the note is one's own, no program is started to find that out.
+# A note that another user has planted counts for nothing: the container's own first process must be
+# the one that waits, or have our command among its words, and the note must be of the user that it
+# waits as. Where the note is one's own, no program is started to find that out.
 _AS_MAIN_USER = f"""\
 read -r note </proc/sys/kernel/hostname; note=/tmp/.jlr-waits-$note
-if [ -f "$note" ] && [ ! -O "$note" ] && [ "$(id -u)" = 0 ]; then
+if [ -f "$note" ] && [ ! -O "$note" ] && [ "$(id -u)" = 0 ] &&
+  {{ [ "$(cat "$note")" = 1 ] || grep -q {_BEGINNING} /proc/1/cmdline; }} 2>/dev/null; then
 {_WAIT.replace("OTHERWISE", ":")}
   main=$(cat "$note")
   of() {{ sed -n "s/^$1:[^0-9]*\\($2\\).*/\\1/p" "/proc/$main/status" 2>/dev/null; }}
