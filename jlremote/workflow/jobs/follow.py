@@ -114,28 +114,32 @@ class _Watch:
     def interrupted(self) -> None:
         """Signal the job: SIGINT, then SIGKILL; leave it alone the third time, and while queued."""
         backend, key = self._found.backend, self._found.job.key
-        name, note = self._found.selector, self._context.progress.note
+        name = self._found.selector
         if self.queued:
             if self._cancelled or not self._cancels:
                 raise KeyboardInterrupt
             self._cancelled = True
-            note(f"cancelling `{name}`; Ctrl-C again leaves it alone")
-            self._send(backend.stop(key, force=False))
+            said = f"cancelling `{name}`; Ctrl-C again leaves it alone"
+            self._send(said, backend.stop(key, force=False))
             return
         self._asked += 1
         if self._asked == 1:
-            note(f"asking `{name}` to stop (SIGINT); Ctrl-C again kills it")
+            said = f"asking `{name}` to stop (SIGINT); Ctrl-C again kills it"
         elif self._asked == 2:
-            note(f"killing `{name}` (SIGKILL); Ctrl-C again leaves it alone")
+            said = f"killing `{name}` (SIGKILL); Ctrl-C again leaves it alone"
         else:
             raise KeyboardInterrupt
-        self._send(backend.signal(key, "INT" if self._asked == 1 else "KILL"))
+        self._send(said, backend.signal(key, "INT" if self._asked == 1 else "KILL"))
 
-    def _send(self, script: str) -> None:
-        """Run a script in a thread: output goes on meanwhile, and there may be no connection."""
-        threading.Thread(target=self._run, args=(script,), daemon=True).start()
+    def _send(self, said: str, script: str) -> None:
+        """Say and run it in a thread: output goes on meanwhile, and there may be no connection.
 
-    def _run(self, script: str) -> None:
+        Ctrl-C may have come within a write to stderr, in which Python writes nothing else.
+        """
+        threading.Thread(target=self._run, args=(said, script), daemon=True).start()
+
+    def _run(self, said: str, script: str) -> None:
+        self._context.progress.note(said)
         try:
             run_script(self._found.host, script, timeout=STOP_SECONDS)
         except JlrError as failure:
