@@ -155,5 +155,6 @@ def test_a_record_of_an_unknown_runtime_breaks_no_list(
     assert laptop.shut_down() == [], "its link"
     with within(TOLD):
         listed = laptop.jlr("list", "--json")
+    assert listed.status == 0, listed
     states = {report["name"]: report["state"] for report in json.loads(listed.stdout)}
     assert states == {session.name: "up", "later": "down"}, listed

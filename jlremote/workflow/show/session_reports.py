@@ -20,7 +20,7 @@ from jlremote.jupyter.survey import (
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
-from jlremote.runtimes.table import runtime_named
+from jlremote.runtimes.table import RUNTIMES
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward import port_report
 from jlremote.workflow.forward.forwards import bring_back
@@ -74,7 +74,8 @@ def of_stopped(records: Sequence[SessionRecord], context: Context) -> list[Sessi
 
 def _jobs(link: Link, records: Sequence[SessionRecord]) -> Mapping[str, Job]:
     """Return the jobs of sessions on a cluster by name, in one question to its scheduler."""
-    if not any(runtime_named(record.runtime).in_jobs for record in records):
+    known = (RUNTIMES.get(record.runtime) for record in records)  # a newer jlr may have more
+    if not any(runtime.in_jobs for runtime in known if runtime):
         return {}
     from jlremote.workflow.jobs import session_job  # loads all that submits jobs, too
 
