@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pexpect
 import pytest
+from psutil import Process
 
 from tests.demo.person import (
     Demo,
@@ -207,7 +208,7 @@ def test_the_next_demo_clears_up_after_one_that_was_killed(
     assert left, "nothing to clear up"
     demo = run_demo()
     session = demo.session()
-    assert not any(process.is_running() for process in left)
+    wait_until(lambda: not any(map(Process.is_running, left)), "the end of what was left")
     assert session.ask("api/status")["kernels"] == 0
     demo.interrupt()
     assert demo.end()[0] == 0
