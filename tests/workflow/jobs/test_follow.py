@@ -159,13 +159,14 @@ def test_output_that_cannot_be_written_leaves_the_job_alone() -> None:
 
 def test_ctrl_c_asks_then_kills_then_leaves_the_job_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     job = watched(ended())
-    sent: list[str] = []
+    sent: list[tuple[str, str]] = []
     watch = _Watch(job.handle, lambda *_: None, job.context)
-    monkeypatch.setattr(watch, "_send", sent.append)
+    monkeypatch.setattr(watch, "_send", lambda *words: sent.append(words))
     watch.interrupted()
     watch.interrupted()
-    assert sent == ["signal train INT", "signal train KILL"]
-    assert "SIGKILL" in job.progress.notes[1]
+    assert [script for _, script in sent] == ["signal train INT", "signal train KILL"]
+    assert "SIGKILL" in sent[1][0]
+    assert job.progress.notes == [], "nothing is written within the handler"
     with pytest.raises(KeyboardInterrupt):
         watch.interrupted()
 
@@ -177,7 +178,7 @@ def test_ctrl_c_leaves_a_waiting_job_or_cancels_it(
     job = watched(Job("train", "ended", "true", detail="CANCELLED: it was cancelled"))
     sent: list[str] = []
     watch = _Watch(job.handle, lambda *_: None, job.context, cancels, queued=True)
-    monkeypatch.setattr(watch, "_send", sent.append)
+    monkeypatch.setattr(watch, "_send", lambda _, script: sent.append(script))
     if cancels:
         watch.interrupted()
         assert watch.to_the_end() == 130
