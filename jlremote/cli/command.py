@@ -72,22 +72,18 @@ class HelpFormatter(click.HelpFormatter):
     """A formatter of help that breaks lines at spaces only."""
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
-        """Write how the command is called."""
         super().write_usage(prog, args.replace("-", _HYPHEN), prefix)
 
     def write_text(self, text: str) -> None:
-        """Write a paragraph."""
         super().write_text(text.replace("-", _HYPHEN))
 
     def write_dl(
         self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
     ) -> None:
-        """Write names and what they mean in two columns."""
         kept = [(name, text.replace("-", _HYPHEN)) for name, text in rows]
         super().write_dl(kept, col_max, col_spacing)
 
     def write(self, string: str) -> None:
-        """Add text to the help as it is shown."""
         super().write(string.replace(_HYPHEN, "-"))
 
 
@@ -245,7 +241,6 @@ class LazyGroup(click.Group):
         return list(self._table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command."""
         if cmd_name not in self._table:
             return None
         from importlib import import_module

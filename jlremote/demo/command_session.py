@@ -129,13 +129,11 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
         asyncio.get_running_loop().call_soon(super().resume_feeding, datatype)
 
     def eof_received(self) -> bool:
-        """End the input; the output goes on."""
         if self._terminal is not None:
             self.data_received(END_OF_INPUT, None)
         return super().eof_received()
 
     def terminal_size_changed(self, width: int, height: int, pixwidth: int, pixheight: int) -> None:
-        """Resize the terminal."""
         self._resize()
 
     def _resize(self) -> None:
@@ -148,7 +146,6 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
             termios.tcsetwinsize(self._terminal, (height or 24, width or 80))
 
     def signal_received(self, signal: str) -> None:
-        """Send a signal of the client to the process group; an unknown one does nothing."""
         self._kill(signal)
 
     def connection_lost(self, exc: Exception | None) -> None:

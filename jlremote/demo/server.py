@@ -65,7 +65,6 @@ class DemoServer:
         await asyncio.get_running_loop().shutdown_default_executor()
 
     def new_session(self) -> CommandSession:
-        """Return a new session, which ends with the server."""
         self.sessions = [session for session in self.sessions if not session.over]
         self.sessions.append(session := CommandSession(self.account))
         return session
@@ -78,12 +77,10 @@ class ClientConnection(asyncssh.SSHServer):
         self._server = server
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
-        """Keep the connection, to end it with the server."""
         self._connection = conn
         self._server.connections.add(conn)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
         self._server.connections.discard(self._connection)
 
     def public_key_auth_supported(self) -> bool:
@@ -96,7 +93,6 @@ class ClientConnection(asyncssh.SSHServer):
         return username == self._server.account.user and key == known
 
     def session_requested(self) -> CommandSession:
-        """Return the session of a new channel."""
         return self._server.new_session()
 
     def connection_requested(

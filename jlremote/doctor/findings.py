@@ -33,7 +33,6 @@ class Finding:
     group: str = ""  # the machine that was checked: `this machine`, or the host's name
 
     def to_json(self) -> dict[str, Any]:
-        """Return the stable form that `--json` prints."""
         return {
             "group": self.group,
             "check": self.check,
@@ -131,7 +130,6 @@ class Verdict:
     exit_code: int  # that of the first check that failed, 0 if none did
 
     def to_json(self) -> dict[str, Any]:
-        """Return the stable form that `--json` prints."""
         return {"verdict": str(self.mark), "text": self.text, "exit_code": self.exit_code}
 
 

@@ -99,7 +99,6 @@ class Gpu:
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """The devices that sessions can get of it."""
         return self.slices if self.mig else (self.whole,)
 
     @property
@@ -114,7 +113,6 @@ class Gpu:
 
     @property
     def state(self) -> State:
-        """The GPU's state in a word."""
         if self.failed:
             return "error"
         busiest = max(self.devices, key=lambda device: device.in_use, default=self.whole)
@@ -134,7 +132,6 @@ class Inventory:
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """All devices that sessions can get."""
         return tuple(device for gpu in self.gpus if not gpu.failed for device in gpu.devices)
 
     @property

@@ -54,11 +54,9 @@ class Lease:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The links' names."""
         return tuple(f"{uuid.replace('/', '_')}+{self.word}" for uuid in self.uuids)
 
     def target(self, pid: int = 0, process_start: str = "0") -> str:
-        """Return the links' target."""
         return f"jlr:{self.session}:{self.boot}:{pid}:{process_start}"
 
 

@@ -28,7 +28,6 @@ class Listener:
 
     @property
     def is_ipv4(self) -> bool:
-        """Whether it takes IPv4."""
         return ":" not in self.address
 
 

@@ -34,7 +34,6 @@ class Image:
     size: int  # bytes, with the layers that it shares with other images
 
     def to_json(self) -> dict[str, Any]:
-        """Return the stable form that `--json` prints."""
         return vars(self) | {"created": utc(self.created)}
 
 

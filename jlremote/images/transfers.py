@@ -56,7 +56,6 @@ class Transfer:
     _begun: str = ""
 
     def take(self, text: str) -> None:
-        """Take the next output."""
         *whole, self._begun = re.split(r"[\r\n]", self._begun + text)
         for line in whole:
             self._line(printable(line).strip())

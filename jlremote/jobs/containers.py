@@ -39,7 +39,6 @@ class ContainerJobs:
     engine: Engine
 
     def tell(self, name: str | None = None) -> str:
-        """Return the script that inspects the jobs of a full or typed name, or all jobs."""
         find = self._find(JOB_LABEL)
         if name is not None:
             short = self._find(JOB_LABEL, f"{TYPED_LABEL}={name}")
@@ -59,12 +58,10 @@ class ContainerJobs:
         return _beyond(until_hang_up(f"{show} 2>&1 1>&5 5>&-"), stdout, stderr)
 
     def rest(self, key: str, stdout: int, stderr: int) -> str:
-        """Print the log behind these bytes."""
         show = command_line(self.engine("logs", key))
         return _beyond(f"{show} 2>&1 1>&5 5>&-", stdout, stderr)
 
     def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
-        """Print the engine's log."""
         show = logs_argv(self.engine, key, lines, follow=follow, since=since)
         return until_hang_up(endable(show)) if follow else command_line(show)
 
@@ -80,13 +77,11 @@ class ContainerJobs:
         return f"{command_line(to_all)} 2>/dev/null || {by_init}"
 
     def stop(self, key: str, *, force: bool) -> str:
-        """Stop it by the engine."""
         if force:
             return self.signal(key, "KILL")
         return ended_script(self.engine, stop_argv(self.engine, key), key)
 
     def remove(self, key: str) -> str:
-        """Remove its container."""
         return ended_script(self.engine, remove_argv(self.engine, key), key)
 
 

@@ -34,7 +34,6 @@ class Job:
 
     @property
     def over(self) -> bool:
-        """Whether it runs no longer."""
         return self.state in ("ended", "lost")
 
     @property
@@ -43,7 +42,6 @@ class Job:
         return self.id or self.name
 
     def to_json(self) -> dict[str, Any]:
-        """Return the stable form that `--json` prints."""
         moments = {"since": self.since, "ended": self.ended, "until": self.until}
         told = {name: None if when is None else utc(when) for name, when in moments.items()}
         return vars(self) | told

@@ -172,34 +172,27 @@ class ProcessJobs:
     """The jobs in folders of the host, as `JobBackend` wants them."""
 
     def tell(self, name: str | None = None) -> str:
-        """Return the script that prints the facts of a job, or of all jobs."""
         which = "*" if name is None else shlex.quote(name)
         show = "".join(f"printf '{PRINT_FIELD}'; cat \"$directory/{file}\"\n" for file in _FILES)
         return f"{_ALIVE}{_TELL}".replace("FOLDERS", f"{_ROOT}/{which}").replace("SHOW\n", show)
 
     def follow(self, key: str, stdout: int, stderr: int) -> str:
-        """Print both files behind these bytes."""
         return _watch(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
 
     def rest(self, key: str, stdout: int, stderr: int) -> str:
-        """Print both files behind these bytes."""
         return _show(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
 
     def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
-        """Print the last lines of both files."""
         last = last_lines(key, lines, since)
         return (_watch if follow else _show)(key, last, last)
 
     def signal(self, key: str, signal: str) -> str:
-        """Signal it with the script in the job's folder."""
         return f'{_folder(key)}{_ALIVE}alive || exit 0\nset -- {signal}\n. "$directory/signal"\n'
 
     def stop(self, key: str, *, force: bool) -> str:
-        """Send SIGTERM and wait; then SIGKILL and wait again."""
         return f"{_folder(key)}{_ALIVE}{_STOP.replace('FORCE', 'yes' if force else 'no')}"
 
     def remove(self, key: str) -> str:
-        """Delete its folder."""
         return f'{_folder(key)}rm -rf -- "$directory"\n'
 
 

@@ -157,12 +157,10 @@ class ScheduledPlan:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its jobs."""
         return tuple(f"{self.name}-{index}" for index in self.indices) or (self.name,)
 
     @property
     def full_name(self) -> str:
-        """Its name at the scheduler."""
         return f"{self.name}.jlr{self.mark}"
 
 
@@ -241,7 +239,6 @@ class ScheduledJobs:
         )
 
     def tell(self, name: str | None = None) -> str:
-        """Return the script that prints the facts of a job, or of all jobs."""
         which = "*" if name is None else shlex.quote(name)
         return (
             _TELL.replace("FOLDERS", f"{self.root}/{which}")
@@ -282,15 +279,12 @@ class ScheduledJobs:
         return self.scheduler.read_queue(printed).get(job)
 
     def follow(self, key: str, stdout: int, stderr: int) -> str:
-        """Print both files behind these bytes until the job is over."""
         return self._watch(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
 
     def rest(self, key: str, stdout: int, stderr: int) -> str:
-        """Print both files behind these bytes."""
         return self._show(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
 
     def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
-        """Print the last lines of both files."""
         last = last_lines(key, lines, since)
         return (self._watch if follow else self._show)(key, last, last)
 
@@ -317,7 +311,6 @@ class ScheduledJobs:
         return until_hang_up(command_line(("sh", "-c", watching)))
 
     def signal(self, key: str, signal: str) -> str:
-        """Signal it by the scheduler."""
         send = self.scheduler.signal('"$id"', signal)
         return f'{self._folder(key)}{_OVER}over && exit 0\nid=$(cat "$directory/id")\n{send}\n'
 
@@ -338,11 +331,9 @@ class ScheduledJobs:
         )
 
     def remove(self, key: str) -> str:
-        """Delete its folder."""
         return f'{self._folder(key)}rm -rf -- "$directory"\n'
 
     def read(self, printed: str) -> list[Job]:
-        """Return the jobs that the script of `tell` printed."""
         return scheduled_facts.read(self.scheduler, printed)
 
 

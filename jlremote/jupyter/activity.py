@@ -62,7 +62,6 @@ class Process:
 
     @property
     def program(self) -> str:
-        """The name of its program."""
         return self.words[0].rpartition("/")[2].lstrip("-") if self.words else ""
 
     @property

@@ -51,7 +51,6 @@ class Kernel:
     last_activity: str  # ISO 8601, UTC
 
     def to_json(self) -> dict[str, Any]:
-        """Return the stable form that `--json` prints."""
         return vars(self) | {"last_activity": utc(self.last_activity)}
 
 
@@ -120,7 +119,6 @@ class JupyterApi:
         return Access.OPEN
 
     def kernels(self) -> tuple[Kernel, ...]:
-        """Return the server's kernels."""
         # Without this `jlr status --watch` would keep an idle server alive.
         kernels = self._request("GET", "api/kernels?no_track_activity=1")
         sessions = self._request("GET", "api/sessions?no_track_activity=1")
@@ -133,7 +131,6 @@ class JupyterApi:
         return str(self._request("POST", "api/kernels", {})["id"])
 
     def end_kernel(self, kernel: str) -> None:
-        """End a kernel."""
         self._request("DELETE", f"api/kernels/{kernel}")
 
     def shut_down(self) -> None:
@@ -209,6 +206,5 @@ class _Deadline:
         return body
 
     def end(self) -> None:
-        """Forget the socket."""
         if self._timer is not None:
             self._timer.cancel()

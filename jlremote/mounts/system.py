@@ -51,7 +51,6 @@ class MacOS:
     options: tuple[str, ...] = ("noappledouble",)
 
     def sshfs(self) -> str:
-        """Find sshfs."""
         program = shutil.which("sshfs")
         if program is None:
             raise JlrError("`sshfs` is not installed", hint=_MACFUSE)
@@ -96,7 +95,6 @@ class Windows:
         raise JlrError("`jlr mount` does not work on Windows yet", hint=by_hand)
 
     def mounted(self) -> list[MountPoint]:
-        """Return nothing: jlr mounts nothing here."""
         return []
 
     def unmount(self, path: str, *, lazily: bool) -> str | None:
@@ -104,7 +102,6 @@ class Windows:
         return f"use `net use {path} /delete`"
 
     def holders(self, path: str) -> list[Holder]:
-        """Return nothing."""
         return []
 
 

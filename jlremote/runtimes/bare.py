@@ -83,11 +83,9 @@ class HostProcesses:
     in_jobs: bool = False
 
     def place(self, name: str, host: str) -> str:
-        """Return the host."""
         return f"`{host}`"
 
     def check_name(self, name: str) -> None:
-        """Refuse a name that is not fit for a folder and a URL."""
         check_session_name(name)
 
     def inside(self, name: str, script: str) -> str:
@@ -143,5 +141,4 @@ class Bare(HostProcesses):
     def attached(
         self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
     ) -> tuple[str, ...]:
-        """Run the command as it is, as the login user."""
         return attached(name, argv, how, environment)

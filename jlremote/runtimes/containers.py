@@ -41,17 +41,14 @@ class Containers:
     servers_folder: str = homes.ROOT
 
     def place(self, name: str, host: str) -> str:
-        """Return the container."""
         return f"the container `{name}`"
 
     @property
     def name(self) -> str:
-        """The name for `--runtime`."""
         return self.engine.name
 
     @property
     def program(self) -> str:
-        """The engine's program."""
         return self.engine.kind.program
 
     def check_name(self, name: str) -> None:
@@ -63,7 +60,6 @@ class Containers:
             )
 
     def survey(self, name: str, inside: str) -> Steps:
-        """Inspect the container, and look into it if it exists."""
         return {
             "container": command_line(inspect_argv(self.engine, name)),
             "inside": f'[ "$status" = 0 ] && {self.inside(name, inside)}',
@@ -71,7 +67,6 @@ class Containers:
 
     @understood("the container engine")
     def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
-        """Return the container that the survey found."""
         inspected = results["container"]
         if is_podman(self.engine, inspected):
             raise DockerIsPodman
@@ -84,7 +79,6 @@ class Containers:
         raise engine_error(self.engine, inspected)
 
     def inside(self, name: str, script: str) -> str:
-        """Run `script` in the container and wait."""
         return command_line(self.engine("exec", name, *AS_MAIN_USER, "sh", "-c", script))
 
     def on_machine(self, name: str, script: str) -> str:

@@ -84,16 +84,13 @@ class OnNode(HostProcesses):
 
     @property
     def has_images(self) -> bool:
-        """Whether a session is made from an image."""
         return self.inner.has_images
 
     @property
     def program(self) -> str:
-        """The program that runs the image on the node."""
         return self.inner.program
 
     def place(self, name: str, host: str) -> str:
-        """Return the job."""
         return f"the job of `{name}`"
 
     def survey(self, name: str, inside: str) -> Steps:
@@ -141,7 +138,6 @@ class OnNode(HostProcesses):
         return f"its job ended with exit code {code}{LAST_WORDS}{said}"
 
     def on_machine(self, name: str, script: str) -> str:
-        """Run `script` on the node."""
         return command_line((*self._way(name), "sh", "-c", script))
 
     def in_image(self, name: str, script: str) -> str:
@@ -163,7 +159,6 @@ class OnNode(HostProcesses):
     def attached(
         self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
     ) -> tuple[str, ...]:
-        """Run the command on the node."""
         inner = self.inner.attached(name, argv, how, environment)
         return (*self._way(name, terminal=how.terminal is not None), *inner)
 

@@ -38,12 +38,10 @@ class SSHConnection:
 
     @property
     def description(self) -> str:
-        """The server's software and the algorithms; see `contract.Connection`."""
         return one_line(self.transport.description)
 
     @property
     def reason(self) -> str:
-        """Why it ended; see `contract.Connection`."""
         return one_line(self.transport.reason)
 
     def execute(
@@ -57,7 +55,6 @@ class SSHConnection:
         hold_stdin: bool = False,
         terminal: Terminal | None = None,
     ) -> int:
-        """Run a script in a session of its own; see `contract.Connection`."""
         deadline = Deadline(timeout, cancelled)
         sudo = SudoScript(script, stdin, output, self._sudo, in_terminal=terminal is not None)
         with self._slot(deadline, lasting=timeout is None):
@@ -65,7 +62,6 @@ class SSHConnection:
             return session.run(sudo.script, sudo.output, sudo.stdin, hold_stdin=hold_stdin)
 
     def run_preemptible(self, script: bytes, output: Output) -> bool:
-        """Run a script until another command needs its session; see `contract.Connection`."""
         stdin = _PreemptibleStdin()
         if not self._slots.borrow(stdin):
             raise Busy("no session is free on this connection")
@@ -78,15 +74,12 @@ class SSHConnection:
         return not stdin.preempted
 
     def with_sudo_password(self, script: bytes) -> bytes:
-        """Return `script` with the password of `sudo` in it."""
         return with_search_path(with_password(script, self._sudo))
 
     def probe(self, timeout: float) -> float:
-        """Return the seconds that a reply took; see `contract.Connection`."""
         return self.transport.probe(timeout)
 
     def refusal(self, address: str, port: int, timeout: float) -> str | None:
-        """Return why the server does not permit forwarding to an address, `None` if it does."""
         try:
             self.transport.open_tunnel(address, port, timeout).close()
         except paramiko.ChannelException as error:
@@ -99,7 +92,6 @@ class SSHConnection:
         return None
 
     def reaches(self, path: str, timeout: float) -> bool:
-        """Return whether the server connects to a unix socket; see `contract.Connection`."""
         details = direct_streamlocal(path)
         try:
             self.transport.open_channel(STREAMLOCAL, details, timeout=timeout).close()
@@ -112,11 +104,9 @@ class SSHConnection:
         return True
 
     def wait_closed(self, timeout: float | None = None) -> bool:
-        """Wait until the connection is gone; return whether it is."""
         return self.transport.ended.wait(timeout)
 
     def close(self) -> None:
-        """Close the connection, jump hosts and proxy commands included. Never raises."""
         self.transport.close()
         self._route.close()
 

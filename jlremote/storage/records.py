@@ -109,7 +109,6 @@ class Records(Generic[Record]):
         self._file(*key).unlink(missing_ok=True)
 
     def find(self, *key: str) -> Record | None:
-        """Return the record of a key, `None` for none that can be read."""
         return self._load(self._file(*key))
 
     def load_all(self) -> list[Record]:

@@ -50,7 +50,6 @@ class SessionRecord:
 
     @property
     def local_ports(self) -> frozenset[int]:
-        """All local ports of the session."""
         return frozenset((self.local_port, *(port.local_port for port in self.ports)))
 
     def with_port(self, port: PortRecord) -> SessionRecord:
@@ -59,7 +58,6 @@ class SessionRecord:
         return replace(self, ports=tuple(sorted((*others, port), key=lambda one: one.port)))
 
     def used_now(self) -> SessionRecord:
-        """Return the record, used now."""
         return replace(self, last_used=time.time())
 
 

@@ -30,14 +30,12 @@ class LocalTerminal:
 
     @property
     def kind(self) -> str | None:
-        """The value of `$TERM`; `None` unless stdin and stdout are terminals."""
         if not (os.isatty(_STDIN) and os.isatty(_STDOUT)):
             return None
         return os.environ.get("TERM") or "xterm-256color"
 
     @property
     def size(self) -> os.terminal_size:
-        """The current columns and rows."""
         return os.get_terminal_size(_STDOUT)
 
     def taken(self) -> AbstractContextManager[None]:

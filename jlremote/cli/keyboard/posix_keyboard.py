@@ -45,7 +45,6 @@ class PosixKeyboard:
             signal.signal(signal.SIGWINCH, handler)
 
     def events(self) -> Iterator[bytes | os.terminal_size]:
-        """Give the typed bytes, empty at the end, and the size whenever it changes."""
         while True:
             ready, _, _ = select.select([self._descriptor, self._changed], [], [])
             if self._changed in ready:

@@ -39,7 +39,6 @@ class WindowsKeyboard:
 
     @contextlib.contextmanager
     def raw(self) -> Iterator[None]:
-        """Pass on every key during a `with` block; afterwards restore the console."""
         ours, shown = (msvcrt.get_osfhandle(number) for number in (self._descriptor, _STDOUT))
         input_mode, output_mode = _mode(ours), _mode(shown)
         pages = _kernel.GetConsoleCP(), _kernel.GetConsoleOutputCP()
@@ -57,7 +56,6 @@ class WindowsKeyboard:
             _kernel.SetConsoleOutputCP(pages[1])
 
     def events(self) -> Iterator[bytes | os.terminal_size]:
-        """Give the typed bytes, empty at the end, and the size whenever it changes."""
         events: SimpleQueue[bytes | os.terminal_size] = SimpleQueue()
         for watch in (self._read, self._look):
             threading.Thread(target=watch, args=(events,), daemon=True).start()

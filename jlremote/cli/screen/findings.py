@@ -40,7 +40,6 @@ class FindingPrinter:
         self._skipped: dict[str, list[str]] = {}
 
     def show(self, finding: Finding) -> None:
-        """Print a finding, and below it how to mend it."""
         if finding.mark is Mark.SKIPPED and not finding.mend:
             self._skipped.setdefault(finding.text, []).append(finding.check)
             return

@@ -44,7 +44,6 @@ class History:
         self._busy: dict[int, deque[int | None]] = defaultdict(lambda: deque(maxlen=_MOST))
 
     def add(self, inventory: Inventory) -> None:
-        """Add the values of one moment."""
         for gpu in inventory.gpus:
             self._busy[gpu.index].append(gpu.busy)
 

@@ -44,7 +44,6 @@ class Steps:
 
     @contextlib.contextmanager
     def step(self, title: str) -> Iterator[None]:
-        """Enter a step; at its end print its line, whether it succeeded or failed."""
         step = (one_line(title), time.monotonic())
         self._open.append(step)
         self.advance("")
@@ -57,22 +56,18 @@ class Steps:
         self._finish(step, well=True)
 
     def advance(self, text: str) -> None:
-        """Show the progress of the step behind the spinner."""
         if self._spinner:
             self._spinner.so_far = one_line(text)
 
     def note(self, text: str) -> None:
-        """Print a note."""
         if not self._silent:
             with self.paused():
                 tell(printable(text))
 
     def detail(self, text: str) -> None:
-        """Print a detail, with `-v`."""
         self._tell_more(f"# {one_line(text)}")
 
     def command(self, text: str) -> None:
-        """Print a command that runs on the host, with `-v`."""
         self._tell_more(f"+ {printable(text)}")
 
     def _tell_more(self, text: str) -> None:
@@ -82,7 +77,6 @@ class Steps:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Hide the spinner while something else is on the terminal."""
         if self._spinner:
             self._spinner.hide()
         try:
@@ -122,7 +116,6 @@ class Spinner:
         timer.start()
 
     def hide(self) -> None:
-        """Remove the line."""
         with self._lock:
             timer, live = self._timer, self._live
             self._timer = self._live = None

@@ -87,7 +87,6 @@ class Backoff:
             self._hurried.set()
 
     def end(self) -> None:
-        """End all pauses."""
         self._ended.set()
         self._hurried.set()
 

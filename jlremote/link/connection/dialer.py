@@ -32,8 +32,6 @@ class ConnectionHost:
     def run(
         self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
     ) -> dict[str, Completed]:
-        """Run `steps` (see `Host.run`)."""
-
         def execute(script: str, output: Callable[[str, bytes], None]) -> None:
             try:
                 self.connection.execute(bytes_of(script), output, timeout=timeout)
@@ -65,7 +63,6 @@ class Dialer:
         self._agent_socket = agent_socket
 
     def dial(self, asker: Asker) -> Connection:
-        """Return a new connection."""
         destination = self._destination()
         self.notes = destination.notes
         wanted = destination.alive_interval, destination.alive_count

@@ -51,12 +51,10 @@ class Supervisor:
 
     @property
     def condition(self) -> Condition:
-        """The state as it is now."""
         with self._changed:
             return self._condition
 
     def start(self) -> None:
-        """Start the thread that watches the connection."""
         threading.Thread(target=self._keep_watching, name="supervisor", daemon=True).start()
 
     def connection(self, asker: Asker) -> Connection:
@@ -105,7 +103,6 @@ class Supervisor:
         return self._condition.state is State.NEEDS_AUTH and not self._dialing
 
     def end(self) -> None:
-        """Close the connection and stop watching."""
         with self._changed:
             self._ended = True
             connection = self._connection

@@ -68,7 +68,6 @@ class Forwards:
         return forward
 
     def find(self, key: ForwardKey) -> SessionForward | None:
-        """Return a forward, `None` if there is none."""
         return self._forwards.get(key)
 
     def remove(self, key: ForwardKey) -> bool:
@@ -80,7 +79,6 @@ class Forwards:
         return forward is not None
 
     def stop(self) -> None:
-        """Stop all forwards."""
         for key in tuple(self._forwards):
             self.remove(key)
 

@@ -89,12 +89,10 @@ class SessionForward:
 
     @property
     def place(self) -> Place:
-        """The place that it leads to."""
         return self._endpoint.place
 
     @property
     def local_port(self) -> int:
-        """The TCP port on 127.0.0.1."""
         assert self._listener is not None
         return self._listener.local_port
 
@@ -109,7 +107,6 @@ class SessionForward:
         self._listener = listener
 
     def stop(self) -> None:
-        """Release the port."""
         if self._listener is not None:
             self._listener.stop()
 

@@ -63,17 +63,14 @@ class MountStreams:
                 ).start()
 
     def abort(self, name: str) -> None:
-        """Close the streams of a mount."""
         for stream in self._all():
             if self._streams.get(stream) == name:
                 stream.abort()
 
     def connected(self, name: str) -> bool:
-        """Return whether a mount has a stream."""
         return name in self._streams.values()
 
     def stop(self) -> None:
-        """Close all streams."""
         for stream in self._all():
             stream.abort()
         self._opener.stop()

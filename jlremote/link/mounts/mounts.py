@@ -66,7 +66,6 @@ class Mounts:
         return there
 
     def stop(self) -> None:
-        """Close all mounts."""
         self._socket.close()
         self._streams.stop()
 

@@ -39,7 +39,6 @@ class Conversation:
         self.request = receive(self._socket)
 
     def say(self, message: Message) -> None:
-        """Send one message."""
         with self._sending:
             send(self._socket, message)
 

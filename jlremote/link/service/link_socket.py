@@ -90,7 +90,6 @@ class LinkSocket:
         return there and _identity(self._files.lock) == self._claimed
 
     def close(self) -> None:
-        """Remove the key and release the lock for the next link."""
         self._files.key.unlink(missing_ok=True)
         for lock in self._locks:
             lock.release()

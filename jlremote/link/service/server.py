@@ -70,7 +70,6 @@ class LinkServer:
 
     @property
     def goes_on(self) -> bool:
-        """Whether it is not ending."""
         return not self._ended
 
     def serve(self, listener: sockets.Listener, secret: bytes) -> None:

@@ -47,7 +47,6 @@ class Condition:
         return Condition(state, None if error is None else without_history(error), since)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the condition as it crosses the link's socket."""
         error = self.error
         return {
             "state": str(self.state),

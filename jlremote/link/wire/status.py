@@ -68,7 +68,6 @@ class LinkStatus:
         return tuple(forward for forward in of_it if forward.port is not None)
 
     def mount(self, name: str) -> MountStatus | None:
-        """Return one mount."""
         return next((mount for mount in self.mounts if mount.name == name), None)
 
 

@@ -57,7 +57,6 @@ class Apptainer(bare.HostProcesses):
         )
 
     def in_image(self, name: str, script: str) -> str:
-        """Run `script` with the image's programs and wait."""
         return command_line(self._entered(name, ("sh", "-c", script)))
 
     def detached(self, name: str, script: str) -> str:
@@ -71,7 +70,6 @@ class Apptainer(bare.HostProcesses):
     def attached(
         self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
     ) -> tuple[str, ...]:
-        """Run the command in the image, as the login user."""
         return self._entered(name, bare.attached(name, argv, how, environment))
 
     def _entered(self, name: str, argv: tuple[str, ...]) -> tuple[str, ...]:

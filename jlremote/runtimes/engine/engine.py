@@ -74,7 +74,6 @@ class Engine:
 
     @property
     def name(self) -> str:
-        """The name for `--runtime` and a session's record."""
         return f"sudo {self.kind.program}" if self.behind_sudo else self.kind.program
 
     def __call__(self, *words: str) -> Argv:

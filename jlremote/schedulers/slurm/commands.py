@@ -123,7 +123,6 @@ class Slurm:
         return f'{_ON_PATH}export SLURM_TIME_FORMAT=%s\n{_first(argv)} --user="$(id -un)"'
 
     def read_queue(self, printed: str) -> Mapping[str, QueuedJob]:
-        """Read squeue's lines."""
         return queue.read_queue(printed)
 
     def accounted(self, job: str) -> str:
@@ -131,11 +130,9 @@ class Slurm:
         return f"{_ON_PATH}set -- {job}\n{_ACCOUNTED}"
 
     def waiting(self, job: QueuedJob) -> Waiting:
-        """Explain squeue's reason."""
         return reasons.explain(job.reason)
 
     def ending(self, state: str, log: str) -> str | None:
-        """Explain a state, or slurmstepd's words."""
         return endings.ending(state, log)
 
     def signal(self, job: str, signal: str) -> str:
@@ -172,7 +169,6 @@ class Slurm:
         return f"{_ON_PATH}{_first(('sbatch', '--test-only', *_asked(resources)))}"
 
     def read_estimate(self, answer: Completed) -> str:
-        """Return what `sbatch --test-only` wrote, on stderr."""
         said = printable(f"{answer.stderr}\n{answer.stdout}")
         return one_line(said.replace("sbatch: ", ""))
 
@@ -201,11 +197,9 @@ class Slurm:
         return Presence(one_line(version), silence, self.read_choices(choices))
 
     def choices(self) -> str:
-        """Return shell text that prints the partitions and the user's accounts."""
         return f"{_ON_PATH}{_CHOICES}"
 
     def read_choices(self, printed: str) -> str | None:
-        """Return the partitions and accounts in words, `None` if there are none."""
         lists = [", ".join(one_line(line) for line in part.split("\n") if line.strip())
                  for part in printed.split(GROUP)]  # fmt: skip
         told = zip(("partitions", "your accounts"), lists, strict=False)
@@ -233,7 +227,6 @@ class Slurm:
         return f"{_ON_PATH}{missing}export SLURM_TIME_FORMAT=%s\n{'; '.join(lists)}; id -un"
 
     def read_gpus(self, printed: str) -> ClusterGpus:
-        """Read their lines."""
         return nodes.read_gpus(printed)
 
 

@@ -61,7 +61,6 @@ class BusyPoll:
         return True
 
     def end(self) -> None:
-        """Let the loop sleep again."""
         reader, view, self._reader, self._view = self._reader, self._view, None, None
         self._quick = 0
         if view is not None:

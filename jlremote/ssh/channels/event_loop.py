@@ -83,7 +83,6 @@ class EventLoop:
         heapq.heappush(self._timers, (when, next(self._timer_numbers), action))
 
     def run(self) -> None:
-        """Serve until `stop`."""
         self._thread = threading.get_ident()
         try:
             while not self._stopping:

@@ -63,7 +63,6 @@ class SessionSlots:
             return True
 
     def give_back(self) -> None:
-        """Give a command's slot back."""
         with self._changed:
             self._commands -= 1
         self._serve()
@@ -77,7 +76,6 @@ class SessionSlots:
             return True
 
     def end_lasting(self) -> None:
-        """Stop counting such a command."""
         with self._changed:
             self._lasting -= 1
 
@@ -165,7 +163,6 @@ class SessionChannel(TunnelChannel):
             super().refuse(self._slots.too_many())
 
     def granted(self) -> None:
-        """See `LastingSession`."""
         self._loop.call(lambda: self.ask(b"session"))
 
     def refuse(self, reason: str) -> None:

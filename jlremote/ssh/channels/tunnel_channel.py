@@ -212,7 +212,6 @@ class TunnelChannel:
         self._handler.opened()
 
     def refuse(self, reason: str) -> None:
-        """Handle the far end's refusal."""
         self._close_sent = self._close_received = True
         self._release()
         self._handler.refused(reason)

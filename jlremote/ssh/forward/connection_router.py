@@ -74,7 +74,6 @@ class ConnectionRouter:
             bridge.abort()
 
     def close(self) -> None:
-        """Close all connections."""
         self._closing.set()
         for bridge in list(self._bridges):
             bridge.close()
@@ -84,26 +83,22 @@ class ConnectionRouter:
     # The bridges' events: `BridgeOwner`.
 
     def accepted(self, bridge: SocketBridge) -> bool:
-        """See `BridgeOwner`."""
         if self._confirmation.opened(bridge):
             return False
         self._arrivals.pop(bridge, None)
         return True
 
     def refused(self, bridge: SocketBridge, reason: str) -> None:
-        """See `BridgeOwner`; a browser gets a page that loads itself again."""
         self.failure = reason
         self._gateway.recheck()
         if is_page_load(_request(bridge.socket) or b""):
             _answer(bridge.socket, waiting_page(JlrError(f"nothing answers there: {reason}")))
 
     def failed(self, bridge: SocketBridge) -> None:
-        """See `BridgeOwner`."""
         self._confirmation.forget(bridge)
         self._route(bridge)
 
     def finished(self, bridge: SocketBridge) -> None:
-        """See `BridgeOwner`."""
         self._confirmation.forget(bridge)
         self._bridges.discard(bridge)
         self._arrivals.pop(bridge, None)

@@ -58,7 +58,6 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
 
     @property
     def is_active(self) -> bool:
-        """Whether it listens; the gateway's connection may be down meanwhile."""
         return self._started
 
     def start(self) -> None:
@@ -81,11 +80,9 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
 
     @property
     def failure(self) -> str | None:
-        """Why the last refused connection was refused, `None` if there was none."""
         return self._server_list[0].router.failure if self._server_list else None
 
     def cut(self) -> None:
-        """Reset the connections that have a far end; see `Forward`."""
         for server in self._server_list:
             server.cut()
 

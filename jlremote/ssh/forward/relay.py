@@ -78,7 +78,6 @@ class Relay:
         return same and not self._frames.over and self._last_number < _LAST_NUMBER
 
     def connect(self, bridge: SocketBridge) -> None:
-        """Open a stream for `bridge`."""
         self._last_number += 1
         number, window = self._last_number, window_beside(len(self._streams))
         stream = RelayStream(self._frames, number, window, bridge, self._loop, self._leave)
@@ -104,16 +103,13 @@ class Relay:
     # The channel's events, in the transport's thread: `ChannelHandler`.
 
     def opened(self) -> None:
-        """See `ChannelHandler`."""
         self._loop.call(self._start)
 
     def refused(self, reason: str) -> None:
-        """See `ChannelHandler`."""
         self._complaint += reason.encode()
         self.ended()
 
     def received(self, data: memoryview) -> int:
-        """See `ChannelHandler`."""
         if self._frames.ready:
             self._parse(data)
         else:
@@ -121,18 +117,15 @@ class Relay:
         return len(data)
 
     def writable(self) -> None:
-        """See `ChannelHandler`."""
         self._loop.call(self._go_on)
 
     def ended(self) -> None:
-        """See `ChannelHandler`."""
         self._frames.over = True
         self._loop.call(self._stop)
 
     closed = ended
 
     def lost(self) -> None:
-        """See `ChannelHandler`."""
         self._lost = True
         self.ended()
 

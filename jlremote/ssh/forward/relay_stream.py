@@ -22,11 +22,9 @@ class FrameSender:
     waiting: bytearray = field(default_factory=bytearray)
 
     def room(self) -> int:
-        """Return how many bytes of DATA may be sent now."""
         return 0 if self.waiting or not self.ready else self._channel.room()
 
     def send(self, kind: int, number: int, count: int = 0, body: memoryview | None = None) -> None:
-        """Send a frame."""
         if self.over:
             return
         self.waiting += HEAD.pack(kind, number, count)
@@ -70,25 +68,20 @@ class RelayStream:
         self.granted = self._credit = self.window
 
     def room(self) -> int:
-        """See `FarEnd`."""
         return min(self._credit, self._frames.room())
 
     def send(self, data: memoryview) -> None:
-        """See `FarEnd`."""
         with self._lock:
             self._credit -= len(data)
         self._frames.send(DATA, self.number, len(data), data)
 
     def send_end(self) -> None:
-        """See `FarEnd`."""
         self._frames.send(END, self.number)
 
     def close(self) -> None:
-        """See `FarEnd`."""
         self._leave(self)
 
     def consumed(self, count: int) -> None:
-        """See `FarEnd`."""
         with self._lock:
             before = self._passed_on
             self._passed_on += count
@@ -110,7 +103,6 @@ class RelayStream:
             self.consumed(taken)
 
     def credited(self, count: int) -> None:
-        """Add credit."""
         with self._lock:
             had_none = self._credit <= 0
             self._credit += count

@@ -86,7 +86,6 @@ class SftpStream:
         return True
 
     def refused(self, _bridge: SocketBridge, reason: str) -> None:
-        """See `BridgeOwner`."""
         self._reason = reason
 
     def failed(self, bridge: SocketBridge) -> None:
@@ -94,7 +93,6 @@ class SftpStream:
         bridge.close()
 
     def finished(self, _bridge: SocketBridge) -> None:
-        """See `BridgeOwner`."""
         self._ended(self._reason)
 
 

@@ -108,15 +108,12 @@ class SocketBridge:
     # The far end's events, in the transport's thread.
 
     def opened(self) -> None:
-        """See `ChannelHandler`."""
         self._loop.call(self._begin)
 
     def refused(self, reason: str) -> None:
-        """See `ChannelHandler`."""
         self._loop.call(lambda: self._be_refused(reason))
 
     def received(self, data: memoryview) -> int:
-        """See `ChannelHandler`."""
         with self._lock:
             if self._closed:
                 return len(data)
@@ -130,7 +127,6 @@ class SocketBridge:
             return sent
 
     def ended(self) -> None:
-        """See `ChannelHandler`."""
         with self._lock:
             self._far_ended = True
             if not self._kept and not self._local_ended:  # else `_update` closes the socket
@@ -138,17 +134,14 @@ class SocketBridge:
         self._loop.call(self._update)
 
     def writable(self) -> None:
-        """See `ChannelHandler`."""
         self._loop.call(self._resume)
 
     def closed(self) -> None:
-        """See `ChannelHandler`."""
         with self._lock:
             self._far_closed = True
         self._loop.call(self._update)
 
     def lost(self) -> None:
-        """See `ChannelHandler`."""
         self._loop.call(self._be_lost)
 
     # The local socket's events and everything else, in the loop's thread.
@@ -158,7 +151,6 @@ class SocketBridge:
             self.start()
 
     def start(self) -> None:
-        """Let bytes flow, both ways."""
         with self._lock:
             self._started = True
         self._update()

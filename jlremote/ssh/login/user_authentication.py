@@ -86,7 +86,6 @@ class UserAuthentication:
         return None if kind == _METHOD_SPECIFIC else self._outcome(kind, message)
 
     def key(self, algorithm: str, blob: bytes, sign: Callable[[bytes, str], bytes]) -> Outcome:
-        """Log in with a signature."""
         details = b"\1" + string(algorithm.encode()) + string(blob)
         request = self._request("publickey", details)
         signature = sign(string(self._transport.session_id) + request, algorithm)
@@ -190,11 +189,9 @@ class UserAuthentication:
             self.reasons.append(text)
 
     def is_authenticated(self) -> bool:
-        """Return whether the login is complete."""
         return self._authenticated
 
     def get_username(self) -> str:
-        """Return the user."""
         return self._user
 
     def abort(self) -> None:

@@ -87,7 +87,6 @@ class ScriptChannel(TunnelChannel):
     # `ChannelHandler`, in the transport's thread.
 
     def opened(self) -> None:
-        """Note that the session is open."""
         self.is_granted = True
         self.answered.set()
 
@@ -111,26 +110,21 @@ class ScriptChannel(TunnelChannel):
         return 0
 
     def ended(self) -> None:
-        """Note the end of the output."""
         self.has_ended = True
         self.wake.set()
 
     def writable(self) -> None:
-        """Wake the sender."""
         self.wake.set()
 
     def exited(self, status: int) -> None:
-        """Note how the script ended."""
         self.exit_status = status
         self.exit.set()
         self.wake.set()
 
     def closed(self) -> None:
-        """Note the end of the channel."""
         self._end()
 
     def lost(self) -> None:
-        """Note the end of the connection."""
         self._end()
 
     def _end(self) -> None:

@@ -83,7 +83,6 @@ class TypedPassword:
             self._shown(stream, data)
 
     def on_ready(self, wake: Callable[[], None]) -> None:
-        """See `Stdin`."""
         self._wake = wake
         if self._stdin is not None:
             self._stdin.on_ready(wake)

@@ -74,7 +74,6 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         super().close()
 
     def set_inbound_cipher(self, *, aead: bool = False, iv_in: Any = None, **rest: Any) -> None:
-        """Use new keys for received packets."""
         super().set_inbound_cipher(aead=aead, iv_in=iv_in, **rest)
         self._Packetizer__sequence_number_in = self._number_in()
         self._exchange_asked = False
@@ -93,7 +92,6 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         self._uncounted_out = self._keys_out.packets if self._keys_out else 0
 
     def set_outbound_cipher(self, *, aead: bool = False, iv_out: Any = None, **rest: Any) -> None:
-        """Use new keys for sent packets."""
         super().set_outbound_cipher(aead=aead, iv_out=iv_out, **rest)
         sent = self._keys_out.packets if self._keys_out else 0
         self._Packetizer__sequence_number_out += sent - self._uncounted_out
@@ -103,12 +101,10 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
             self._keys_out = self._new_keys(rest["block_engine"], iv_out)
 
     def set_inbound_compressor(self, compressor: Callable[[bytes], bytes]) -> None:
-        """Decompress from now on."""
         super().set_inbound_compressor(compressor)
         self.reader.decompress = compressor
 
     def set_outbound_compressor(self, compressor: Callable[[bytes], bytes]) -> None:
-        """Compress from now on."""
         super().set_outbound_compressor(compressor)
         self._compress = compressor
 

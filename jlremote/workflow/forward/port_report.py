@@ -34,7 +34,6 @@ class PortReport:
         return Address(url, page)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the stable form that `--json` prints."""
         return {name: value for name, value in vars(self).items() if name != "hostname"}
 
 

@@ -79,7 +79,6 @@ class _Typing(threading.Thread):
         self._screen = screen
 
     def run(self) -> None:
-        """Pass it on."""
         try:
             for event in self._screen.typed():
                 if isinstance(event, os.terminal_size):

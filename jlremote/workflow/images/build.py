@@ -65,7 +65,6 @@ class BuildReport:
     size: int
 
     def to_json(self) -> dict[str, Any]:
-        """Return the stable form that `--json` prints."""
         return dict(vars(self)) | {"tags": [*self.tags]}
 
 

@@ -46,7 +46,6 @@ class SaveReport:
     variables: tuple[str, ...]  # names of the container's own variables, which are in the image
 
     def to_json(self) -> dict[str, Any]:
-        """Return the stable form that `--json` prints."""
         return dict(vars(self)) | {"outside": [*self.outside], "variables": [*self.variables]}
 
 

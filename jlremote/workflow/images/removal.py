@@ -35,7 +35,6 @@ class RemovalReport:
     freed: int  # bytes
 
     def to_json(self) -> dict[str, Any]:
-        """Return the stable form that `--json` prints."""
         deleted = [{"id": one.id, "names": [*one.names], "size": one.size} for one in self.deleted]
         return vars(self) | {"deleted": deleted, "untagged": [*self.untagged]}
 

@@ -50,7 +50,6 @@ class JobHandle:
 
     @property
     def selector(self) -> str:
-        """The name that commands take."""
         return f"{self.host.name}/{self.job.name}"
 
     def again(self) -> Job:

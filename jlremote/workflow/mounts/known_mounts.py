@@ -36,7 +36,6 @@ class MountReport:
     detail: str | None = None  # one sentence with the reason, where the state is not `up`
 
     def to_json(self) -> dict[str, Any]:
-        """Return the stable form that `--json` prints."""
         return dict(vars(self))
 
 

@@ -73,7 +73,6 @@ class SessionReport:
         return Address(self.url or "", self.page or self.url or "")
 
     def to_json(self) -> dict[str, Any]:
-        """Return the stable form that `--json` prints."""
         fields = ("name", "host", "container", "runtime", "state", "since", "detail", "url")
         kernels = None if self.kernels is None else [kernel.to_json() for kernel in self.kernels]
         facts = {field: getattr(self, field) for field in (*fields, "local_port")}

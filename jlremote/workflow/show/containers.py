@@ -27,7 +27,6 @@ class ContainerReport:
     gpus: str | None  # the GPUs as the engine was asked for them, `None` for none
 
     def to_json(self) -> dict[str, Any]:
-        """Return the stable form that `--json` prints."""
         return dict(vars(self))
 
 
