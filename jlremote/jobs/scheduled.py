@@ -133,6 +133,10 @@ ACCOUNTED
   ) | tr -d '\\n'
   printf '{PRINT_RECORD}'
 done
+printf '{PRINT_GROUP}'
+printf '%s\\n' "$asked" | (
+DRAINED
+)
 """
 
 
@@ -244,6 +248,7 @@ class ScheduledJobs:
             _TELL.replace("FOLDERS", f"{self.root}/{which}")
             .replace("ASK\n", self._ask())
             .replace("ACCOUNTED\n", self.scheduler.accounted('"$id"'))
+            .replace("DRAINED\n", self.scheduler.drained())
             .replace("LIVE", self._live)
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from jlremote.host.answers import understood
-from jlremote.host.records import GROUP, records
+from jlremote.host.records import FIELD, GROUP, records
 from jlremote.jobs.job import Job
 from jlremote.schedulers.contract import QueuedJob, Scheduler, SchedulerSilent
 from jlremote.text import is_name, one_line
@@ -18,17 +18,33 @@ def read(scheduler: Scheduler, printed: str) -> list[Job]:
     """Return the jobs that the script of `tell` printed."""
     with understood("the shell"):
         folders, _, rest = printed.partition(GROUP)
-        asked, _, accounted = rest.partition(GROUP)
+        asked, _, rest = rest.partition(GROUP)
+        accounted, _, closed = rest.partition(GROUP)
         queue, silence = _queue(scheduler, asked)
         live = scheduler.live_states
         ends = {
             id_: words for id_, words in records(accounted) if words and not words.startswith(live)
         }
-        return [
+        jobs = [
             _job(scheduler, fields, queue, ends, silence)
             for fields in records(folders)
             if is_name(fields[0])
         ]
+    drained = _drained(closed)
+    return [
+        job if job.over else replace(job, detail=drained.get(job.job or "", job.detail))
+        for job in jobs
+    ]
+
+
+def _drained(printed: str) -> Mapping[str, str]:
+    """Return a sentence for each job that has a drained node."""
+    rows = (line.split(FIELD) for line in printed.splitlines() if line.count(FIELD) == 2)
+    return {
+        id_: f"its node `{one_line(node)}` is drained and takes no new jobs: {one_line(words)}; "
+        "this one goes on"
+        for id_, node, words in rows
+    }
 
 
 def _queue(scheduler: Scheduler, asked: str) -> tuple[Mapping[str, QueuedJob], str | None]:

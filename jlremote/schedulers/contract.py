@@ -150,6 +150,13 @@ class Scheduler(Protocol):
             SchedulerSilent: it did not answer.
         """
 
+    def drained(self) -> str:
+        """Return shell text that reads what `queue` printed, and prints which nodes are drained.
+
+        For each running job a line for each of its nodes that takes no new jobs, with the site's
+        words: its id, the node and the words, as fields.
+        """
+
     def accounted(self, job: str) -> str:
         """Return shell text that prints a job's last state and its end, if accounting knows it."""
 

@@ -28,3 +28,21 @@ def busy(cluster: Cluster) -> Iterator[str]:
         yield bobs
     finally:
         cluster.slurm("scancel", bobs)
+
+
+@contextmanager
+def stand_in(cluster: Cluster, machine: str, program: str, text: str) -> Iterator[None]:
+    """Put a shell script before a program of a machine for the time of a `with` block.
+
+    In it `REAL` is the path of the program itself.
+    """
+    place = f"/usr/local/bin/{program}"
+    real = cluster.run(machine, "sh", "-c", f"readlink -f $(command -v {program})")
+    was_link = cluster.try_run(machine, "test", "-e", place).status == 0
+    script = "#!/bin/sh\n" + text.replace("REAL", real)
+    write = f'rm -f {place}; printf %s "$1" >{place}; chmod 755 {place}'
+    cluster.run(machine, "sh", "-c", write, "sh", script)
+    try:
+        yield
+    finally:
+        cluster.run(machine, *(("ln", "-sf", real, place) if was_link else ("rm", place)))

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.cluster.parts import stand_in
 from tests.cluster.test_run import name
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
@@ -16,9 +17,8 @@ APPTAINER = "/usr/local/bin/apptainer"
 IMAGES = "/home/alice/images"
 # Writes down its arguments before it is Apptainer.
 TELLS = """\
-#!/bin/sh
 echo "$@" >>/home/alice/arguments
-exec {} "$@"
+exec REAL "$@"
 """
 # A package of hers that Python imports by itself.
 POISON = """\
@@ -54,22 +54,18 @@ def served(cluster: Cluster) -> Iterator[None]:
 def test_a_job_pulls_its_image_once_and_enters_it_with_its_gpus(
     cluster: Cluster, zih: Laptop, image: str
 ) -> None:
-    real = cluster.run("node2", "readlink", APPTAINER)
-    write = f'rm {APPTAINER}; printf %s "$1" >{APPTAINER}; chmod 755 {APPTAINER}'
-    cluster.run("node2", "sh", "-c", write, "sh", TELLS.format(real))
     poisoned = cluster.run("node2", "sh", "-c", POISON, user="alice")
     assert poisoned == "poisoned", "what a user has installed is imported outside of an image"
     words = ("--image", image, "--pull-on", "job", "--gres", "gpu:1")
     command = ("--", "sh", "-c", "command -v jupyter; ls /dev/nvidia0; /usr/bin/python3 -c pass")
     try:
-        with served(cluster):
+        with served(cluster), stand_in(cluster, "node2", "apptainer", TELLS):
             for _ in range(2):
                 done = zih.jlr(*SLURM, *words, "--sbatch-arg=--nodelist=node2", *command)
                 told = "/opt/jupyter/bin/jupyter\n/dev/nvidia0\n"
                 assert (done.status, done.stdout) == (0, told), done
         arguments = cluster.run("node2", "cat", "/home/alice/arguments").splitlines()
     finally:
-        cluster.run("node2", "ln", "-sf", real, APPTAINER)
         cluster.run("node2", "rm", "-r", "/home/alice/.local/lib", user="alice")
     assert [line.split()[0] for line in arguments] == ["pull", "--quiet", "--quiet"]
     assert all(" --nv " in line for line in arguments[1:])
@@ -87,14 +83,9 @@ def test_a_pull_that_fails_ends_the_job_with_the_programs_words(
 
 
 def test_a_site_with_pyxis_is_recognised(cluster: Cluster, zih: Laptop, image: str) -> None:
-    program = "/usr/local/bin/srun"
-    text = "#!/bin/sh\necho '      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]'\n"
-    cluster.run("login", "sh", "-c", f'printf %s "$1" >{program}; chmod 755 {program}', "sh", text)
-    try:
-        with served(cluster):
-            refused = zih.jlr(*SLURM, "--image", f"{image}y", "--", "true")
-    finally:
-        cluster.run("login", "rm", program)
+    text = "echo '      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]'\n"
+    with served(cluster), stand_in(cluster, "login", "srun", text):
+        refused = zih.jlr(*SLURM, "--image", f"{image}y", "--", "true")
     assert "`apptainer` is not installed on `zih`" in refused.stderr
     assert "(pyxis)" in refused.stderr
     assert "`jlr run zih --slurm -- srun --container-image=IMAGE COMMAND`" in refused.stderr

@@ -134,8 +134,14 @@ def test_the_end_of_a_job_is_told_before_and_named_after(cluster: Cluster, zih: 
     for told in (session.report, listed(zih, cancelled), listed(zih, cancelled, "zih")):
         assert "its time limit ends it in 9m" in told["detail"]
     started(zih, failed_node, *on_node(2), host="zih")
+    update = ("scontrol", "update", "nodename=node2")
+    cluster.slurm(*update, "state=drain", "reason=disk")
+    drained = listed(zih, failed_node)
+    assert (drained["state"], "`node2` is drained" in drained["detail"]) == ("up", True), drained
+    assert drained["detail"].endswith(" new jobs: disk; this one goes on")
+    cluster.slurm(*update, "state=undrain")
     cluster.slurm("scancel", str(session.report["job"]))
-    cluster.slurm("scontrol", "update", "nodename=node2", "state=down", "reason=test")
+    cluster.slurm(*update, "state=down", "reason=test")
     wait_until(lambda: "CANCELLED" in jobs(cluster, cancelled), "the end of the job")
     for called, how in ((cancelled, "CANCELLED: it was"), (failed_node, "NODE_FAIL: a node")):
         shown = listed(zih, called)

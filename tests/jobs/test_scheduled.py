@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -205,6 +206,22 @@ def test_accounting_is_asked_once_who_ended_a_job(cluster: Cluster, accounting: 
     told = None if accounting == "exit 1" else "CANCELLED: it was cancelled by root"
     assert (job.exit_code, job.detail) == (143, told)
     assert (cluster.folder / "asked").read_text() == "\n"
+
+
+def test_of_a_running_job_a_drained_node_is_told(cluster: Cluster) -> None:
+    cluster.run(JOBS.submit(plan("true")))
+    rows = [
+        f"{id_}\x1ft.jlrabc\x1fRUNNING\x1fNone\x1f5\x1f\x1f{on}"
+        for id_, on in ((12, "n[1-2]"), (9, "n3"))
+    ]
+    cluster.program("squeue", f"printf '%s\\n' '{HEAD}' {shlex.join(rows)}")
+    cluster.program("scontrol", "case $3 in n3) echo n3;; *) printf '%s\\n' n1 n2;; esac")
+    cluster.program("sinfo", "echo \"$@\" >&2; case $* in *--nodes=n3,n*) echo 'n2 a disk';; esac")
+    (told,) = JOBS.read(cluster.run(JOBS.tell()).stdout)
+    assert told.state == "running"
+    assert told.detail == (
+        "its node `n2` is drained and takes no new jobs: a disk; this one goes on"
+    )
 
 
 def test_accounting_knows_who_cancelled_a_forgotten_job(cluster: Cluster) -> None:

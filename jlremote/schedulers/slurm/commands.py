@@ -54,6 +54,18 @@ jlr_id=$(printf '%s\n' "$jlr_said" | sed -n 's/^\([0-9][0-9]*\)\(;.*\)*$/\1/p' |
   jlr_id=$(printf ' %s\n' "$jlr_said" | sed -n 's/.*[^0-9]\([0-9][0-9]*\)[^0-9]*$/\1/p' | tail -n 1)
 printf '%s\n' "$jlr_id"
 """
+# One question for the nodes of all running jobs; `scontrol show hostnames` asks nobody.
+_DRAINED = f"""
+jlr_rows=$(sed -n 's/^\\([^{FIELD}]*\\){FIELD}.*{FIELD}RUNNING{FIELD}.*{FIELD}/\\1 /p')
+jlr_nodes=$(printf '%s\\n' "$jlr_rows" | sed 's/^.* //' | sort -u | paste -sd, -)
+[ -z "$jlr_nodes" ] ||
+  jlr_drained=$(SINFO --nodes="$jlr_nodes" 2>/dev/null | sort -u)
+[ -z "$jlr_drained" ] || printf '%s\\n' "$jlr_rows" | while read -r jlr_id jlr_nodes; do
+  scontrol show hostnames "$jlr_nodes" | while read -r jlr_node; do
+    printf '%s\\n' "$jlr_drained" | sed -n "s/^$jlr_node /$jlr_id{FIELD}$jlr_node{FIELD}/p"
+  done
+done
+"""
 _ACCOUNTED = r"""
 export SLURM_TIME_FORMAT=%s
 jlr_bound=$(command -v timeout >/dev/null && echo timeout 20)
@@ -124,6 +136,11 @@ class Slurm:
 
     def read_queue(self, printed: str) -> Mapping[str, QueuedJob]:
         return queue.read_queue(printed)
+
+    def drained(self) -> str:
+        """Ask `sinfo` about the nodes of the jobs that `squeue` listed."""
+        argv = ("sinfo", "--noheader", "--Node", "--states=drain", "--format=%N %E")
+        return f"{_ON_PATH}jlr_drained=\n{_DRAINED.replace('SINFO', _first(argv))}"
 
     def accounted(self, job: str) -> str:
         """Ask `sacct`, which may be switched off."""

@@ -12,6 +12,8 @@ from types import MappingProxyType
 from jlremote.schedulers.contract import Waiting
 
 _WAIT = "nothing to do: it starts by itself"
+_NO_NODE = ("waits", "nodes that it needs are drained, down, or reserved for maintenance")
+_LOOK = "`sinfo -R` and `scontrol show reservation` there tell which"
 _TABLE = MappingProxyType(
     {
         "Priority": ("waits", "jobs with a higher priority are before it", _WAIT),
@@ -21,16 +23,10 @@ _TABLE = MappingProxyType(
         "Cleaning": ("waits", "its last run is still being cleaned up", _WAIT),
         "Licenses": ("waits", "all licences that it asks for are in use", _WAIT),
         "NodeDown": ("waits", "a node that it needs is down", "ask the site if it lasts"),
-        "ReqNodeNotAvail": (
-            "waits",
-            "nodes that it needs are not available, perhaps reserved for maintenance",
-            "a shorter `--time` may start before it; `scontrol show reservation` shows it",
-        ),
+        # 26.05 has the same word, without names, for drained nodes, too.
+        "ReqNodeNotAvail": (*_NO_NODE, f"{_LOOK}; a shorter `--time` may start before maintenance"),
         # A sentence of its own, whose first words these are.
-        "Nodes required for job are DOWN": (
-            *("waits", "nodes that it needs are down, drained or reserved"),
-            "`sinfo -R` and `scontrol show reservation` there tell which",
-        ),
+        "Nodes required for job are DOWN": (*_NO_NODE, _LOOK),
         "JobArrayTaskLimit": ("waits", "as many jobs of its array run as may at a time", _WAIT),
         "Reservation": ("waits", "its reservation has not begun", _WAIT),
         "PartitionDown": ("waits", "its partition is closed for now", "another `--partition`"),

@@ -45,7 +45,8 @@ class SessionReport:
     local_port: int | None = None  # TCP port on 127.0.0.1
     # since when it is in that state, ISO 8601 in UTC; `None` where that is unknown
     since: str | None = None
-    detail: str | None = None  # one sentence that says why, where the state is not `up`
+    # one sentence that says why, where the state is not `up`, or what is wrong all the same
+    detail: str | None = None
     image: str | None = None
     # the GPUs as the engine was asked for them (`all`, `0,2`, …), `None` for none
     gpus: str | None = None
@@ -134,6 +135,8 @@ def with_job(report: SessionReport, job: Job | None) -> SessionReport:
     if job.over and report.state != State.STOPPED:
         ended = f"its job ended: {job.detail}" if job.detail else report.detail
         return replace(report, state=str(State.JOB_ENDED), url=None, page=None, detail=ended)
+    if job.state == "running" and job.detail:
+        report = replace(report, detail="; ".join(filter(None, (report.detail, job.detail))))
     return with_time_left(report, None if job.until is None else job.until - time.time())
 
 

@@ -15,7 +15,7 @@ from jlremote.schedulers.slurm.reasons import explain
         (None, "waits", "not looked at it"),
         ("ReqNodeNotAvail, UnavailableNodes:node1", "waits", "down or drained: node1"),
         ("ReqNodeNotAvail, May be reserved for other job", "waits", "maintenance"),
-        ("Nodes required for job are DOWN, DRAINED or reserved", "waits", "drained or reserved"),
+        ("Nodes required for job are DOWN, DRAINED or reserved", "waits", "drained, down"),
         ("QOSMaxGRESPerUser", "quota", "your limit on GPUs in this QOS"),
         ("AssocGrpGRES", "quota", "the group's limit on GPUs in this account"),
         ("AssocGrpCPUMinutesLimit", "quota", "the group's limit on CPUs"),

@@ -222,6 +222,9 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool, as_js
         answer_json([{"host": where} | job.to_json() for where, job in found])
     elif found:
         tables.show_table(HEADINGS, [_row(where, job) for where, job in found])
+        for where, job in found:
+            if job.detail and not job.over:
+                context.progress.note(f"`{where}/{job.name}`: {job.detail}")
     else:
         context.progress.note("no jobs; `jlr run HOST … -- COMMAND` starts one")
 
