@@ -22,7 +22,8 @@ from tests.lab.programs import Result, wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import make_key
 
-IMAGE = "lab/slurm"
+SLURM = "lab/slurm"  # 22.05, as Debian bookworm has it
+NEWER_SLURM = "lab/slurm-newer"
 LABEL = "jlr-lab.cluster"
 NODES = ("node1", "node2")
 USERS = {"alice": 50001, "bob": 50002}  # as the recipe of the image has them
@@ -37,11 +38,15 @@ ROLES = {
 class Cluster:
     """A running cluster; its machines are containers called `NAME-ROLE`."""
 
-    def __init__(self, engine: Engine, folder: Path, image: Path | None) -> None:
-        """Describe a cluster; with an image for Apptainer its machines have that program."""
+    def __init__(self, engine: Engine, folder: Path, image: Path | None, machines: str) -> None:
+        """Describe a cluster, whose machines are of the image `machines`.
+
+        With an image for Apptainer they have that program.
+        """
         self._engine = engine
         self._folder = folder
         self.image = image
+        self._machines = machines
         self._name = f"slurm-{secrets.token_hex(4)}"
 
     def start(self, keys: Keys, *, accounting: bool = False) -> None:
@@ -76,7 +81,7 @@ class Cluster:
                     f"{self._folder}/home:/home",
                 ),
                 *(self._for_apptainer() if self.image else ()),
-                *(IMAGE, "machine", role),
+                *(self._machines, "machine", role),
             )
         self.wait_ready()
 
@@ -176,15 +181,15 @@ class Cluster:
 
 @contextmanager
 def running_cluster(
-    engine: Engine, keys: Keys, say: Say, *, accounting: bool = False
+    engine: Engine, keys: Keys, say: Say, *, accounting: bool = False, machines: str = SLURM
 ) -> Iterator[Cluster]:
     """Give a cluster for the time of a `with` block, with Apptainer where this machine can.
 
-    It may have accounts and their limits.
+    It may have accounts and their limits, and a newer Slurm.
     """
     image = None if apptainer.missing() else apptainer.ensure(engine, say)
     with private_folder("slurm") as folder:
-        cluster = Cluster(engine, folder, image)
+        cluster = Cluster(engine, folder, image, machines)
         try:
             cluster.start(keys, accounting=accounting)
             yield cluster
