@@ -15,7 +15,13 @@ from jlremote.host.shell_text import command_line, until_hang_up
 from jlremote.host.sudo import endable
 from jlremote.jobs.job import Job
 from jlremote.runtimes.contract import JOB_LABEL, TYPED_LABEL
-from jlremote.runtimes.docker.docker_commands import ended_script, logs_argv, remove_argv, stop_argv
+from jlremote.runtimes.docker.docker_commands import (
+    attach_argv,
+    ended_script,
+    logs_argv,
+    remove_argv,
+    stop_argv,
+)
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.text import is_name
 
@@ -56,6 +62,14 @@ class ContainerJobs:
         if not stdout and not stderr:
             return until_hang_up(show)
         return _beyond(until_hang_up(f"{show} 2>&1 1>&5 5>&-"), stdout, stderr)
+
+    def feed(self, key: str) -> str:
+        """Return the script that gives it the script's own stdin, and prints a line at its end.
+
+        `cat` ends with the connection, and the engine's client only with the job.
+        """
+        attach = command_line(attach_argv(self.engine, key, ""))
+        return f"exec 4>&1\n{{ cat 4>&-; echo >&4; }} | {attach} >/dev/null 2>&1 4>&-\n"
 
     def rest(self, key: str, stdout: int, stderr: int) -> str:
         show = command_line(self.engine("logs", key))
@@ -124,6 +138,7 @@ def _job(inspected: Mapping[str, Any]) -> Job:
         gpus=labels.get(GPUS_LABEL) or None,
         remove=bool(labels.get(REMOVE_LABEL)),
         terminal=bool(config.get("Tty")),
+        interactive=bool(config.get("OpenStdin")) and not config.get("Tty"),
         detail="killed: its memory was used up" if killed else state.get("Error") or None,
     )
 

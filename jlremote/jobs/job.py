@@ -32,6 +32,7 @@ class Job:
     until: float | None = None  # when its time limit ends it, in seconds since the epoch
     remove: bool = False  # whether it is deleted once its output and exit code were read
     terminal: bool = False  # whether it has a terminal
+    interactive: bool = False  # whether it gets stdin and has no terminal
 
     @property
     def over(self) -> bool:

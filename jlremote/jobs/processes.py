@@ -2,11 +2,13 @@
 
 Each has its own folder (0700) beside those of the sessions: `stdout` and `stderr` are its output,
 `process` identifies it, `signal` is a script that signals it, and `exit` has its exit code and end.
-`.variables` has its variables until it has read them. Room for what the job writes at its end is
-taken beforehand: it fills the disk, perhaps.
+`.variables` has its variables until it has read them. With `-i` `stdin` is a named pipe until
+that is opened and the command begins. Room for what the job writes at its end is taken beforehand:
+it fills the disk, perhaps.
 In a session's container the process is the engine's client, so the output outlasts the container.
 
-Only `sh`, `cat`, `date`, `mkdir`, `mv`, `rm`, `sed`, `tail`, `uname` and `/proc` are needed.
+Only `sh`, `cat`, `date`, `mkdir`, `mv`, `rm`, `sed`, `tail`, `uname` and `/proc` are needed; for
+`-i` also `mkfifo` and `dd`.
 """
 
 from __future__ import annotations
@@ -26,8 +28,9 @@ from jlremote.text import is_name
 
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 _ROOM = " " * 120  # longer than what is written over it
+GIVEN = 65  # sysexits.h: EX_DATAERR
 TAKEN = 75  # sysexits.h: EX_TEMPFAIL
-_FILES = ("command", "container", "gpus", "rm", "began", "exit")
+_FILES = ("command", "container", "gpus", "rm", "interactive", "began", "exit")
 _ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}/jlr/jobs/$(uname -n)"'
 
 # Identified by pid and start: a pid alone may belong to another process by now. After the end of
@@ -68,8 +71,25 @@ start_of() { set -- $(sed 's/.*) //' "/proc/$1/stat"); shift 19; echo "$1"; }
 boot=$(cat /proc/sys/kernel/random/boot_id)
 echo $$ "$(start_of $$)" "$boot" "$PPID" "$(start_of $PPID)" 1<>"$directory/.process"
 mv -f "$directory/.process" "$directory/process"
-rm -f "$directory/.variables"
-exec "$@"
+BEGIN
+"""
+
+_BEGIN = 'rm -f "$directory/.variables"\nexec "$@"'
+_BEGIN_WITH_STDIN = 'exec <"$directory/stdin"; rm -f "$directory/stdin"; exec "$@"'
+# Nothing of it holds the connection once the job has ended, not even while `cat` waits.
+_FEED = f"""\
+[ -p "$directory/stdin" ] || exit {GIVEN}
+exec 3<&0 4>&1
+{{
+  cat "$directory/.variables" && rm -f "$directory/.variables"
+  cat <&3 4>&-
+  echo >&4
+}} 2>/dev/null >"$directory/stdin" &
+feeding=$!
+exec 3<&-
+while alive && kill -0 $feeding 2>/dev/null; do {pause(0.2)}; done
+kill $feeding 2>/dev/null
+exit 0
 """
 
 _TELL = f"""\
@@ -110,6 +130,7 @@ class ProcessPlan:
     variables: str = ""  # shell text with its variables, which it reads from its stdin
     mark: str = ""  # unique to this job; `take_back` removes no other
     remove: bool = False  # whether it is deleted once its output and exit code were read
+    interactive: bool = False  # whether it gets stdin, behind its variables
     # with a signal appended: ends all processes in a container that have its mark; else empty
     sweep: tuple[str, ...] = ()
 
@@ -124,12 +145,16 @@ def launch(plan: ProcessPlan) -> str:
     It fails with `TAKEN` if there is a job of that name, with `NO_FOLDER` if no folder can be
     created.
     """
-    stdin = '"$directory/.variables"' if plan.variables else "/dev/null"
-    run = _RUN.replace("RECORD", shlex.quote(_RECORD)).replace("STDIN", stdin)
+    early = plan.variables and not plan.interactive
+    stdin = '"$directory/.variables"' if early else "/dev/null"
+    record = _RECORD.replace("BEGIN", _BEGIN_WITH_STDIN if plan.interactive else _BEGIN)
+    run = _RUN.replace("RECORD", shlex.quote(record)).replace("STDIN", stdin)
     run = run.replace("COMMAND", command_line(plan.argv))
     marked = f"export {VARIABLE}={shlex.quote(plan.mark)}\n" if plan.mark else ""
     detached = Bare().detached(plan.name, _folder(plan.name) + plan.exports + marked + run)
     way = f'{command_line(plan.signal)} "$1" </dev/null' if plan.signal else _SIGNAL_GROUP
+    if plan.signal and plan.interactive:  # nothing of it is in the container yet
+        way = f'if [ -p "$directory/stdin" ]; then {_SIGNAL_GROUP}; else {way}; fi'
     facts = {
         "command": plan.shown,
         "container": plan.container or "",
@@ -137,6 +162,7 @@ def launch(plan: ProcessPlan) -> str:
         "signal": way,
         "mark": plan.mark,
         "rm": "yes" if plan.remove else "",
+        "interactive": "yes" if plan.interactive else "",
     } | dict.fromkeys((".process", ".exit", "began"), _ROOM)
     if plan.mark:  # an empty one would be in everything
         end_all = plan.sweep or sweep_argv(plan.mark)
@@ -145,12 +171,14 @@ def launch(plan: ProcessPlan) -> str:
         f'printf %s {shlex.quote(text)} | cat >"$directory/{file}"' for file, text in facts.items()
     )
     # No argument has them, not even that of the shell which waits for the job.
+    pipe = f'mkfifo -m 600 "$directory/stdin" || exit {NO_FOLDER}\n' if plan.interactive else ""
     given = f'cat >"$directory/.variables" {stdin_of(plan.variables)}' if plan.variables else ""
     return (
         f'{_folder(plan.name)}(umask 077; mkdir -p "${{directory%/*}}") || exit {NO_FOLDER}\n'
         f'(umask 077; mkdir "$directory") ||\n'
         f'  {{ [ ! -e "$directory" ] || exit {TAKEN}; exit {NO_FOLDER}; }}\n'
-        f'{{ {notes}; }} || {{ rm -rf -- "$directory"; exit {NO_FOLDER}; }}\n{given}{detached}\n'
+        f'{{ {notes}; }} || {{ rm -rf -- "$directory"; exit {NO_FOLDER}; }}\n'
+        f"{pipe}{given}{detached}\n"
         f'{_WAIT}cat "$directory/process"\n'
     )
 
@@ -178,6 +206,10 @@ class ProcessJobs:
 
     def follow(self, key: str, stdout: int, stderr: int) -> str:
         return _watch(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
+
+    def feed(self, key: str) -> str:
+        """Return the script that gives it the script's own stdin, and prints a line at its end."""
+        return f"{_folder(key)}{_ALIVE}{_FEED}"
 
     def rest(self, key: str, stdout: int, stderr: int) -> str:
         return _show(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
@@ -224,7 +256,7 @@ def read(printed: str) -> list[Job]:
 
 
 def _job(fields: list[str]) -> Job:
-    name, command, container, gpus, remove, began, ending, alive = fields
+    name, command, container, gpus, remove, interactive, began, ending, alive = fields
     code, ended, full = (*ending.split(), "", "", "")[:3]
     return Job(
         name=name,
@@ -236,5 +268,6 @@ def _job(fields: list[str]) -> Job:
         container=container or None,
         gpus=gpus or None,
         remove=bool(remove),
+        interactive=bool(interactive),
         detail=_FULL if full else None if code or alive else _LOST,
     )

@@ -80,6 +80,7 @@ class ContainerSpec:
     gpus: str | None = None  # the value of the engine's `--gpus`
     script: str = ""  # what it runs before it waits, or before a job's command
     own_entrypoint: bool = True  # whether the image's entrypoint runs
+    interactive: bool = False  # whether a job's command gets stdin
     terminal: bool = False  # whether a job's command has a terminal
 
 

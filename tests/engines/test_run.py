@@ -51,6 +51,17 @@ def test_a_job_of_a_laptop_that_knows_no_session_is_behind_sudo_if_that_is_asked
     run(engines_laptop, job, "--image", IMAGE, *FLAGS["sudo podman"])
 
 
+@pytest.mark.parametrize("flags", [(), FLAGS["sudo podman"]], ids=["podman", "sudo"])
+def test_stdin_reaches_a_job_of_podman_byte_for_byte(
+    without_docker: Laptop, job: str, flags: tuple[str, ...]
+) -> None:
+    odd = (*range(1, 13), *range(14, 127))  # also the keys that leave its terminals
+    told = "".join(map(chr, odd)) * 999
+    words = ("run", "lab", "--name", job, "--image", IMAGE, *flags, "-i", "--rm", "--", "cat")
+    done = without_docker.jlr(*words, stdin=told, timeout=120)
+    assert (done.status, done.stdout) == (0, told), done.stderr
+
+
 def test_ctrl_c_reaches_all_of_a_job_in_podman(without_docker: Laptop, job: str) -> None:
     script = "echo begun; sleep 300; echo not this"
     words = ("jlr", "run", "lab", "--name", job, "--image", IMAGE, "--", "sh", "-c", script)

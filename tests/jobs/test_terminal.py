@@ -58,7 +58,6 @@ def test_a_terminal_that_cannot_be_given_is_refused(
     run = ("run", "lab", "--name", name)
     for words, told in (
         (("--image", "lab/plain", "-it"), "needs a terminal here"),
-        (("--image", "lab/plain", "-i"), "`-i` needs `-t`"),
         (("--runtime", "none", "-itd"), "`jlr shell lab --keep -- COMMAND`"),
     ):
         refused = owner.jlr(*run, *words, "--", "true")

@@ -44,7 +44,7 @@ class LocalTerminal:
 
     def typed(self) -> Iterator[bytes | os.terminal_size]:
         """Give the typed bytes, and the size whenever it changes."""
-        return self._piped() if self.kind is None else self._keys()
+        return self.piped() if self.kind is None else self._keys()
 
     def show(self, stream: str, data: bytes) -> None:
         """Write bytes of the host.
@@ -75,7 +75,8 @@ class LocalTerminal:
             if event:
                 yield event
 
-    def _piped(self) -> Iterator[bytes]:
+    def piped(self) -> Iterator[bytes]:
+        """Give the bytes of stdin as they come, nothing at the end."""
         data = b"-"
         while data:
             try:

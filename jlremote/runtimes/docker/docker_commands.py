@@ -91,7 +91,8 @@ def job_argv(engine: Engine, spec: ContainerSpec, command: Argv, labels: Mapping
         # A signal reaches all processes of the command, as Ctrl-C does at a terminal; a shell that
         # alone got it would wait for the others.
         "--env=TINI_KILL_PROCESS_GROUP=1",
-        *(("--interactive", "--tty") if spec.terminal else ()),
+        *(("--interactive",) if spec.interactive else ()),
+        *(("--tty",) if spec.terminal else ()),
         *_flags(spec.options),
         *_job_log_flags(engine, spec.options),
         *gpu_flags(engine, spec.gpus),

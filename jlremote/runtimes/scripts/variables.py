@@ -21,6 +21,15 @@ _READ_ONLY = frozenset(("BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS"
 _LINE = re.compile(r"[\w.-]+=[^\r\n]*")
 
 
+def take_first(text: str) -> str:
+    """Return what begins a script whose stdin goes on behind its variables, the `text` of `parted`.
+
+    They are read byte by byte, so that nothing behind them is taken.
+    """
+    count = len(text.encode("utf-8", "surrogateescape"))
+    return f'jlr_given=$(dd bs=1 count={count} 2>/dev/null); eval "$jlr_given"; unset jlr_given\n'
+
+
 def parted(variables: Mapping[str, str]) -> tuple[dict[str, str], str]:
     """Return the variables that only an argument can set, and the shell text for `TAKE`.
 

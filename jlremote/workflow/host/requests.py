@@ -82,6 +82,7 @@ class RunRequest:
     inside: str | None = None  # the session, or any container of the host, to run it in
     scheduled: Scheduled | None = None  # how a scheduler runs it, `None` for without one
     remove: bool = False  # whether it is deleted once its output and exit code were read
+    interactive: bool = False  # whether it gets stdin
     terminal: bool = False  # whether it gets a terminal, and stdin
     detach_keys: str | None = None  # the keys that leave the terminal, as the engine takes them
     detach: bool = False  # whether it begins without anything here that reads its output

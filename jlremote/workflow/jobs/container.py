@@ -70,6 +70,7 @@ def _begun(start: StartContext, image: str, request: RunRequest) -> tuple[StartC
         options=options,
         gpus=gpus.engine,
         script=before,
+        interactive=request.interactive or request.terminal,
         terminal=request.terminal,
     )
     mark = secrets.token_hex(8)

@@ -84,7 +84,8 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
     given = dict(item.split("=", 1) for item in options.environment)
     plain, private = variables.parted(given)
     how = Attachment(user=options.user, workdir=options.workdir)
-    take = variables.TAKE if private else ""
+    reads = variables.take_first(private) if request.interactive else variables.TAKE
+    take = reads if private else ""
     signal: tuple[str, ...] = ()
     sweep: tuple[str, ...] = ()
     exports = gpu_allocation.exports(gpus)
@@ -118,6 +119,7 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
         mark=mark,
         sweep=sweep,
         remove=request.remove,
+        interactive=request.interactive,
     )
 
 

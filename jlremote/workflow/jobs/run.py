@@ -96,14 +96,19 @@ def _runtime(request: RunRequest) -> Runtime:
 
 
 def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
-    """Refuse a terminal where nothing on the host would keep it.
+    """Refuse a terminal where nothing on the host would keep it, and stdin in a queue.
 
     Raises:
-        Usage: the job has no container of its own, or waits for its packages.
+        Usage: the job is a cluster's, or has no container of its own, or waits for its packages.
     """
+    host = request.wanted.host
+    if request.interactive and request.scheduled is not None:
+        raise Usage(
+            "a job of a cluster gets no stdin",
+            hint="put its input into a file, or pipe it in there",
+        )
     if not request.terminal:
         return
-    host = request.wanted.host
     if request.inside is not None or not runtime.has_containers:
         where = host if request.inside is None else f"{host}/{request.inside.rpartition('/')[2]}"
         raise Usage(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND")
         "jlr run dgx --in cont1 -- python -m pkg.train",
         "jlr run dgx --in cont1 --gpus none -- python -m pkg.prepare",
         "jlr run dgx --image torch --gpus all -it --rm -- python",
+        "jlr run dgx --image torch -i -- python - < here.py",
         "jlr run box --runtime none --detach --name sweep -- ./sweep.sh 10",
         "jlr run hpc --slurm --gres gpu:1 --time 8:00:00 -- python train.py",
         "jlr run hpc --slurm --nodes 2 --gres gpu:4 --launcher torchrun -- python train.py",
@@ -57,7 +59,7 @@ HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND")
     "Session", "--name", metavar="NAME", help="Name of the job and its container. Default: made up."
 )
 @option("Session", "-d", "--detach", is_flag=True, help="Print the job's name and do not wait.")
-@option("Session", "-i", "--interactive", is_flag=True, help="Give it stdin; needs -t.")
+@option("Session", "-i", "--interactive", is_flag=True, help="Give it this stdin, to its end.")
 @option("Session", "-t", "--tty", "terminal", is_flag=True, help="Give it this terminal.")
 @_detach_keys
 @creation.creation_options
@@ -83,8 +85,9 @@ def run(
     with --runtime none; with --slurm it is a job of the cluster. It keeps running whatever happens
     here: a lost connection, a closed lid, a killed `jlr`. Output of that time is shown later.
 
-    -it gives it this terminal, and so stdin, as `docker run -it` does. ctrl-p,ctrl-q or `~.` at the
-    beginning of a line leave it running; `jlr attach` leads back. Without -t it gets no stdin.
+    -it gives it this terminal, as `docker run -it` does. ctrl-p,ctrl-q or `~.` at the beginning of
+    a line leave it running; `jlr attach` leads back. -i alone gives it the stdin of this command,
+    which ends with the connection. Without -i it gets none.
 
     Ctrl-C sends SIGINT to the job, to all ranks of it; a second one kills it, a third leaves it
     running. A job that still waits in Slurm's queue stays there, unless --cancel-on-interrupt.
@@ -119,7 +122,8 @@ def run(
     for each in found:
         context.progress.note(f"job {each.selector}")
         cancels = options["cancel_on_interrupt"]
-        codes.append(_shown_to_its_end(each, context, request.detach_keys, cancels=cancels))
+        gives, keys = request.interactive, request.detach_keys
+        codes.append(_shown_to_its_end(each, context, keys, cancels=cancels, gives=gives))
     return max(codes)
 
 
@@ -131,9 +135,9 @@ def _interaction(options: dict[str, Any]) -> dict[str, Any]:
     """
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
 
-    taken = {name: options.pop(name) for name in ("terminal", "detach", "detach_keys")}
-    if options.pop("interactive") and not taken["terminal"]:
-        raise Usage("`-i` needs `-t`", hint="`jlr run … -it` gives the job a terminal")
+    names = ("interactive", "terminal", "detach", "detach_keys")
+    taken = {name: options.pop(name) for name in names}
+    taken["interactive"] &= not taken["terminal"]  # which has it anyway
     if taken["terminal"] and not taken["detach"] and LocalTerminal().kind is None:
         raise Usage("`-t` needs a terminal here", hint="leave it out, or begin it with `--detach`")
     return taken
@@ -231,39 +235,50 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool, as_js
 
 @command("attach", examples=("jlr attach", "jlr attach sweep", "jlr attach dgx/train-3f2a"))
 @click.argument("job", required=False, shell_complete=candidates.jobs)
+@click.option("-i", "--interactive", is_flag=True, help="Give it this stdin, to its end.")
 @_detach_keys
 @click.pass_obj
-def attach(invocation: Invocation, job: str | None, detach_keys: str | None) -> int:
+def attach(
+    invocation: Invocation, job: str | None, interactive: bool, detach_keys: str | None
+) -> int:
     """Show a job's output from the beginning, wait for its end and return its exit code.
 
     JOB is its name, or HOST/NAME if another machine started it. Default: the latest job of this
     machine. Ctrl-C is sent to the job, as with `jlr run`. A job that was begun with --rm is deleted
     afterwards.
 
-    A job that has a terminal (`jlr run -it`) gets this one, until it ends or you leave it.
+    A job that has a terminal (`jlr run -it`) gets this one, until it ends or you leave it. With -i
+    one that was begun with -i gets the stdin of this command.
     """
     from jlremote.workflow.jobs import jobs
 
     context = invocation.context()
-    return _shown_to_its_end(jobs.find(job, context), context, detach_keys)
+    return _shown_to_its_end(jobs.find(job, context), context, detach_keys, gives=interactive)
 
 
 def _shown_to_its_end(
-    found: JobHandle, context: Context, detach_keys: str | None, *, cancels: bool = False
+    found: JobHandle,
+    context: Context,
+    detach_keys: str | None,
+    *,
+    cancels: bool = False,
+    gives: bool = False,
 ) -> int:
     """Show a job's output and return its exit code; delete it then if it was begun with `--rm`.
 
-    A job with a terminal gets this one, and may be left running.
+    A job with a terminal gets this one, and may be left running. With `gives` another one gets
+    this process's stdin.
     """
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.cli.screen.job_output import JobOutput
-    from jlremote.workflow.jobs import follow, jobs, terminal
+    from jlremote.workflow.jobs import follow, jobs, stdin, terminal
 
     screen = LocalTerminal()
     if found.job.terminal and not found.job.over and screen.kind is not None:
         code, over = terminal.attach(found, screen, context, detach_keys)
     else:
-        code, over = follow.follow(found, JobOutput().show, context, cancels=cancels), True
+        with stdin.given(found, screen.piped()) if gives else nullcontext():
+            code, over = follow.follow(found, JobOutput().show, context, cancels=cancels), True
     if found.job.remove and over:
         jobs.remove(found)
     return code
