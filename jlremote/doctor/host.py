@@ -171,7 +171,7 @@ def _image(facts: HostFacts) -> Judgement:
     if not facts.image_needed:
         return skip(f"`{facts.image.name}` is gone from the host, but the session does not need it")
     if facts.image.complaint is not None:
-        return fail(f"the engine does not tell about the image: {facts.image.complaint}")
+        return fail(f"the engine cannot describe the image: {facts.image.complaint}")
     pull = f"`jlr pull {facts.host} {facts.image.name}`"
     return from_error(NotFound(f"the image `{facts.image.name}` is not on the host", hint=pull))
 

@@ -86,7 +86,7 @@ def _job(
         if live and not last:
             how, last = how or scheduler.ending(live.state, log), live.state
         if not how and not code:
-            how = f"{scheduler.name} says `{one_line(last)}`, and it wrote down no exit code"
+            how = f"{scheduler.name} says `{one_line(last)}`, and it left no exit code"
         return _ended(job, code, _seconds(ended) or _seconds(end), how)
     if live is None:
         return _unlisted(job, silence)
@@ -109,7 +109,7 @@ def _unlisted(job: Job, silence: str | None) -> Job:
     if job.job is None:
         return replace(job, state="unknown", detail="its submission was not confirmed")
     return replace(
-        job, state="lost", detail="the scheduler has forgotten it, and it wrote down no end"
+        job, state="lost", detail="the scheduler no longer knows it, and it left no exit code"
     )
 
 

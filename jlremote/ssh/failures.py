@@ -140,7 +140,8 @@ def _of_the_protocol(error: BaseException, destination: Destination, said: str) 
         return errors.LinkLost(f"`{place}` ended the connection: {said}")
     if isinstance(error, EOFError):
         return errors.LinkLost(
-            f"`{place}` closed the connection", hint="look for the reason in its log"
+            f"`{place}` closed the connection",
+            hint="look for the reason in the log of its SSH server",
         )
     return errors.Unreachable(
         f"the SSH connection to `{place}` failed: {one_line(str(error))}",

@@ -37,7 +37,8 @@ def change(table: Sequence[str], option: str, values: Sequence[str]) -> Path:
     lines = _changed(text.splitlines(keepends=True), tuple(table), option, value)
     if _meaning(lines) != wanted:
         raise JlrError(
-            f"cannot change `{option}` in `{path}` line by line", hint="`jlr config --edit`"
+            f"cannot change `{option}` in `{path}` without changing other lines",
+            hint="`jlr config --edit`",
         )
     settings.check(path, wanted)
     path.parent.mkdir(parents=True, exist_ok=True)

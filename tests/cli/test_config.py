@@ -125,7 +125,7 @@ def test_a_setting_is_changed_and_the_other_lines_stay(
         (("port", "many"), 2, "must be a number from 1 to 65535"),
         (("gpus", "0", "1"), 2, "`gpus` takes one value"),
         (("host", "x", "--host", "dgx"), 2, "unknown key `host` in `[hosts.dgx]`"),
-        (("image", "y", "--host", "box"), 1, "line by line"),
+        (("image", "y", "--host", "box"), 1, "without changing other lines"),
         ((), 2, "`jlr config set OPTION VALUE`"),
     ],
 )

@@ -172,7 +172,7 @@ def test_a_job_whose_folder_was_deleted_runs_nothing(cluster: Cluster) -> None:
         ("12\x1ft.jlrabc\x1fPENDING\x1fPriority\x1fN/A\x1fN/A\x1f", "waiting", None),
         ("12\x1ft.jlrabc\x1fRUNNING\x1fNone\x1f5\x1f6\x1fn1", "running", None),
         ("12\x1ft.jlrabc\x1fNODE_FAIL\x1fNone\x1f5\x1f6\x1fn1", "ended", "NODE_FAIL: a node"),
-        ("", "lost", "the scheduler has forgotten it"),
+        ("", "lost", "the scheduler no longer knows it"),
     ],
 )
 def test_slurm_tells_what_the_job_could_not_write_down(

@@ -137,7 +137,7 @@ def _watch(host: str, seconds: float, context: Context, *, as_json: bool) -> Non
     "report_file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Show a report without secrets, and write it to FILE, which a terminal confirms.",
+    help="Write a report without secrets to FILE; a terminal shows it first, and asks.",
 )
 @shared.json_option("Print one JSON object at the end.")
 @click.pass_context

@@ -116,7 +116,7 @@ def _set(words: tuple[str, ...], host: str | None, profile: str | None, *, as_js
 
     if not words or (host is not None and profile is not None):
         raise Usage(
-            "an option, and one of `--host` and `--profile` at most",
+            "`set` needs an option, and at most one of `--host` and `--profile`",
             hint="`jlr config set OPTION VALUE`",
         )
     table = ("hosts", host) if host else ("profiles", profile) if profile else ("defaults",)
@@ -164,14 +164,14 @@ def _edit(file: Path) -> None:
 
 
 @command("demo", examples=("jlr demo", "jlr demo --runtime none --no-browser"))
-@click.option("--image", metavar="IMAGE", help="Image of the container, with a container engine.")
+@click.option("--image", metavar="IMAGE", help="Image of the container; needs a container engine.")
 @click.option("--port", type=shared.PORT, metavar="PORT", help="Use exactly this local port.")
 @click.option(
     "--runtime",
     type=click.Choice(["auto", "docker", "none"]),
     default="auto",
     show_default=True,
-    help="How Jupyter runs; `auto` is in a container if there are an engine and an image.",
+    help="Where Jupyter runs. `auto`: in a container, if there are an engine and an image.",
 )
 @shared.browser_options
 @shared.json_option("Print the session as a JSON object.")

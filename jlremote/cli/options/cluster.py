@@ -30,7 +30,7 @@ cluster_options = options(
     _cluster(
         "--partition", metavar="NAME", help="Partition. Default for all of these: the site's."
     ),
-    _cluster("--account", metavar="NAME", help="Account that pays."),
+    _cluster("--account", metavar="NAME", help="Account to charge."),
     _cluster("--qos", metavar="NAME", help="Quality of service."),
     _cluster("--nodes", metavar="N", help="Number of nodes."),
     _cluster("--ntasks", metavar="N", help="Number of tasks that `srun` starts."),
@@ -48,7 +48,7 @@ cluster_options = options(
     _cluster(
         "--cancel-on-interrupt",
         is_flag=True,
-        help="Ctrl-C takes a job that waits out of the queue.",
+        help="On Ctrl-C, cancel a job that waits in the queue.",
     ),
     _cluster(
         *("--module", "modules"),
@@ -59,7 +59,7 @@ cluster_options = options(
     _cluster(
         "--pull-on",
         type=click.Choice(PLACES),
-        help="Where an --image of a registry is pulled, if it is not there. Default: login.",
+        help="The node that pulls an --image of a registry if it is missing. Default: login.",
     ),
 )
 # How `jlr run` starts a command several times.
@@ -77,7 +77,7 @@ launcher_options = options(
     ),
     _cluster("--label", is_flag=True, help="With --launcher: begin each line with its rank."),
     _cluster(
-        "--dry-run", is_flag=True, help="With --slurm: say when it would start, submit nothing."
+        "--dry-run", is_flag=True, help="With --slurm: print the estimated start; submit nothing."
     ),
 )
 

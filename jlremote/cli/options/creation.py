@@ -44,7 +44,7 @@ creation_options = options(
     _container(
         "--image-folder",
         metavar="FOLDER",
-        help="With --runtime apptainer: the host's folder of pulled images, as in a workspace.",
+        help="With --runtime apptainer: the folder of the host for pulled images.",
     ),
     _repeated(
         *("-v", "--volume"),
@@ -56,13 +56,13 @@ creation_options = options(
         "-e",
         "--env",
         metavar="NAME[=VALUE]",
-        help="Set a variable; without VALUE to this machine's.",
+        help="Set a variable; without VALUE, copy this machine's.",
     ),
     _repeated(
         "--env-file",
         type=click.Path(exists=True, dir_okay=False),
         metavar="FILE",
-        help="Set the variables of the lines `NAME=VALUE` of a file of this machine.",
+        help="Set variables from a file of this machine, a line `NAME=VALUE` each.",
     ),
     _container(
         "--workspace",

@@ -46,9 +46,7 @@ def json_option(text: str) -> Callable[[Function], Function]:
     return click.option("--json", "as_json", is_flag=True, help=text)
 
 
-shared_option = click.option(
-    "--as-shared", is_flag=True, help="Join it although it is another user's."
-)
+shared_option = click.option("--as-shared", is_flag=True, help="Join a session of another user.")
 yes_option = click.option("-y", "--yes", is_flag=True, help="Ask nothing before work is lost.")
 image_json_option = json_option("Print the image as a JSON object.")
 
@@ -71,10 +69,13 @@ python_options = options(
         "Jupyter",
         "--python",
         metavar="PATH",
-        help="Python or virtual environment that has Jupyter; there, not on this machine.",
+        help="Python or virtual environment with Jupyter, where the session runs.",
     ),
     option(
-        "Jupyter", "--conda-env", metavar="NAME", help="Conda environment that has Jupyter, there."
+        "Jupyter",
+        "--conda-env",
+        metavar="NAME",
+        help="Conda environment with Jupyter, where the session runs.",
     ),
 )
 browser_options = options(

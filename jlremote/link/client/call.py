@@ -149,7 +149,7 @@ class Caller:
                 pass
             socket.close()
         raise Bug(
-            f"the link to `{self._files.host}` ends whenever it is called",
+            f"the link to `{self._files.host}` ends as soon as it is used",
             hint=f"its log is {self._files.log}",
         )
 

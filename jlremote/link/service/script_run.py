@@ -125,7 +125,7 @@ def _say(conversation: Conversation, message: Message) -> None:
     try:
         conversation.say(message)
     except OSError as gone:
-        raise LinkLost("the command has gone") from gone
+        raise LinkLost("the command has ended") from gone
 
 
 def _size(value: Any) -> os.terminal_size:

@@ -104,10 +104,10 @@ class LinkServer:
             try:
                 self._accept_one(listener, secret)
             except OSError as error:  # the listener was closed, or no descriptor is left
-                log.info("no conversation was accepted: %r", error)
+                log.info("a command's connection was not accepted: %r", error)
                 self._deaf.wait(NO_DESCRIPTORS_PAUSE)
             except Exception:
-                log.exception("no conversation was accepted")
+                log.exception("a command's connection was not accepted")
                 self._deaf.wait(NO_DESCRIPTORS_PAUSE)
 
     def _accept_one(self, listener: sockets.Listener, secret: bytes) -> None:

@@ -141,7 +141,7 @@ class TunnelChannel:
 
     def _give_up(self) -> None:
         self.close()
-        self._handler.lost() if self._open else self._handler.refused("its answer makes no sense")
+        self._handler.lost() if self._open else self._handler.refused("its answer cannot be read")
 
     def _consume(self, count: int) -> None:
         """Count what was passed on; let the far end send more if need be. Hold the lock."""
@@ -226,7 +226,7 @@ class TunnelChannel:
         try:
             kept = size - self._handler.received(data)
         except Exception:  # noqa: BLE001 - a container's relay may send anything
-            _log.exception("the data of a channel ended it")
+            _log.exception("the data of a channel could not be handled; it is closed")
             self.fail()
             return
         self._count(size, kept)

@@ -31,7 +31,7 @@ def _by_name(name: str) -> Callable[[Any, Any], None]:
 
 def fail(channel: Any) -> None:
     """End a channel whose message raised an exception."""
-    _log.exception("a message ended its channel")
+    _log.exception("a message could not be handled; its channel is closed")
     if isinstance(channel, paramiko.Channel):
         end_channel(channel)
     else:

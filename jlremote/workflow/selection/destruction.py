@@ -52,7 +52,7 @@ def confirm(planned: Destruction, context: Context, *, yes: bool) -> None:
         context.progress.note(f"this ends or deletes: {'; '.join(listed)}")
         return
     if answer != "yes":
-        raise JlrError("nothing was changed: the answer was no")
+        raise JlrError("nothing was changed, because the answer was no")
 
 
 def default_session(

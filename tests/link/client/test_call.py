@@ -114,7 +114,7 @@ def test_a_request_that_was_not_accepted_is_sent_again(link: FakeLink, caller: C
 
 def test_a_link_that_never_accepts_is_a_bug_with_its_log(link: FakeLink, caller: Caller) -> None:
     link.answers = [leave] * call.TRIES
-    with pytest.raises(Bug, match="ends whenever it is called") as bug:
+    with pytest.raises(Bug, match="ends as soon as it is used") as bug:
         caller.ask("status")
     assert str(link.files.log) in (bug.value.hint or "")
 

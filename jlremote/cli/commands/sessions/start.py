@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     metavar="PORT",
     help="Take the running Jupyter server on this port of the container, where several run.",
 )
-@option("Session", "--as-shared", is_flag=True, help="Join it although it is another user's.")
+@option("Session", "--as-shared", is_flag=True, help="Join a session of another user.")
 @option(
     "This machine",
     "--port",
@@ -116,7 +116,7 @@ def start(
     Jupyter is reused or started in it, a local port is forwarded to it, and the URL is printed. In
     a running session nothing restarts.
 
-    Without HOST it is the `host` of [defaults] in the settings, else the latest session is meant.
+    HOST defaults to `host` of [defaults] in the settings, else to the latest session's.
 
     Options can be set in config.toml and in the environment. A flag wins over JLR_<OPTION>, which
     wins over [hosts.HOST], [profiles.PROFILE] and [defaults].
