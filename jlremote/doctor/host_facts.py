@@ -10,7 +10,7 @@ from jlremote.gpus.snapshot import CannotAsk
 from jlremote.runtimes.docker.old_docker import OtherWay
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import EngineUnusable
-from jlremote.schedulers.contract import Presence
+from jlremote.schedulers.contract import SchedulerFacts
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class HostFacts:
     engine_version: str | None = None  # `None` if it is not installed
     engine_error: JlrError | None = None  # why it cannot be used
     gpus_by: OtherWay | None = None  # the other engine that gives new containers GPUs, and why
-    scheduler: Presence | None = None  # the scheduler of its cluster, `None` for none
+    scheduler: SchedulerFacts | None = None  # the scheduler of its cluster, `None` for none
     others: tuple[EngineUnusable, ...] = ()  # why engines before this one cannot be used
     storage: DiskSpace | None = None  # the folder of its images, `None` if unknown
     hardware: int = 0  # how many NVIDIA GPUs are on the bus

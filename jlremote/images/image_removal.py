@@ -159,7 +159,7 @@ def shown(image: StoredImage) -> str:
 
 
 @dataclass(frozen=True)
-class Sharing:
+class SharedLayers:
     """An image that goes, and the image that stays and shares the most of its layers."""
 
     image: StoredImage
@@ -172,7 +172,7 @@ class Sharing:
         return self.other is not None and 0 < self.layers < len(self.other.layers)
 
 
-def sharing(stored: Sequence[StoredImage], gone: Sequence[StoredImage]) -> list[Sharing]:
+def sharing(stored: Sequence[StoredImage], gone: Sequence[StoredImage]) -> list[SharedLayers]:
     """Return what each image that goes shares with those that stay or were looked at before it."""
     ids = {image.id for image in gone}
     others = [image for image in stored if image.id not in ids]
@@ -180,7 +180,7 @@ def sharing(stored: Sequence[StoredImage], gone: Sequence[StoredImage]) -> list[
     for image in gone:
         common = [(_common(image.layers, other.layers), other) for other in others]
         layers, nearest = max(common, key=lambda pair: pair[0], default=(0, None))
-        found.append(Sharing(image, nearest if layers else None, layers))
+        found.append(SharedLayers(image, nearest if layers else None, layers))
         others.append(image)
     return found
 
@@ -199,7 +199,7 @@ def history_argv(engine: Engine, image_id: str) -> Argv:
 
 
 @understood("the container engine")
-def freed(found: Sharing, histories: Mapping[str, str]) -> int:
+def freed(found: SharedLayers, histories: Mapping[str, str]) -> int:
     """Return the bytes that only this image has.
 
     The histories by id are those of an uncertain pair; engines do not tell the sizes of layers, but

@@ -99,7 +99,7 @@ class ClusterGpus:
 
 
 @dataclass(frozen=True)
-class Presence:
+class SchedulerFacts:
     """A scheduler on a host."""
 
     version: str
@@ -210,7 +210,7 @@ class Scheduler(Protocol):
     def presence(self) -> str:
         """Return shell text that shows whether the host has the scheduler, and that it answers."""
 
-    def read_presence(self, printed: str) -> Presence | None:
+    def read_presence(self, printed: str) -> SchedulerFacts | None:
         """Return the scheduler, `None` where there is none."""
 
     def choices(self) -> str:

@@ -13,10 +13,10 @@ from jlremote.host.shell_text import command_line
 from jlremote.schedulers.contract import (
     INDEX,
     ClusterGpus,
-    Presence,
     QueuedJob,
     Ranks,
     Resources,
+    SchedulerFacts,
     SchedulerSilent,
     Waiting,
 )
@@ -204,14 +204,14 @@ class Slurm:
             f"printf '{PRINT_GROUP}'\n{self.choices()}"
         )
 
-    def read_presence(self, printed: str) -> Presence | None:
+    def read_presence(self, printed: str) -> SchedulerFacts | None:
         """Read them; the list must have its heading."""
         version, _, rest = printed.partition(GROUP)
         if not version.strip():
             return None
         listed, _, choices = rest.partition(GROUP)
         silence = None if queue.HEADING in listed else one_line(listed)[:300] or "no answer"
-        return Presence(one_line(version), silence, self.read_choices(choices))
+        return SchedulerFacts(one_line(version), silence, self.read_choices(choices))
 
     def choices(self) -> str:
         return f"{_ON_PATH}{_CHOICES}"

@@ -96,7 +96,7 @@ class ChannelRegistry:
         return min(4 * window, window_for(self._round_trip, shared=shared))
 
 
-class Sharing:
+class WindowPacing:
     """How one channel shares its connection with others, whenever its window is renewed."""
 
     def __init__(self, registry: ChannelRegistry, reader: PacketReader, number: int) -> None:

@@ -20,7 +20,7 @@ import paramiko
 from paramiko import common
 
 from jlremote.ssh.channels.channel_handler import ChannelHandler, ChannelLoop
-from jlremote.ssh.channels.channel_registry import ChannelRegistry, Sharing
+from jlremote.ssh.channels.channel_registry import ChannelRegistry, WindowPacing
 from jlremote.ssh.transport.packet_reader import PacketReader
 from jlremote.ssh.transport.tuning import FIRST_WINDOW, LARGEST_PACKET, PACED_SECONDS, PACED_WINDOW
 from jlremote.ssh.wire_format import string
@@ -65,7 +65,7 @@ class TunnelChannel:
         self._unread = 0
         self._since_growth = 0
         self._granting = False
-        self._sharing = Sharing(self._registry, self._reader, self._number)
+        self._sharing = WindowPacing(self._registry, self._reader, self._number)
         self._open = False
         self._asked = 0.0
         self._close_sent = False
