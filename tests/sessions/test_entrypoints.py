@@ -141,6 +141,22 @@ def test_root_becomes_no_user_whose_note_names_a_process_of_another(
     assert shell.stdout == "0\n", shell
 
 
+def test_root_becomes_no_user_whose_note_leads_out_of_proc(
+    laptop: Laptop, container: ContainerFactory, engine: Engine
+) -> None:
+    """Its files say that the process has the user's id and root's groups."""
+    name = started(laptop, container.name(), "--image", "lab/jupyter").name
+    note = "note=/tmp/.jlr-waits-$(uname -n)"
+    engine.docker("exec", name, "sh", "-c", f"{note}; rm $note")
+    plant = (
+        f"{note}; echo ../tmp/planted >$note; mkdir /tmp/planted; cd /tmp/planted; "
+        "printf 'sleep infinity ' >cmdline; printf 'Uid: 1234\\nGid: 0\\nGroups: 0\\n' >status"
+    )
+    engine.docker("exec", "--user=1234", name, "sh", "-c", plant)
+    shell = laptop.jlr("shell", f"lab/{name}", "--", "id", "-u")
+    assert shell.stdout == "0\n", shell
+
+
 def test_root_becomes_no_user_who_acts_as_the_process_that_waits(
     laptop: Laptop, container: ContainerFactory
 ) -> None:

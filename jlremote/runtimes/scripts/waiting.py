@@ -17,10 +17,13 @@ ANOTHER_USER = 77  # sysexits.h: EX_NOPERM
 _NOTE = "/tmp/.jlr-waits-$(uname -n)"  # noqa: S108
 _BEGINNING = "jlr_note="
 
-# Waits until the entrypoint runs our command.
+# Waits until the entrypoint runs our command. A note of another user may hold anything: as a path
+# out of /proc it would lead to a process that is only made up.
 _WAIT = f"""\
 runs() {{
-  case $(tr '\\0' ' ' <"/proc/$(cat "$note")/cmdline") in
+  main=$(cat "$note")
+  case $main in ''|*[!0-9]*) return 1;; esac
+  case $(tr '\\0' ' ' <"/proc/$main/cmdline") in
   'sleep infinity '*|'sh -c {_BEGINNING}'*) ;; *) false;; esac
 }} 2>/dev/null
 {wait_while("! runs", ENTRYPOINT_SECONDS, every=0.05, meanwhile="OTHERWISE")}"""
@@ -43,8 +46,8 @@ _AS_EXPORTS = " ".join(
 _TAKE_OVER = f"""\
 if [ -O "{_NOTE}" ]; then
 {_UNTIL_IT_RUNS.replace("OTHERWISE", ":")}
-  eval "$(sed -z {_AS_EXPORTS} "/proc/$(cat "$note")/environ" 2>/dev/null | tr -d '\\0')"
-  cd -P "/proc/$(cat "$note")/cwd" 2>/dev/null
+  eval "$(sed -z {_AS_EXPORTS} "/proc/$main/environ" 2>/dev/null | tr -d '\\0')"
+  cd -P "/proc/$main/cwd" 2>/dev/null
 fi
 """
 
@@ -56,11 +59,10 @@ read -r note </proc/sys/kernel/hostname; note=/tmp/.jlr-waits-$note
 if [ -f "$note" ] && [ ! -O "$note" ] && [ "$(id -u)" = 0 ] &&
   {{ [ "$(cat "$note")" = 1 ] || grep -q {_BEGINNING} /proc/1/cmdline; }} 2>/dev/null; then
 {_WAIT.replace("OTHERWISE", ":")}
-  main=$(cat "$note")
   of() {{ sed -n "s/^$1:[^0-9]*\\($2\\).*/\\1/p" "/proc/$main/status" 2>/dev/null; }}
-  uid=$(of Uid '[0-9]*') groups=$(of Groups '[0-9 ]*[0-9]' | tr ' ' ,)
-  groups=${{groups:+--groups=$groups}}
-  if runs && [ "$(stat -c %u "$note")" = "$uid" ] && command -v setpriv >/dev/null; then
+  if runs && uid=$(of Uid '[0-9]*') && [ "$(stat -c %u "$note")" = "$uid" ] &&
+    command -v setpriv >/dev/null; then
+    groups=$(of Groups '[0-9 ]*[0-9]' | tr ' ' ,); groups=${{groups:+--groups=$groups}}
     ! tty=$(tty) || chown "$uid" "$tty"
     set -- setpriv --reuid="$uid" --regid="$(of Gid '[0-9]*')" "${{groups:---clear-groups}}" \\
       sh -c 'HOME=$(sed -zn "s/^HOME=//p" "/proc/$0/environ" | tr -d "\\0") exec "$@"' "$main" "$@"
