@@ -99,16 +99,24 @@ class Command(click.Command):
     Args:
         examples: lines to copy; what follows a `#` is a comment.
         takes_command: whether what follows `--` is a command for the host, `command`.
+        takes_line: whether what follows its one argument is a command, too, as with ssh: the words
+            are one line for the shell there.
     """
 
     context_class = Context
 
     def __init__(
-        self, *arguments: Any, examples: Sequence[str], takes_command: bool = False, **settings: Any
+        self,
+        *arguments: Any,
+        examples: Sequence[str],
+        takes_command: bool = False,
+        takes_line: bool = False,
+        **settings: Any,
     ) -> None:
         super().__init__(*arguments, **settings)
         self.examples = examples
         self.takes_command = takes_command
+        self.takes_line = takes_line
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep what follows `--` away from click, which would take it for arguments."""
@@ -117,14 +125,30 @@ class Command(click.Command):
             args[:at] = _with_verbose(args[:at])
         if not self.takes_command:
             return super().parse_args(ctx, args)
+        line = self._after_argument(ctx, args[:at]) if self.takes_line else 0
+        words = args[at + 1 :]
+        if line:
+            at -= line
+            words = ["sh", "-c", " ".join(args[at:])]
         rest = super().parse_args(ctx, args[:at])
-        ctx.params["command"] = tuple(args[at + 1 :])
+        ctx.params["command"] = tuple(words)
         return rest
+
+    def _after_argument(self, ctx: click.Context, args: Sequence[str]) -> int:
+        """Return how many words at the end follow the argument and the options."""
+        parser = self.make_parser(ctx)
+        parser.allow_interspersed_args = False
+        _, behind, _ = parser.parse_args(list(args))
+        found, behind, _ = parser.parse_args(behind)
+        names = [one.name or "" for one in self.params if isinstance(one, click.Argument)]
+        return len(behind) + 1 if isinstance(found.get(names[0]), str) else 0
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Show where the command stands."""
-        command = ["[-- COMMAND...]"] if self.takes_command else []
-        return super().collect_usage_pieces(ctx) + command
+        pieces = super().collect_usage_pieces(ctx)
+        if self.takes_line:
+            return [*pieces, "[LINE|-- COMMAND...]"]
+        return [*pieces, "[-- COMMAND...]"] if self.takes_command else pieces
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write many options under their headings, few under one."""
@@ -193,7 +217,7 @@ def _folded(line: str, room: int) -> Iterator[str]:
 
 
 def command(
-    name: str, *, examples: Sequence[str], takes_command: bool = False
+    name: str, *, examples: Sequence[str], takes_command: bool = False, takes_line: bool = False
 ) -> Callable[[Callable[..., Any]], Command]:
     """Decorate a function as a command that also takes the global options after its name.
 
@@ -202,8 +226,8 @@ def command(
     """
 
     def decorate(function: Callable[..., Any]) -> Command:
-        settings = {"examples": examples, "takes_command": takes_command}
-        made = click.command(name, cls=Command, **settings)(function)
+        commands = {"takes_command": takes_command, "takes_line": takes_line}
+        made = click.command(name, cls=Command, examples=examples, **commands)(function)
         taken = {letter for parameter in made.params for letter in parameter.opts}
         for inherited in global_options(hidden=True):
             inherited.opts = [letter for letter in inherited.opts if letter not in taken]

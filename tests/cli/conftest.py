@@ -36,7 +36,8 @@ WORKFLOWS = (
     "session.browser.open_in_browser",
 )
 
-URL = "http://127.0.0.1:8888/cont1/lab?token=5ec2e7"
+BASE, TOKEN = "http://127.0.0.1:8888/cont1/", "5ec2e7"
+URL = f"{BASE}lab?token={TOKEN}"
 PAGE = "http://cont1-dgx.localhost:8888/cont1/lab?token=5ec2e7"
 ADDRESS = Address(URL, PAGE)
 REPORT = SessionReport(

@@ -285,3 +285,30 @@ def test_a_shell_gets_its_command_and_returns_its_exit_code(jlr: Jlr, workflows:
     request, terminal, _ = workflows.arguments("session.shell.shell")
     assert request == ShellRequest("cont1", ("ls", "-l", "--"), "root", "/x", None)
     assert terminal.kind is None, "the stdout of this test is no terminal"
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("cont1", "htop"), "htop"),
+        (("cont1", "-u", "root", "rsync", "--server", "-v", ".", "a b"), "rsync --server -v . a b"),
+        (("-u", "root", "cont1", "git-upload-pack '/a b'"), "git-upload-pack '/a b'"),
+        (("cont1", "-u=root", "git", "log", "--", "a"), "git log -- a"),
+    ],
+)
+def test_a_shell_takes_a_line_without_two_dashes_as_ssh_does(
+    words: tuple[str, ...], line: str, jlr: Jlr, workflows: Workflows
+) -> None:
+    workflows.will("session.shell.shell", 0)
+    assert jlr("shell", *words).code == 0
+    request, _, _ = workflows.arguments("session.shell.shell")
+    assert (request.where, request.command) == ("cont1", ("sh", "-c", line))
+
+
+@pytest.mark.parametrize("words", [(), ("cont1",), ("cont1", "-u", "root"), ("-w", "/x")])
+def test_a_shell_without_a_command_has_none(
+    words: tuple[str, ...], jlr: Jlr, workflows: Workflows
+) -> None:
+    workflows.will("session.shell.shell", 0)
+    assert jlr("shell", *words).code == 0
+    assert workflows.arguments("session.shell.shell")[0].command == ()

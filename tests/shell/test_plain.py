@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -74,6 +75,27 @@ def test_any_container_and_the_host_itself_need_no_session(
         failed = laptop.jlr("shell", where, "--", "true", stdin="")
         assert failed.status == 6, failed
         assert told in failed.stderr
+
+
+def test_git_clones_and_pushes_over_it(account: Account, laptop: Laptop, tmp_path: Path) -> None:
+    """Git gives the remote command as one word, and asks first which ssh this is."""
+    there, here = account.home / "it's a repo", tmp_path / "here"
+
+    def git(*words: str) -> str:
+        ours = {"GIT_SSH_COMMAND": f"{PROGRAMS / 'jlr'} shell", "GIT_CONFIG_COUNT": "0"}
+        argv = ("git", "-c", "user.name=a", "-c", "user.email=a@example", *words)
+        environment = laptop.environment | ours
+        return subprocess.run(
+            argv, env=environment, capture_output=True, text=True, timeout=60, check=True
+        ).stdout
+
+    laptop.jlr("shell", "lab", f"git init --quiet --bare '{account.home}/it'\\''s a repo'")
+    git("clone", "--quiet", f"lab:{there}", str(here))
+    (here / "notes").write_bytes(os.urandom(100_000))
+    git("-C", str(here), "add", "notes")
+    git("-C", str(here), "commit", "--quiet", "--message", "one")
+    git("-C", str(here), "push", "--quiet", "origin", "HEAD:main")
+    assert git("ls-remote", f"lab:{there}", "main").split()[0] in git("-C", str(here), "log")
 
 
 def test_an_interrupted_command_ends_in_the_container_too(owner: Laptop, inside: Container) -> None:

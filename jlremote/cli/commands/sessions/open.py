@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import parse_qs, urljoin, urlsplit
 
 import click
 
@@ -56,20 +57,31 @@ def open_session(
     shared.browse(found, context, browser=name, asked=browser is not None)
 
 
-@command("url", examples=("jlr url", "jlr url dgx/cont1", 'curl -fsS "$(jlr url cont1)"'))
+@command(
+    "url",
+    examples=(
+        "jlr url",
+        "jlr url dgx/cont1",
+        'curl -fsS "$(jlr url cont1)"',
+    ),
+)
 @shared.session_argument
-@shared.json_option("Print it in a JSON object.")
+@click.option("--base", "part", flag_value="base", help="Only the server's URL, without a token.")
+@click.option("--token", "part", flag_value="token", help="Only the token.")
+@shared.json_option("Print it, its base and its token in a JSON object.")
 @click.pass_obj
-def url(invocation: Invocation, session: str | None, as_json: bool) -> None:
+def url(invocation: Invocation, session: str | None, part: str | None, as_json: bool) -> None:
     """Print a session's URL and nothing else.
 
     The URL contains the token, which gives full access to the session. Give it to a script, or to
-    the "Existing Jupyter Server" of VS Code.
+    the "Existing Jupyter Server" of VS Code. Programs that want both apart take --base and --token.
     """
     from jlremote.workflow.session.open import address
 
     found = address(session, None, invocation.context(silent=as_json)).url
-    answer_either(found, {"url": found}, as_json=as_json)
+    token = parse_qs(urlsplit(found).query).get("token", [""])[0]
+    parts = {"url": found, "base": urljoin(found, "."), "token": token}
+    answer_either(parts[part or "url"], parts, as_json=as_json)
 
 
 def _session_or_path(

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 @command(
     "shell",
     takes_command=True,
+    takes_line=True,
     examples=(
         "jlr shell",
-        "jlr shell dgx/cont1 -- htop                  # in any container, also without Jupyter",
+        "jlr shell dgx/cont1 htop                     # in any container, also without Jupyter",
         "jlr shell cont1 --keep                       # again after a loss: the same shell",
         "jlr shell dgx                                # on the host itself",
         "jlr shell cont1 -u root -- apt-get install -y git",
@@ -53,7 +54,10 @@ if TYPE_CHECKING:
 @shared.shared_option
 @click.pass_obj
 def shell(invocation: Invocation, /, *, keep: bool, name: str | None, **options: Any) -> int:
-    """Open a terminal in a session's container, or run a COMMAND there.
+    """Open a terminal in a session's container, or run a command there.
+
+    LINE is for the shell there, as with ssh, so `rsync -e "jlr shell"` and
+    GIT_SSH_COMMAND="jlr shell" work. Behind `--`, words stay as they are.
 
     HOST/CONTAINER may be any running container of the host. HOST is the host itself, and so is a
     session without a container. Exit code and output are those of the command. Without a terminal
