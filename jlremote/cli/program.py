@@ -22,6 +22,7 @@ COMMANDS = {
             "sessions.sessions:stop",
             "Stop a session or a job, and on request its container.",
         ),
+        "renew": ("sessions.sessions:renew", "Queue a successor of a session's job on a cluster."),
         "restart": ("sessions.sessions:restart", "Stop a session and start it again."),
     },
     "Work there": {

@@ -7,7 +7,8 @@ scheduler's own messages, `stdout` and `stderr` are the output. The job itself w
 state of the job, written by the command that first sees it; after an end by a signal or by the
 scheduler the accounting is asked once, which knows who cancelled a job, and `accounted` says so.
 `.variables` has the job's variables until it has read them, `.key` a registry's until its image is
-pulled.
+pulled. A session's `plan` is that of its job, from which a successor is made: that one waits
+in a folder of its own, and takes the place of the session's when it runs.
 
 The job's name at the scheduler ends with the mark, which is how a submission whose answer was lost
 is found again. If two of one mark were submitted all the same, the first that runs claims the
@@ -31,7 +32,7 @@ from jlremote.jobs import scheduled_facts
 from jlremote.jobs.job import Job, last_lines
 from jlremote.jobs.processes import NO_FOLDER, TAKEN
 from jlremote.runtimes.scripts.variables import stdin as stdin_of
-from jlremote.schedulers.contract import INDEX, QueuedJob, Ranks, Resources, Scheduler
+from jlremote.schedulers.contract import FOLLOWS, INDEX, QueuedJob, Ranks, Resources, Scheduler
 
 UNKNOWN = 69  # sysexits.h: EX_UNAVAILABLE; whether a job was submitted could not be asked
 ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}"/jlr/scheduled'
@@ -78,6 +79,7 @@ printf '%s\\n' "$queue" | while IFS=$separator read -r id name state rest; do
   found=ROOT/${{name%.jlr*}}
   case $id in *_*) found=$found-${{id#*_}};; esac
   case $state in LIVE) continue;; esac
+  [ -d "$found" ] || found=${{found%{FOLLOWS}}}
   [ "$(cat "$found/id" 2>/dev/null)" = "$id" ] || continue
   [ -e "$found/exit" ] || [ -e "$found/ending" ] ||
     printf '%s|%s\\n' "$state" "$(date +%s)" >"$found/ending"
@@ -158,6 +160,8 @@ class ScheduledPlan:
     key: str = ""  # lines that `first` finds in the file `KEY`, which it deletes
     remove: bool = False  # whether it is deleted once its output and exit code were read
     indices: tuple[int, ...] = ()  # those of an array's jobs, `()` for one job alone
+    record: str = ""  # text that its folder keeps as `plan`
+    replaces: str | None = None  # the job whose folder becomes its own when it runs
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -174,6 +178,7 @@ class ScheduledJobs:
 
     scheduler: Scheduler
     root: str = ROOT  # shell text: the folder of their folders
+    followed: bool = False  # whether they may have successors
 
     def submit(self, plan: ScheduledPlan) -> str:
         """Return the script that submits a job once, however often it is run, and prints its id.
@@ -193,13 +198,17 @@ class ScheduledJobs:
             f'printf %s {shlex.quote(text)} | cat >"$directory/{file}" || exit {NO_FOLDER}\n'
             for file, text in facts.items()
         )
-        private = {'"$directory/.variables"': plan.variables, KEY: plan.key}
+        private = {
+            '"$directory/.variables"': plan.variables,
+            KEY: plan.key,
+            '"$directory/plan"': plan.record,
+        }
         given = "".join(
             f"{{ cat >{file} || exit {NO_FOLDER}; }} {stdin_of(text)}"
             for file, text in private.items()
             if text
         )
-        run = f"{_BEGIN}{_before(plan)}{self._command(plan)}{_END}"
+        run = f"{_replacing(plan)}{_BEGIN}{_before(plan)}{self._command(plan)}{_END}"
         end, log = f"end-{plan.mark}", f'"$base{"-" + INDEX if plan.indices else ""}/log"'
         send = self.scheduler.submit(plan.full_name, log, plan.resources)
         begin = "directory=%s-$SLURM_ARRAY_TASK_ID" if plan.indices else "directory=%s"
@@ -243,9 +252,11 @@ class ScheduledJobs:
         )
 
     def tell(self, name: str | None = None) -> str:
-        which = "*" if name is None else shlex.quote(name)
+        which = f"{self.root}/{'*' if name is None else shlex.quote(name)}"
+        # First, as it may take the other one's folder meanwhile.
+        folders = f"{which}{FOLLOWS} {which}" if self.followed else which
         return (
-            _TELL.replace("FOLDERS", f"{self.root}/{which}")
+            _TELL.replace("FOLDERS", folders)
             .replace("ASK\n", self._ask())
             .replace("ACCOUNTED\n", self.scheduler.accounted('"$id"'))
             .replace("DRAINED\n", self.scheduler.drained())
@@ -366,6 +377,20 @@ for index in {" ".join(map(str, reversed(plan.indices)))}; do
 done
 cat "$directory/id"
 """
+
+
+def _replacing(plan: ScheduledPlan) -> str:
+    """Return shell text that takes another job's folder; a requeued job has done so before."""
+    if plan.replaces is None:
+        return ""
+    name = shlex.quote(plan.replaces)
+    # Its submission may not be done, where the other job ends just then.
+    written = wait_while('[ ! -s "$new/id" ]', 60, every=1)
+    return (
+        f"new=$directory; directory=${{directory%/*}}/{name} old=${{directory%/*}}/.{name}\n"
+        f'if [ -d "$new" ]; then\n{written}rm -rf "$old"; mv "$directory" "$old"\n'
+        'mv "$new" "$directory" || exit; rm -rf "$old"\nfi\n'
+    )
 
 
 def _before(plan: ScheduledPlan) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from jlremote.host.answers import understood
 from jlremote.host.records import FIELD, GROUP, records
 from jlremote.jobs.job import Job
-from jlremote.schedulers.contract import QueuedJob, Scheduler, SchedulerSilent
+from jlremote.schedulers.contract import FOLLOWS, QueuedJob, Scheduler, SchedulerSilent
 from jlremote.text import is_name, one_line
 
 TERMINATED = 143  # as a shell tells a death by SIGTERM
@@ -28,7 +28,7 @@ def read(scheduler: Scheduler, printed: str) -> list[Job]:
         jobs = [
             _job(scheduler, fields, queue, ends, silence)
             for fields in records(folders)
-            if is_name(fields[0])
+            if is_name(fields[0].removesuffix(FOLLOWS))
         ]
     drained = _drained(closed)
     return [

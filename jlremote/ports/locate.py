@@ -18,7 +18,6 @@ from jlremote.host.tcp_table import Listener
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import (
     ContainerGone,
-    JobEnded,
     Survey,
     gone,
     refuse_without_job,
@@ -115,9 +114,8 @@ def same_container(place: Place, container: Container | None) -> Container:
         raise ContainerGone(
             f"the container `{place.name}` was replaced by another of that name", hint=again
         )
-    if container.started_at != place.started_at and container.in_job:
-        raise JobEnded(f"`{place.name}` runs in another job by now", hint=again)
-    if container.started_at != place.started_at:
+    # A job has a successor of the same name, with the session's local port.
+    if container.started_at != place.started_at and not container.in_job:
         what = f"the container `{place.name}`" if place.runtime != "none" else "the host"
         raise ContainerGone(f"{what} was restarted", hint=again)
     return container
@@ -126,10 +124,11 @@ def same_container(place: Place, container: Container | None) -> Container:
 def _another(container: Container, found: Survey) -> Server | None:
     """Return another server that runs in the container now.
 
-    On the host's network others may listen, too. Whether a server without a token may be used is
-    for `jlr start` to judge.
+    On the host's network others may listen, too; a job's servers are only its own. Whether a server
+    without a token may be used is for `jlr start` to judge.
     """
-    running = () if container.on_host_network else found.servers
+    shared = container.on_host_network and not container.in_job
+    running = () if shared else found.servers
     return next((server for server in running if server.token), None)
 
 

@@ -21,7 +21,7 @@ from jlremote.runtimes.apptainer.apptainer import Apptainer
 from jlremote.runtimes.bare import Bare, HostProcesses
 from jlremote.runtimes.contract import SESSION_LABEL, Attachment, Container
 from jlremote.runtimes.options.container_options import NO_OPTIONS
-from jlremote.schedulers.contract import Scheduler
+from jlremote.schedulers.contract import FOLLOWS, Scheduler
 from jlremote.schedulers.slurm.commands import SLURM
 from jlremote.text import one_line
 
@@ -40,6 +40,9 @@ _SHOWN = 300  # letters of its log's last lines
 _DESCRIBE = f"""\
 job={JOBS}/NAME server="{SERVERS}"/NAME
 [ -e "$job/command" ] || [ -e "$server/container.json" ] || exit 0
+if [ -e "$job/exit" ] || [ -e "$job/ending" ]; then
+  [ ! -e "$job{FOLLOWS}/id" ] || [ -e "$job{FOLLOWS}/ending" ] || job=$job{FOLLOWS}
+fi
 for file in {" ".join(_FACTS)}; do cat "$job/$file"; printf '{PRINT_FIELD}'; done 2>/dev/null
 tail -c {_LOG_BYTES} "$job/log" 2>/dev/null | tr -d '\\035-\\037'; printf '{PRINT_FIELD}'
 tail -qn 1 "$server/jupyter.log" "$job/stderr" 2>/dev/null | tr -d '\\035-\\037'

@@ -11,6 +11,8 @@ from jlremote.host.contract import Completed
 
 # Stands for the index of each job of an array in the path of its log.
 INDEX = "@index@"
+# Ends the name of the successor of a session's job until it runs; no session is called so.
+FOLLOWS = "+next"
 
 
 class SchedulerSilent(JlrError):
@@ -156,6 +158,9 @@ class Scheduler(Protocol):
         For each running job a line for each of its nodes that takes no new jobs, with the site's
         words: its id, the node and the words, as fields.
         """
+
+    def after(self, job: str) -> tuple[str, ...]:
+        """Return arguments of a submission that let a job wait until another one is over."""
 
     def accounted(self, job: str) -> str:
         """Return shell text that prints a job's last state and its end, if accounting knows it."""

@@ -43,7 +43,8 @@ def listed(laptop: Laptop, called: str, *host: str) -> dict[str, Any]:
 def jobs(cluster: Cluster, called: str) -> list[str]:
     """Return the states of all jobs of a session, as Slurm has them."""
     asked = cluster.slurm("squeue", "--states=all", "--noheader", "--format=%j %T")
-    return [line.split()[1] for line in asked.splitlines() if line.startswith(f"{called}.")]
+    ours = (f"{called}.", f"{called}+next.")
+    return [line.split()[1] for line in asked.splitlines() if line.startswith(ours)]
 
 
 @pytest.mark.parametrize("number", [1, 2], ids=["by ssh to the node", "by a step of the job"])
@@ -151,6 +152,39 @@ def test_the_end_of_a_job_is_told_before_and_named_after(cluster: Cluster, zih: 
     cluster.wait_ready()
     words = ("start", "zih", cancelled, *on_node(1)[:1], "--cpus", "1", "--no-browser")
     failed(zih.jlr(*words), 1, "exit code 1", "No module named jupyterlab", "`--module`")
+
+
+def test_a_successor_takes_over_name_and_port_when_the_job_is_over(
+    cluster: Cluster, zih: Laptop
+) -> None:
+    called = name()
+    session = started(zih, called, *on_node(1), "-e", "WORD=xyzzy", host="zih")
+    first = session.report["job"]
+    after = json.loads(zih.jlr("renew", called, "--json").stdout)
+    assert (after["follows"], after["name"]) == (first, called)
+    failed(zih.jlr("renew", called), 7, f"job {after['job']} follows job {first}")
+    for told in (listed(zih, called), listed(zih, called, "zih")):
+        assert (told["state"], told["job"]) == ("up", first)
+        assert f"job {after['job']} follows it" in told["detail"]
+    cluster.slurm("scancel", str(first))
+    cluster.wait_state(str(first), "CANCELLED")
+    joined = started(zih, called, host="zih")
+    assert (joined.report["job"], joined.report["local_port"]) == (
+        after["job"],
+        session.report["local_port"],
+    )
+    with joined.notebook("a.ipynb") as kernel:
+        assert kernel.run("__import__('os').environ['WORD']") == "'xyzzy'"
+    second = json.loads(zih.jlr("renew", called, "--json").stdout)["job"]
+    cluster.slurm("scancel", str(after["job"]))
+    up = ("up", second, session.report["local_port"])
+    keys = ("state", "job", "local_port")
+    wait_until(lambda: tuple(listed(zih, called)[key] for key in keys) == up, "the second one")
+    third = json.loads(zih.jlr("renew", called, "--json").stdout)["job"]
+    done = str(zih.jlr("stop", called))
+    assert f"cancelled job {third}" in done
+    assert f"cancelled job {second}" in done
+    assert jobs(cluster, called) == ["CANCELLED"] * 4
 
 
 def test_a_page_outlives_the_controller_and_a_login_node(cluster: Cluster, zih: Laptop) -> None:

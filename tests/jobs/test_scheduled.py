@@ -280,3 +280,27 @@ def test_slurm_is_asked_less_and_less_while_a_job_waits(cluster: Cluster) -> Non
         assert process.wait(60) == 0
     seconds = [int(line) / 2 for line in asked.read_text().split()]
     assert seconds == [2, 4, 8, 16, 32, 64, 124, 184]
+
+
+def test_a_successor_takes_the_folder_of_its_job_when_it_runs(cluster: Cluster) -> None:
+    jobs = replace(JOBS, followed=True)
+    cluster.run(jobs.submit(plan("true")))
+    cluster.run_job(12)
+    cluster.submit_answers("13")
+    after = replace(plan("sh", "-c", "exit 3"), name="t+next", mark="def", replaces="t")
+    assert cluster.run(jobs.submit(after)).stdout == "13\n"
+    cluster.program(
+        "squeue", f"printf '%s\\n' '{HEAD}' '13\x1ft+next.jlrdef\x1fPENDING\x1f\x1f\x1f\x1f'"
+    )
+    waits = {job.name: job for job in jobs.read(cluster.run(jobs.tell("t")).stdout)}
+    assert [(name, job.job, job.state) for name, job in waits.items()] == [
+        ("t+next", "13", "waiting"),
+        ("t", "12", "ended"),
+    ]
+    assert cluster.run_job(13).returncode == 3
+    [ran] = jobs.read(cluster.run(jobs.tell("t")).stdout)
+    assert (ran.name, ran.job, ran.exit_code) == ("t", "13", 3)
+    assert cluster.run_job(13).returncode == 3, "a requeued one has done so before"
+    assert {path.name for path in (cluster.folder / ".local/state/jlr/scheduled").iterdir()} == {
+        "t"
+    }

@@ -102,6 +102,22 @@ def test_a_job_waits_until_it_has_begun_and_another_run_of_it_is_another_start(h
     assert begun.started_at != requeued.started_at
 
 
+def test_a_successor_that_waits_stands_for_a_job_that_is_over(home: Home) -> None:
+    home.write("jobs", BEGUN)
+    successor = home.state / "jobs/s+next"
+    successor.mkdir()
+    for file, text in (BEGUN | {"id": "13\n", "began": ""}).items():
+        (successor / file).write_text(text)
+    halts = []
+    for ended in ((), (home.state / "jobs/s/exit",), (successor / "ending",)):
+        for path in ended:
+            path.write_text("1 9\n")
+        found = home.read()
+        assert found is not None
+        halts.append((found.job, found.running, found.waits))
+    assert halts == [("12", True, False), ("13", False, True), ("12", False, False)]
+
+
 @pytest.mark.parametrize("ssh_status", [0, 255], ids=["by ssh", "by a step"])
 def test_words_and_stdin_reach_the_node_as_they_are(home: Home, ssh_status: int) -> None:
     home.write("jobs", BEGUN)

@@ -142,6 +142,10 @@ class Slurm:
         argv = ("sinfo", "--noheader", "--Node", "--states=drain", "--format=%N %E")
         return f"{_ON_PATH}jlr_drained=\n{_DRAINED.replace('SINFO', _first(argv))}"
 
+    def after(self, job: str) -> tuple[str, ...]:
+        """Depend on its end, whatever that is."""
+        return (f"--dependency=afterany:{job}",)
+
     def accounted(self, job: str) -> str:
         """Ask `sacct`, which may be switched off."""
         return f"{_ON_PATH}set -- {job}\n{_ACCOUNTED}"

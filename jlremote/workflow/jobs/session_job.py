@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import partial
 
 from jlremote.errors import Busy, JlrError, NotFound
+from jlremote.host.answers import understood
 from jlremote.host.contract import Host, run_script
 from jlremote.host.shell_text import command_line, wait_while
 from jlremote.jobs.job import Job
@@ -19,6 +22,7 @@ from jlremote.jupyter.survey import JobEnded, Survey, survey
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.on_node import JOBS, LAST_WORDS, PROBE, SERVERS
 from jlremote.runtimes.scripts import variables
+from jlremote.schedulers.contract import FOLLOWS, Resources
 from jlremote.schedulers.slurm.commands import SLURM
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
@@ -32,10 +36,12 @@ from jlremote.workflow.jobs import queue, scheduled
 from jlremote.workflow.jobs.follow import reached
 from jlremote.workflow.jobs.jobs import STOP_SECONDS, JobHandle
 
-SESSIONS = ScheduledJobs(SLURM, JOBS)
+SESSIONS = ScheduledJobs(SLURM, JOBS, followed=True)
 # An image that is unpacked first, or Python on a file system under load, takes minutes.
 _BEGIN_SECONDS = 600
 _LOG_LINES = 10
+# A successor begins when the job is over, and not by what that one waited for.
+BEGINS = ("--dependency", "-d", "--begin", "-b")
 
 
 def ensure(
@@ -58,8 +64,9 @@ def ensure(
     elif job is not None and start.request.scheduled is not None:
         start.note(f"joining job {job.job} of `{start.name}`, which is there already")
     submitted()
+    same = job is not None and found.container is not None and found.container.job == job.job
     with _left_queued(start):
-        server = found.server if not is_new and found.server else _awaited(start)
+        server = (found.server if same and not is_new else None) or _awaited(start)
         container = survey(start.host, start.runtime, start.name).container
     if container is None or not container.running:
         raise JobEnded(f"the job of `{start.name}` ended just now")
@@ -107,10 +114,10 @@ def _with_image(start: StartContext, how: Scheduled, container: Container | None
 
 def _clear(host: Host, name: str) -> None:
     """Delete the folder of a job that is over."""
-    for old in told(host, name).values():
+    for old in _folders(host, name).values():
         if not old.over:
             raise Busy(f"job {old.job} of `{name}` is not over: {old.detail or old.state}")
-        run_script(host, SESSIONS.remove(name))
+        run_script(host, SESSIONS.remove(old.name))
 
 
 def _plan(start: StartContext, how: Scheduled) -> ScheduledPlan:
@@ -121,7 +128,7 @@ def _plan(start: StartContext, how: Scheduled) -> ScheduledPlan:
     # A login shell's variables may be other ones than those of ssh.
     place = 'export XDG_STATE_HOME="${directory%/jlr/*}"\n'
     first, key = image_definition.pulled_first(start)
-    return ScheduledPlan(
+    plan = ScheduledPlan(
         name=start.name,
         mark=secrets.token_hex(6),
         argv=(*begun, "sh", "-c", _text(start)),
@@ -134,6 +141,42 @@ def _plan(start: StartContext, how: Scheduled) -> ScheduledPlan:
         first=first,
         key=key,
     )
+    # A successor finds the image, and needs no key for it.
+    return replace(plan, record=json.dumps(asdict(replace(plan, key=""))) + "\n")
+
+
+def following(host: Host, name: str) -> tuple[Job, ScheduledPlan]:
+    """Return a session's job, and the plan of one that follows it, with what it asked for.
+
+    Raises:
+        NotFound: it has no job that runs.
+        Busy: another one follows it already.
+        JlrError: its plan is not there.
+    """
+    folders = _folders(host, name)
+    job, after = folders.get(name), folders.get(name + FOLLOWS)
+    if job is None or job.over or job.job is None:
+        raise NotFound(
+            f"`{host.name}/{name}` has no job that runs",
+            hint=f"`jlr start {host.name} {name} --slurm …` submits one",
+        )
+    if after is not None and not after.over:
+        raise Busy(
+            f"job {after.job} follows job {job.job} of `{host.name}/{name}` already",
+            hint=f"`jlr stop {host.name}/{name}` cancels both",
+        )
+    run_script(host, SESSIONS.remove(name + FOLLOWS))
+    kept = run_script(host, f"cat {JOBS}/{shlex.quote(name)}/plan").stdout
+    with understood("the plan of the job"):
+        facts = json.loads(kept)
+        facts |= {name: tuple(facts[name]) for name in ("argv", "modules", "indices")}
+        asked = facts.pop("resources")
+        begins = tuple(a for a in asked["arguments"] if not a.startswith(BEGINS))
+        arguments = (*begins, *SLURM.after(job.job or ""))
+        resources = Resources(**asked | {"arguments": arguments})
+        plan = ScheduledPlan(**facts, resources=resources)
+    mark = secrets.token_hex(6)
+    return job, replace(plan, name=name + FOLLOWS, mark=mark, record=kept, replaces=name)
 
 
 def _text(start: StartContext) -> str:
@@ -145,6 +188,7 @@ def _text(start: StartContext) -> str:
     exit_file = f'"{SERVERS}"/{shlex.quote(name)}/exit'
     return (
         f"{SLURM.plain_variables()}umask 077\n"
+        f'rm -f "{SERVERS}"/{shlex.quote(name)}/launch\n'  # a predecessor's
         f"{{ {command_line(('sh', '-c', probing))} >{probe}- && mv -f {probe}- {probe}; }} &\n"
         f'{launching}\nexit "$(cat {exit_file} || echo 1)"\n'
     )
@@ -166,7 +210,7 @@ def _remember(start: StartContext) -> None:
 @contextmanager
 def _left_queued(start: StartContext) -> Iterator[None]:
     """Leave the job where it is at Ctrl-C and say how to come back, or cancel it on request."""
-    where = f"{start.request.host}/{start.name}"
+    where = _where(start)
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
@@ -184,17 +228,27 @@ def _left_queued(start: StartContext) -> Iterator[None]:
 
 
 def _awaited(start: StartContext) -> Server:
-    """Wait until the job begins and Jupyter listens in it; say why it waits."""
-    where, note = f"{start.request.host}/{start.name}", start.context.progress.note
-    job = reached(lambda: _job(start.host, start.name), where, start.context)
+    """Wait until the job, or its successor, begins and Jupyter listens in it; say why it waits."""
+    job, look = None, partial(_job, start.host, start.name)
+    while (now := reached(look, _where(start), start.context)).job != job:
+        found, job = _begun(start, now), now.job
+        if found.server is not None:
+            return found.server
+    raise _failed(start, found)
+
+
+def _where(start: StartContext) -> str:
+    return f"{start.request.host}/{start.name}"
+
+
+def _begun(start: StartContext, job: Job) -> Survey:
+    """Survey the session once its server listens, or its job is over."""
+    where, note = _where(start), start.context.progress.note
     if job.state in ("waiting", "unknown"):
         handle = JobHandle(start.host, SESSIONS, job)
         reached(lambda: queue.wait_begun(handle, SESSIONS, note), where, start.context)
     with start.context.progress.step(f"Wait for JupyterLab in job {job.job}"):
-        found = reached(lambda: _listening(start), where, start.context)
-    if found.server is None:
-        raise _failed(start, found)
-    return found.server
+        return reached(lambda: _listening(start, job), where, start.context)
 
 
 def _job(host: Host, name: str) -> Job:
@@ -204,10 +258,13 @@ def _job(host: Host, name: str) -> Job:
     return found
 
 
-def _listening(start: StartContext) -> Survey:
+def _listening(start: StartContext, job: Job) -> Survey:
     """Survey the session once its server listens, or its job is over."""
-    job = f"{JOBS}/{shlex.quote(start.name)}"
-    waits = " && ".join(f"[ ! -e {job}/{file} ]" for file in (PROBE, "exit", "ending"))
+    # A successor has a folder of its own until it runs.
+    folder = f"{JOBS}/{shlex.quote(start.name)}"
+    own = f'directory={folder}; [ "$(cat "$directory/id")" = {shlex.quote(job.job or "")} ]'
+    nothing = " && ".join(f'[ ! -e "$directory/{file}" ]' for file in (PROBE, "exit", "ending"))
+    waits = f"{{ {own} || directory={folder}{FOLLOWS}; {nothing}; }} 2>/dev/null"
     wait = wait_while(waits, _BEGIN_SECONDS, every=0.25)
     run_script(start.host, wait, timeout=_BEGIN_SECONDS + 30.0)
     return survey(start.host, start.runtime, start.name)
@@ -238,20 +295,42 @@ def cancel(host: Host, runtime: Runtime, name: str, request: StopRequest) -> lis
     server = f'"{SERVERS}"/{shlex.quote(name)}'
     mark = f"umask 077; mkdir -p {server} && echo stopped >{server}/ended\n"
     done = []
-    for job in told(host, name).values():
-        if not job.over:
-            ended = run_script(
-                host, mark + SESSIONS.stop(name, force=request.force), timeout=STOP_SECONDS
-            )
-            if ended.status != 0:
-                raise JlrError(f"cannot cancel job {job.job}: {one_line(ended.complaint)}")
-            done.append(f"cancelled job {job.job}")
+    # The successor first, as it would begin else; it may have begun meanwhile.
+    for _ in range(3):
+        live = [job for job in _folders(host, name).values() if not job.over]
+        if not live:
+            break
+        stopping = mark + SESSIONS.stop(live[0].name, force=request.force)
+        ended = run_script(host, stopping, timeout=STOP_SECONDS)
+        if ended.status != 0:
+            raise JlrError(f"cannot cancel job {live[0].job}: {one_line(ended.complaint)}")
+        done.append(f"cancelled job {live[0].job}")
     if request.remove:
-        run_script(host, SESSIONS.remove(name) + scripts.clear(runtime, name))
+        removing = SESSIONS.remove(name) + SESSIONS.remove(name + FOLLOWS)
+        run_script(host, removing + scripts.clear(runtime, name))
         done.append("deleted its files")
     return done
 
 
 def told(host: Host, name: str | None = None) -> dict[str, Job]:
-    """Return the job of a session, or those of all sessions of a cluster, by their names."""
+    """Return the job of a session, or those of all sessions of a cluster, by the sessions' names.
+
+    A job that is over has given way to its successor, if that is not.
+    """
+    folders = _folders(host, name)
+    found = {each.removesuffix(FOLLOWS): job for each, job in folders.items()}
+    return {each: _present(job, folders.get(each + FOLLOWS)) for each, job in found.items()}
+
+
+def _present(job: Job, successor: Job | None) -> Job:
+    if successor is None or successor.over or successor.job == job.job:
+        return job
+    if job.over:
+        return successor
+    follows = f"job {successor.job} follows it"
+    return replace(job, detail="; ".join(filter(None, (job.detail, follows))))
+
+
+def _folders(host: Host, name: str | None = None) -> dict[str, Job]:
+    """Return the jobs by the names of their folders, successors first."""
     return {job.name: job for job in SESSIONS.read(run_script(host, SESSIONS.tell(name)).stdout)}

@@ -148,6 +148,7 @@ def with_time_left(report: SessionReport, seconds: float | None) -> SessionRepor
     if seconds > WARNED_SECONDS or report.state != State.UP:
         return report
     ends = f"its time limit ends it in {left(seconds, 0)}, and its kernels with it"
+    ends += f"; `jlr renew {report.host}/{report.name}` queues a successor"
     return replace(report, detail="; ".join(filter(None, (ends, report.detail))))
 
 

@@ -1,4 +1,4 @@
-"""`jlr list`, `jlr status`, `jlr logs`, `jlr stop` and `jlr restart`."""
+"""`jlr list`, `jlr status`, `jlr logs`, `jlr stop`, `jlr restart` and `jlr renew`."""
 
 from __future__ import annotations
 
@@ -308,6 +308,26 @@ def restart(
     request = StopRequest(container=container, force=force, yes=yes, again=True)
     report = workflow.restart(session, request, invocation.context(silent=as_json))
     answer_either(shown(report.address), report.to_json(), as_json=as_json)
+
+
+@command("renew", examples=("jlr renew", "jlr renew hpc/work"))
+@click.argument("session", required=False, shell_complete=candidates.sessions)
+@shared.json_option("Print the successor as a JSON object.")
+@click.pass_obj
+def renew(invocation: Invocation, session: str | None, as_json: bool) -> None:
+    """Queue a job that follows the one of a session on a cluster, before its time limit ends that.
+
+    It asks for the same, begins when the present job is over, and takes over the session's name and
+    local port. Its kernels are new: variables are lost, files stay. `jlr stop` cancels both jobs.
+    """
+    from jlremote.workflow.session import renew as workflow
+
+    report = workflow.renew(session, invocation.context(silent=as_json))
+    words = (
+        f"job {report.job} follows job {report.follows} of {report.host}/{report.name}, with its "
+        "name and local port and new kernels; `jlr open` opens it then"
+    )
+    answer_either(words, report.to_json(), as_json=as_json)
 
 
 def _each_stopped(
