@@ -30,6 +30,7 @@ class Endpoint:
     server: Server | None = None
     python: str = ""  # an interpreter there, for a relay; empty if none is known
     target: Target | None = None  # the way there as it was proved last, `None` before
+    on_host: bool = False  # whether it is the host's own port, where its services listen, too
 
     @property
     def further_port(self) -> int | None:
@@ -56,6 +57,7 @@ def endpoint_from_json(message: dict[str, Any]) -> Endpoint:
         None if server is None else Server(**server),
         message["python"],
         None if target is None else _target(**target),
+        message["on_host"],
     )
 
 

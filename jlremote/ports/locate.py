@@ -32,6 +32,9 @@ from jlremote.runtimes.table import runtime_named
 # A server that ends lets go of its port first.
 LOOKS = 5
 LOOK_PAUSE_SECONDS = 0.4
+# Users below are the system's: services, and the engine's proxy of published ports (UID_MIN of
+# login.defs on Debian, Ubuntu, Fedora and RHEL).
+FIRST_PERSON = 1000
 
 
 class NothingListens(JlrError):
@@ -202,6 +205,8 @@ def _refuse_others(known: Endpoint, runtime: Runtime, on: listeners.Listeners) -
     """Refuse what others may have put there, on a network that they share."""
     first = on.found[0]
     if first.inode in on.held if runtime.has_containers else first.user == on.user:
+        return
+    if known.on_host and first.user < FIRST_PERSON:
         return
     owner = "another container or program" if runtime.has_containers else "another user's program"
     raise PortTaken(

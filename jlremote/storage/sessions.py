@@ -22,6 +22,7 @@ class PortRecord:
 
     port: int
     local_port: int
+    on_host: bool = False  # whether `port` is the host's, and not the container's
 
 
 @dataclass(frozen=True)
@@ -107,8 +108,10 @@ def _ports(entries: Any) -> tuple[PortRecord, ...] | None:
     if not isinstance(entries, list):
         return None
     for entry in entries:
-        known = isinstance(entry, dict) and entry.keys() == {"port", "local_port"}
-        if not known or not all(map(tcp_port, entry.values())):
+        known = isinstance(entry, dict) and entry.keys() == {"port", "local_port", "on_host"}
+        if not known or type(entry["on_host"]) is not bool:
+            return None
+        if not all(tcp_port(entry[name]) for name in ("port", "local_port")):
             return None
     return tuple(PortRecord(**entry) for entry in entries)
 

@@ -23,38 +23,52 @@ def taken_over(workflows: Workflows) -> None:
 
 
 @pytest.mark.parametrize(
-    ("argv", "session", "port", "exact"),
+    ("argv", "session", "port", "options"),
     [
-        (("6006",), None, 6006, None),
-        (("8080:6006",), None, 6006, 8080),
-        (("cont1", "6006"), "cont1", 6006, None),
-        (("cont1", "8080:6006"), "cont1", 6006, 8080),
-        (("dgx/6006", "7860"), "dgx/6006", 7860, None),
-        (("6006", "7860"), "6006", 7860, None),
+        (("6006",), None, 6006, {}),
+        (("8080:6006",), None, 6006, {"exact": 8080}),
+        (("cont1", "6006"), "cont1", 6006, {}),
+        (("cont1", "8080:6006"), "cont1", 6006, {"exact": 8080}),
+        (("dgx/6006", "7860"), "dgx/6006", 7860, {}),
+        (("6006", "7860"), "6006", 7860, {}),
+        (("5432", "--host"), None, 5432, {"on_host": True}),
     ],
 )
 def test_a_number_alone_is_a_port_and_the_word_before_a_port_is_a_session(
     argv: tuple[str, ...],
     session: str | None,
     port: int,
-    exact: int | None,
+    options: dict[str, object],
     jlr: Jlr,
     workflows: Workflows,
 ) -> None:
     workflows.will("session.further_ports.add", TENSORBOARD)
     outcome = jlr("forward", *argv)
     assert (outcome.code, outcome.stdout) == (0, "http://127.0.0.1:6007/\n")
-    [(_, arguments, options)] = workflows.calls
-    assert (arguments[:2], options) == ((session, port), {"exact": exact})
+    [(_, arguments, told)] = workflows.calls
+    assert arguments[:2] == (session, port)
+    assert told == {"exact": None, "on_host": False, **options}
 
 
 @pytest.mark.parametrize(
-    "argv", [("0",), (":5",), ("70000:5",), ("cont1", "x"), ("1", "--remove", "2")]
+    ("argv", "told"),
+    [
+        (("0",), "`0` is not a port (1-65535)"),
+        ((":5",), "`` is not a port"),
+        (("70000:5",), "`70000` is not a port"),
+        (("abc:1",), "`abc` is not a port"),
+        (("1:abc",), "`abc` is not a port"),
+        (("cont1", "x"), "`x` is not a port"),
+        (("1", "--remove", "2"), "`--remove` already names the port"),
+        (("cont1", "--host"), "`--host` needs a port"),
+    ],
 )
 def test_an_invalid_port_is_a_usage_error(
-    argv: tuple[str, ...], jlr: Jlr, workflows: Workflows
+    argv: tuple[str, ...], told: str, jlr: Jlr, workflows: Workflows
 ) -> None:
-    assert jlr("forward", *argv).code == 2
+    outcome = jlr("forward", *argv)
+    assert outcome.code == 2
+    assert told in outcome.stderr
     assert not workflows.calls
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
 from jlremote.ports import listeners
+from tests.lab.accounts import Account
 from tests.lab.containers import Container
 from tests.lab.laptop import Laptop
 from tests.link.desk import Desk
@@ -34,6 +37,20 @@ def serve_inside(container: Container, word: str, bind: str, port: int = PORT) -
     argv = ("python3", "-c", SAYS, bind, str(port), word)
     container.engine.docker("exec", "--detach", container.name, *argv)
     until(lambda: listens_inside(container, port), f"the server on {port}")
+
+
+@contextmanager
+def serving_on_host(account: Account, word: str, port: int) -> Iterator[None]:
+    """Run the web server on the host itself, as a user's program."""
+    argv = ("python3", "-c", SAYS, "127.0.0.1", str(port), word)
+    environment = {"PATH": "/usr/bin:/bin"}
+    server = subprocess.Popen(argv, user=account.uid, extra_groups=(), env=environment, cwd="/")
+    try:
+        until(lambda: word_at(port) == word, f"the server on {port}")
+        yield
+    finally:
+        server.kill()
+        server.wait()
 
 
 def end_inside(container: Container, word: str) -> None:

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from jlremote.storage import sessions
-from tests.lab.accounts import Account
+from tests.lab.accounts import Account, claimed_account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
@@ -17,7 +17,16 @@ from tests.link.desk import Desk
 from tests.link.fakes import until
 from tests.link.servers import HostServers, Squatter, start_inside
 from tests.ports.conftest import JUPYTER_PORT
-from tests.ports.parts import PORT, end_inside, only, serve_inside, state_of, told, word_at
+from tests.ports.parts import (
+    PORT,
+    end_inside,
+    only,
+    serve_inside,
+    serving_on_host,
+    state_of,
+    told,
+    word_at,
+)
 
 
 @pytest.mark.parametrize("bind", ["127.0.0.1", "0.0.0.0"])
@@ -213,6 +222,43 @@ def test_a_program_that_takes_over_the_port_is_sent_nothing(
         squatter.close()
 
 
+def test_a_port_of_the_host_leads_to_ones_own_program_a_service_or_what_is_published(
+    desk: Desk, laptop: Laptop, inside: Container, account: Account, container: ContainerFactory
+) -> None:
+    port, published = free_port(), free_port()
+    serve_inside(inside, "inside", "127.0.0.1", port)
+    with serving_on_host(account, "mine", port):
+        mine = only(laptop, inside.name, str(port), "--host")
+        assert (mine["state"], mine["on_host"]) == ("up", True)
+        assert word_at(mine["local_port"]) == "mine"
+    another = container("lab/plain", options=("--publish", f"127.0.0.1:{published}:{PORT}"))
+    serve_inside(another, "published", "0.0.0.0")
+    shown = laptop.jlr("forward", inside.name, str(published), "--host")
+    assert word_at(int(shown.stdout.rstrip("/\n").rpartition(":")[2])) == "published", shown
+    assert f"{published} of the host" in laptop.jlr("forward").stdout
+    desk.process().kill()
+    until(lambda: not desk.processes(), "the link's end")
+    both = {one["port"]: one["local_port"] for one in told(laptop)}
+    assert word_at(both[published]) == "published"
+    restarted = laptop.jlr("start", "lab", inside.name, "--no-browser")
+    assert restarted.status == 0, restarted
+    assert [one["on_host"] for one in told(laptop)] == [True, True]
+    assert word_at(both[published]) == "published"
+    with serving_on_host(account, "again", port):
+        until(lambda: word_at(both[port]) == "again", "the program's return", timeout=8)
+
+
+def test_a_port_of_the_host_that_another_person_holds_gets_nothing(
+    laptop: Laptop, inside: Container
+) -> None:
+    port = free_port()
+    with claimed_account() as other, serving_on_host(other, "theirs", port):
+        taken = only(laptop, str(port), "--host")
+        assert taken["state"] == "taken"
+        assert "another user's program" in taken["detail"]
+        assert word_at(taken["local_port"]) is None
+
+
 def test_on_the_hosts_network_only_the_containers_own_program_is_led_to(
     desk: Desk, laptop: Laptop, container: ContainerFactory
 ) -> None:
@@ -251,7 +297,7 @@ def test_a_host_that_is_away_is_told_and_the_ports_are_kept(
 def test_the_record_holds_ports_and_nothing_else_of_them(laptop: Laptop, inside: Container) -> None:
     port = only(laptop, str(PORT))
     [record] = (laptop.folder / "state" / "jlr" / "sessions").glob("*.json")
-    kept = {"port": PORT, "local_port": port["local_port"]}
+    kept = {"port": PORT, "local_port": port["local_port"], "on_host": False}
     assert json.loads(record.read_text())["ports"] == [kept]
     record.write_text(record.read_text().replace("6006", '"6006"'))
     assert sessions.load_all() == []

@@ -80,11 +80,12 @@ def target(
     output: str,
     *addresses: str,
     engine: bool = True,
+    on_host: bool = False,
 ) -> Target | None:
     """Return where the port is found of a container with these addresses."""
     runtime = RuntimeThatKnows(addresses, engine=engine)
     monkeypatch.setattr(locate, "runtime_named", lambda _: runtime)
-    return locate.locate(HostThatSays(output), Endpoint(PLACE, PORT)).target
+    return locate.locate(HostThatSays(output), Endpoint(PLACE, PORT, on_host=on_host)).target
 
 
 @pytest.mark.parametrize(
@@ -118,6 +119,18 @@ def test_without_an_engine_a_socket_must_be_the_users(monkeypatch: pytest.Monkey
     for others in (row(LOOPBACK, user=0), row(ANYWHERE, user=1001)):
         with pytest.raises(PortTaken):
             target(monkeypatch, probed(others), "127.0.0.1", engine=False)
+
+
+def test_a_port_of_the_host_may_be_the_systems_but_not_another_persons(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for owner in (0, 999, 1000):
+        found = probed(row(ANYWHERE, user=owner), held=None)
+        way = target(monkeypatch, found, "127.0.0.1", engine=False, on_host=True)
+        assert way == Target("127.0.0.1", PORT)
+    others = probed(row(ANYWHERE, user=1001))
+    with pytest.raises(PortTaken):
+        target(monkeypatch, others, "127.0.0.1", engine=False, on_host=True)
 
 
 def test_the_socket_that_would_be_met_first_decides(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,7 +124,7 @@ KERNELS: Columns[Kernel] = {
     "SINCE": lambda kernel: times.ago(kernel.last_activity),
 }
 PORTS: Columns[PortReport] = {
-    "PORT": lambda report: str(report.port),
+    "PORT": lambda report: f"{report.port} of the host" if report.on_host else str(report.port),
     "HERE": lambda report: shown(report.address),
     "STATE": lambda report: report.state,
     "SINCE": lambda report: _since(report.since),

@@ -81,6 +81,14 @@ def put_back_later(
     undo.callback(put_back)
 
 
+def host_port(link: Link, port: int) -> Endpoint:
+    """Return the endpoint of a host's own port, which no session's container has."""
+    runtime = runtime_named("none")
+    container = runtime.read(link.name, link.run(runtime.survey(link.name, ":")))
+    assert container is not None, "a host is always there"
+    return Endpoint(place_of(runtime, container), port, on_host=True)
+
+
 def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     """Forward a session and its further ports again on their local ports.
 
@@ -124,4 +132,5 @@ def _bring_ports_back(link: Link, record: SessionRecord, place: Place) -> None:
     for port in record.ports:
         with suppress(Busy):  # `jlr forward` tells that it is not forwarded
             local_ports.check_owner(port.local_port, record.host, record.name, port.port)
-            link.forward(record.name, port.local_port, Endpoint(place, port.port))
+            there = host_port(link, port.port) if port.on_host else Endpoint(place, port.port)
+            link.forward(record.name, port.local_port, there)

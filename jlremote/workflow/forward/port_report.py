@@ -26,6 +26,7 @@ class PortReport:
     since: str | None = None  # ISO 8601 in UTC, `None` where it is unknown
     detail: str | None = None  # one sentence that says why, where the state is not `up`
     hostname: str = LOCALHOST  # its own name in a browser
+    on_host: bool = False  # whether `port` is the host's, and not the container's
 
     @property
     def address(self) -> Address:
@@ -53,9 +54,11 @@ def report(record: SessionRecord, port: PortRecord, status: ForwardStatus | None
         why = f"it is not forwarded; `jlr forward {record.name} {port.port}` does it"
         return _unreached(record, port, Unreached(str(State.DOWN), None, why))
     since, name = utc(status.since), hostname(record.host, record.name, port.port)
-    return PortReport(port.port, status.local_port, status.state, since, status.detail, name)
+    facts = (port.port, status.local_port, status.state, since, status.detail, name)
+    return PortReport(*facts, port.on_host)
 
 
 def _unreached(record: SessionRecord, port: PortRecord, why: Unreached) -> PortReport:
     name = hostname(record.host, record.name, port.port)
-    return PortReport(port.port, port.local_port, why.state, why.since, why.detail, name)
+    facts = (port.port, port.local_port, why.state, why.since, why.detail, name)
+    return PortReport(*facts, port.on_host)

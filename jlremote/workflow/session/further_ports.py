@@ -12,7 +12,7 @@ from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import sessions
 from jlremote.storage.sessions import PortRecord
-from jlremote.workflow.forward.forwards import hold
+from jlremote.workflow.forward.forwards import hold, host_port
 from jlremote.workflow.forward.port_report import PortReport, report, reports
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import Unreached, link_of, status_of
@@ -22,12 +22,17 @@ from jlremote.workflow.session.open import again
 
 
 def add(
-    selector: str | None, port: int, context: Context, *, exact: int | None = None
+    selector: str | None,
+    port: int,
+    context: Context,
+    *,
+    exact: int | None = None,
+    on_host: bool = False,
 ) -> PortReport:
     """Forward a port of a session's container, to the same local port if that is free.
 
-    With `exact`, only that local port will do. A program need not listen on it yet: the report's
-    state tells.
+    With `on_host` it is a port of the host itself. With `exact`, only that local port will do. A
+    program need not listen on it yet: the report's state tells.
 
     Raises:
         Busy: the exact local port is taken.
@@ -40,15 +45,19 @@ def add(
         raise NotFound(unknown, hint=again(record))
     link, runtime = link_of(record, context), runtime_named(record.runtime)
     with undone_on_failure() as undo:
-        with context.progress.step(f"Look for port {port} of {record.name}"):
-            found = survey(link, runtime, record.name)
-            to = _endpoint(runtime, found, record.name, port)
+        with context.progress.step(
+            f"Look for port {port} of {link.name if on_host else record.name}"
+        ):
+            if on_host:
+                to = host_port(link, port)
+            else:
+                to = _endpoint(runtime, survey(link, runtime, record.name), record.name, port)
             try:
                 held = hold(link, record.name, to, context.progress, undo, exact=exact)
             except Busy as busy:
                 busy.hint = f"`jlr forward {record.name} {port}` takes a free one"
                 raise
-        known = PortRecord(port, held.local_port)
+        known = PortRecord(port, held.local_port, on_host)
         sessions.save(record.with_port(known))
     return report(record, known, held)
 

@@ -24,7 +24,7 @@ from jlremote.workflow.container import gpu_allocation, jupyter_launch, provisio
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.forward.address import address_of
-from jlremote.workflow.forward.forwards import hold
+from jlremote.workflow.forward.forwards import hold, host_port
 from jlremote.workflow.forward.jupyter_check import refuse_open, wait_for_answer
 from jlremote.workflow.forward.port_report import PortReport, reports
 from jlremote.workflow.host.context import Context, known_way
@@ -178,10 +178,14 @@ def _remember(
 ) -> tuple[SessionRecord, tuple[PortReport, ...]]:
     """Save the session's record, and forward its further ports: the known and the new ones."""
     record, held = _record(start, container, forward), []
-    for port in sorted({*(known.port for known in record.ports), *start.request.ports}):
+    ports = {known.port: known.on_host for known in record.ports}
+    ports.update(dict.fromkeys(start.request.ports, False))
+    for port, on_host in sorted(ports.items()):
         to = Endpoint(forward.endpoint.place, port, python=forward.server.python)
+        if on_host:
+            to = host_port(start.host, port)
         status = hold(start.host, record.name, to, start.context.progress, start.undo)
-        record = record.with_port(PortRecord(port, status.local_port))
+        record = record.with_port(PortRecord(port, status.local_port, on_host))
         held.append(status)
     sessions.save(record)
     return record, reports(record, held)

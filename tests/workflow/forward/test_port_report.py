@@ -60,5 +60,6 @@ def test_the_json_form_has_every_fact_and_the_url_is_local() -> None:
         "state": "up",
         "since": "2026-01-01T00:00:00Z",
         "detail": None,
+        "on_host": False,
     }
     assert told.address.url == "http://127.0.0.1:6007/"

@@ -38,6 +38,7 @@ PAIR = PortPair()
         "jlr forward 6006                  # TensorBoard in the latest session",
         "jlr forward dgx/cont1 7860",
         "jlr forward cont1 8080:6006       # at port 8080 of this machine",
+        "jlr forward cont1 5432 --host     # a database on the host, also in another container",
         "jlr forward",
         "jlr forward cont1 --remove 6006",
         "jlr forward --json | jq -r '.[] | select(.state == \"up\") | .local_port'",
@@ -45,6 +46,7 @@ PAIR = PortPair()
 )
 @shared.session_argument
 @click.argument("port", required=False, type=PAIR, metavar="[[LOCAL:]PORT]")
+@click.option("--host", "on_host", is_flag=True, help="PORT is one of the session's host itself.")
 @click.option("--remove", type=shared.PORT, metavar="PORT", help="Stop forwarding this port.")
 @shared.json_option("Print a JSON array.")
 @click.pass_obj
@@ -52,6 +54,7 @@ def forward(
     invocation: Invocation,
     session: str | None,
     port: tuple[int | None, int] | None,
+    on_host: bool,
     remove: int | None,
     as_json: bool,
 ) -> None:
@@ -62,11 +65,16 @@ def forward(
     On a terminal that is a name of its own, which browsers resolve, and else 127.0.0.1. The forward
     comes back with the connection and ends with `jlr stop`.
 
+    With --host PORT is one of the host itself: of a service there, of a program of yours, or one
+    that a container publishes. Other users' programs are refused.
+
     A number alone is a PORT of the latest session. Without PORT the forwarded ports are listed:
     `up`, `closed` (nothing listens there) or `taken` (by another program).
     """
-    if port is None and session is not None and session.replace(":", "", 1).isdecimal():
+    if port is None and session is not None and (":" in session or session.isdecimal()):
         session, port = None, PAIR(session)
+    if on_host and port is None:
+        raise Usage("`--host` needs a port", hint="`jlr forward SESSION PORT --host`")
     if remove is not None and port is not None:
         raise Usage("`--remove` already names the port", hint=f"`jlr forward --remove {remove}`")
     from jlremote.workflow.session import further_ports
@@ -74,7 +82,7 @@ def forward(
     context = invocation.context(silent=as_json)
     if port is not None:
         local, there = port
-        report = further_ports.add(session, there, context, exact=local)
+        report = further_ports.add(session, there, context, exact=local, on_host=on_host)
         address = report.address
         answer_either(shown(address), [report.to_json()], as_json=as_json)
         if shown(address) != address.url:
