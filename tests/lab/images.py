@@ -28,10 +28,7 @@ DEBOOTSTRAP = (
     "--include=python3,python3-venv,ca-certificates",
     "bookworm",
 )
-NAMES = (
-    *("lab/plain", "lab/jupyter", "lab/broken", "lab/slow", "lab/ages"),
-    *("lab/slurm", "lab/slurm-newer"),
-)
+NAMES = ("lab/plain", "lab/jupyter", "lab/broken", "lab/slow", "lab/ages", "lab/slurm")
 
 
 def ensure(engine: Engine, say: Say, names: tuple[str, ...] = NAMES) -> None:
