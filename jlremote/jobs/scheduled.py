@@ -3,9 +3,8 @@
 The home is shared by all machines of a cluster, so any login node finds the folder (0700). In it
 `command`, `mark` and `asked` are notes of the submission, `id` is the scheduler's, `log` has the
 scheduler's own messages, `stdout` and `stderr` are the output. The job itself writes `claimed`,
-`began` (when, and on which node) and `exit` (its code, and when). `ending` is the scheduler's last
-state of the job, written by the command that first sees it; after an end by a signal or by the
-scheduler the accounting is asked once, which knows who cancelled a job, and `accounted` says so.
+`began` (when, and on which node) and `exit` (its code, and when). See `schedulers.last_states` for
+ends that it cannot write.
 `.variables` has the job's variables until it has read them, `.key` a registry's until its image is
 pulled. A session's `plan` is that of its job, from which a successor is made: that one waits
 in a folder of its own, and takes the place of the session's when it runs.
@@ -32,6 +31,7 @@ from jlremote.jobs import scheduled_facts
 from jlremote.jobs.job import Job, last_lines
 from jlremote.jobs.processes import NO_FOLDER, TAKEN
 from jlremote.runtimes.scripts.variables import stdin as stdin_of
+from jlremote.schedulers import last_states
 from jlremote.schedulers.contract import FOLLOWS, INDEX, QueuedJob, Ranks, Resources, Scheduler
 
 UNKNOWN = 69  # sysexits.h: EX_UNAVAILABLE; whether a job was submitted could not be asked
@@ -67,52 +67,17 @@ _OVER = """\
 over() { [ -e "$directory/exit" ] || [ -e "$directory/ending" ] || [ ! -d "$directory" ]; }
 begun() { [ -e "$directory/began" ] || over; }
 """
-# Prints the queue, and writes down the last state of the user's jobs that are over.
-_QUEUE = f"""\
-queue=$(
-QUEUE
-2>&1
-)
-printf '%s\\n' "$queue"
-separator=$(printf '{PRINT_FIELD}')
-printf '%s\\n' "$queue" | while IFS=$separator read -r id name state rest; do
-  found=ROOT/${{name%.jlr*}}
-  case $id in *_*) found=$found-${{id#*_}};; esac
-  case $state in LIVE) continue;; esac
-  [ -d "$found" ] || found=${{found%{FOLLOWS}}}
-  [ "$(cat "$found/id" 2>/dev/null)" = "$id" ] || continue
-  [ -e "$found/exit" ] || [ -e "$found/ending" ] ||
-    printf '%s|%s\\n' "$state" "$(date +%s)" >"$found/ending"
-done
-"""
 # After 2 s, 4 s, 8 s, up to once a minute; a turn takes half a second.
 _LATER = """\
 next=$((turns * 2)); [ $((next - turns)) -le 120 ] || next=$((turns + 120))
 """
 _NOW_AND_THEN = "case $jlr_turns in 4|10|20|40|80) asks;; esac"
-# The accounting may know a little later than the queue that a job is over.
 _TELL = f"""\
-account() {{
-  id=$(cat "$directory/id")
-  for jlr_try in 1 2 3; do
-    last=$(
-ACCOUNTED
-    )
-    case ${{last%%|*}} in LIVE) {pause(0.5)};; *) break;; esac
-  done
-  case ${{last%%|*}} in
-    LIVE) return;;
-    ?*) printf %s "$last" >"$directory/ending";;
-  esac
-  : >"$directory/accounted"
-}}
+ACCOUNT
 opened=
 for directory in FOLDERS; do
   [ -e "$directory/command" ] || continue
-  code=0; read -r code rest <"$directory/exit"
-  if [ -e "$directory/ending" ] || [ "$code" -gt 128 ]; then
-    [ -e "$directory/accounted" ] || account
-  fi
+  account
   printf %s "${{directory##*/}}"
   for file in {" ".join(_FILES)}; do printf '{PRINT_FIELD}'; cat "$directory/$file"; done
   printf '{PRINT_FIELD}'; tail -c 2000 "$directory/log" | tr -d '\\035-\\037'
@@ -257,19 +222,14 @@ class ScheduledJobs:
         folders = f"{which}{FOLLOWS} {which}" if self.followed else which
         return (
             _TELL.replace("FOLDERS", folders)
+            .replace("ACCOUNT\n", last_states.account(self.scheduler))
             .replace("ASK\n", self._ask())
             .replace("ACCOUNTED\n", self.scheduler.accounted('"$id"'))
             .replace("DRAINED\n", self.scheduler.drained())
-            .replace("LIVE", self._live)
         )
 
     def _ask(self) -> str:
-        queue = _QUEUE.replace("QUEUE\n2>&1\n", f"{self.scheduler.queue()} 2>&1\n")
-        return queue.replace("ROOT", self.root).replace("LIVE", self._live)
-
-    @property
-    def _live(self) -> str:
-        return "|".join(self.scheduler.live_states)
+        return last_states.ask(self.scheduler, self.root)
 
     def _cancel(self) -> str:
         return f"(\n{self.scheduler.cancel(chr(34) + '$id' + chr(34))}\n)"

@@ -3,7 +3,8 @@
 All machines of the cluster share the home, so any login node finds a session there: `jobs/NAME` is
 the folder of its job (see `jobs.scheduled`), with what the probe found once Jupyter listened;
 `servers/NAME` is Jupyter's own (see `jupyter.scripts`). So a session is described without a
-question to its node, which is entered for its processes alone.
+question to its node, which is entered for its processes alone. Its end is what its folder says, or
+else the scheduler, which is asked now and then.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from jlremote.runtimes.apptainer.apptainer import Apptainer
 from jlremote.runtimes.bare import Bare, HostProcesses
 from jlremote.runtimes.contract import SESSION_LABEL, Attachment, Container
 from jlremote.runtimes.options.container_options import NO_OPTIONS
+from jlremote.schedulers import last_states
 from jlremote.schedulers.contract import FOLLOWS, Scheduler
 from jlremote.schedulers.slurm.commands import SLURM
 from jlremote.text import one_line
@@ -43,6 +45,10 @@ job={JOBS}/NAME server="{SERVERS}"/NAME
 if [ -e "$job/exit" ] || [ -e "$job/ending" ]; then
   [ ! -e "$job{FOLLOWS}/id" ] || [ -e "$job{FOLLOWS}/ending" ] || job=$job{FOLLOWS}
 fi
+directory=$job
+(
+NOTE
+) 2>/dev/null
 for file in {" ".join(_FACTS)}; do cat "$job/$file"; printf '{PRINT_FIELD}'; done 2>/dev/null
 tail -c {_LOG_BYTES} "$job/log" 2>/dev/null | tr -d '\\035-\\037'; printf '{PRINT_FIELD}'
 tail -qn 1 "$server/jupyter.log" "$job/stderr" 2>/dev/null | tr -d '\\035-\\037'
@@ -98,7 +104,8 @@ class OnNode(HostProcesses):
 
     def survey(self, name: str, inside: str) -> Steps:
         """Read the job's folder; `inside` runs where the session's folder is."""
-        about = _DESCRIBE.replace("NAME", shlex.quote(name))
+        note = last_states.note(self.scheduler, JOBS)
+        about = _DESCRIBE.replace("NAME", shlex.quote(name)).replace("NOTE\n", note)
         return {"container": about, "inside": self.inside(name, inside)}
 
     @understood("the job of the session")
@@ -134,11 +141,11 @@ class OnNode(HostProcesses):
             return "it has no job"
         if facts["ended"].strip() == "stopped":
             return STOPPED
-        if how := self.scheduler.ending(facts["ending"].partition("|")[0], facts["log"]):
-            return f"its job ended: {how}"
+        how = self.scheduler.ending(facts["ending"].partition("|")[0], facts["log"])
         code = facts["exit"].partition(" ")[0] or "?"
+        ended = f"its job ended: {how}" if how else f"its job ended with exit code {code}"
         said = one_line(facts["last"].strip())[-_SHOWN:]
-        return f"its job ended with exit code {code}{LAST_WORDS}{said}"
+        return f"{ended}{LAST_WORDS}{said}" if said else ended
 
     def on_machine(self, name: str, script: str) -> str:
         return command_line((*self._way(name), "sh", "-c", script))

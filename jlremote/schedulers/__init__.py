@@ -1,7 +1,8 @@
 """Schedulers of clusters, as text for `sh` and as readers of its output; no effects.
 
-Read `contract` first (what jlr wants of a scheduler), then `slurm`. The jobs themselves, with their
-folders on the host, are in `jobs/scheduled`.
+Read `contract` first (what jlr wants of a scheduler), then `slurm` and `last_states` (the ends that
+a job cannot write down). The jobs themselves, with their folders on the host, are in
+`jobs/scheduled`.
 
 Decisions:
 
@@ -13,5 +14,6 @@ with status 0. Without an answer nothing is known, and no job counts as ended.
 
 How often is Slurm asked? Its manual forbids loops. A job writes down its own beginning and end, and
 those files are what is waited for. Slurm is asked for the reason of a wait after 2 s, 4 s, 8 s, up
-to once a minute.
+to once a minute; and whether a session's job is over when something of it is proved or does not
+answer, at most every ten seconds.
 """

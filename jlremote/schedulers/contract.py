@@ -142,8 +142,11 @@ class Scheduler(Protocol):
         It fails if the scheduler does not answer.
         """
 
-    def queue(self) -> str:
-        """Return shell text that prints the user's jobs, also those that have just ended."""
+    def queue(self, seconds: int | None = None) -> str:
+        """Return shell text that prints the user's jobs, also those that have just ended.
+
+        It ends after so many seconds, `None` for as many as other questions have.
+        """
 
     def read_queue(self, printed: str) -> Mapping[str, QueuedJob]:
         """Return the jobs by their ids.

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import secrets
 import signal
+from http.client import HTTPException
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -134,7 +138,7 @@ def test_the_end_of_a_job_is_told_before_and_named_after(cluster: Cluster, zih: 
     session = started(zih, cancelled, *on_node(1), "--time", "10", host="zih")
     for told in (session.report, listed(zih, cancelled), listed(zih, cancelled, "zih")):
         assert "its time limit ends it in 9m" in told["detail"]
-    started(zih, failed_node, *on_node(2), host="zih")
+    other = started(zih, failed_node, *on_node(2), host="zih")
     update = ("scontrol", "update", "nodename=node2")
     cluster.slurm(*update, "state=drain", "reason=disk")
     drained = listed(zih, failed_node)
@@ -143,15 +147,58 @@ def test_the_end_of_a_job_is_told_before_and_named_after(cluster: Cluster, zih: 
     cluster.slurm(*update, "state=undrain")
     cluster.slurm("scancel", str(session.report["job"]))
     cluster.slurm(*update, "state=down", "reason=test")
-    wait_until(lambda: "CANCELLED" in jobs(cluster, cancelled), "the end of the job")
-    for called, how in ((cancelled, "CANCELLED: it was"), (failed_node, "NODE_FAIL: a node")):
-        shown = listed(zih, called)
-        assert (shown["state"], shown["url"]) == ("job-ended", None)
-        assert how in shown["detail"]
-        failed(zih.jlr("start", "zih", called), 6, f"its job ended: {how}")
+    ended(session, "CANCELLED: it was cancelled", "; its last words: ")
+    ended(other, "NODE_FAIL: a node that it ran on failed")
     cluster.wait_ready()
     words = ("start", "zih", cancelled, *on_node(1)[:1], "--cpus", "1", "--no-browser")
     failed(zih.jlr(*words), 1, "exit code 1", "No module named jupyterlab", "`--module`")
+
+
+def page(session: Session) -> str:
+    """Return what a browser shows at the session's address."""
+    try:
+        with urlopen(Request(session.url, headers={"Accept": "text/html"}), timeout=30) as answer:
+            return str(answer.read().decode())
+    except HTTPError as error:
+        return html.unescape(error.read().decode())
+    except (OSError, HTTPException) as broken:
+        return str(broken)
+
+
+def ended(session: Session, *words: str) -> None:
+    """Check that each way to a session says how its job ended, the open page first."""
+    called, laptop = session.name, session.laptop
+    wait_until(lambda: f"its job ended: {words[0]}" in page(session), f"{words} on the page", 60)
+    shown = listed(laptop, called)
+    assert (shown["state"], shown["url"]) == ("job-ended", None)
+    status = json.loads(laptop.jlr("status", called, "--json").stdout)
+    failures = (("start", "zih", called), 6), (("url", called), 1), (("open", called), 1)
+    told = [failed(laptop.jlr(*argv), code) for argv, code in failures]
+    for text in (page(session), shown["detail"], status["detail"], *told):
+        assert all(word in text for word in words), text
+
+
+def test_ends_by_slurm_are_named_wherever_a_session_is_asked_for(
+    cluster: Cluster, zih: Laptop
+) -> None:
+    on_scavenge = ("--partition", "scavenge", *on_node(1)[:3], "--cpus", "3", *on_node(1)[-1:])
+    preempted = started(zih, name(), *on_scavenge, host="zih")
+    too_big = started(zih, name(), *on_node(2), "--mem", "600M", host="zih")
+    killed = started(zih, name(), *on_node(2), host="zih")
+    too_big.run_in_terminal("python3 -c 'import time; x = bytearray(900 << 20); time.sleep(300)'")
+    command = ("--exclusive", "--nodelist=node1", "--output=/dev/null", "--wrap=sleep 300")
+    cluster.run("login", "sbatch", "--chdir=/tmp", *command, user="bob")
+    killed.run_in_terminal(f"kill -9 $(cat ~/.local/state/jlr/slurm/servers/{killed.name}/pid)")
+    ended(preempted, "PREEMPTED: it made way for a job of higher priority")
+    ended(too_big, "OUT_OF_MEMORY: it used more memory than it had asked for")
+    wait_until(lambda: "exit code 137; its last words" in page(killed), "the end by a signal")
+
+
+@pytest.mark.long
+def test_a_session_whose_time_is_over_says_so(zih: Laptop) -> None:
+    session = started(zih, name(), *JUPYTER, "--time", "1", host="zih")
+    wait_until(lambda: "TIMEOUT" in page(session), "the end of its time", 150)
+    ended(session, "TIMEOUT: its time limit was reached")
 
 
 def test_a_successor_takes_over_name_and_port_when_the_job_is_over(

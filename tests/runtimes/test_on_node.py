@@ -86,6 +86,30 @@ def test_an_ended_job_tells_why(
     assert found.halt.isprintable()
 
 
+HEAD = "JOBID NAME STATE REASON START_TIME END_TIME NODELIST".replace(" ", "\x1f")
+
+
+def test_an_end_that_the_job_did_not_write_down_is_asked_for_now_and_then(home: Home) -> None:
+    home.write("jobs", BEGUN)
+    home.write("servers", {"jupyter.log": "kernel started\n"})
+    home.program("sbatch", "exit 0")
+    row = "12\x1fs.jlrabc\x1f{}\x1fNone\x1f5\x1f9\x1fnode1"
+    for state, running in (("RUNNING", True), ("CANCELLED", True), ("CANCELLED", False)):
+        home.program("squeue", f"printf '%s\\n' '{HEAD}' '{row.format(state)}'")
+        home.program("sacct", "echo 'CANCELLED by 0|9'")
+        if not running:  # it was asked a moment ago
+            home.write("jobs", {"looked": "0\n"})
+        found = home.read()
+        assert found is not None
+        assert found.running is running
+    assert found is not None
+    assert found.halt == (
+        "its job ended: CANCELLED: it was cancelled by root; its last words: kernel started"
+    )
+    home.program("sacct", "exit 1")
+    assert home.read() == found
+
+
 def test_a_job_waits_until_it_has_begun_and_another_run_of_it_is_another_start(home: Home) -> None:
     assert home.read() is None
     home.write("jobs", BEGUN | {"began": ""})

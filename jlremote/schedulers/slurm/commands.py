@@ -129,10 +129,11 @@ class Slurm:
             "printf '%s\\n' \"$jlr_found\" | sed -n '/JOBID/,$p' | sed '1d; s/_.*//' | sort -u\n"
         )
 
-    def queue(self) -> str:
+    def queue(self, seconds: int | None = None) -> str:
         """Ask `squeue` for all jobs of the user that slurmctld still knows."""
         argv = ("squeue", "--array", "--states=all", f"--format={FIELD.join(queue.COLUMNS)}")
-        return f'{_ON_PATH}export SLURM_TIME_FORMAT=%s\n{_first(argv)} --user="$(id -un)"'
+        asked = _first(argv, seconds or _SECONDS)
+        return f'{_ON_PATH}export SLURM_TIME_FORMAT=%s\n{asked} --user="$(id -un)"'
 
     def read_queue(self, printed: str) -> Mapping[str, QueuedJob]:
         return queue.read_queue(printed)
@@ -254,9 +255,9 @@ class Slurm:
 SLURM = Slurm()
 
 
-def _first(argv: tuple[str, ...]) -> str:
+def _first(argv: tuple[str, ...], seconds: int = _SECONDS) -> str:
     """Return a command with a time limit; words that follow it are its own, too."""
-    return f"$(command -v timeout >/dev/null && echo timeout {_SECONDS}) {command_line(argv)}"
+    return f"$(command -v timeout >/dev/null && echo timeout {seconds}) {command_line(argv)}"
 
 
 def _asked(resources: Resources) -> tuple[str, ...]:

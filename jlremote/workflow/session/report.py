@@ -133,7 +133,9 @@ def with_job(report: SessionReport, job: Job | None) -> SessionReport:
     if report.state == State.QUEUED:
         return replace(report, detail=f"job {job.job} waits: {job.reason or job.detail or '?'}")
     if job.over and report.state != State.STOPPED:
-        ended = f"its job ended: {job.detail}" if job.detail else report.detail
+        ended = report.detail
+        if report.state != State.JOB_ENDED and job.detail:
+            ended = f"its job ended: {job.detail}"
         return replace(report, state=str(State.JOB_ENDED), url=None, page=None, detail=ended)
     if job.state == "running" and job.detail:
         report = replace(report, detail="; ".join(filter(None, (report.detail, job.detail))))

@@ -1,0 +1,91 @@
+"""The last states of jobs, which the command that first sees them writes into the jobs' folders.
+
+A job writes down its own end, in `exit`, unless its node fails or it is killed. Then the scheduler
+is asked, and `ending` gets its last state and the moment. After an end by a signal or by the
+scheduler the accounting is asked once, which knows who cancelled a job; `accounted` says so.
+"""
+
+from __future__ import annotations
+
+from jlremote.host.records import PRINT_FIELD
+from jlremote.host.shell_text import pause
+from jlremote.schedulers.contract import FOLLOWS, Scheduler
+
+_QUEUE = f"""\
+queue=$(
+QUEUE
+2>&1
+)
+printf '%s\\n' "$queue"
+separator=$(printf '{PRINT_FIELD}')
+printf '%s\\n' "$queue" | while IFS=$separator read -r id name state rest; do
+  found=ROOT/${{name%.jlr*}}
+  case $id in *_*) found=$found-${{id#*_}};; esac
+  case $state in LIVE) continue;; esac
+  [ -d "$found" ] || found=${{found%{FOLLOWS}}}
+  [ "$(cat "$found/id" 2>/dev/null)" = "$id" ] || continue
+  [ -e "$found/exit" ] || [ -e "$found/ending" ] ||
+    printf '%s|%s\\n' "$state" "$(date +%s)" >"$found/ending"
+done
+"""
+# The accounting may know a little later than the queue that a job is over.
+_ACCOUNT = f"""\
+account() {{
+  code=0; read -r code rest <"$directory/exit"
+  [ -e "$directory/ending" ] || [ "$code" -gt 128 ] || return
+  [ ! -e "$directory/accounted" ] || return
+  id=$(cat "$directory/id")
+  for jlr_try in 1 2 3; do
+    last=$(
+ACCOUNTED
+    )
+    case ${{last%%|*}} in LIVE) {pause(0.5)};; *) break;; esac
+  done
+  case ${{last%%|*}} in
+    LIVE) return;;
+    ?*) printf %s "$last" >"$directory/ending";;
+  esac
+  : >"$directory/accounted"
+}}
+"""
+# The scheduler is asked about one job at most this often, and not waited for as long as elsewhere:
+# a page that waits is answered by the last state that is known.
+_AGAIN_SECONDS = 10
+_SHORT_SECONDS = 5
+_NOTE = f"""\
+if [ -e "$directory/began" ] && [ ! -e "$directory/exit" ] && [ ! -e "$directory/ending" ]; then
+  now=$(date +%s) looked=0; read -r looked <"$directory/looked"
+  if [ "$((now - looked))" -ge {_AGAIN_SECONDS} ]; then
+    echo "$now" >"$directory/looked"
+    (
+ASK
+    ) >/dev/null
+  fi
+fi
+account
+"""
+
+
+def ask(scheduler: Scheduler, root: str, seconds: int | None = None) -> str:
+    """Return shell text that prints the queue, and notes the last states of jobs that are over.
+
+    `root` is shell text: the folder of the jobs' folders. The scheduler has `seconds` to answer,
+    `None` for its own limit.
+    """
+    queue = _QUEUE.replace("QUEUE\n2>&1\n", f"{scheduler.queue(seconds)} 2>&1\n")
+    return queue.replace("ROOT", root).replace("LIVE", _live(scheduler))
+
+
+def account(scheduler: Scheduler) -> str:
+    """Return the shell function `account`, which asks the accounting about `$directory`'s job."""
+    text = _ACCOUNT.replace("ACCOUNTED\n", scheduler.accounted('"$id"'))
+    return text.replace("LIVE", _live(scheduler))
+
+
+def note(scheduler: Scheduler, root: str) -> str:
+    """Return shell text that notes the end of the job of `$directory`, if that has come."""
+    return account(scheduler) + _NOTE.replace("ASK\n", ask(scheduler, root, _SHORT_SECONDS))
+
+
+def _live(scheduler: Scheduler) -> str:
+    return "|".join(scheduler.live_states)
