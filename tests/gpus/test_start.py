@@ -256,7 +256,7 @@ def test_an_existing_container_keeps_its_gpus_with_a_note(
     again = start(ada, "lab", session.name, "--gpus", "auto")
     assert "`--gpus` applies" not in again.stderr, again
     again = start(ada, "lab", session.name, "--gpus", "auto:2")
-    assert f"`{session.name}` already exists with GPUs `0`: `--gpus` applies" in again.stderr
+    assert f"`{session.name}` already exists with GPUs `0`; `--gpus` applies" in again.stderr
 
 
 LOST = "#!/bin/sh\necho 'Failed to initialize NVML: Unknown Error'\nexit 255\n"

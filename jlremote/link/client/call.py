@@ -18,13 +18,17 @@ TRIES = 5
 END_SECONDS = 2.0
 
 
+Explain = Callable[[JlrError], JlrError]
+
+
 class Call:
     """A request that the link has accepted; `on_silence` is that of `next_message`."""
 
-    def __init__(self, socket: Socket, files: LinkFiles, asker: Asker) -> None:
+    def __init__(self, socket: Socket, files: LinkFiles, asker: Asker, explain: Explain) -> None:
         self._socket = socket
         self._files = files
         self._asker = asker
+        self._explain = explain
         self._runs_script = False
         self.on_silence: Callable[[], None] = lambda: None
 
@@ -51,7 +55,7 @@ class Call:
                     send(self._socket, self._reply(message))
                 continue
             if "error" in message:
-                raise from_json(message)
+                raise self._explain(from_json(message))
             yield message
             if "result" in message:
                 return
@@ -83,15 +87,22 @@ class Caller:
     """Sends requests to the link of one host, and starts the link if none runs.
 
     The link may use the SSH agent at `agent_socket`; `restore` restores what the last link held.
+    `explain` returns the error to raise for one that the link reports.
     """
 
     def __init__(
-        self, files: LinkFiles, asker: Asker, agent_socket: str | None, restore: Callable[[], None]
+        self,
+        files: LinkFiles,
+        asker: Asker,
+        agent_socket: str | None,
+        restore: Callable[[], None],
+        explain: Explain = lambda error: error,
     ) -> None:
         self._files = files
         self._asker = asker
         self._agent_socket = agent_socket
         self._restore = restore
+        self._explain = explain
         self._restoring = False
 
     def ask(
@@ -126,7 +137,7 @@ class Caller:
         common = {"op": operation, "agent": self._agent_socket, "replaces": replaces}
         request = common | versions | arguments
         with self._accepted(request, start=start) as socket:
-            yield Call(socket, self._files, self._asker)
+            yield Call(socket, self._files, self._asker, self._explain)
 
     def _accepted(self, request: Message, *, start: bool) -> Socket:
         """Return a socket to a link that has accepted the request.

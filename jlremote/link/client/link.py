@@ -11,7 +11,7 @@ from typing import Any
 from jlremote.errors import LinkLost
 from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.host.framing import announced, new_marker, run_steps
-from jlremote.link.client.call import Caller
+from jlremote.link.client.call import Caller, Explain
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess, TerminalKind
 from jlremote.link.wire.files import link_files
@@ -37,15 +37,17 @@ class Link:
         on_command: Callable[[str], None] = lambda _: None,
         on_start: Callable[[Link], None] = lambda _: None,
         on_silence: Callable[[Link, str], None] = lambda *_: None,
+        explain: Explain = lambda error: error,
     ) -> None:
         """Describe the link to `host`; nothing is started yet.
 
         `on_silence` is called with a script that has printed nothing for some seconds: of `run` at
-        ever longer intervals, of others once. The script is given up if it raises.
+        ever longer intervals, of others once. The script is given up if it raises. `explain`
+        returns the error to raise for one that the link reports.
         """
         self.name = host
         self._files = link_files(host, ssh_config)
-        self._caller = Caller(self._files, asker, agent_socket, lambda: on_start(self))
+        self._caller = Caller(self._files, asker, agent_socket, lambda: on_start(self), explain)
         self._on_command = on_command
         self._on_silence = on_silence
 

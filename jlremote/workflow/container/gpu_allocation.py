@@ -129,10 +129,9 @@ def explain_unchanged(start: StartContext, have: str | None, uuids: str | None =
         and asked != have
         and not (is_met(asked, have) or (uuids and is_met(asked, uuids)))
     ):
-        start.note(
-            f"`{start.name}` already exists with GPUs `{have or 'none'}`: `--gpus` applies to new "
-            "containers only"
-        )
+        gpus = f"with GPUs `{have}`" if have else "without GPUs"
+        applies = "`--gpus` applies to new containers only"
+        start.note(f"`{start.name}` already exists {gpus}; {applies}")
 
 
 def keep(start: StartContext, taken: AllocatedGpus, server: Server, *, launched: bool) -> None:

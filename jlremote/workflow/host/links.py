@@ -59,6 +59,7 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
         on_command=lambda script: context.progress.command(by_hand(script)),
         on_start=lambda link: context.restore(link, config, without, context.progress),
         on_silence=expect_answer,
+        explain=lambda error: _explained(error, host, context),
     )
 
 
@@ -70,17 +71,16 @@ def connect(link: Link, context: Context) -> LinkStatus:
         Unreachable: the host cannot be reached.
     """
     with context.progress.step(f"Connect to {link.name}"):
-        try:
-            status = link.status(connect=True)
-        except NameNotResolved as unknown:
-            raise _explained(unknown, link.name, context) from unknown
+        status = link.status(connect=True)
     for note in status.notes:
         context.progress.detail(note)
     return status
 
 
-def _explained(unknown: NameNotResolved, typed: str, context: Context) -> NameNotResolved:
-    """Return the error of a name without an address: a session's, or a misspelt host's."""
+def _explained(error: JlrError, typed: str, context: Context) -> JlrError:
+    """Return a better error for a name without an address: a session's, or a misspelt host's."""
+    if not isinstance(error, NameNotResolved):
+        return error
     known = sessions.load_all()
     for record in matching(known, typed)[:1]:
         return NameNotResolved(
@@ -91,8 +91,8 @@ def _explained(unknown: NameNotResolved, typed: str, context: Context) -> NameNo
     names = host_names(None if context.ssh_config is None else str(context.ssh_config))
     near = closest(name, [*names, *(record.host.rpartition("@")[2] for record in known)])
     if near in (None, name):  # the name is known: its address is what is wrong
-        return unknown
-    return NameNotResolved(unknown.message, hint=f"did you mean `{user}{at}{near}`?")
+        return error
+    return NameNotResolved(error.message, hint=f"did you mean `{user}{at}{near}`?")
 
 
 def link_of(record: SessionRecord | MountRecord | JobRecord, context: Context) -> Link:

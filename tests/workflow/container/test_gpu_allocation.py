@@ -220,4 +220,7 @@ def test_other_gpus_than_those_requested_are_noted(
     gpu_allocation.explain_unchanged(begun.context, have)
     assert bool(begun.notes.notes) == said
     if said:
-        assert f"`cont1` already exists with GPUs `{have or 'none'}`" in begun.notes.notes[0]
+        assert (
+            f"`cont1` already exists {f'with GPUs `{have}`' if have else 'without GPUs'}; "
+            in begun.notes.notes[0]
+        )

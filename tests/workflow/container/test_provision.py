@@ -41,7 +41,7 @@ def test_a_container_that_runs_is_reused() -> None:
     ("request_", "words"),
     [
         (StartRequest("dgx", "cont1", image="other"), "already exists with the image torch"),
-        (StartRequest("dgx", "cont1", gpus="all"), "already exists with GPUs `none`"),
+        (StartRequest("dgx", "cont1", gpus="all"), "already exists without GPUs; "),
         (
             StartRequest("dgx", "cont1", options=ContainerOptions(shm_size="8g")),
             "keeps its settings: shm-size is none (you asked for `8g`)",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from jlremote.errors import NameNotResolved, Unreachable
+from jlremote.errors import JlrError, NameNotResolved, Unreachable
 from jlremote.link.client.link import Link
 from jlremote.link.wire.files import link_files, write_destination
 from jlremote.storage import sessions
@@ -98,14 +99,16 @@ def test_disconnect_names_no_host_without_a_link(monkeypatch: pytest.MonkeyPatch
 def test_a_name_without_an_address_is_told_with_the_host_that_was_meant(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, typed: str, message: str, hint: str
 ) -> None:
-    def unknown(*_: object, **__: object) -> None:
-        raise NameNotResolved(f"`{typed}` has no address", hint="look it up")
+    unknown = NameNotResolved(f"`{typed}` has no address", hint="look it up")
+    explained: list[JlrError] = []
 
-    monkeypatch.setattr(Link, "status", unknown)
+    def told(*_: object, explain: Callable[[JlrError], JlrError], **__: object) -> None:
+        explained.append(explain(unknown))
+
+    monkeypatch.setattr(links, "Link", told)
     config = tmp_path / "ssh_config"
     config.write_text("Host gpu\n  HostName gpu.lab.org\n")
     record("dgx", "cont1")
     asked = replace(context(), ssh_config=config)
-    with pytest.raises(NameNotResolved) as caught:
-        links.connect(links.link_to(typed, asked), asked)
-    assert (caught.value.message, caught.value.hint) == (message, hint)
+    links.link_to(typed, asked)
+    assert [(error.message, error.hint) for error in explained] == [(message, hint)]
