@@ -39,7 +39,10 @@ An error that is defined in another package is drawn with that package's name. :
     │   │   └── EngineSilent     runtimes  … its daemon does not answer
     │   └── DockerIsPodman      runtimes  … it is podman under docker's name
     ├── EngineRefused            workflow  the engine does not list its containers
-    ├── ContainerGone            jupyter   the session's container is missing or another one
+    ├── ContainerGone            jupyter   the session's container is missing or was restarted
+    ├── ContainerStopped         jupyter   … it does not run
+    ├── ContainerPaused          jupyter   … it is paused
+    ├── ContainerRestarting      jupyter   … its engine is about to start it again
     ├── JupyterDead              jupyter   the session's Jupyter server is gone
     ├── JupyterStopped           jupyter   … it was stopped
     ├── IdleStopped              jupyter   … it ended after its idle time

@@ -20,7 +20,19 @@ from jlremote.text import is_name, one_line
 
 
 class ContainerGone(JlrError):
-    """The container of a session does not exist, does not run, or is another one."""
+    """The container of a session was removed, replaced or restarted."""
+
+
+class ContainerStopped(JlrError):
+    """The container of a session does not run."""
+
+
+class ContainerPaused(JlrError):
+    """The container of a session is paused, by hand or for as long as `jlr save` takes."""
+
+
+class ContainerRestarting(JlrError):
+    """The engine is about to start the container of a session again."""
 
 
 class JupyterDead(JlrError):
@@ -100,6 +112,8 @@ def survey(
     return Survey(container, read_probe(probed.stdout), fault, owner=owner)
 
 
+_KILLED = 128 + 9  # sh: and the signal's number
+
 # The step that names the user on the host.
 WHO = {"user": "id -un || id -u"}
 
@@ -121,20 +135,32 @@ def _called(engine: Engine, typed: str) -> str:
     return f'[ "$status" = 0 ] || {command_line(names)} {MINE}'
 
 
-def refuse_halted(name: str, container: Container | None) -> Container:
+def refuse_halted(name: str, runtime: Runtime, container: Container | None) -> Container:
     """Return the session's container, which must run.
 
     Raises:
-        ContainerGone: it was removed, or does not run; the message says why.
-        JlrError: it is paused.
+        ContainerGone: there is none.
+        ContainerPaused: it is paused.
+        ContainerRestarting: its engine restarts it.
+        ContainerStopped: it does not run; the message says why.
     """
+    again = f"start the session again: `jlr start HOST {name}`"
     if container is None:
-        raise ContainerGone(f"the container `{name}` is gone: it was removed or renamed")
-    if container.paused:
-        raise JlrError(f"the container `{name}` is paused")
+        raise ContainerGone(f"the container `{name}` is gone: it was removed", hint=again)
+    if container.paused and runtime.engine is not None:
+        unpause = runtime.engine.shown("unpause", container.called)
+        raise ContainerPaused(
+            f"the container `{container.called}` is paused",
+            hint=f"`{unpause}` on the host lets it go on",
+        )
     refuse_without_job(name, container)
+    if container.restarting:
+        raise ContainerRestarting(
+            f"the container `{container.called}` {container.stands}",
+            hint=f"`jlr logs {name} --container` has what it wrote before it ended",
+        )
     if not container.running:
-        raise ContainerGone(f"the container `{name}` {container.stands}")
+        raise ContainerStopped(f"the container `{container.called}` {container.stands}", hint=again)
     return container
 
 
@@ -158,11 +184,12 @@ def refuse_without_job(name: str, container: Container) -> None:
         raise JobEnded(f"`{name}` {container.stands}", hint=again)
 
 
-def gone(name: str, findings: Findings | None, which: str = "") -> JlrError:
+def gone(container: Container, findings: Findings | None, which: str = "") -> JlrError:
     """Return the error for a session without a server: stopped, idle, or gone.
 
     `findings` is `None` if jlr did not launch the server; `which` are words that describe it.
     """
+    name = container.name
     again = f"`jlr start HOST {name}` starts it again"
     if findings and findings.ended == "idle":
         why = f"Jupyter in `{name}` has ended after its idle time"
@@ -170,7 +197,11 @@ def gone(name: str, findings: Findings | None, which: str = "") -> JlrError:
     if findings and (findings.ended == "stopped" or findings.exit_status == 0):
         why = f"Jupyter in `{name}` was stopped, from its page or with `jlr stop`"
         return JupyterStopped(why, hint=again)
+    killed = findings is not None and findings.exit_status == _KILLED
+    why = "was killed" if killed else "is gone"
+    if killed and container.out_of_memory:
+        why = f"was {container.out_of_memory}"
     return JupyterDead(
-        f"the Jupyter server of `{name}`{which} is gone",
+        f"the Jupyter server of `{name}`{which} {why}",
         hint=f"{again}; `jlr logs {name}` has its log",
     )

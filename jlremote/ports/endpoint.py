@@ -17,6 +17,7 @@ class Place:
     name: str  # the session's name, the container's where there is one
     container_id: str  # the engine's id; a container of the same name may replace it
     started_at: str  # when it was started, as the engine says it
+    called: str = ""  # the container's name by now, where it was renamed
 
 
 @dataclass(frozen=True)

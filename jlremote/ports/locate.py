@@ -20,14 +20,13 @@ from jlremote.jupyter.survey import (
     ContainerGone,
     Survey,
     gone,
-    refuse_without_job,
+    refuse_halted,
     survey,
 )
 from jlremote.ports import listeners
 from jlremote.ports.endpoint import Endpoint, Place
 from jlremote.runtimes.contract import Container, Runtime
-from jlremote.runtimes.engine.engine import ENGINES
-from jlremote.runtimes.table import runtime_named
+from jlremote.runtimes.table import for_container, runtime_named
 
 # A server that ends lets go of its port first.
 LOOKS = 5
@@ -52,14 +51,15 @@ def locate(host: Host, known: Endpoint) -> Endpoint:
     on another port.
 
     Raises:
-        ContainerGone: the container is missing, stopped, restarted or replaced.
+        ContainerGone: the container is missing or was restarted.
+        JlrError: it is paused, restarting or stopped; see `refuse_halted`.
         JupyterDead: the server is not there any more.
         JupyterStopped: it was stopped.
         IdleStopped: it has ended for want of work.
         NothingListens: nothing listens on the further port so far.
         PortTaken: another user's program, or another container's, listens on it.
     """
-    runtime = runtime_named(known.place.runtime)
+    runtime = for_container(runtime_named(known.place.runtime), known.place.container_id)
     if known.server is None:
         return _locate_port(host, runtime, known)
     return _locate_server(host, runtime, known.place, known.server)
@@ -68,7 +68,7 @@ def locate(host: Host, known: Endpoint) -> Endpoint:
 def _locate_server(host: Host, runtime: Runtime, place: Place, known: Server) -> Endpoint:
     for _ in range(LOOKS):
         found = survey(host, runtime, place.name)
-        container = same_container(place, found.container)
+        container = same_container(place, runtime, found.container)
         same = next((one for one in found.servers if one.identity == known.identity), None)
         server = same or _another(container, found)
         if server is not None:
@@ -78,14 +78,14 @@ def _locate_server(host: Host, runtime: Runtime, place: Place, known: Server) ->
             break
         time.sleep(LOOK_PAUSE_SECONDS)  # it is about to end, and its shell will tell how
     which = f" (process {known.pid})"
-    raise gone(place.name, found.findings if known.ours else None, which)
+    raise gone(container, found.findings if known.ours else None, which)
 
 
 def _locate_port(host: Host, runtime: Runtime, known: Endpoint) -> Endpoint:
     place = known.place
     looking = runtime.on_machine(place.name, listeners.probe(known.port))
     results = host.run(runtime.survey(place.name, looking))
-    container = same_container(place, runtime.read(place.name, results))
+    container = same_container(place, runtime, runtime.read(place.name, results))
     looked = results["inside"]
     if looked.status != 0:
         raise JlrError(f"cannot look into `{place.name}`: {looked.complaint}")
@@ -93,30 +93,17 @@ def _locate_port(host: Host, runtime: Runtime, known: Endpoint) -> Endpoint:
     return replace(known, target=port_target(known, runtime, container, found))
 
 
-def same_container(place: Place, container: Container | None) -> Container:
-    """Return the container if it is the one that was at `place` before.
+def same_container(place: Place, runtime: Runtime, container: Container | None) -> Container:
+    """Return the container if it still runs as it did when it was located.
 
     Raises:
-        ContainerGone: it is missing, stopped, restarted or replaced.
-        JlrError: it is paused, as by `docker pause`, or for as long as `jlr save` takes.
+        JlrError: as of `refuse_halted`.
+        ContainerGone: it, or the host, was restarted or is another one.
     """
+    container = refuse_halted(place.name, runtime, container)
     again = f"start the session again: `jlr start HOST {place.name}`"
-    if container is None:
-        raise ContainerGone(
-            f"the container `{place.name}` is gone: it was removed or renamed", hint=again
-        )
-    if container.paused:
-        unpause = ENGINES[place.runtime].shown("unpause", place.name)
-        raise JlrError(
-            f"the container `{place.name}` is paused", hint=f"`{unpause}` on the host lets it go on"
-        )
-    refuse_without_job(place.name, container)
-    if not container.running:
-        raise ContainerGone(f"the container `{place.name}` {container.stands}", hint=again)
-    if container.id != place.container_id:
-        raise ContainerGone(
-            f"the container `{place.name}` was replaced by another of that name", hint=again
-        )
+    if container.id != place.container_id:  # behind one name may be several machines
+        raise ContainerGone("the host is another machine than before", hint=again)
     # A job has a successor of the same name, with the session's local port.
     if container.started_at != place.started_at and not container.in_job:
         what = f"the container `{place.name}`" if place.runtime != "none" else "the host"
@@ -137,7 +124,8 @@ def _another(container: Container, found: Survey) -> Server | None:
 
 def place_of(runtime: Runtime, container: Container) -> Place:
     """Return the place of the session that is in `container` now."""
-    return Place(runtime.name, container.name, container.id, container.started_at)
+    facts = (runtime.name, container.name, container.id, container.started_at)
+    return Place(*facts, called=container.renamed)
 
 
 def server_endpoint(runtime: Runtime, container: Container, server: Server) -> Endpoint:

@@ -33,6 +33,8 @@ class Containers:
     """The containers of one engine; see `Runtime`."""
 
     engine: Engine
+    # the full id of the one container that is meant, whatever its name is; empty to go by name
+    container_id: str = ""
     # Visible in the container's network only; Jupyter's check of the Host header stays on.
     bind_address: str = "0.0.0.0"  # noqa: S104
     has_containers: bool = True
@@ -59,9 +61,13 @@ class Containers:
                 hint="use 2 to 128 letters, digits, `_`, `.` and `-`, the first a letter or digit",
             )
 
+    def reference(self, name: str) -> str:
+        """Return the word that means the container of a name to the engine."""
+        return self.container_id or name
+
     def survey(self, name: str, inside: str) -> Steps:
         return {
-            "container": command_line(inspect_argv(self.engine, name)),
+            "container": command_line(inspect_argv(self.engine, self.reference(name))),
             "inside": f'[ "$status" = 0 ] && {self.inside(name, inside)}',
         }
 
@@ -71,7 +77,10 @@ class Containers:
         if is_podman(self.engine, inspected):
             raise DockerIsPodman
         if inspected.status == 0:
-            found = read_container(json.loads(inspected.stdout)[0])
+            described = json.loads(inspected.stdout)[0]
+            if self.container_id:
+                return read_container(described, name)
+            found = read_container(described)
             # Docker also takes the first digits of an id, and `ada` or `beef` may be such.
             return found if found.name == name else None
         if "no such container" in inspected.stderr.lower():
@@ -79,7 +88,9 @@ class Containers:
         raise engine_error(self.engine, inspected)
 
     def inside(self, name: str, script: str) -> str:
-        return command_line(self.engine("exec", name, *AS_MAIN_USER, "sh", "-c", script))
+        return command_line(
+            self.engine("exec", self.reference(name), *AS_MAIN_USER, "sh", "-c", script)
+        )
 
     def on_machine(self, name: str, script: str) -> str:
         """Return `script`: the container has both."""
@@ -92,7 +103,7 @@ class Containers:
     def detached(self, name: str, script: str) -> str:
         """Run `script` in the container in the background."""
         return command_line(
-            self.engine("exec", "--detach", name, *AS_MAIN_USER, "sh", "-c", script)
+            self.engine("exec", "--detach", self.reference(name), *AS_MAIN_USER, "sh", "-c", script)
         )
 
     def launched(self, name: str, script: str, waiting: str) -> str:
@@ -102,38 +113,47 @@ class Containers:
 
     def relay_prefix(self, name: str) -> tuple[str, ...]:
         """Attach stdin and stdout, without a terminal, which would change bytes."""
-        return self.engine("exec", "--interactive", name, *AS_MAIN_USER)
+        return self.engine("exec", "--interactive", self.reference(name), *AS_MAIN_USER)
 
     def attached(
         self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
     ) -> tuple[str, ...]:
         """Run the command with `exec`, in a terminal of the engine's if the caller has one."""
-        options = {"--user": how.user, "--workdir": how.workdir, "--detach-keys": how.detach_keys}
+        chosen = {"--user": how.user, "--workdir": how.workdir, "--detach-keys": how.detach_keys}
         # `--env=TERM` without a value passes the caller's.
         kind = ("--tty", "--env=TERM") if how.terminal else ()
-        given = (f"{option}={value}" for option, value in options.items() if value is not None)
+        given = (f"{option}={value}" for option, value in chosen.items() if value is not None)
         variables = (f"--env={variable}={value}" for variable, value in environment.items())
         begin = AS_MAIN_USER if how.user is None else ()
-        return self.engine("exec", "--interactive", *kind, *given, *variables, name, *begin, *argv)
+        options = (*kind, *given, *variables)
+        return self.engine("exec", "--interactive", *options, self.reference(name), *begin, *argv)
 
 
-def read_container(inspected: Mapping[str, Any]) -> Container:
-    """Return a container from one element of `docker container inspect`'s array."""
+def read_container(inspected: Mapping[str, Any], session: str | None = None) -> Container:
+    """Return a container from one element of `docker container inspect`'s array.
+
+    `session` is the name of its session, if that need not be the engine's name for it.
+    """
     state, config = inspected["State"], inspected["Config"]
-    name, labels = inspected["Name"].lstrip("/"), config.get("Labels") or {}
+    called, labels = inspected["Name"].lstrip("/"), config.get("Labels") or {}
+    name = session or called
+    restarting = state.get("Status") == "restarting"  # docker calls it running, too
     ours = labels if labels.get(SESSION_LABEL) == name else {}  # else they are its image's
     return Container(
         id=inspected["Id"],
         name=name,
-        running=bool(state.get("Running")) and not state.get("Paused"),
+        running=bool(state.get("Running")) and not (state.get("Paused") or restarting),
         started_at=state.get("StartedAt", ""),
         image=config.get("Image"),
         addresses=_addresses(inspected),
         gpus=gpus_of(inspected),
         labels=labels,
         workdir=config.get("WorkingDir") or "/",
+        renamed="" if name == called else called,
         paused=bool(state.get("Paused")),
         halt=_halt(inspected),
+        restarting=restarting,
+        out_of_memory=_out_of_memory(inspected),
         volumes=_volumes(inspected),
         options=existing_options.read(inspected, ours),
     )
@@ -157,13 +177,19 @@ def _halt(inspected: Mapping[str, Any]) -> str:
         return _HALTS[status]
     if state.get("Running"):
         return ""
-    if state.get("OOMKilled"):
-        limit = inspected["HostConfig"].get("Memory")
-        return f"it was killed, out of memory{f' (limit {limit // 10**6} MB)' if limit else ''}"
+    if killed := _out_of_memory(inspected):
+        return f"it was {killed}"
     code = state.get("ExitCode")
     if code is None:
         return ""
     return f"it {'was killed' if code == _KILLED else 'has ended'} (exit code {code})"
+
+
+def _out_of_memory(inspected: Mapping[str, Any]) -> str:
+    if not inspected["State"].get("OOMKilled"):
+        return ""
+    limit = inspected["HostConfig"].get("Memory")
+    return f"killed: out of memory{f' (limit {limit // 10**6} MB)' if limit else ''}"
 
 
 def _addresses(inspected: Mapping[str, Any]) -> tuple[str, ...]:

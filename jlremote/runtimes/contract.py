@@ -32,7 +32,7 @@ class Container:
     """A container as it is right now; the runtime `none` describes the host as one."""
 
     id: str  # the engine's full id; the machine's name for the host
-    name: str  # without the engine's leading slash
+    name: str  # without the engine's leading slash; a session's stays after `docker rename`
     running: bool  # whether processes can be started in it
     # The engine's time stamp, or the host's boot id; with `id` it identifies what was located.
     started_at: str
@@ -41,8 +41,11 @@ class Container:
     gpus: str | None = None  # as they were requested (`all`, `2`, `0,3`, …), `None` for none
     labels: Mapping[str, str] = field(default_factory=dict)
     workdir: str = "/"
+    renamed: str = ""  # its name by now, if that is not `name`
     paused: bool = False  # its processes stand still until the engine lets them go on
     halt: str = ""  # why it does not run, in words; empty while it runs
+    restarting: bool = False  # whether its engine is about to start it again
+    out_of_memory: str = ""  # that something in it was killed for its memory, in words
     in_job: bool = False  # whether it is a job of a cluster's scheduler
     job: str | None = None  # that job's id
     waits: bool = False  # whether that job waits in the queue
@@ -53,6 +56,11 @@ class Container:
     def on_host_network(self) -> bool:
         """Whether it shares the host's network."""
         return self.addresses == ("127.0.0.1",)
+
+    @property
+    def called(self) -> str:
+        """The name that the engine has for it."""
+        return self.renamed or self.name
 
     @property
     def stands(self) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
+from typing import Protocol
 
 from jlremote.errors import Usage
 from jlremote.runtimes.apptainer.apptainer import Apptainer
@@ -31,6 +33,32 @@ _ALL: tuple[Runtime, ...] = (
     *ON_NODES.values(),
 )
 RUNTIMES: Mapping[str, Runtime] = MappingProxyType({runtime.name: runtime for runtime in _ALL})
+
+
+class _Recorded(Protocol):
+    """A session's record, as far as it tells where that runs."""
+
+    @property
+    def runtime(self) -> str: ...
+
+    @property
+    def container_id(self) -> str: ...
+
+
+def runtime_of(record: _Recorded) -> Runtime:
+    """Return the runtime of a session, for the very container that it began in.
+
+    Raises:
+        Usage: there is no such runtime.
+    """
+    return for_container(runtime_named(record.runtime), record.container_id)
+
+
+def for_container(runtime: Runtime, container_id: str) -> Runtime:
+    """Return a runtime for the container with a full id, whatever its name is by now."""
+    if container_id and isinstance(runtime, Containers):
+        return replace(runtime, container_id=container_id)
+    return runtime
 
 
 def runtime_named(name: str, *, sudo: bool = False) -> Runtime:

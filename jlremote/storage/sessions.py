@@ -40,6 +40,7 @@ class SessionRecord:
     ports: tuple[PortRecord, ...] = ()  # its further ports, by number
     open_allowed: bool = False  # whether a server without token and password may be forwarded
     shared: bool = False  # whether it was joined although it is another user's
+    container_id: str = ""  # the engine's full id of its container, which no rename changes
     server: int = 0  # the TCP port there of the Jupyter server that was chosen, 0 for no choice
     forwarded: bool = True  # whether its ports are kept; false after `jlr stop`
     last_used: float = field(default_factory=time.time)  # seconds since the epoch
@@ -48,6 +49,11 @@ class SessionRecord:
     def container(self) -> str | None:
         """The container's name, `None` for a session without one."""
         return None if self.runtime in NO_CONTAINER else self.name
+
+    @property
+    def engine_name(self) -> str:
+        """What means its container to the engine: the id where that is known."""
+        return self.container_id or self.name
 
     @property
     def local_ports(self) -> frozenset[int]:
@@ -102,6 +108,12 @@ def choose(selector: str | None) -> SessionRecord:
         raise NotFound(f"`{selector}` is a host and not a session", hint=f"name one: {places}")
     hint = hint_of_missing(found, selector, "`jlr list` shows all sessions")
     raise NotFound(f"there is no session `{selector}`", hint=hint)
+
+
+def of_container(host: str, container_id: str) -> SessionRecord | None:
+    """Return the session whose container has that full id, `None` for none."""
+    found = (record for record in _RECORDS.load_all() if record.host == host)
+    return next((each for each in found if each.container_id == container_id != ""), None)
 
 
 def _ports(entries: Any) -> tuple[PortRecord, ...] | None:

@@ -423,7 +423,7 @@ def test_a_container_that_is_paused_is_told_and_goes_on(scene: Scene) -> None:
     engine, name = scene.container.engine, scene.container.name
     engine.docker("pause", name)
     try:
-        scene.tells("down", "is paused")
+        scene.tells("paused", "is paused")
     finally:
         engine.docker("unpause", name)
     scene.goes_on()

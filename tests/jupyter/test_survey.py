@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,12 +14,13 @@ from jlremote.host.contract import Completed
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.survey import IdleStopped, JupyterDead, JupyterStopped, gone, survey
 from jlremote.runtimes.containers import Containers
-from jlremote.runtimes.contract import JOB_LABEL, SESSION_LABEL
+from jlremote.runtimes.contract import JOB_LABEL, SESSION_LABEL, Container
 from jlremote.runtimes.engine.engine import DOCKER
 from tests.jupyter.test_discovery import DIRECTORY, probed, server
 from tests.workflow.parts import FakeHost
 
 RUNTIME = Containers(DOCKER)
+HERE = Container("c0ffee", "cont1", running=True, started_at="2026")
 MISSING = Completed(1, "[]\n", "Error: No such container: cont1\n")
 FAULT = "gpu fault\037Failed to initialize NVML: Unknown Error\036"
 
@@ -128,6 +130,13 @@ def findings(*, ended: str = "", exit_status: int | None = None) -> Findings:
 def test_a_missing_server_is_explained_by_its_folder(
     found: Findings | None, kind: type[JlrError]
 ) -> None:
-    error = gone("cont1", found)
+    error = gone(HERE, found)
     assert type(error) is kind
     assert (error.hint or "").startswith("`jlr start HOST cont1` starts it again")
+
+
+def test_a_server_that_was_killed_for_its_memory_is_told_with_the_limit() -> None:
+    full = replace(HERE, out_of_memory="killed: out of memory (limit 300 MB)")
+    error = gone(full, findings(exit_status=137))
+    assert error.message.endswith("was killed: out of memory (limit 300 MB)")
+    assert gone(HERE, findings(exit_status=137)).message.endswith("was killed")

@@ -70,7 +70,7 @@ def restart(container: Container) -> None:
 
 
 @pytest.mark.parametrize(
-    ("happens", "told"), [(replace, "was replaced by another"), (restart, "was restarted")]
+    ("happens", "told"), [(replace, "is gone: it was removed"), (restart, "was restarted")]
 )
 def test_a_container_that_replaced_the_sessions_gets_nothing(
     happens: Callable[[Container], None],

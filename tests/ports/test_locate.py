@@ -15,6 +15,9 @@ from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import (
     ContainerGone,
+    ContainerPaused,
+    ContainerRestarting,
+    ContainerStopped,
     IdleStopped,
     JupyterDead,
     JupyterStopped,
@@ -22,9 +25,13 @@ from jlremote.jupyter.survey import (
 )
 from jlremote.ports import locate
 from jlremote.ports.endpoint import Endpoint
+from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container
+from jlremote.runtimes.engine.engine import DOCKER
+from jlremote.runtimes.table import runtime_named
 from tests.link.fakes import new_endpoint, new_server
 
+DOCKERS = Containers(DOCKER)
 KNOWN = new_endpoint()
 PLACE = KNOWN.place
 HERE = Container(
@@ -125,29 +132,37 @@ def test_how_a_server_of_another_program_ended_is_unknown(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("container", "message"),
+    ("container", "kind", "message"),
     [
-        (None, "is gone"),
-        (replace(HERE, running=False), "does not run"),
-        (replace(HERE, id="decaf"), "was replaced by another of that name"),
-        (replace(HERE, started_at="later"), "the container `cont1` was restarted"),
+        (None, ContainerGone, "`cont1` is gone: it was removed"),
+        (replace(HERE, running=False), ContainerStopped, "`cont1` does not run"),
+        (replace(HERE, running=False, renamed="c2"), ContainerStopped, "`c2` does not run"),
+        (replace(HERE, id="decaf"), ContainerGone, "another machine than before"),
+        (replace(HERE, started_at="later"), ContainerGone, "the container `cont1` was restarted"),
     ],
 )
 def test_another_container_is_told_from_the_one_of_before(
-    container: Container | None, message: str
+    container: Container | None, kind: type[JlrError], message: str
 ) -> None:
-    with pytest.raises(ContainerGone, match=message) as gone:
-        locate.same_container(PLACE, container)
+    with pytest.raises(kind, match=message) as gone:
+        locate.same_container(PLACE, DOCKERS, container)
     assert "`jlr start HOST cont1`" in (gone.value.hint or "")
 
 
 def test_a_paused_container_is_not_gone_for_it_may_go_on_at_any_time() -> None:
-    with pytest.raises(JlrError, match="is paused") as caught:
-        locate.same_container(PLACE, replace(HERE, running=False, paused=True))
-    assert not isinstance(caught.value, ContainerGone)
+    with pytest.raises(ContainerPaused, match="is paused") as caught:
+        locate.same_container(PLACE, DOCKERS, replace(HERE, running=False, paused=True))
     assert "`docker unpause cont1`" in (caught.value.hint or "")
+
+
+def test_a_container_that_its_engine_restarts_is_waited_for() -> None:
+    restarting = replace(HERE, running=False, restarting=True, halt="its engine is restarting it")
+    with pytest.raises(ContainerRestarting, match="its engine is restarting it"):
+        locate.same_container(PLACE, DOCKERS, restarting)
 
 
 def test_without_containers_it_is_the_host_that_was_restarted() -> None:
     with pytest.raises(ContainerGone, match="the host was restarted"):
-        locate.same_container(replace(PLACE, runtime="none"), replace(HERE, started_at="later"))
+        locate.same_container(
+            replace(PLACE, runtime="none"), runtime_named("none"), replace(HERE, started_at="later")
+        )

@@ -16,6 +16,7 @@ from jlremote.runtimes.docker.docker_errors import JustCreated, creation_error
 from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.runtimes.engine.engine_errors import EngineNotRunning, engine_error, reason
 from jlremote.runtimes.options.container_options import ContainerOptions
+from jlremote.runtimes.table import for_container
 
 INSPECTED: dict[str, Any] = {
     "Id": "ada" + "0" * 61,
@@ -44,9 +45,17 @@ def test_a_container_is_read_from_inspect() -> None:
     assert found.gpus is None
 
 
-def test_a_paused_container_does_not_run() -> None:
-    state = INSPECTED["State"] | {"Paused": True}
-    assert not read_container(INSPECTED | {"State": state}).running
+@pytest.mark.parametrize("halted", [{"Paused": True}, {"Status": "restarting"}])
+def test_a_paused_or_restarting_container_does_not_run(halted: dict[str, Any]) -> None:
+    assert not read_container(INSPECTED | {"State": INSPECTED["State"] | halted}).running
+
+
+def test_a_container_that_is_known_by_its_id_may_have_another_name() -> None:
+    runtime = for_container(Containers(DOCKER), "c0ffee")
+    found = runtime.read("cont1", inspected(Name="/cont2"))
+    assert found is not None
+    assert (found.name, found.renamed, found.called) == ("cont1", "cont2", "cont2")
+    assert " c0ffee " in runtime.inside("cont1", "true")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +69,7 @@ def test_a_paused_container_does_not_run() -> None:
         ({"Status": "exited", "ExitCode": 137}, "it was killed (exit code 137)"),
         (
             {"Status": "exited", "ExitCode": 137, "OOMKilled": True},
-            "it was killed, out of memory (limit 300 MB)",
+            "it was killed: out of memory (limit 300 MB)",
         ),
         ({}, ""),
     ],

@@ -8,6 +8,7 @@ import socket
 import time
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -231,3 +232,34 @@ def test_a_container_that_was_removed_by_hand_is_told_as_such(
     failed(without, 6, "no image to create it from", "as before `lab/jupyter`")
     assert laptop.jlr(*again.split()[1:], "--dry-run").status == 0
     assert laptop.jlr("stop").status == 0
+
+
+def test_a_container_that_is_renamed_stays_the_sessions(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here, name = container(), container.name()
+    session = started(laptop, here)
+    with within(15):
+        here.engine.docker("rename", here.name, name)
+        wait_until(lambda: reported(laptop)["container"] == name, "the new name")
+        assert session.ask("api/status")["kernels"] == 0
+        told = reported(laptop)
+        assert told["state"] == "up"
+        assert f"is called `{name}` by now" in told["detail"]
+
+    assert laptop.jlr("disconnect", "lab").status == 0
+    assert laptop.jlr("shell", here.name, "--", "hostname").status == 0
+    assert laptop.jlr("url", here.name).stdout.strip() == session.url
+    here.engine.docker("kill", name)
+    wait_until(lambda: reported(laptop)["state"] == "container-stopped", "the end")
+    assert "it was killed (exit code 137)" in reported(laptop)["detail"]
+
+    again = started(laptop, name)
+    assert (again.name, again.port) == (here.name, session.port)
+    assert laptop.jlr("stop", here.name, "--remove", "--yes").status == 0
+    assert here.engine.docker("ps", "-aq", "--filter", f"name={name}").strip() == ""
+
+
+def reported(laptop: Laptop) -> dict[str, Any]:
+    [report] = json.loads(laptop.jlr("list", "--json").stdout)
+    return dict(report)

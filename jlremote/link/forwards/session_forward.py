@@ -12,6 +12,9 @@ from jlremote.errors import JlrError, Unreachable
 from jlremote.host.target import Target
 from jlremote.jupyter.survey import (
     ContainerGone,
+    ContainerPaused,
+    ContainerRestarting,
+    ContainerStopped,
     IdleStopped,
     JobEnded,
     JobWaits,
@@ -33,14 +36,19 @@ UNSURE_SECONDS = 2.0
 ENDED_SECONDS = 15.0
 
 # States that end by themselves, so that the next request causes another proof.
-PASSING = (State.DOWN, State.CLOSED, State.TAKEN)
+PASSING = (State.DOWN, State.CLOSED, State.TAKEN, State.PAUSED, State.RESTARTING)
 # States that a person may end, by starting the server by hand.
 ENDED = (
     *(State.JUPYTER_DEAD, State.STOPPED, State.IDLE_STOPPED),
     *(State.QUEUED, State.JOB_ENDED),
 )
+# States in which nothing is left that would close a connection.
+CUT = (*(State.CONTAINER_GONE, State.CONTAINER_STOPPED, State.RESTARTING, State.JOB_ENDED),)
 VERDICTS: dict[type[JlrError], State] = {
     ContainerGone: State.CONTAINER_GONE,
+    ContainerStopped: State.CONTAINER_STOPPED,
+    ContainerPaused: State.PAUSED,
+    ContainerRestarting: State.RESTARTING,
     JupyterDead: State.JUPYTER_DEAD,
     JupyterStopped: State.STOPPED,
     IdleStopped: State.IDLE_STOPPED,
@@ -222,8 +230,7 @@ class SessionForward:
     ) -> None:
         with self._changed:
             if self._end_proof(proof):
-                gone = state in (State.CONTAINER_GONE, State.JOB_ENDED)
-                moved = gone or self._is_elsewhere(endpoint)
+                moved = state in CUT or self._is_elsewhere(endpoint)
                 if moved and self._listener is not None:
                     self._listener.cut()  # the far end is gone and never closes a connection
                 self._proved = True

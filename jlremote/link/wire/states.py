@@ -21,6 +21,9 @@ class State(StrEnum):
     DOWN = "down"
     JUPYTER_DEAD = "jupyter-dead"
     CONTAINER_GONE = "container-gone"
+    CONTAINER_STOPPED = "container-stopped"
+    PAUSED = "paused"
+    RESTARTING = "restarting"
     STOPPED = "stopped"
     IDLE_STOPPED = "idle-stopped"
     # of a session that is a job of a scheduler

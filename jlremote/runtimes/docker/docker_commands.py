@@ -164,12 +164,12 @@ def inspect_argv(engine: Engine, name: str) -> Argv:
 
 
 def events_argv(engine: Engine, since: str) -> Argv:
-    """Return the command that prints events which end containers or change their addresses.
+    """Return the command that prints events which end or rename containers, or move them.
 
     Each is a line with the container's id. They begin as long ago as `since`, e.g. `2s`. `died` is
     podman's.
     """
-    names = ("die", "died", "connect", "disconnect")
+    names = ("die", "died", "rename", "connect", "disconnect")
     filters = (f"--filter=event={name}" for name in names)
     return engine("events", f"--since={since}", *filters)
 

@@ -155,7 +155,7 @@ def plan(start: StartContext, found: Survey, gpus: AllocatedGpus) -> list[str]:
     if not start.runtime.has_containers:
         return image_definition.plan(start) if start.runtime.has_images else []
     name, image = start.name, start.request.image
-    begin = [command_line(docker.start_argv(start.engine, name))]
+    begin = [command_line(docker.start_argv(start.engine, start.container))]
     if found.container is not None:
         return begin
     if image is None:
@@ -218,11 +218,14 @@ def _created(start: StartContext, image: str) -> tuple[StartContext, Container, 
 def _start(start: StartContext, container: Container) -> Container:
     name = start.name
     start.undo.callback(_stop_again, start, container)
-    begin, inspect = (make(start.engine, name) for make in (docker.start_argv, docker.inspect_argv))
+    begin, inspect = (
+        make(start.engine, start.container) for make in (docker.start_argv, docker.inspect_argv)
+    )
     with start.context.progress.step(f"Start {name}"):
         gpus = gpu_allocation.take_again(start, container)
         script = f"{command_line(begin)} >/dev/null && {command_line(inspect)}"
-        done = start.host.run({"start": script} | gpus.keep_for(start.engine, start.name))["start"]
+        lease = gpus.keep_for(start.engine, start.container)
+        done = start.host.run({"start": script} | lease)["start"]
     started = start.runtime.read(name, {"container": done}) if done.status == 0 else None
     if started is None or not started.running:
         why = (engine_errors.reason(done),) if done.status != 0 else ()
@@ -237,7 +240,7 @@ def _stop_again(start: StartContext, before: Container) -> None:
     """
     shared = scripts.is_shared(start.runtime, start.name, start.launch_id)
     inspect, stop = (
-        command_line(make(start.engine, start.name))
+        command_line(make(start.engine, start.container))
         for make in (docker.inspect_argv, docker.stop_argv)
     )
     with suppress(JlrError):

@@ -39,6 +39,12 @@ class StartContext:
         assert self.runtime.engine is not None
         return self.runtime.engine
 
+    @property
+    def container(self) -> str:
+        """What means the session's container to the engine: its id where that is known."""
+        runtime = self.runtime
+        return runtime.reference(self.name) if isinstance(runtime, Containers) else self.name
+
     def with_engine(self, engine: Engine) -> StartContext:
         """Return the same start with another engine."""
         return self if engine == self.engine else replace(self, runtime=Containers(engine))

@@ -20,7 +20,7 @@ from jlremote.questions import Asker, Question
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.engine.engine_errors import EngineSilent
-from jlremote.runtimes.table import AUTO, runtime_named
+from jlremote.runtimes.table import AUTO, runtime_named, runtime_of
 from jlremote.storage import sessions, settings
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.doctor import laptop_facts
@@ -167,7 +167,7 @@ class _Examination:
         """Return the runtime that `jlr start` would choose, and why others cannot be used."""
         unnamed = self.request.runtime in (None, AUTO) and self.request.sudo is None
         if record is not None and unnamed:
-            return runtime_named(record.runtime), Search()
+            return runtime_of(record), Search()
         named, sudo = str(settled.get("runtime", AUTO)), bool(settled.get("sudo", False))
         if named != AUTO or not self.diagnosis.well(connection.SHELL):
             return runtime_named(named, sudo=sudo), Search()

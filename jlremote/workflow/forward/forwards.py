@@ -12,7 +12,7 @@ from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.endpoint import Endpoint, Place
 from jlremote.ports.locate import place_of, server_endpoint
 from jlremote.ports.origins import hostname
-from jlremote.runtimes.table import runtime_named
+from jlremote.runtimes.table import runtime_named, runtime_of
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward import local_ports
 from jlremote.workflow.forward.jupyter_check import refuse_open
@@ -93,22 +93,23 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     """Forward a session and its further ports again on their local ports.
 
     Raises:
-        ContainerGone: its container is not there, or does not run.
+        ContainerGone: its container is not there.
+        JlrError: it does not run; see `refuse_halted`.
         JupyterDead: no Jupyter server runs in it.
         JupyterStopped: it was stopped.
         IdleStopped: it has ended because it was idle.
         Busy: the local port is taken, or another session's now.
         OpenToAll: the server that runs there now has neither token nor password.
     """
-    runtime = runtime_named(record.runtime)
+    runtime = runtime_of(record)
     found = survey(link, runtime, record.name)
-    container = refuse_halted(record.name, found.container)
+    container = refuse_halted(record.name, runtime, found.container)
     if found.owner is not None and not record.shared:
         raise ContainerGone(f"the container `{record.name}` now belongs to `{found.owner}`")
     _bring_ports_back(link, record, place_of(runtime, container))
     server = found.server_on(record.server)
     if server is None:
-        raise gone(record.name, found.findings)
+        raise gone(container, found.findings)
     to = server_endpoint(runtime, container, server)
     local_ports.check_owner(record.local_port, record.host, record.name, None)
     with undone_on_failure() as undo:

@@ -8,7 +8,7 @@ from jlremote.errors import JlrError
 from jlremote.gpus import lost
 from jlremote.host.contract import run_script
 from jlremote.link.client.link import Link
-from jlremote.runtimes.table import runtime_named
+from jlremote.runtimes.table import runtime_of
 from jlremote.storage.sessions import SessionRecord
 
 
@@ -17,7 +17,7 @@ def fault(link: Link, record: SessionRecord) -> lost.Fault | None:
 
     It comes second to what the command does, so a check that fails finds nothing.
     """
-    runtime = runtime_named(record.runtime)
+    runtime = runtime_of(record)
     if record.gpus is None or runtime.engine is None:
         return None
     restart = runtime.engine.shown("restart", record.name)

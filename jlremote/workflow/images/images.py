@@ -21,7 +21,7 @@ from jlremote.runtimes.docker.docker_commands import inspect_argv
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import engine_error
 from jlremote.runtimes.scripts import packages
-from jlremote.runtimes.table import runtime_named
+from jlremote.runtimes.table import runtime_of
 from jlremote.storage.options import IMAGE_RUNTIMES
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
@@ -81,7 +81,7 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
     """
     image_names.parse_new(image)
     record = session_selection.chosen(selector, context)
-    runtime = runtime_named(record.runtime)
+    runtime = runtime_of(record)
     if runtime.engine is None:
         raise Usage(f"cannot save `{record.host}/{record.name}`: it has no container")
     host = link_of(record, context)
@@ -93,13 +93,13 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
         # Under a temporary name first: an interrupt then leaves the old image of that name.
         made = f"jlr-saving-{secrets.token_hex(8)}"
         steps = (
-            docker.commit_argv(runtime.engine, record.name, made, inspected, base, shared),
+            docker.commit_argv(runtime.engine, record.engine_name, made, inspected, base, shared),
             runtime.engine("tag", made, image),
         )
         untag = runtime.engine("rmi", made)
         script = moved_aside(
             runtime.engine,
-            record.name,
+            record.engine_name,
             " && ".join(map(command_line, steps)),
             command_line(untag),
             SAVE_SECONDS,
@@ -152,7 +152,7 @@ def _shared(
     if not state.get("Running") or state.get("Paused") or not labels.get(CREATOR_LABEL):
         return []
     fresh = packages.SHARED not in str((base.get("Config") or {}).get("Env"))
-    sharing = packages.share(engine, record.name, fresh=fresh)
+    sharing = packages.share(engine, record.engine_name, fresh=fresh)
     done = run_script(host, sharing, timeout=SAVE_SECONDS)
     if done.status != 0:
         raise commit_error(engine, record.name, image, record.host, done)
@@ -164,8 +164,8 @@ def _inspected(
     host: Host, engine: Engine, record: SessionRecord
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the `inspect` of a container, and of the image that it was created from."""
-    inspect = command_line(inspect_argv(engine, record.name))
-    its_image = engine("container", "inspect", "--format", "{{.Image}}", record.name)
+    inspect = command_line(inspect_argv(engine, record.engine_name))
+    its_image = engine("container", "inspect", "--format", "{{.Image}}", record.engine_name)
     found = host.run(
         {
             "container": inspect,

@@ -12,7 +12,7 @@ from jlremote.errors import Busy, Usage
 from jlremote.link.client.link import Link
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Runtime
-from jlremote.runtimes.table import AUTO, runtime_named
+from jlremote.runtimes.table import AUTO, runtime_named, runtime_of
 from jlremote.storage import jobs as records
 from jlremote.storage import sessions
 from jlremote.storage.jobs import JobRecord
@@ -79,7 +79,7 @@ def _runtime(request: RunRequest) -> Runtime:
                 hint=f"`jlr run {host} --in {name} -- …`",
             )
         if (known := process.session(request)) is not None:
-            return runtime_named(known.runtime)
+            return runtime_of(known)
     runtime = runtime_named(request.wanted.runtime, sudo=request.wanted.sudo)
     if request.inside is not None and not runtime.has_images:
         raise Usage(

@@ -12,7 +12,7 @@ from jlremote.host.contract import run_script
 from jlremote.jupyter.survey import survey
 from jlremote.link.client.link import Link
 from jlremote.runtimes.contract import Container
-from jlremote.runtimes.table import runtime_named
+from jlremote.runtimes.table import runtime_of
 from jlremote.storage.sessions import SessionRecord
 from jlremote.text import one_line
 
@@ -49,7 +49,7 @@ def find(
     """
     if wanted is not None and (on_host or not wanted.startswith("/")):
         return _look(link, _below_home(wanted))
-    runtime = runtime_named(session.runtime)
+    runtime = runtime_of(session)
     found = survey(link, runtime, session.name)
     roots = [found.server.root_directory] if found.server else []
     if not runtime.has_containers:

@@ -17,7 +17,7 @@ from jlremote.link.client.link import Link
 from jlremote.ports.locate import server_endpoint
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container, Runtime
-from jlremote.runtimes.table import OF_PROCESSES, ON_NODES, runtime_named
+from jlremote.runtimes.table import OF_PROCESSES, ON_NODES, runtime_of
 from jlremote.storage import jobs, sessions, settings
 from jlremote.storage.records import hint_of_missing
 from jlremote.storage.sessions import SessionRecord
@@ -70,7 +70,7 @@ def running(selector: str | None, context: Context, *, as_shared: bool = False) 
     record = chosen(selector, context, as_shared=as_shared)
     if record.forwarded:
         return record
-    link, runtime = link_of(record, context), runtime_named(record.runtime)
+    link, runtime = link_of(record, context), runtime_of(record)
     connect(link, context)
     found = survey(link, runtime, record.name)
     ownership.refuse(record.host, record.name, found.owner, agreed=as_shared or record.shared)
@@ -116,6 +116,7 @@ def _adopted(host: str, typed: str, context: Context, *, as_shared: bool) -> Ses
         ssh_config=config,
         image=container.image,
         gpus=container.gpus,
+        container_id=container.id if runtime.engine else "",
         shared=found.owner is not None,
         forwarded=False,
     )

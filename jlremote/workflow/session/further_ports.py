@@ -9,7 +9,7 @@ from jlremote.jupyter.survey import Survey, refuse_halted, survey
 from jlremote.ports.endpoint import Endpoint
 from jlremote.ports.locate import place_of
 from jlremote.runtimes.contract import Runtime
-from jlremote.runtimes.table import runtime_named
+from jlremote.runtimes.table import runtime_of
 from jlremote.storage import sessions
 from jlremote.storage.sessions import PortRecord
 from jlremote.workflow.forward.forwards import hold, host_port
@@ -37,13 +37,13 @@ def add(
     Raises:
         Busy: the exact local port is taken.
         NotFound: there is no such session, or it was stopped.
-        ContainerGone: its container is not there, or does not run.
+        JlrError: its container is not there, or does not run.
     """
     record = session_selection.chosen(selector, context)
     if not record.forwarded:
         unknown = f"the session `{record.host}/{record.name}` does not run"
         raise NotFound(unknown, hint=again(record))
-    link, runtime = link_of(record, context), runtime_named(record.runtime)
+    link, runtime = link_of(record, context), runtime_of(record)
     with undone_on_failure() as undo:
         with context.progress.step(
             f"Look for port {port} of {link.name if on_host else record.name}"
@@ -64,7 +64,7 @@ def add(
 
 def _endpoint(runtime: Runtime, found: Survey, name: str, port: int) -> Endpoint:
     """Return where a forward of a session's port leads; its container must run."""
-    container = refuse_halted(name, found.container)
+    container = refuse_halted(name, runtime, found.container)
     python = found.server.python if found.server else ""
     return Endpoint(place_of(runtime, container), port, python=python)
 

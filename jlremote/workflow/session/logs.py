@@ -11,7 +11,8 @@ from jlremote.host.sudo import endable
 from jlremote.jupyter import scripts
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.docker.docker_commands import logs_argv
-from jlremote.runtimes.table import runtime_named
+from jlremote.runtimes.table import runtime_of
+from jlremote.storage.sessions import SessionRecord
 from jlremote.text import printable
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
@@ -33,14 +34,14 @@ def log(selector: str | None, wanted: LogRequest, context: Context) -> Iterator[
         Usage: there is no container.
     """
     record = session_selection.chosen(selector, context, or_job=True)
-    runtime = runtime_named(record.runtime)
+    runtime = runtime_of(record)
     if wanted.container and runtime.engine is None:
         raise Usage(
             f"`{record.host}/{record.name}` has no container",
             hint="without `--container` you see the log of its Jupyter",
         )
     host = link_of(record, context)
-    with host.stream(_script(runtime, record.name, wanted)) as output:
+    with host.stream(_script(runtime, record, wanted)) as output:
         for text in output if wanted.since is None else _later(output):
             yield printable(text)
     if output.status not in (0, None):
@@ -50,14 +51,16 @@ def log(selector: str | None, wanted: LogRequest, context: Context) -> Iterator[
         )
 
 
-def _script(runtime: Runtime, name: str, wanted: LogRequest) -> str:
-    lines, follow, since = wanted.tail, wanted.follow, wanted.since
+def _script(runtime: Runtime, record: SessionRecord, wanted: LogRequest) -> str:
+    name, lines, follow, since = record.name, wanted.tail, wanted.follow, wanted.since
     show = scripts.show_log(runtime, name, lines=lines, follow=follow, since=since)
     # Attached to stdin, because only stdin's end reaches a process in a container.
     own = command_line((*runtime.relay_prefix(name), "sh", "-c", show))
     if runtime.engine is None:
         return own
-    others = endable(logs_argv(runtime.engine, name, lines, follow=follow, since=since))
+    others = endable(
+        logs_argv(runtime.engine, record.engine_name, lines, follow=follow, since=since)
+    )
     if wanted.container:
         return until_hang_up(f"{others} 2>&1")
     # The first command ends with status 6 if there is no such file.

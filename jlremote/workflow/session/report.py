@@ -34,7 +34,8 @@ class SessionReport:
     host: str  # what was typed after `ssh`
     container: str | None  # the container's name, `None` with runtime `none`
     runtime: str  # an engine (`docker`), or `none`
-    # `up`, `reconnecting`, `needs-auth`, `down`, `jupyter-dead`, `container-gone`, `stopped`,
+    # `up`, `reconnecting`, `needs-auth`, `down`, `jupyter-dead`, `container-gone`,
+    # `container-stopped`, `paused`, `restarting`, `stopped`,
     # `idle-stopped`, on a cluster `queued` and `job-ended`; `running` for one that is not
     # forwarded here; …
     state: str
@@ -114,6 +115,10 @@ def of_forward(
 ) -> SessionReport:
     """Report a session by its record and its forward; `access` is what its server asks for."""
     report = of_record(record, forward.state, utc(forward.since), forward.detail)
+    if called := forward.endpoint.place.called:
+        why = f"its container is called `{called}` by now"
+        detail = "; ".join(filter(None, (forward.detail, why)))
+        report = replace(report, container=called, detail=detail)
     if forward.state != State.UP:
         return report
     server = forward.server
@@ -122,7 +127,8 @@ def of_forward(
     )
     if access is None:
         return known
-    return replace(known, access=str(access), detail=access_note(access, record.host))
+    detail = "; ".join(filter(None, (access_note(access, record.host), report.detail)))
+    return replace(known, access=str(access), detail=detail or None)
 
 
 def with_job(report: SessionReport, job: Job | None) -> SessionReport:

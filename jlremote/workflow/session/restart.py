@@ -5,7 +5,7 @@ from __future__ import annotations
 from jlremote.errors import JlrError, Usage
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.runtimes.contract import Runtime
-from jlremote.runtimes.table import runtime_named
+from jlremote.runtimes.table import runtime_of
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
@@ -25,7 +25,7 @@ def restart(selector: str, request: StopRequest, context: Context) -> SessionRep
         JlrError: it is another user's, or what it runs in would be gone, or jlr did not launch it.
     """
     record = session_selection.chosen(selector, context, as_shared=request.force)
-    runtime = runtime_named(record.runtime)
+    runtime = runtime_of(record)
     with context.progress.step(f"Look for {record.name}"):
         found = survey(link_of(record, context), runtime, record.name)
     ownership.refuse(record.host, record.name, found.owner, agreed=request.force)

@@ -13,7 +13,7 @@ from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Attachment, Runtime
 from jlremote.runtimes.scripts import kept_shells, shells
-from jlremote.runtimes.table import runtime_named
+from jlremote.runtimes.table import runtime_of
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.conversation import Screen, TerminalClosed, converse
@@ -123,7 +123,7 @@ def _place(request: ShellRequest, context: Context) -> _Place:
         if request.where is not None:
             return _host_itself(request.where, context, missing)
         raise
-    runtime, host_link = runtime_named(record.runtime), link_of(record, context)
+    runtime, host_link = runtime_of(record), link_of(record, context)
     _check_runs(host_link, runtime, record, as_shared=request.as_shared)
     return _Place(host_link, runtime, record.name, f"{record.host}/{record.name}")
 
@@ -173,7 +173,7 @@ def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_share
         ownership.refuse(record.host, record.name, owner, agreed=as_shared or record.shared)
     if found is not None and found.running:
         return
-    state = found.stands if found else "is gone: it was removed or renamed"
+    state = found.stands if found else "is gone: it was removed"
     hint = again(record, gone=found is None)
     raise NotFound(f"the container `{record.name}` {state}", hint=hint)
 

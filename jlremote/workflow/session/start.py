@@ -18,6 +18,7 @@ from jlremote.ports.endpoint import Endpoint
 from jlremote.ports.locate import server_endpoint
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.docker.docker_errors import JustCreated
+from jlremote.runtimes.table import for_container
 from jlremote.storage import paths, sessions
 from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.container import gpu_allocation, jupyter_launch, provision
@@ -120,10 +121,34 @@ def _look(
             # The default's name is another user's: one's own has one's own name in it.
             name = naming.own_name(names[0], host)
             found = survey(host, runtime, name, check_gpus=True)
+        runtime, name, found = _same_container(host, runtime, name, found, context)
     record = sessions.find(request.host, name)
     agreed = request.as_shared or (record is not None and record.shared)
     ownership.refuse(request.host, name, found.owner, agreed=agreed)
     return runtime, name, found
+
+
+def _same_container(
+    host: Link, runtime: Runtime, name: str, found: Survey, context: Context
+) -> tuple[Runtime, str, Survey]:
+    """Return what is there, or else the container of a known session that was renamed.
+
+    It is meant by its present name, and by the session's if no other container has that.
+    """
+    if found.container is None:
+        known = sessions.find(host.name, name)
+    else:
+        known = sessions.of_container(host.name, found.container.id)
+    if known is None or (found.container is not None and known.name == name):
+        return runtime, name, found
+    exact = for_container(runtime, known.container_id)
+    again = survey(host, exact, known.name, check_gpus=True)
+    if again.container is None or not again.container.renamed:
+        return runtime, name, found
+    context.progress.note(
+        f"the container of the session `{known.name}` is called `{again.container.renamed}` by now"
+    )
+    return exact, known.name, again
 
 
 @contextmanager
@@ -203,6 +228,7 @@ def _record(start: StartContext, container: Container, forward: ForwardStatus) -
         ssh_config=None if config is None else str(config.resolve()),
         image=container.image,
         gpus=container.gpus,
+        container_id=container.id if start.runtime.engine else "",
         ports=known.ports if known else (),
         shared=start.owner is not None,
         server=start.server or 0,

@@ -22,7 +22,7 @@ from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import reason
-from jlremote.runtimes.table import runtime_named
+from jlremote.runtimes.table import runtime_of
 from jlremote.storage import sessions, stops
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward import forwards
@@ -114,7 +114,7 @@ def together(refused: Sequence[JlrError]) -> JlrError | None:
 
 
 def _stop(record: SessionRecord, request: StopRequest, context: Context) -> StopReport:
-    runtime = runtime_named(record.runtime)
+    runtime = runtime_of(record)
     host = link_of(record, context)
     done: list[str] = []
     with context.progress.step(f"Look for {record.name}"):
@@ -164,7 +164,7 @@ def _refuse_paused(
         return
     if request.ends_container and request.force:
         return
-    unpause = runtime.engine.shown("unpause", container.name)
+    unpause = runtime.engine.shown("unpause", container.called)
     raise Busy(
         f"the container of `{record.host}/{record.name}` is paused, so its Jupyter cannot be "
         "stopped",
@@ -265,7 +265,7 @@ def _runs(host: Host, runtime: Runtime, name: str, status: int) -> bool:
 def _end_container(
     host: Host, engine: Engine, container: Container, request: StopRequest, context: Context
 ) -> list[str]:
-    name, goes = container.name, bool(container.options.remove)
+    name, goes = container.called, bool(container.options.remove)
     if request.remove:
         argv, verb, did = docker.remove_argv(engine, container.id), "rm", "removed the container"
     elif request.container:

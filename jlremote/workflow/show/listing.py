@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.errors import JlrError, NeedsAuthentication, NotFound, Unreachable
+from jlremote.jupyter.presence import Presence
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
@@ -80,13 +81,19 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
             raise
         context.progress.note(f"cannot ask `{host}` for other sessions: {unreached.message}")
         return with_mounts(listed, context)
-    here = {record.name for record in records}
+    here = {record.name for record in records} | _renamed(records, found)
     jobs = [job for job in session_job.told(link_on(host, context)).values() if not job.over]
     if found.engine_failure and not jobs:
         context.progress.note(f"cannot list its containers: {found.engine_failure.message}")
     others = [of_present(host, one) for one in found.sessions if one.name not in here]
     others += [of_job(host, job) for job in jobs if job.name not in here]
     return with_mounts(listed, context) + others
+
+
+def _renamed(records: Sequence[SessionRecord], found: Presence) -> set[str]:
+    """Return the present names of sessions' containers that were renamed."""
+    ids = {record.container_id for record in records}
+    return {one.container.name for one in found.containers if one.container.id in ids}
 
 
 def _by_link(records: Sequence[SessionRecord]) -> list[list[SessionRecord]]:

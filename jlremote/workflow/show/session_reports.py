@@ -11,6 +11,9 @@ from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
 from jlremote.jupyter.presence import look
 from jlremote.jupyter.survey import (
     ContainerGone,
+    ContainerPaused,
+    ContainerRestarting,
+    ContainerStopped,
     IdleStopped,
     JobEnded,
     JobWaits,
@@ -64,11 +67,16 @@ def of_stopped(records: Sequence[SessionRecord], context: Context) -> list[Sessi
         there = look(link, engine).containers
     except JlrError:
         return []
-    running = {(engine.name, one.container.name) for one in there if one.status == "running"}
+    running = {
+        (engine.name, key)
+        for one in there
+        if one.status == "running"
+        for key in (one.container.name, one.container.id)
+    }
     return [
         of_record(record, State.STOPPED)
         for record in records
-        if (record.runtime, record.container) in running
+        if (record.runtime, record.engine_name) in running
     ]
 
 
@@ -132,6 +140,9 @@ def _lost(record: SessionRecord, error: JlrError) -> SessionReport:
     """Report a session in the state that an error stands for."""
     states: dict[type[JlrError], State] = {
         ContainerGone: State.CONTAINER_GONE,
+        ContainerStopped: State.CONTAINER_STOPPED,
+        ContainerPaused: State.PAUSED,
+        ContainerRestarting: State.RESTARTING,
         JupyterDead: State.JUPYTER_DEAD,
         JupyterStopped: State.STOPPED,
         IdleStopped: State.IDLE_STOPPED,

@@ -12,7 +12,13 @@ import pytest
 from jlremote.errors import Busy, JlrError
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.server import Server
-from jlremote.jupyter.survey import ContainerGone, IdleStopped, JupyterDead, Survey
+from jlremote.jupyter.survey import (
+    ContainerGone,
+    ContainerStopped,
+    IdleStopped,
+    JupyterDead,
+    Survey,
+)
 from jlremote.link.client.link import Link
 from jlremote.runtimes.contract import Container
 from jlremote.storage.sessions import PortRecord, SessionRecord
@@ -75,7 +81,9 @@ def test_nothing_is_forwarded_to_a_container_that_does_not_run(
     container: Container | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     link = FakeLink()
-    with pytest.raises(ContainerGone, match=r"`cont1` (is gone: it was removed|does not run)"):
+    with pytest.raises(
+        (ContainerGone, ContainerStopped), match=r"`cont1` (is gone: it was removed|does not run)"
+    ):
         restored(monkeypatch, link, Survey(container, None))
     assert link.held == {}
 

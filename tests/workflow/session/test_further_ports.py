@@ -9,7 +9,7 @@ import pytest
 
 from jlremote.errors import NotFound
 from jlremote.jupyter.discovery import Findings
-from jlremote.jupyter.survey import ContainerGone, Survey
+from jlremote.jupyter.survey import ContainerGone, ContainerStopped, Survey
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.runtimes.contract import Container
 from jlremote.storage import sessions
@@ -84,7 +84,9 @@ def test_a_container_that_does_not_run_gets_no_port(
     container: Container | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(further_ports, "survey", lambda *_: Survey(container, None))
-    with pytest.raises(ContainerGone, match=r"is gone: it was removed|does not run"):
+    with pytest.raises(
+        (ContainerGone, ContainerStopped), match=r"is gone: it was removed|does not run"
+    ):
         further_ports.add("cont1", 6006, context())
     assert ports() == [(7860, 7861)]
 
