@@ -32,6 +32,7 @@ class Endpoint:
     python: str = ""  # an interpreter there, for a relay; empty if none is known
     target: Target | None = None  # the way there as it was proved last, `None` before
     on_host: bool = False  # whether it is the host's own port, where its services listen, too
+    until: float | None = None  # when a time limit ends the place, in seconds since the epoch
 
     @property
     def further_port(self) -> int | None:
@@ -59,6 +60,7 @@ def endpoint_from_json(message: dict[str, Any]) -> Endpoint:
         message["python"],
         None if target is None else _target(**target),
         message["on_host"],
+        message["until"],
     )
 
 

@@ -146,7 +146,8 @@ def server_endpoint(runtime: Runtime, container: Container, server: Server) -> E
         target = Target(address, server.port)
     else:
         target = _relayed(runtime, container, server.loopback, server.port, server.python)
-    return Endpoint(place_of(runtime, container), server.port, server, server.python, target)
+    place, until = place_of(runtime, container), container.until
+    return Endpoint(place, server.port, server, server.python, target, until=until)
 
 
 def port_target(

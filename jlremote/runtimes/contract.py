@@ -49,6 +49,7 @@ class Container:
     in_job: bool = False  # whether it is a job of a cluster's scheduler
     job: str | None = None  # that job's id
     waits: bool = False  # whether that job waits in the queue
+    until: float | None = None  # when its time limit ends it, in seconds since the epoch
     volumes: tuple[Volume, ...] = ()
     options: ContainerOptions = NO_OPTIONS  # at its creation
 

@@ -35,7 +35,7 @@ PROBE = "probe"  # the file of the job with what the probe printed
 LAST_WORDS = "; its last words: "
 STOPPED = "it was stopped with `jlr stop`"
 
-_FACTS = ("mark", "id", "began", "exit", "ending")
+_FACTS = ("mark", "id", "began", "exit", "ending", "until")
 _TAILS = ("log", "last", "ended")
 _LOG_BYTES = 2000
 _SHOWN = 300  # letters of its log's last lines
@@ -118,7 +118,7 @@ class OnNode(HostProcesses):
         facts = dict(zip((*_FACTS, *_TAILS), texts, strict=True))
         image, gpus, options = definition.read(told) if told.strip() else (None, None, NO_OPTIONS)
         over = bool(facts["exit"] or facts["ending"] or not facts["mark"])
-        began = facts["began"].strip()
+        began, until = facts["began"].strip(), facts["until"].strip()
         return Container(
             id=name,
             name=name,
@@ -133,6 +133,7 @@ class OnNode(HostProcesses):
             in_job=True,
             job=one_line(facts["id"].strip()) or None,
             waits=not began and not over,
+            until=float(until) if until.isdecimal() else None,
         )
 
     def _halt(self, facts: Mapping[str, str]) -> str:

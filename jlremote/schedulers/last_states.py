@@ -2,7 +2,8 @@
 
 A job writes down its own end, in `exit`, unless its node fails or it is killed. Then the scheduler
 is asked, and `ending` gets its last state and the moment. After an end by a signal or by the
-scheduler the accounting is asked once, which knows who cancelled a job; `accounted` says so.
+scheduler the accounting is asked once, which knows who cancelled a job; `accounted` says so. With
+the state of a job that runs comes the end of its time limit, which is kept in `until`.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ QUEUE
 )
 printf '%s\\n' "$queue"
 separator=$(printf '{PRINT_FIELD}')
-printf '%s\\n' "$queue" | while IFS=$separator read -r id name state rest; do
+printf '%s\\n' "$queue" | while IFS=$separator read -r id name state reason start end rest; do
   found=ROOT/${{name%.jlr*}}
   case $id in *_*) found=$found-${{id#*_}};; esac
-  case $state in LIVE) continue;; esac
   [ -d "$found" ] || found=${{found%{FOLLOWS}}}
   [ "$(cat "$found/id" 2>/dev/null)" = "$id" ] || continue
+  case $state in
+    LIVE) [ ! -e "$found/began" ] || printf '%s\\n' "$end" >"$found/until"; continue;;
+  esac
   [ -e "$found/exit" ] || [ -e "$found/ending" ] ||
     printf '%s|%s\\n' "$state" "$(date +%s)" >"$found/ending"
 done

@@ -154,6 +154,28 @@ def test_the_end_of_a_job_is_told_before_and_named_after(cluster: Cluster, zih: 
     failed(zih.jlr(*words), 1, "exit code 1", "No module named jupyterlab", "`--module`")
 
 
+def test_a_time_limit_is_told_on_the_desktop_in_time(cluster: Cluster, zih: Laptop) -> None:
+    shown = zih.folder / "shown"
+    program = zih.folder / "home/bin/notify-send"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" >>{shown}\n")
+    program.chmod(0o755)
+    zih.environment["PATH"] = f"{program.parent}:{zih.environment['PATH']}"
+    session = started(zih, name(), *JUPYTER, "--time", "20", host="zih")
+    assert "time limit" not in zih.jlr("url", session.name).stderr
+    assert not shown.exists()
+    # An administrator takes some of it, which the next question to Slurm tells.
+    cluster.slurm("scontrol", "update", f"jobid={session.report['job']}", "timelimit=15")
+    assert "its time limit ends it in 14m" in listed(zih, session.name)["detail"]
+    assert started(zih, session.name, host="zih").url == session.url
+    wait_until(shown.exists, "the notice")
+    title, text = shown.read_text().splitlines()[-2:]
+    assert title == f"zih/{session.name}"
+    assert text.startswith("its time limit ends it in 14m")
+    assert text.endswith(f"; `jlr renew zih/{session.name}` queues a successor")
+    assert "its time limit ends it in 14m" in zih.jlr("url", session.name).stderr
+
+
 def page(session: Session) -> str:
     """Return what a browser shows at the session's address."""
     try:

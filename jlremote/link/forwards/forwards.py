@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jlremote.link.connection.supervisor import Supervisor
-from jlremote.link.forwards.session_forward import Listen, Locate, SessionForward
+from jlremote.link.forwards.session_forward import Ending, Listen, Locate, SessionForward
 from jlremote.link.wire.states import Condition
 from jlremote.link.wire.status import ForwardKey
 from jlremote.ports.endpoint import Endpoint
@@ -21,12 +21,18 @@ class Forwards:
     """All forwards of a link."""
 
     def __init__(
-        self, supervisor: Supervisor, locate: Locate, listen: Listen, observe: Observe
+        self,
+        supervisor: Supervisor,
+        locate: Locate,
+        listen: Listen,
+        observe: Observe,
+        ending: Ending = lambda *_: None,
     ) -> None:
         self._supervisor = supervisor
         self._locate = locate
         self._listen = listen
         self._observe = observe
+        self._ending = ending
         self._lock = threading.Lock()
         self._forwards: dict[ForwardKey, SessionForward] = {}
 
@@ -59,7 +65,13 @@ class Forwards:
                 present.replace(endpoint, connection, seen=seen)
                 return present
             forward = SessionForward(
-                key, endpoint, connection, self._supervisor, self._locate, seen=seen
+                key,
+                endpoint,
+                connection,
+                self._supervisor,
+                self._locate,
+                ending=self._ending,
+                seen=seen,
             )
             forward.listen(self._listen, local_port)
             self._forwards[key] = forward

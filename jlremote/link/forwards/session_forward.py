@@ -22,6 +22,7 @@ from jlremote.jupyter.survey import (
     JupyterStopped,
 )
 from jlremote.link.connection.supervisor import Supervisor
+from jlremote.link.forwards.time_limit import TimeLimit
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.link.wire.status import ForwardKey
 from jlremote.ports.endpoint import Endpoint, Place
@@ -30,6 +31,7 @@ from jlremote.ssh.contract import Connection, Forward, Gateway
 
 log = logging.getLogger(__name__)
 
+_PROOF_SECONDS = 10.0
 # How long a proof that may become wrong at any time is believed.
 UNSURE_SECONDS = 2.0
 # The same for an ended server, which a page that was left open asks for all night.
@@ -60,6 +62,8 @@ VERDICTS: dict[type[JlrError], State] = {
 
 Locate = Callable[[Connection, Endpoint], Endpoint]
 Listen = Callable[[int, Gateway], Forward]
+# Takes a session and when its time limit ends it, some minutes before.
+Ending = Callable[[str, float], None]
 
 
 class SessionForward:
@@ -77,6 +81,7 @@ class SessionForward:
         supervisor: Supervisor,
         locate: Locate,
         *,
+        ending: Ending = lambda *_: None,
         seen: bool = True,
     ) -> None:
         self.session, self.port = key
@@ -93,6 +98,8 @@ class SessionForward:
         self._asked_at = time.monotonic()
         self._condition = Condition(State.UP)
         self._listener: Forward | None = None
+        self._ending = ending
+        self._limit = TimeLimit(self._warn)
         self.replace(endpoint, connection, seen=seen)
 
     @property
@@ -115,6 +122,7 @@ class SessionForward:
         self._listener = listener
 
     def stop(self) -> None:
+        self._limit.set(None)
         if self._listener is not None:
             self._listener.stop()
 
@@ -236,7 +244,15 @@ class SessionForward:
                 self._proved = True
                 self._condition = self._condition.then(state, error)
                 self._endpoint = endpoint or self._endpoint
+                if state is State.UP:
+                    self._limit.set(self._endpoint.until)
                 self._changed.notify_all()
+
+    def _warn(self, until: float) -> None:
+        """Warn of the end, unless the limit has changed meanwhile."""
+        self.prove_again(self._connection)
+        if not self.settled(_PROOF_SECONDS) or self._endpoint.until == until:
+            self._ending(self.session, until)
 
     def _is_elsewhere(self, endpoint: Endpoint | None) -> bool:
         known = self._endpoint.target

@@ -20,6 +20,7 @@ from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.container_events import ContainerEvents
 from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.mounts.mounts import Mounts
+from jlremote.link.service import desktop
 from jlremote.link.service.conversation import Conversation
 from jlremote.link.service.operations import Operations
 from jlremote.link.wire.files import LinkFiles
@@ -27,6 +28,7 @@ from jlremote.link.wire.protocol import PROTOCOL, Message, OtherVersion
 from jlremote.link.wire.states import State
 from jlremote.ports.endpoint import Endpoint
 from jlremote.ports.locate import locate
+from jlremote.ports.time_limit import warning
 from jlremote.ssh.contract import Connection
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.forward.sftp import SftpStreams
@@ -264,7 +266,12 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
     def changed(connection: Connection, runtime: str, event: str | None) -> None:
         forwards.changed(connection, runtime, event)
 
-    forwards = Forwards(supervisor, find, TunnelForward, ContainerEvents(changed).observe)
+    def ending(session: str, until: float) -> None:
+        if text := warning(files.host, session, until):
+            desktop.show(f"{files.host}/{session}", text)
+
+    events = ContainerEvents(changed)
+    forwards = Forwards(supervisor, find, TunnelForward, events.observe, ending)
     mounts = Mounts(supervisor, SftpStreams(), files.mount_socket)
     supervisor.start()
     try:

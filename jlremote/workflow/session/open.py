@@ -13,6 +13,7 @@ from jlremote.errors import JlrError, NotFound
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
+from jlremote.ports.time_limit import warning
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward.address import Address, address_of
@@ -36,6 +37,8 @@ def address(
     forward, name = _answering(link, record)
     with suppress(JlrError):  # a full disk must not prevent the use of a session
         sessions.save(record.used_now())
+    if ends := warning(record.host, record.name, forward.endpoint.until):
+        context.progress.note(ends)
     if record.gpus is not None:
         from jlremote.workflow.host.lost_gpus import fault
 

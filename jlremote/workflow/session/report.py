@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jlremote.link.wire.states import State
+from jlremote.ports.time_limit import warning
 from jlremote.storage.options import NO_CONTAINER
-from jlremote.times import left, utc
+from jlremote.times import utc
 from jlremote.workflow.forward import port_report
 from jlremote.workflow.forward.address import Address
 from jlremote.workflow.forward.jupyter_check import access_note
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from jlremote.workflow.forward.port_report import PortReport
     from jlremote.workflow.host.links import Unreached
     from jlremote.workflow.mounts.known_mounts import MountReport
-
-WARNED_SECONDS = 900  # before the end of a job's time limit
 
 
 @dataclass(frozen=True)
@@ -153,10 +152,9 @@ def with_time_left(report: SessionReport, seconds: float | None) -> SessionRepor
     if seconds is None:
         return report
     report = replace(report, time_left=max(0, round(seconds)))
-    if seconds > WARNED_SECONDS or report.state != State.UP:
+    ends = warning(report.host, report.name, time.time() + seconds)
+    if ends is None or report.state != State.UP:
         return report
-    ends = f"its time limit ends it in {left(seconds, 0)}, and its kernels with it"
-    ends += f"; `jlr renew {report.host}/{report.name}` queues a successor"
     return replace(report, detail="; ".join(filter(None, (ends, report.detail))))
 
 
