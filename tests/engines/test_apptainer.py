@@ -18,6 +18,7 @@ from tests.sessions.parts import Session, started
 
 NAME = "sif"
 RUNTIME = ("--runtime", "apptainer", "--no-browser")
+ODD = "".join(map(chr, (*range(1, 13), *range(14, 127)))) * 999 + "\n"
 SECRET = "hunter2-of-the-session"
 # As `pip install --user` leaves packages, and `ipykernel install --user` a kernel of that name.
 POISON = """\
@@ -92,6 +93,9 @@ def test_a_job_runs_in_the_sessions_image(session: Session, engines_laptop: Lapt
     result = engines_laptop.jlr(*words, timeout=60)
     assert result.status == 3, result
     assert result.stdout.splitlines() == ["of-the-session", "/opt/jupyter/bin/jupyter"]
+    given = ("run", "lab", "--in", NAME, "-i", "--rm", "-e", "X=ex", "--")
+    read = engines_laptop.jlr(*given, "sh", "-c", "cat; echo $X; exit 5", stdin=ODD, timeout=60)
+    assert (read.status, read.stdout) == (5, f"{ODD}ex\n"), read
 
 
 def test_stop_ends_all_of_it_and_remove_deletes_its_files(
@@ -115,6 +119,9 @@ def test_a_job_runs_in_an_image_of_its_own(
     result = engines_laptop.jlr("run", "lab", *words, "--", "sh", "-c", told_it, timeout=60)
     assert result.status == 0, result
     assert result.stdout.splitlines() == ["/opt/jupyter/bin/jupyter", SECRET, "/opt"]
+    given = ("run", "lab", *words, "-i", "--rm", "--", "sh", "-c", 'cat; echo "$SECRET"')
+    read = engines_laptop.jlr(*given, stdin=ODD, timeout=60)
+    assert (read.status, read.stdout) == (0, f"{ODD}{SECRET}\n"), read
     begun = engines_laptop.jlr("run", "lab", "-d", *words, "--", "sleep", "1000", timeout=60)
     assert begun.status == 0, begun
     seen = command_lines(engines_host)
