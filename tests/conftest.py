@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from playwright.sync_api import BrowserContext
 
 from tests.lab import browser, images
@@ -33,7 +33,7 @@ for number in (signal.SIGQUIT, signal.SIGHUP):
     signal.signal(number, signal.SIG_DFL)
 
 # How long an example takes tells of the machine's load, not of the code.
-settings.register_profile("jlr", deadline=None)
+settings.register_profile("jlr", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("jlr")
 
 # A test that asks for one of these runs a real server, engine or browser.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 import threading
@@ -53,6 +54,7 @@ class HostServers:
         self._account = account
         self.home = account.home
         self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._started: set[str] = set()
 
     def start(self, name: str, port: int = 0) -> int:
         """Start a session's server and return its pid."""
@@ -65,6 +67,7 @@ class HostServers:
             env={"HOME": str(self._account.home), "PATH": "/usr/bin:/bin"},
             cwd="/",
         )
+        self._started.add(name)
         pid = self._running[name].pid
         found = f"jlr/servers/*/{name}/runtime/jpserver-{pid}.json"
         state = self._account.home / ".local/state"
@@ -82,9 +85,12 @@ class HostServers:
         process.wait()
 
     def end(self) -> None:
-        """Kill them all."""
+        """Kill them all, and remove the folders of all that were started."""
         for name in tuple(self._running):
             self.kill(name)
+        for folder in self.home.glob(".local/state/jlr/servers/*/*"):
+            if folder.name in self._started:
+                shutil.rmtree(folder)
 
 
 def start_inside(container: Container, port: int, bind: str = "0.0.0.0") -> None:

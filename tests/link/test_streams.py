@@ -110,7 +110,8 @@ def processes_in(container: Container) -> list[str]:
 
 def clients_of(container: Container) -> list[int]:
     """Return the engine's clients that show a container's log."""
+    called = f"({container.name}|{container.inspect('{{.Id}}')})"
     listed = subprocess.run(
-        ("pgrep", "-f", f"docker logs .*{container.name}$"), capture_output=True, check=False
+        ("pgrep", "-f", f"docker logs .*{called}$"), capture_output=True, check=False
     )
     return [int(pid) for pid in listed.stdout.split() if lives(int(pid))]

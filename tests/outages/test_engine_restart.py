@@ -94,7 +94,7 @@ def test_a_restart_of_dockerd_that_ends_its_containers(work: Work, lone: LoneEng
     lone.start(live_restore=False)  # ends the containers that it finds
     lone.shut_down()
     lone.start(live_restore=True)
-    until(lambda: state(work)[0] == "container-gone", "the state", timeout=30)
+    until(lambda: state(work)[0] == "container-stopped", "the state", timeout=30)
     assert "does not run" in state(work)[1]
     again = started(work.session.laptop, work.session.name, host="alone")
     assert again.port == work.session.port

@@ -187,7 +187,7 @@ def test_a_restart_at_another_address_is_told_at_once_and_served_after_a_new_sta
 ) -> None:
     had = bridge.address(inside)
     inside.engine.docker("stop", "--time=0", inside.name)
-    wait_until(lambda: state(laptop)[0] == "container-gone", "the state", timeout=BACK)
+    wait_until(lambda: state(laptop)[0] == "container-stopped", "the state", timeout=BACK)
     stranger = bridge.give(had)
     inside.engine.docker("start", inside.name)
     assert bridge.address(inside) != had
