@@ -7,7 +7,7 @@ import secrets
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -30,15 +30,20 @@ NAME = "cont1"
 def silent(
     laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys
 ) -> Iterator[socket.socket]:
-    """The session of a host whose dockerd hangs: its socket, at which nothing is accepted."""
+    """The socket at which nothing is accepted, of all engines of a host with a recorded session.
+
+    The same host is known as `new`, too, without a session.
+    """
     place = account.home / f"silent-{secrets.token_hex(4)}.sock"
     with socket.socket(socket.AF_UNIX) as made:
         made.settimeout(20)
         made.bind(str(place))
         made.listen(50)
         place.chmod(0o777)
-        sshd = another_sshd(f'SetEnv "DOCKER_HOST=unix://{place}"')
-        laptop.add_host("hung", sshd, account, key=keys.private)
+        engines = (f'"{name}=unix://{place}"' for name in ("DOCKER_HOST", "CONTAINER_HOST"))
+        sshd = another_sshd(f"SetEnv {' '.join(engines)}")
+        for name in ("hung", "new"):
+            laptop.add_host(name, sshd, account, key=keys.private)
         record = SessionRecord(
             "hung",
             NAME,
@@ -59,19 +64,51 @@ def silent(
 def test_a_daemon_that_hangs_is_told_in_time_by_each_command(laptop: Laptop) -> None:
     assert laptop.jlr("list").status == 0  # from here on a link runs
     words = (("start", "hung", NAME), ("stop",), ("logs",), ("shell", NAME, "--", "true"))
+    _all_say_so(laptop, words)
+
+
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize(
+    "words",
+    [
+        (
+            ("list", "new", "--all"),
+            ("images", "new"),
+            ("runs", "new"),
+            ("run", "new", "--image", "lab/jupyter", "--", "true"),
+        ),
+        (
+            ("pull", "new", "lab/jupyter"),
+            ("shell", f"new/{NAME}", "--", "true"),
+            ("start", "new", NAME, "--image", "lab/jupyter"),
+            ("doctor", "new"),
+        ),
+    ],
+    ids=["what-lists", "what-works"],
+)
+def test_docker_and_podman_that_both_hang_are_told_in_time(
+    laptop: Laptop, words: Sequence[Sequence[str]]
+) -> None:
+    assert laptop.jlr("shell", "new", "--", "true").status == 0  # from here on a link runs
+    _all_say_so(laptop, words)
+
+
+def _all_say_so(laptop: Laptop, words: Sequence[Sequence[str]]) -> None:
     began = time.monotonic()
     commands = [laptop.spawn(*each) for each in words]
     for each, command in zip(words, commands, strict=True):
         output, _ = command.communicate(timeout=120)
-        assert "`docker` on the host does not answer" in output, each
+        assert "`docker` on the host does not answer" in output, (each, output)
         assert command.returncode == 1, each
         assert time.monotonic() - began < SECONDS, each
 
 
-def test_ctrl_c_ends_a_start_that_waits_for_a_daemon_that_hangs(
-    silent: socket.socket, laptop: Laptop
+@pytest.mark.parametrize("host", ["hung", "new"])
+def test_ctrl_c_ends_what_waits_for_a_daemon_that_hangs(
+    silent: socket.socket, laptop: Laptop, host: str
 ) -> None:
-    with laptop.spawn("start", "hung", NAME) as starting, silent.accept()[0]:
+    words = ("start", host, NAME) if host == "hung" else ("images", host)
+    with laptop.spawn(*words) as starting, silent.accept()[0]:
         began = time.monotonic()
         starting.send_signal(signal.SIGINT)
         assert starting.wait(timeout=120) == 130

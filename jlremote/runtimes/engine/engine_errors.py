@@ -14,6 +14,7 @@ from jlremote.text import printable
 COMMAND_NOT_FOUND = 127
 # A working engine answers long before; a hanging daemon never does.
 PATIENCE_SECONDS = 10
+_AFTER_SILENCE_SECONDS = 3  # the patience with an engine where another one has been silent
 _PREFIXES = ("docker: ", "Error response from daemon: ", "Error: ")
 # The request that failed, encoded, behind docker's own sentence about it.
 _REQUEST = re.compile(r': [A-Z][a-z]+ "http[^"]*": dial unix .*$')
@@ -105,6 +106,15 @@ def tried(argv: Argv) -> str:
     return bounded(argv, PATIENCE_SECONDS)
 
 
+def tried_next(argv: Argv) -> str:
+    """Return shell text like that of `tried`, with less patience if an earlier step's ran out.
+
+    Where several daemons hang, it is still told within 15 s.
+    """
+    less = bounded(argv, _AFTER_SILENCE_SECONDS)
+    return f'case $statuses in *"={TOOK_TOO_LONG} "*) {less};; *) {tried(argv)};; esac'
+
+
 def unless_silent(step: str) -> str:
     """Return shell text that ends like the earlier `step` if that one took too long.
 
@@ -144,7 +154,7 @@ def engine_error(engine: Engine, failed: Completed) -> JlrError:
     if failed.status == TOOK_TOO_LONG and not complaint:
         again = f"`sudo systemctl restart {service}` there restarts it; " if service else ""
         return EngineSilent(
-            f"`{engine.name}` on the host does not answer within {PATIENCE_SECONDS} s",
+            f"`{engine.name}` on the host does not answer",
             hint=f"{again}its disk or its network may hang",
         )
     if any(phrase in complaint for phrase in _NOT_RUNNING):

@@ -24,6 +24,7 @@ from jlremote.runtimes.engine.engine_errors import (
     engine_error,
     is_tried,
     tried,
+    tried_next,
     unless_silent,
 )
 from jlremote.runtimes.table import AUTO, runtime_named
@@ -150,9 +151,14 @@ def engine_if_any(host: Link) -> Engine:
     """Return the engine of a host; where none works, docker, whose error says why.
 
     A command that only looks does not ask for the password of `sudo`.
+
+    Raises:
+        EngineSilent: none works, and the likeliest does not answer; it would hang the caller, too.
     """
     try:
         return _known(host, sudo=False) or usable(host, sudo=False, may_ask=False)
+    except EngineSilent:
+        raise
     except EngineUnusable:
         return DOCKER
 
@@ -211,7 +217,7 @@ def _trial(engine: Engine, *, sudo: bool) -> str:
         engine = engine.unasked()
     if engine.kind is DOCKER.kind:
         steps.append(_UNMASK.format(version=command_line(engine("--version"))))
-    return "\n".join((*steps, tried(usable_argv(engine))))
+    return "\n".join((*steps, tried_next(usable_argv(engine))))
 
 
 def _is_there(why: EngineUnusable) -> bool:

@@ -17,6 +17,7 @@ from jlremote.link.client.link import Link
 from jlremote.ports.locate import server_endpoint
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container, Runtime
+from jlremote.runtimes.engine.engine_errors import EngineSilent
 from jlremote.runtimes.table import OF_PROCESSES, ON_NODES, runtime_of
 from jlremote.storage import jobs, sessions, settings
 from jlremote.storage.records import hint_of_missing
@@ -152,8 +153,12 @@ def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey]:
         JlrError: the engine does not work, and the host itself has no such session.
     """
     unknown: JlrError | None = None
-    nodes = (ON_NODES["none"], ON_NODES["apptainer"])
-    for runtime in (Containers(engine_if_any(link)), *OF_PROCESSES, *nodes):
+    runtimes: list[Runtime] = [*OF_PROCESSES, ON_NODES["none"], ON_NODES["apptainer"]]
+    try:
+        runtimes.insert(0, Containers(engine_if_any(link)))
+    except EngineSilent as silent:
+        unknown = silent
+    for runtime in runtimes:
         try:
             runtime.check_name(typed)
             for _, found in candidates(link, runtime, typed):

@@ -49,7 +49,7 @@ class RealShell:
     def __init__(self, folder: Path) -> None:
         self.asked = folder / "asked"
         self.programs = folder
-        asks = f'shift; echo "$*" >>{self.asked}; exit {TOOK_TOO_LONG}'
+        asks = f'echo "$*" >>{self.asked}; exit {TOOK_TOO_LONG}'
         for name, body in (
             ("timeout", asks),
             ("docker", "echo Docker version 28"),
@@ -69,8 +69,8 @@ class RealShell:
 def test_a_daemon_that_hangs_is_not_asked_again_behind_sudo(tmp_path: Path) -> None:
     host = RealShell(tmp_path)
     assert searched(host, sudo=False).found is None
-    asked = [line.split()[0] for line in host.asked.read_text().splitlines()]
-    assert asked == ["docker", "podman"]
+    asked = [line.split()[:2] for line in host.asked.read_text().splitlines()]
+    assert asked == [["10", "docker"], ["3", "podman"]]
 
 
 def test_a_daemon_that_hangs_is_asked_for_containers_only_once(tmp_path: Path) -> None:
