@@ -15,10 +15,8 @@ from hypothesis import strategies as st
 
 from jlremote.errors import Usage
 from jlremote.ssh.config.destination import Destination, resolve
-from jlremote.ssh.config.rules import LoginRules
 from jlremote.ssh.config.ssh_settings import RequestedHost, arguments, check_host
 from jlremote.ssh.config.tokens import TokenValues, expand, expand_path
-from jlremote.ssh.login.identities import agent_of
 
 NAMES = TokenValues("lab", "lab.example.org", 2222, "me", jump="bastion")
 
@@ -186,6 +184,7 @@ def test_relative_paths_begin_in_the_folder_of_the_person(config: Path, tmp_path
         Host lab
             IdentityFile keys/%h
             CertificateFile cert
+            IdentityAgent run/%h.agent
             UserKnownHostsFile known
             GlobalKnownHostsFile /etc/known
             RevokedHostKeys revoked
@@ -198,6 +197,7 @@ def test_relative_paths_begin_in_the_folder_of_the_person(config: Path, tmp_path
     login, keys = destination.login, destination.host_key
     assert login.identity_files == (tmp_path / "keys/lab",)
     assert login.certificate_files == (tmp_path / "cert",)
+    assert login.identity_agent == str(tmp_path / "run/lab.agent")
     assert keys.user_files == (tmp_path / "known",)
     assert keys.global_files == (Path("/etc/known"),)
     assert keys.revoked == tmp_path / "revoked"
@@ -378,13 +378,11 @@ def test_tokens_are_expanded_or_refused_and_never_left(text: str) -> None:
 
 @pytest.mark.parametrize("path", ["~0", "~no-such-user/id_ed25519"])
 def test_a_home_folder_that_does_not_exist_is_a_usage_error(path: str, config: Path) -> None:
-    for setting in ("IdentityFile", "UserKnownHostsFile", "RevokedHostKeys"):
+    for setting in ("IdentityFile", "IdentityAgent", "UserKnownHostsFile", "RevokedHostKeys"):
         with pytest.raises(Usage):
             resolved(config, f"Host lab\n{setting} {path}\n")
     with pytest.raises(Usage, match="cannot find the home folder"):
         expand_path(path, NAMES)
-    with pytest.raises(Usage, match="cannot find the home folder"):
-        agent_of(LoginRules(identity_agent=path), None)
 
 
 def test_the_home_folder_is_the_one_that_ssh_takes(

@@ -84,12 +84,11 @@ def host_key_rules(settings: SshSettings, names: TokenValues) -> HostKeyRules:
 
 def login_rules(settings: SshSettings, names: TokenValues) -> LoginRules:
     """Return the credentials that may be offered, and their order."""
-    agent = settings.first("identityagent")
     return LoginRules(
         identity_files=_each_path(settings, "identityfile", names),
         certificate_files=_each_path(settings, "certificatefile", names),
         identities_only=settings.on("identitiesonly"),
-        identity_agent=agent or None,
+        identity_agent=_agent(settings.first("identityagent"), names),
         methods=_methods(settings),
         prompts=number(settings.first("numberofpasswordprompts", "3"), "NumberOfPasswordPrompts"),
         batch=settings.on("batchmode"),
@@ -132,6 +131,12 @@ def _paths(text: str, names: TokenValues) -> tuple[Path, ...]:
     if not is_set(text):
         return ()
     return tuple(expand_path(part, names) for part in re.split(r"\s+(?=[/~%$]|[A-Za-z]:)", text))
+
+
+def _agent(named: str, names: TokenValues) -> str | None:
+    if named in {"", "SSH_AUTH_SOCK"} or named.startswith("$") or not is_set(named):
+        return named or None
+    return str(expand_path(named, names))
 
 
 def _each_path(settings: SshSettings, name: str, names: TokenValues) -> tuple[Path, ...]:

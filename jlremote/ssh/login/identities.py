@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jlremote.ssh.config.rules import LoginRules
-from jlremote.ssh.config.tokens import expand_home
 from jlremote.ssh.login.agent import Agent
 from jlremote.ssh.login.key_files import exists, public_half, read_public
 from jlremote.ssh.trust.host_certificates import (
@@ -42,7 +41,7 @@ def agent_of(rules: LoginRules, agent_socket: str | None) -> Agent | None:
     elif named.startswith("$"):
         path = os.environ.get(named.strip("${}"))
     else:
-        path = str(expand_home(named))
+        path = named
     return Agent(path) if path else None
 
 
