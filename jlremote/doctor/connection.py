@@ -40,6 +40,7 @@ class ConnectionFacts:
     user: str = ""  # the name on the host
     skew: float | None = None  # seconds that the host's clock is ahead, `None` if unknown
     refusal: str | None = None  # why its SSH server permits no forwarding, `None` if it does
+    sockets: bool | None = None  # whether it connects to unix sockets there, `None` if unknown
 
 
 def failed_at(facts: ConnectionFacts) -> str | None:
@@ -94,6 +95,12 @@ def _forwarding(facts: ConnectionFacts) -> Judgement:
             f"the SSH server permits no forwarding: {facts.refusal}",
             "ask its administrator for `AllowTcpForwarding local` in `sshd_config`, and for "
             "`PermitOpen any` if that is set",
+        )
+    if facts.sockets is False:
+        return warn(
+            "permitted to ports and not to unix sockets: a server that jlr starts on the host "
+            "itself gets a port, which its other users can see",
+            "ask its administrator for `AllowStreamLocalForwarding local` in `sshd_config`",
         )
     return fine("permitted")
 

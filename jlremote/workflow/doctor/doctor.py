@@ -115,6 +115,7 @@ class _Examination:
                 began = time.time()
                 told = link.run(host_script.GREETING)
                 refusal = link.refusal(LOCALHOST, HOST_PORT)
+                sockets = _reaches_sockets(link)
         except JlrError as error:
             unasked = isinstance(error, NeedsAuthentication) and self.asker.last == "host-key"
             return ConnectionFacts(error, asked_for_key=unasked)
@@ -127,6 +128,7 @@ class _Examination:
             user=greeting["user"],
             skew=_skew(greeting["time"], began, time.time()),
             refusal=refusal,
+            sockets=sockets,
         )
 
     def _trial(self, link: Link) -> Trial:
@@ -187,6 +189,17 @@ class _Examination:
         with suppress(JlrError):
             return dict(settings.load().chosen(name, flags))
         return {option: value for option, value in flags.items() if value is not None}
+
+
+def _reaches_sockets(link: Link) -> bool | None:
+    """Return whether the SSH server connects to unix sockets; `None` if none could be made."""
+    told = ""
+    with link.stream(host_script.SOCKET) as output:
+        for piece in output:
+            told += piece
+            if told.endswith("\n") and told.startswith("/"):
+                return link.reaches(told.strip())
+    return None
 
 
 def _session(name: str) -> SessionRecord | None:
