@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -11,14 +12,38 @@ from jlremote.errors import JlrError
 from jlremote.host.target import Target
 from jlremote.jupyter.survey import JupyterDead
 from jlremote.ssh.forward.connection_router import WaitLimits
+from tests.lab.accounts import claimed_account
+from tests.lab.containers import ContainerFactory
+from tests.lab.ports import free_port
 from tests.link.desk import Desk
-from tests.link.servers import HostServers, Squatter
+from tests.link.servers import HostServers, Squatter, start_inside
 from tests.link.test_proof import asked, check_turned_away
 from tests.ssh.forward.test_connection_router import PAGE, is_closed
 from tests.ssh.forward.test_connection_router import Desk as Router
 
 SECRET = b"GET /cont1/lab HTTP/1.1\r\nCookie: secret\r\n\r\n"
 ANSWER = b"HTTP/1.1 200 OK\r\n\r\n<script>"
+PUT = b"PUT /one/api/contents/a.ipynb HTTP/1.1\r\nHost: x\r\nCookie: a=b\r\n\r\n"
+
+# Waits until the port is free, answers everybody on it, and prints what it is sent.
+LURKS = """
+import contextlib, socket, sys, time
+print("waits", flush=True)
+while True:
+    try:
+        listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+        break
+    except OSError:
+        time.sleep(0.01)
+print("has the port", flush=True)
+while True:
+    visitor, _ = listener.accept()
+    print("a visit", flush=True)
+    with visitor, contextlib.suppress(OSError):
+        visitor.sendall(b"HTTP/1.1 200 OK\\r\\n\\r\\n<script>")
+        while data := visitor.recv(65536):
+            print("was sent", data, flush=True)
+"""
 
 
 @pytest.fixture
@@ -98,10 +123,34 @@ def test_another_user_on_the_port_gets_no_byte_while_the_link_stays_up(
     servers.kill("one")
     squatter = Squatter(forward.server.port)
     try:
-        request = b"PUT /one/api/contents/a.ipynb HTTP/1.1\r\nHost: x\r\nCookie: a=b\r\n\r\n"
-        assert asked(forward.local_port, request) == b""
+        assert asked(forward.local_port, PUT) == b""
         check_turned_away(desk, "one", "jupyter-dead", "is gone")
         assert squatter.visits > 0
         assert squatter.heard == b""
     finally:
         squatter.close()
+
+
+def test_another_user_waits_for_the_port_of_a_container_on_the_hosts_network(
+    desk: Desk, container: ContainerFactory
+) -> None:
+    port = free_port()
+    here = container("lab/plain", options=("--network", "host"))
+    start_inside(here, port, "127.0.0.1")
+    desk.start(here.name, "docker")
+    forward = desk.forward(here.name)
+    argv = ("python3", "-c", LURKS, str(port))
+    with (
+        claimed_account() as hostile,
+        subprocess.Popen(
+            argv, user=hostile.uid, extra_groups=(), cwd="/", stdout=subprocess.PIPE, text=True
+        ) as lurking,
+    ):
+        assert lurking.stdout is not None
+        assert lurking.stdout.readline() == "waits\n"
+        here.execute("sh", "-c", f"kill -9 {desk.server_pid(forward)}")
+        assert lurking.stdout.readline() == "has the port\n"
+        assert asked(forward.local_port, PUT) == b""
+        check_turned_away(desk, here.name, "jupyter-dead", "is gone")
+        lurking.kill()
+        assert {*lurking.stdout} == {"a visit\n"}
