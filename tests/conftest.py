@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import signal
+import socket
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -144,6 +145,18 @@ def another_sshd(engine: Engine, keys: Keys) -> Iterator[SSHServerFactory]:
             )
 
         yield start
+
+
+@pytest.fixture
+def forbidden_engine(account: Account) -> Iterator[str]:
+    """The setting of `DOCKER_HOST` that leads to an engine which the account may not use."""
+    path = account.home / "root-only.sock"
+    with socket.socket(socket.AF_UNIX) as engine:
+        engine.bind(str(path))
+        engine.listen()
+        path.chmod(0o600)
+        yield f"DOCKER_HOST=unix://{path}"
+    path.unlink()
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import itertools
 import json
 import os
 import re
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -174,16 +173,14 @@ def test_a_session_on_a_free_gpu_that_is_back_after_the_network_was_away(
 
 
 def test_a_doctor_that_finds_a_user_without_the_engine(
-    terminal: Terminal, ada: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys
+    terminal: Terminal,
+    ada: Laptop,
+    another_sshd: SSHServerFactory,
+    account: Account,
+    keys: Keys,
+    forbidden_engine: str,
 ) -> None:
-    path = account.home / "root-only.sock"
-    with socket.socket(socket.AF_UNIX) as engine:
-        engine.bind(str(path))
-        engine.listen()
-        path.chmod(0o600)
-        server = another_sshd(f'SetEnv "DOCKER_HOST=unix://{path}"')
-        ada.add_host("ec2", server, account, key=keys.private)
-        terminal.run("jlr doctor ec2 --runtime docker")
-    path.unlink()
+    ada.add_host("ec2", another_sshd(f'SetEnv "{forbidden_engine}"'), account, key=keys.private)
+    terminal.run("jlr doctor ec2 --runtime docker")
     assert "✗ permission" in terminal.screen()
     terminal.take_picture("doctor")
