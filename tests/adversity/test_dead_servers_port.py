@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -140,12 +141,13 @@ def test_another_user_waits_for_the_port_of_a_container_on_the_hosts_network(
     desk.start(here.name, "docker")
     forward = desk.forward(here.name)
     argv = ("python3", "-c", LURKS, str(port))
-    with (
-        claimed_account() as hostile,
-        subprocess.Popen(
-            argv, user=hostile.uid, extra_groups=(), cwd="/", stdout=subprocess.PIPE, text=True
-        ) as lurking,
-    ):
+    with claimed_account() as hostile, ExitStack() as stack:
+        lurking = stack.enter_context(
+            subprocess.Popen(
+                argv, user=hostile.uid, extra_groups=(), cwd="/", stdout=subprocess.PIPE, text=True
+            )
+        )
+        stack.callback(lurking.kill)
         assert lurking.stdout is not None
         assert lurking.stdout.readline() == "waits\n"
         here.execute("sh", "-c", f"kill -9 {desk.server_pid(forward)}")
