@@ -316,6 +316,48 @@ def test_a_lost_connection_attempt_is_replaced_by_another() -> None:
         assert heard == [b"hello", b"hello"]
 
 
+def two_addresses(port: int) -> list[tuple[object, ...]]:
+    """Return what a name server says of a name with two login nodes."""
+    facts = (socket.AF_INET, socket.SOCK_STREAM, 6, "")
+    return [(*facts, (address, port)) for address in ("127.0.0.1", "127.0.0.2")]
+
+
+@pytest.mark.parametrize("dead", ["silent", "refusing"])
+def test_a_dead_address_of_several_costs_a_second_at_most(
+    dead: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.2", 0)) as listener, ExitStack() as stack:
+        port = listener.getsockname()[1]
+        if dead == "silent":
+            full = stack.enter_context(socket.create_server(("127.0.0.1", port), backlog=0))
+            for _ in range(2):  # from the second on the kernel drops what comes
+                waiting = stack.enter_context(socket.socket())
+                waiting.setblocking(False)
+                waiting.connect_ex(full.getsockname())
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_: two_addresses(port))
+
+        def greet() -> None:
+            stack.enter_context(listener.accept()[0]).sendall(b"SSH-2.0-alive\r\n")
+
+        thread = threading.Thread(target=greet)
+        thread.start()
+        began = time.monotonic()
+        with connect_tcp(Destination("login", "login", port, "me"), b"hello") as sock:
+            assert sock.getpeername() == ("127.0.0.2", port)
+        assert time.monotonic() - began < 2
+        thread.join()
+
+
+def test_addresses_that_all_fail_end_with_the_error_of_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: two_addresses(port))
+    with pytest.raises(ConnectionRefusedError):
+        connect_tcp(Destination("login", "login", port, "me"), b"hello")
+
+
 def test_a_server_that_greets_slowly_is_waited_for() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as accepted:
 

@@ -7,7 +7,8 @@ import os
 import selectors
 import socket
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from jlremote.errors import NameNotResolved
@@ -27,20 +28,18 @@ def connect_tcp(destination: Destination, greeting: bytes) -> socket.socket:
     Our own `greeting` is sent first; some servers wait for it.
 
     Raises:
-        OSError: none did; the error is the last address's.
+        OSError: none did; the error is that of the address that failed last.
         NameNotResolved: there is no address of the wanted family.
     """
-    last: OSError | None = None
-    for family, _, _, _, address in _addresses(destination):
-        try:
-            with selectors.DefaultSelector() as attempts:
-                return _Caller(destination, family, address, greeting, attempts).call()
-        except OSError as error:
-            last = error
-    raise last or NameNotResolved(
-        f"`{destination.hostname}` has no address of the family `{destination.address_family}`",
-        hint="check `AddressFamily` in your ssh config",
-    )
+    found = (_Address(family, address) for family, *_, address in _addresses(destination))
+    addresses = list(dict.fromkeys(found))
+    if not addresses:
+        raise NameNotResolved(
+            f"`{destination.hostname}` has no address of the family `{destination.address_family}`",
+            hint="check `AddressFamily` in your ssh config",
+        )
+    with selectors.DefaultSelector() as attempts:
+        return _Caller(destination, addresses, greeting, attempts).call()
 
 
 def _addresses(destination: Destination) -> list[Any]:
@@ -55,74 +54,103 @@ def _addresses(destination: Destination) -> list[Any]:
 
 
 @dataclass(frozen=True)
+class _Address:
+    family: socket.AddressFamily
+    address: Any
+
+
+@dataclass(frozen=True)
 class _Caller:
-    """Connects to one address repeatedly, until one of the attempts is answered.
+    """Connects to each address in turn, again and again, until one of the attempts is answered.
 
     The kernel repeats a lost SYN after 1, 3, 7 and 15 s, so on a network that has just come back a
     first attempt may wait for long, while another one is answered at once; and what a NAT box or a
-    proxy has swallowed is never answered. The first waits all the same: a line may be slow.
-    A server that is slow to greet is tried ever more rarely.
+    proxy has swallowed is never answered. The first of each address waits all the same: a line may
+    be slow. A server that is slow to greet is tried ever more rarely. Of several addresses, as
+    login nodes have them, a dead one costs a second and not the whole `ConnectTimeout`.
     """
 
     destination: Destination
-    family: socket.AddressFamily
-    address: Any
+    addresses: list[_Address]  # those that have not failed, the next one first
     greeting: bytes
     attempts: selectors.BaseSelector
+    first: dict[_Address, socket.socket] = field(default_factory=dict)
 
     def call(self) -> socket.socket:
         """Return the socket that was answered; the others are closed."""
         seconds = self.destination.step_seconds
-        limit = time.monotonic() + seconds
+        limit = time.monotonic() + seconds + ASK_AGAIN_SECONDS * (len(self.addresses) - 1)
         pauses = iter(SILENT_PAUSES)
-        first = self._begin()
         try:
             while (left := limit - time.monotonic()) > 0:
-                silent = any(key.events == READ for key in self.attempts.get_map().values())
+                self._begin()
+                silent = any(key.events == READ for key in self._under_way())
                 pause = next(pauses, LONGEST_SILENT_PAUSE) if silent else ASK_AGAIN_SECONDS
                 answered = self._answered(min(left, pause))
                 if answered is not None:
                     self.attempts.unregister(answered)
                     answered.settimeout(seconds)
                     return answered
-                self._give_up(but=first)
-                self._begin()
+                self._give_up(self._is_repeated)
         finally:
-            self._give_up()
+            self._give_up(lambda _: True)
         raise TimeoutError
 
-    def _begin(self) -> socket.socket:
-        sock = socket.socket(self.family, socket.SOCK_STREAM)
-        try:
-            sock.setblocking(False)
-            _bind(sock, self.destination, self.family)
-            _raise(sock.connect_ex(self.address))
-        except BaseException:
-            sock.close()
-            raise
-        self.attempts.register(sock, WRITE)
-        return sock
+    def _begin(self) -> None:
+        """Call the next address that does not fail at once."""
+        while True:
+            next_one = self.addresses.pop(0)
+            self.addresses.append(next_one)
+            sock = socket.socket(next_one.family, socket.SOCK_STREAM)
+            try:
+                sock.setblocking(False)
+                _bind(sock, self.destination, next_one.family)
+                _raise(sock.connect_ex(next_one.address))
+            except OSError as error:
+                sock.close()
+                self._drop(next_one, error)
+                continue
+            self.attempts.register(sock, WRITE, next_one)
+            self.first.setdefault(next_one, sock)
+            return
+
+    def _drop(self, failed: _Address, error: OSError) -> None:
+        """Call an address no more; raise its `error` if it is the last one."""
+        self.addresses.remove(failed)
+        self._give_up(lambda key: key.data == failed)
+        if not self.addresses:
+            raise error
 
     def _answered(self, seconds: float) -> socket.socket | None:
-        """Return the first socket on which something arrives within `seconds`."""
+        """Return the first socket on which something arrives within `seconds`.
+
+        Return `None` at once where an address fails, for another may be called.
+        """
         limit = time.monotonic() + seconds
         while (left := limit - time.monotonic()) > 0:
             for key, _ in self.attempts.select(left):
                 sock = cast("socket.socket", key.fileobj)
                 if key.events == READ:
                     return sock
-                _raise(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
-                sock.send(self.greeting)  # nothing was sent before, so there is room
-                self.attempts.modify(sock, READ)
+                try:
+                    _raise(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
+                    sock.send(self.greeting)  # nothing was sent before, so there is room
+                except OSError as error:
+                    self._drop(key.data, error)
+                    return None
+                self.attempts.modify(sock, READ, key.data)
         return None
 
-    def _give_up(self, but: socket.socket | None = None) -> None:
-        """Close all attempts; with `but` only those without a connection, and not that one."""
-        for key in list(self.attempts.get_map().values()):
-            sock = cast("socket.socket", key.fileobj)
-            if but is None or (sock is not but and key.events == WRITE):
-                self.attempts.unregister(sock)
-                sock.close()
+    def _is_repeated(self, key: selectors.SelectorKey) -> bool:
+        return key.events == WRITE and key.fileobj not in self.first.values()
+
+    def _under_way(self) -> list[selectors.SelectorKey]:
+        return list(self.attempts.get_map().values())
+
+    def _give_up(self, given_up: Callable[[selectors.SelectorKey], bool]) -> None:
+        for key in filter(given_up, self._under_way()):
+            self.attempts.unregister(key.fileobj)
+            cast("socket.socket", key.fileobj).close()
 
 
 def _raise(code: int) -> None:
