@@ -231,5 +231,5 @@ def _likeliest(failures: list[EngineUnusable]) -> JlrError:
     return EngineMissing(
         "neither docker nor podman is installed on the host",
         hint=f"`{commands(DOCKER.kind.program)[0]}` there installs docker; `--runtime none` works "
-        "without",
+        "without, and with `--slurm` a cluster's login node",
     )

@@ -60,6 +60,7 @@ def test_a_host_without_an_engine_is_told_how_to_install_one() -> None:
     with pytest.raises(EngineMissing, match="neither docker nor podman") as caught:
         usable(host(MISSING, MISSING), sudo=False)
     assert "sudo apt install docker.io` there installs docker" in (caught.value.hint or "")
+    assert "with `--slurm` a cluster's login node" in (caught.value.hint or "")
 
 
 def test_the_likeliest_failure_is_that_of_an_installed_engine() -> None:
