@@ -217,10 +217,12 @@ def progress(line: str) -> str | None:
     return None
 
 
-def _registry(typed: str) -> str:
-    return (
-        image_names.parse(typed.removeprefix(DOCKER)).registry if is_docker(typed) else "REGISTRY"
-    )
+def login_hint(program: str, typed: str, host: str) -> str:
+    """Return the hint for a registry that refused a pull."""
+    name = typed.removeprefix(DOCKER)
+    registry = image_names.parse(name).registry if is_docker(typed) else "REGISTRY"
+    login = command_line(("jlr", "login", host, registry, "--runtime", program))
+    return f"`{login}` keeps a key for it; with `--forget` first, if the kept one is wrong"
 
 
 def pull_error(program: str, typed: str, host: str, lines: Sequence[str], status: int) -> JlrError:
@@ -241,10 +243,7 @@ def pull_error(program: str, typed: str, host: str, lines: Sequence[str], status
             "with more room, as in a workspace; what is unpacked lies there, too",
         )
     if _REFUSED.search(complaint):
-        again = (
-            f"`jlr login {host} {_registry(typed)}` keeps a key for it; with `--forget` first, if "
-        )
-        return Authentication(message, hint=again + "the kept one is wrong")
+        return Authentication(message, hint=login_hint(program, typed, host))
     if _ABSENT.search(complaint):
         return NotFound(message, hint="check its name and tag")
     return JlrError(message)

@@ -62,7 +62,7 @@ def test_a_private_image_becomes_a_file_in_the_workspace_and_is_listed(
     # A registry that gives no tokens refuses a wrong key only when it is asked for an image.
     assert laptop.jlr(*words, stdin="wrong").status == 0
     refused = laptop.jlr("pull", "lab", image, *FLAGS, timeout=120)
-    assert (refused.status, f"`jlr login lab {registry.name}`" in refused.stderr) == (4, True)
+    assert (refused.status, f"`jlr login lab {registry.name} " in refused.stderr) == (4, True)
     right = laptop.jlr(*words, stdin=registry.key)
     assert right.status == 0, right
     done = laptop.jlr("pull", "lab", image, *FLAGS, "--json", timeout=300)

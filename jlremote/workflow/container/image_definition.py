@@ -13,7 +13,7 @@ from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.gpus.request import parse_request
 from jlremote.host.contract import Completed, run_script
 from jlremote.host.shell_text import command_line
-from jlremote.images.image_files import file_name, is_reference
+from jlremote.images.image_files import file_name, is_docker, is_reference, login_hint
 from jlremote.jobs.scheduled import KEY
 from jlremote.jupyter import scripts
 from jlremote.jupyter.survey import Survey, survey
@@ -137,8 +137,12 @@ def pulled_first(start: StartContext) -> tuple[str, str]:
     image = shlex.quote(image_files.place(start.host, program, typed, folder))
     script, key = image_files.puller(start.host, program, typed, folder)
     pull = f"{command_line(('sh', '-c', script))} <{KEY if key else '/dev/null'} >&2"
+    failed = f"the job cannot pull `{one_line(typed)}`"
+    if is_docker(typed):
+        failed += f"; if its registry refused: {login_hint(program, typed, start.request.host)}"
     return (
-        f'[ -e {image} ] || {pull}\nstatus=$?; rm -f {KEY}\n[ "$status" = 0 ] || exit "$status"'
+        f"[ -e {image} ] || {pull}\nstatus=$?; rm -f {KEY}\n"
+        f'[ "$status" = 0 ] || {{ echo {shlex.quote(failed)} >&2; exit "$status"; }}'
     ), key.decode()
 
 

@@ -22,7 +22,7 @@ def start(pull_on: str, image: str | None) -> Any:
     return SimpleNamespace(
         host=None,
         runtime=SimpleNamespace(program="apptainer", has_images=True),
-        request=SimpleNamespace(image=image, image_folder=None, scheduled=how),
+        request=SimpleNamespace(host="zih", image=image, image_folder=None, scheduled=how),
     )
 
 
@@ -48,8 +48,9 @@ def test_a_missing_image_is_pulled_with_the_key_which_is_deleted(
         (tmp_path / ".key").write_text(key)
         script = f"directory={shlex.quote(str(tmp_path))}\n{text}\necho entered"
         done = subprocess.run(("sh", "-c", script), capture_output=True, text=True, check=False)
-        assert done.stderr == told
-        assert (done.returncode, done.stdout) == (
-            (status, "") if told and status else (0, "entered\n")
-        )
+        failed = status != 0 and told != ""
+        assert done.stderr.startswith(told)
+        assert ("the job cannot pull `docker://" in done.stderr) == failed
+        assert ("`jlr login zih " in done.stderr) == failed
+        assert (done.returncode, done.stdout) == ((status, "") if failed else (0, "entered\n"))
         assert not (tmp_path / ".key").exists()
