@@ -10,6 +10,7 @@ import pytest
 from tests.lab.cluster import Cluster, running_cluster
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
+from tests.lab.line import Line
 from tests.lab.place import Say
 from tests.lab.remote_host import Keys
 
@@ -22,11 +23,11 @@ def cluster(engine: Engine, keys: Keys, say: Say) -> Iterator[Cluster]:
 
 
 @contextmanager
-def known_to(cluster: Cluster, keys: Keys) -> Iterator[Laptop]:
-    """Give a new laptop that knows the login node as `zih`, for alice."""
+def known_to(cluster: Cluster, keys: Keys, balancer: Line | None = None) -> Iterator[Laptop]:
+    """Give a new laptop that knows the login node, or a way to both, as `zih`, for alice."""
     laptop = Laptop()
     try:
-        cluster.add_to(laptop, "zih", keys)
+        cluster.add_to(laptop, "zih", keys, balancer)
         yield laptop
     finally:
         laptop.shut_down()

@@ -46,3 +46,15 @@ def stand_in(cluster: Cluster, machine: str, program: str, text: str) -> Iterato
         yield
     finally:
         cluster.run(machine, *(("ln", "-sf", real, place) if was_link else ("rm", place)))
+
+
+@contextmanager
+def startup_line(cluster: Cluster, line: str) -> Iterator[None]:
+    """Have alice's shells run a line when they start, for the time of a `with` block."""
+    files = "/home/alice/.bashrc", "/home/alice/.bash_profile"
+    write = 'line=$1; shift; printf "%s\\n" "$line" | tee "$@" >/dev/null'
+    cluster.run("login", "sh", "-c", write, "sh", line, *files, user="alice")
+    try:
+        yield
+    finally:
+        cluster.run("login", "rm", *files)

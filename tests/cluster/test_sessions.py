@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import html
 import json
-import re
 import secrets
 import signal
+from contextlib import closing
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from playwright.sync_api import BrowserContext, expect
 
+from tests.cluster.conftest import known_to
 from tests.cluster.parts import busy, until
-from tests.lab.cluster import USERS, Cluster
+from tests.lab.cluster import LOGINS, USERS, Cluster
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
-from tests.sessions.parts import Session, failed, started
+from tests.lab.remote_host import Keys
+from tests.sessions.parts import Session, failed, start, started
+from tests.sessions.test_page import SECONDS, open_notebook, run_cell
 
-AS_BOB = ("setpriv", "--reuid", "bob", "--regid", "bob", "--clear-groups", "sh", "-c")
 JUPYTER = ("--slurm", "--module", "jupyter", "--cpus", "1")
 
 
@@ -32,6 +35,11 @@ def on_node(number: int) -> tuple[str, ...]:
 def name() -> str:
     """Return a name that no other test has."""
     return f"s-{secrets.token_hex(3)}"
+
+
+def user(called: str) -> tuple[str, ...]:
+    """Return what begins a script of a user."""
+    return ("setpriv", "--reuid", called, "--regid", called, "--clear-groups", "sh", "-c")
 
 
 def listed(laptop: Laptop, called: str, *host: str) -> dict[str, Any]:
@@ -73,8 +81,10 @@ def test_a_kernel_answers_on_a_node_and_a_second_start_joins_until_stop(
     assert again.url == session.url
     assert jobs(cluster, called) == ["RUNNING"]
     assert f"cancelled job {shown['job']}" in str(zih.jlr("stop", called))
-    assert jobs(cluster, called) == ["CANCELLED"]
+    wait_until(lambda: jobs(cluster, called) == ["CANCELLED"], "the end of what ran on the node")
     failed(zih.jlr("start", "zih", called), 6, "was stopped with `jlr stop`", "--slurm")
+    refused = cluster.try_run("login", *user("alice"), "ssh -o BatchMode=yes node1 true")
+    assert "you have no active jobs on this node" in refused.stderr, "pam_slurm_adopt looks at jobs"
 
 
 def test_a_kernel_answers_in_an_image_and_its_definition_is_used_again(
@@ -256,30 +266,52 @@ def test_a_successor_takes_over_name_and_port_when_the_job_is_over(
     assert jobs(cluster, called) == ["CANCELLED"] * 4
 
 
-def test_a_page_outlives_the_controller_and_a_login_node(cluster: Cluster, zih: Laptop) -> None:
-    called = name()
-    with zih.ssh_config.open("a", encoding="utf-8") as config:
-        config.write("Host zih\n    ConnectTimeout 5\n")  # not half a minute for the dead node
-    session = started(zih, called, *on_node(2), host="zih")
-    with session.notebook("a.ipynb") as kernel:
-        with cluster.without_controller():
-            assert kernel.run("6 * 7") == "42"
-            assert zih.jlr("url", called).stdout.strip() == session.url
-        assert kernel.run("6 * 8") == "48"
-    born, first = session.born(), address(zih)
-    with cluster.without_login_node() as second:
-        before = zih.ssh_config.read_text(encoding="utf-8")
-        zih.ssh_config.write_text(before.replace(first, second), encoding="utf-8")
-        wait_until(lambda: listed(zih, called)["state"] == "up", "the way over the other node", 60)
-        assert session.born() == born
+def test_a_page_of_a_node_outlives_the_controller(
+    cluster: Cluster, zih: Laptop, chromium: BrowserContext
+) -> None:
+    session = started(zih, name(), *on_node(2), host="zih")
+    tab = chromium.new_page()
+    open_notebook(tab, session.url)
+    run_cell(tab, "import platform; print('on', platform.node())")
+    expect(tab.locator(".jp-Notebook")).to_contain_text("on node2", timeout=SECONDS)
+    with cluster.without_controller():
+        run_cell(tab, "print('still on', platform.node())")
+        expect(tab.locator(".jp-Notebook")).to_contain_text("still on node2", timeout=SECONDS)
+        assert zih.jlr("url", session.name).stdout.strip() == session.url
+        assert listed(zih, session.name)["state"] == "up"
+    run_cell(tab, "print('and after', platform.node())")
+    expect(tab.locator(".jp-Notebook")).to_contain_text("and after node2", timeout=SECONDS)
+
+
+def test_two_login_nodes_with_keys_of_their_own_are_one_host(cluster: Cluster, keys: Keys) -> None:
+    """Each connection lands on the next login node, as with the name of most centres."""
+    called, balancer = name(), cluster.balancer()
+    with closing(balancer), known_to(cluster, keys, balancer) as laptop:
+        session = started(laptop, called, *on_node(2), host="zih")
+        assert logged_in(cluster) == [LOGINS[0]]
+        with known_to(cluster, keys, balancer) as other:
+            failed(start(other, "zih", called), 1, "with `--slurm` a cluster's login node")
+            joined = started(other, called, "--slurm", "--port", str(free_port()), host="zih")
+            assert logged_in(cluster) == [*LOGINS]
+            born = joined.born()
+        with session.notebook("a.ipynb") as kernel:
+            assert kernel.run("x = 6 * 7; x") == "42"
+        for _ in range(2):
+            before = balancer.connections
+            balancer.cut()
+            assert session.born() == born, "the local port waits for the new connection"
+            assert balancer.connections == before + 1
+        with cluster.without(logged_in(cluster)[0]):
+            wait_until(lambda: listed(laptop, called)["state"] == "up", "the other login node", 60)
+            assert session.born() == born
         assert jobs(cluster, called) == ["RUNNING"]
+        assert laptop.jlr("stop", called).status == 0
 
 
-def address(laptop: Laptop) -> str:
-    """Return the address of the login node that a laptop knows."""
-    found = re.search(r"HostName (\S+)", laptop.ssh_config.read_text(encoding="utf-8"))
-    assert found
-    return found[1]
+def logged_in(cluster: Cluster) -> list[str]:
+    """Return the login nodes where alice's connections are."""
+    asked = ("pgrep", "--euid", "alice", "sshd")
+    return [machine for machine in LOGINS if cluster.try_run(machine, *asked).status == 0]
 
 
 # What another user of a node finds there: the text of all processes, what answers on ports, and
@@ -325,6 +357,6 @@ def test_another_user_of_the_node_gets_nothing(cluster: Cluster, zih: Laptop) ->
     assert session.token not in found
     assert "port " in found, "the kernel's own ports"
     assert not [line for line in found.splitlines() if line.startswith("port b'HTTP")]
-    refused = cluster.try_run("login", *AS_BOB, "ls /home/alice /home/alice/.local/state/jlr")
+    refused = cluster.try_run("login", *user("bob"), "ls /home/alice /home/alice/.local/state/jlr")
     assert refused.status != 0
     assert refused.stdout == ""

@@ -17,6 +17,7 @@ from pathlib import Path
 from tests.lab import apptainer
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
+from tests.lab.line import Line
 from tests.lab.place import Say, private_folder
 from tests.lab.programs import Result, wait_until
 from tests.lab.remote_host import Keys
@@ -24,6 +25,7 @@ from tests.lab.sshd import make_key
 
 SLURM = "lab/slurm"  # 22.05, as Debian bookworm has it
 NEWER_SLURM = "lab/slurm-newer"
+SETTINGS = Path(__file__).with_name("slurm")
 LABEL = "jlr-lab.cluster"
 NODES = ("node1", "node2")
 USERS = {"alice": 50001, "bob": 50002}  # as the recipe of the image has them
@@ -57,9 +59,11 @@ class Cluster:
         """
         if accounting:
             (self._folder / "accounting").touch()
+        shutil.copytree(SETTINGS, self._folder, dirs_exist_ok=True)
         (self._folder / "munge.key").write_bytes(os.urandom(128))
         shutil.copy(keys.authorized, self._folder / "authorized_keys")
-        make_key(self._folder / "host_ed25519")
+        for machine in (*LOGINS, NODES[0]):
+            make_key(self._folder / f"{machine}_ed25519")
         for user, number in USERS.items():
             home = self._folder / "home" / user
             home.mkdir(mode=0o700, parents=True)
@@ -81,7 +85,7 @@ class Cluster:
                     f"{self._folder}/home:/home",
                 ),
                 *(self._for_apptainer() if self.image else ()),
-                *(self._machines, "machine", role),
+                *(self._machines, "sh", "/shared/machine", role),
             )
         self.wait_ready()
 
@@ -99,8 +103,10 @@ class Cluster:
         folder.mkdir(mode=0o700)
         make_key(folder / "id_ed25519")
         shutil.copy(folder / "id_ed25519.pub", folder / "authorized_keys")
-        public = (self._folder / "host_ed25519.pub").read_text(encoding="utf-8")
-        (folder / "known_hosts").write_text(f"node1 {public}", encoding="utf-8")
+        (folder / "known_hosts").write_text(f"node1 {self._host_key(NODES[0])}", encoding="utf-8")
+
+    def _host_key(self, machine: str) -> str:
+        return (self._folder / f"{machine}_ed25519.pub").read_text(encoding="utf-8")
 
     def wait_ready(self) -> None:
         """Wait until all nodes take jobs; one that was declared down comes back by itself."""
@@ -142,36 +148,49 @@ class Cluster:
             wait_until(lambda: self.try_run("login", "scontrol", "ping").status == 0, "slurmctld")
 
     @contextmanager
-    def without_login_node(self) -> Iterator[str]:
-        """Kill the first login node for the time of a `with` block; yield the other's address."""
-        self._engine.docker("kill", f"{self._name}-{LOGINS[0]}")
+    def without(self, machine: str) -> Iterator[None]:
+        """Kill a machine for the time of a `with` block."""
+        self._engine.docker("kill", f"{self._name}-{machine}")
         try:
-            yield self._address(LOGINS[1])
+            yield
         finally:
-            self._engine.docker("start", f"{self._name}-{LOGINS[0]}")
+            self._engine.docker("start", f"{self._name}-{machine}")
             self.wait_ready()
+
+    def balancer(self) -> Line:
+        """Return a way to both login nodes, which takes the next for each connection."""
+        return Line(22, addresses=[self._address(machine) for machine in LOGINS])
 
     def _address(self, machine: str) -> str:
         key = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
         return self._engine.docker("inspect", "--format", key, f"{self._name}-{machine}")
 
-    def add_to(self, laptop: Laptop, alias: str, keys: Keys, user: str = "alice") -> None:
-        """Write the first login node into a laptop's ssh configuration."""
-        address = self._address(LOGINS[0])
+    def gateway(self) -> str:
+        """Return the address of this machine, as the cluster's machines see it."""
+        key = "{{range .IPAM.Config}}{{.Gateway}}{{end}}"
+        return self._engine.docker("network", "inspect", "--format", key, self._name)
+
+    def add_to(self, laptop: Laptop, alias: str, keys: Keys, balancer: Line | None = None) -> None:
+        """Write the first login node, or a way to both, into a laptop's ssh configuration."""
+        address, port = self._address(LOGINS[0]), 22
+        names = {LOGINS[0]: address}
+        if balancer:
+            address, port = "127.0.0.1", balancer.port
+            names = dict.fromkeys(LOGINS, f"[{address}]:{port}")
         block = (
             f"Host {alias}",
             f"    HostName {address}",
-            f"    User {user}",
+            f"    Port {port}",
+            "    User alice",
             f"    IdentityFile {keys.private}",
             "    IdentitiesOnly yes",
             f"    UserKnownHostsFile {laptop.known_hosts}",
         )
         with laptop.ssh_config.open("a", encoding="utf-8") as config:
             config.write("\n".join(block) + "\n\n")
-        public = (self._folder / "host_ed25519.pub").read_text(encoding="utf-8")
         with laptop.known_hosts.open("a", encoding="utf-8") as known_hosts:
-            for machine in LOGINS:
-                known_hosts.write(f"{self._address(machine)} {public}")
+            for machine, name in names.items():
+                known_hosts.write(f"{name} {self._host_key(machine)}")
 
     def remove(self) -> None:
         """Remove the machines and their network."""

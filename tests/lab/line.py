@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import Queue
 
@@ -22,10 +23,12 @@ def on_loopback(port: int) -> socket.socket:
 
 
 class Line:
-    """A TCP port of 127.0.0.1 that passes connections on to another port there.
+    """A TCP port of 127.0.0.1 that passes connections on to another port there, or elsewhere.
 
     Args:
         target: the port that it leads to.
+        addresses: where that port is. Of several each connection gets the next that answers, as
+            from the load balancer before a cluster's login nodes.
         delay: seconds that every byte takes, each way; half of a round trip.
         listen: gives a listener on a port, if it is not to be on 127.0.0.1.
     """
@@ -34,10 +37,12 @@ class Line:
         self,
         target: int,
         *,
+        addresses: Sequence[str] = ("127.0.0.1",),
         delay: float = 0.0,
         listen: Callable[[int], socket.socket] = on_loopback,
     ) -> None:
         self.target = target
+        self._addresses = deque(addresses)
         self.delay = delay
         self._listen = listen
         self.port = free_port()
@@ -92,9 +97,8 @@ class Line:
                 self._connect(near)
 
     def _connect(self, near: socket.socket) -> None:
-        try:
-            far = socket.create_connection(("127.0.0.1", self.target), timeout=10)
-        except OSError:
+        far = self._reach()
+        if far is None:
             near.close()
             return
         with self._lock:
@@ -104,6 +108,13 @@ class Line:
             here.settimeout(None)
             here.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._pipe(here, there)
+
+    def _reach(self) -> socket.socket | None:
+        for _ in range(len(self._addresses)):
+            self._addresses.rotate(-1)
+            with suppress(OSError):
+                return socket.create_connection((self._addresses[-1], self.target), timeout=10)
+        return None
 
     def _pipe(self, source: socket.socket, sink: socket.socket) -> None:
         """Carry bytes one way; two threads, for a long line holds many chunks at once."""

@@ -1,0 +1,2 @@
+whatis("JupyterLab and its kernel")
+prepend_path("PATH", "/opt/jupyter/bin")
