@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
-from tests.cluster.parts import stand_in
+from tests.cluster.parts import stand_in, startup_line
 from tests.cluster.test_run import name
+from tests.images.parts import Registry, missing_programs, running_registry, unlocked_keychain
 from tests.lab.cluster import Cluster
+from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
+from tests.lab.line import Line
+from tests.lab.programs import wait_until
 
 SLURM = ("run", "zih", "--slurm", "--cpus", "1")
 APPTAINER = "/usr/local/bin/apptainer"
@@ -80,6 +85,45 @@ def test_a_pull_that_fails_ends_the_job_with_the_programs_words(
         done = zih.jlr(*SLURM, "--image", f"{image}x", "--pull-on", "job", "--", "echo", "ran")
     assert done.status not in (0, 127), done
     assert (done.stdout, "image was not found" in done.stderr) == ("", True), done
+
+
+@pytest.fixture
+def registry(engine: Engine, cluster: Cluster, zih: Laptop) -> Iterator[Registry]:
+    """A registry whose key the laptop's keychain can hold."""
+    if reasons := missing_programs():
+        pytest.skip("; ".join(reasons))
+    with unlocked_keychain(zih), running_registry(engine) as running:
+        yield running
+
+
+def test_a_job_pulls_with_the_registrys_key_also_after_a_pull_that_was_killed(
+    cluster: Cluster, zih: Laptop, image: str, registry: Registry
+) -> None:
+    line = Line(registry.port, listen=lambda port: socket.create_server((cluster.gateway(), port)))
+    place = f"{cluster.gateway()}:{line.port}"
+    registry.push("lab/plain", "me/plain:1")
+    words = ("--image", f"docker://{place}/me/plain:1", "--pull-on", "job")
+    run = (*SLURM, *words, "--sbatch-arg=--nodelist=node2", "--", "echo", "ran")
+    login = ("login", "zih", place, "--username", "$oauthtoken", "--password-stdin")
+    no_tls = startup_line(cluster, "export APPTAINER_NOHTTPS=true")
+    with closing(line), no_tls:
+        refused = zih.jlr(*run)
+        assert (refused.status != 0, refused.stdout) == (True, ""), refused
+        assert "authentication required" in refused.stderr
+        assert f"`jlr login zih {place} --runtime apptainer` keeps a key" in refused.stderr
+        known = zih.jlr(*login, "--runtime", "apptainer", stdin=registry.key)
+        assert known.status == 0, known
+        with zih.spawn(*run) as killed:
+            kill = ("pkill", "-KILL", "mksquashfs")
+            wait_until(lambda: cluster.try_run("node2", *kill).status == 0, "the pull", 60)
+            assert killed.wait(60) not in (0, 127)
+        done = zih.jlr(*run, timeout=120)
+        assert (done.status, done.stdout) == (0, "ran\n"), done
+    spool = cluster.run("controller", "sh", "-c", "cat /var/spool/slurmctld/hash.*/job.*/*")
+    assert "me/plain" in spool
+    assert registry.key not in spool
+    kept = cluster.try_run("login", "grep", "-rlF", registry.key, "/home/alice")
+    assert (kept.status, kept.stdout) == (1, ""), kept
 
 
 def test_a_site_with_pyxis_is_recognised(cluster: Cluster, zih: Laptop, image: str) -> None:

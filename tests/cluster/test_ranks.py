@@ -79,9 +79,17 @@ def test_ranks_run_in_an_image_which_is_tried_before_it_is_queued(
     if cluster.image is None:
         pytest.skip("this machine cannot have Apptainer")
     words = ("--nodes", "2", "--ntasks", "2", "--launcher", "srun", "-e", "WORD=xyzzy")
-    text = 'echo "$RANK $WORD $(command -v jupyter) ${MASTER_ADDR%.*}"'
-    done = zih.jlr(*SLURM, *words, "--image", str(cluster.image), "--", "sh", "-c", text)
-    assert done.status == 0, done
+    image = (
+        "--runtime",
+        "singularity",
+        "--image",
+        str(cluster.image),
+        "-v",
+        "/etc/slurm:/mnt/slurm",
+    )
+    text = 'ls /mnt/slurm/gres.conf >&2; echo "$RANK $WORD $(command -v jupyter) ${MASTER_ADDR%.*}"'
+    done = zih.jlr(*SLURM, *words, *image, "--", "sh", "-c", text)
+    assert (done.status, done.stderr.count("/mnt/slurm/gres.conf\n")) == (0, 2), done
     told = sorted(done.stdout.splitlines())
     assert [line.split()[:3] for line in told] == [
         [rank, "xyzzy", "/opt/jupyter/bin/jupyter"] for rank in ("0", "1")

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.parts import busy, stand_in, until
+from tests.cluster.parts import busy, stand_in, startup_line, until
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
+
+SILENT = "Socket timed out on send/recv operation"
 
 
 def name() -> str:
@@ -227,6 +229,9 @@ def test_a_job_is_unknown_and_not_ended_while_slurmctld_is_down(
         assert shown["state"] == "unknown"
         assert "Slurm does not answer" in shown["detail"]
     running(zih, called)
+    text = f"echo 'slurm_load_jobs error: {SILENT}' >&2; exit 1\n"
+    with stand_in(cluster, "login", "squeue", text):
+        assert job(zih, called)["state"] == "unknown"
     assert zih.jlr("stop", called).status == 0
     assert job(zih, called)["state"] == "ended"
 
@@ -307,14 +312,16 @@ def test_gpus_are_those_of_the_partitions_with_their_holders(cluster: Cluster, z
         assert watching.wait(30) == 0
 
 
-def test_a_lost_reply_of_sbatch_gives_one_job(cluster: Cluster, zih: Laptop) -> None:
-    """`sbatch` submits the job and says that it got no answer, as with a busy slurmctld."""
-    text = """\
-REAL "$@" >/dev/null || exit
-echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2
-exit 1
-"""
+@pytest.mark.parametrize(
+    "first",
+    ['REAL "$@" >/dev/null || exit', '[ ! -e /tmp/NAME ] || exec REAL "$@"; touch /tmp/NAME'],
+    ids=["of a job that is there", "of one that is not"],
+)
+def test_a_lost_reply_of_sbatch_gives_one_job(cluster: Cluster, zih: Laptop, first: str) -> None:
+    """`sbatch` says that it got no answer, as with a busy slurmctld."""
     called = name()
+    said = f"sbatch: error: Batch job submission failed: {SILENT}"
+    text = f"{first.replace('NAME', called)}\necho '{said}' >&2\nexit 1\n"
     with stand_in(cluster, "login", "sbatch", text):
         done = zih.jlr("run", "zih", "--slurm", "--name", called, "--", "echo", "once")
     assert (done.status, done.stdout) == (0, "once\n")
@@ -323,11 +330,12 @@ exit 1
     assert sum(each.startswith(f"{called}.") for each in names) == 1
 
 
-def test_a_site_may_print_around_the_answer_of_sbatch(cluster: Cluster, zih: Laptop) -> None:
+def test_a_site_may_print_around_all_answers(cluster: Cluster, zih: Laptop) -> None:
     text = "echo 'Cluster 7: 2 of 5 TB used'; REAL \"$@\" || exit; echo 'Next downtime: 24 Dec'\n"
-    called = name()
-    with stand_in(cluster, "login", "sbatch", text):
+    called, welcome = name(), startup_line(cluster, "echo 'Welcome, 12 jobs wait'; echo 13 >&2")
+    with welcome, stand_in(cluster, "login", "sbatch", text):
         done = zih.jlr("run", "zih", "--slurm", "--name", called, "--", "echo", "ran")
+        known = job(zih, called)["job"]
     assert (done.status, done.stdout) == (0, "ran\n"), done
     queue = cluster.slurm("squeue", "--states=all", "--noheader", "--format=%i %j").splitlines()
-    assert [row.split()[0] for row in queue if f" {called}." in row] == [job(zih, called)["job"]]
+    assert [row.split()[0] for row in queue if f" {called}." in row] == [known]
