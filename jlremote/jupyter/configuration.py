@@ -64,8 +64,9 @@ _OR_PORT = {"ELSE\n": "pass\n", "FAILED\n": "pass\n"}
 # On a cluster's node a port would be every user's of the cluster.
 _OR_NOTHING = {
     "ELSE\n": "else:\n        raise SystemExit('this Jupyter cannot listen on a unix socket: jlr "
-    "needs jupyter_server 1.0 or Notebook 6.1')\n",
-    "FAILED\n": "raise SystemExit(f'cannot make the unix socket {path}: {failure}')\n",
+    "needs jupyter_server 1.0 or Notebook 6.1, or `--reach tcp`')\n",
+    "FAILED\n": "raise SystemExit(f'cannot make the unix socket {path}: {failure}; "
+    "`--reach tcp` needs none')\n",
 }
 
 

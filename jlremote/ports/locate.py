@@ -140,6 +140,8 @@ def server_endpoint(runtime: Runtime, container: Container, server: Server) -> E
         way = runtime.relay_prefix(container.name)
         relay = (*way, server.python) if way else None
         target = Target("", server.port, relay, path=server.sock)
+    elif container.node and not server.loopback_only:  # by `--reach tcp`
+        target = Target(container.node, server.port)
     elif container.on_host_network:
         target = Target(server.loopback, server.port)
     elif address and not server.loopback_only:

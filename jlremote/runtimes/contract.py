@@ -48,6 +48,7 @@ class Container:
     out_of_memory: str = ""  # that something in it was killed for its memory, in words
     in_job: bool = False  # whether it is a job of a cluster's scheduler
     job: str | None = None  # that job's id
+    node: str = ""  # that job's node, once it runs
     waits: bool = False  # whether that job waits in the queue
     until: float | None = None  # when its time limit ends it, in seconds since the epoch
     volumes: tuple[Volume, ...] = ()

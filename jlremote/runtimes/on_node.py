@@ -132,6 +132,7 @@ class OnNode(HostProcesses):
             halt=self._halt(facts) if over else "",
             in_job=True,
             job=one_line(facts["id"].strip()) or None,
+            node=began.rpartition(" ")[2],
             waits=not began and not over,
             until=float(until) if until.isdecimal() else None,
         )

@@ -101,6 +101,7 @@ module = ["CUDA/12", "Python"]
 [profiles.big]
 gres = "gpu:8"
 time = "8:00:00"
+sbatch-arg = ["--mail-type=END"]
 """
 
 
@@ -110,7 +111,7 @@ time = "8:00:00"
         ((), Resources(account="physics", nodes="2", gres="gpu:1"), ("CUDA/12", "Python")),
         (
             ("--account", "", "--profile", "big", "--nodes", "1", "--module", "R"),
-            Resources(nodes="1", gres="gpu:1", time="8:00:00"),
+            Resources(nodes="1", gres="gpu:1", time="8:00:00", arguments=("--mail-type=END",)),
             ("CUDA/12", "Python", "R"),
         ),
         (

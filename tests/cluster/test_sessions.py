@@ -341,6 +341,29 @@ for path in {row.split()[-1] for row in text('/proc/net/unix').splitlines() if '
 """
 
 
+# Prints the status of an answer.
+ASK = """\
+import http.client, sys
+there = http.client.HTTPConnection("node2", int(sys.argv[1]), timeout=10)
+there.request("GET", sys.argv[2], headers={"Host": "127.0.0.1"})
+print(there.getresponse().status)
+"""
+
+
+def test_by_tcp_another_user_can_connect_but_needs_the_token(cluster: Cluster, zih: Laptop) -> None:
+    called = name()
+    done = start(zih, "zih", called, *on_node(2), "--reach", "tcp")
+    assert "every user of the cluster can connect" in done.stderr, done
+    session = started(zih, called, host="zih")
+    running = "list(__import__('jupyter_server.serverapp').serverapp.list_running_servers())"
+    with session.notebook("a.ipynb") as kernel:
+        port = kernel.run(f"{running}[0]['port']")
+    base = "/" + session.base.partition("/")[2]
+    for path, status in (("api/contents", "403"), (f"api/contents?token={session.token}", "200")):
+        asked = ("python3", "-c", ASK, port, base + path)
+        assert cluster.run("login", *asked, user="bob") == status
+
+
 def test_another_user_of_the_node_gets_nothing(cluster: Cluster, zih: Laptop) -> None:
     called = name()
     session = started(zih, called, *on_node(2), host="zih")

@@ -178,13 +178,19 @@ def test_a_container_on_the_hosts_network_is_reached_at_the_hosts_loopback() -> 
 
 def test_a_socket_is_reached_on_the_host_itself_and_never_for_a_container() -> None:
     on_socket = replace(SERVER, port=0, sock="/home/ada/sock")
-    here = replace(CONTAINER, addresses=("127.0.0.1",))
+    here = replace(CONTAINER, addresses=("127.0.0.1",), node="n1")
     found = server_endpoint(Bare(), here, on_socket).target
     assert found == Target("", 0, path="/home/ada/sock")
     assert not found.shared
     in_container = target_of(here, on_socket)
     assert in_container is not None
     assert in_container.path == "" or in_container.relay is not None
+
+
+def test_a_port_of_a_clusters_node_is_reached_at_the_node_if_it_is_open_there() -> None:
+    on_node = replace(CONTAINER, addresses=("127.0.0.1",), node="n1")
+    assert target_of(on_node, SERVER) == Target("n1", 8888)
+    assert target_of(on_node, replace(SERVER, loopback_only=True)) == Target("127.0.0.1", 8888)
 
 
 @pytest.mark.parametrize(

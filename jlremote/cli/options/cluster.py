@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 _cluster = partial(option, "Cluster")
 LAUNCHERS = ("none", "srun", "torchrun")
-_FLAGS = ("array", "dry-run", "launcher", "label", "cancel-on-interrupt")
+WAYS = ("socket", "tcp")
+_FLAGS = ("array", "dry-run", "launcher", "label", "cancel-on-interrupt", "reach")
 _LISTS = {"sbatch-arg": "sbatch_arguments", "module": "modules"}
 _OTHERS = ("slurm", "pull_on", *_LISTS.values(), *(name.replace("-", "_") for name in _FLAGS))
 
@@ -61,6 +62,12 @@ cluster_options = options(
         type=click.Choice(PLACES),
         help="The node that pulls an --image of a registry if it is missing. Default: login.",
     ),
+)
+reach_option = _cluster(
+    "--reach",
+    type=click.Choice(WAYS),
+    help="What Jupyter listens on: a unix `socket` of yours, which is the default, or a `tcp` port "
+    "of its node, to which every user of the cluster can connect.",
 )
 # How `jlr run` starts a command several times.
 launcher_options = options(
@@ -112,7 +119,8 @@ def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[s
     named = {name: chosen.get(name) or None for name in RESOURCES}
     asked = Resources(**named, array=flags["array"], arguments=arguments)
     place = chosen.get("pull-on", PLACES[0])
-    return Scheduled(asked, modules, _ranks(options), pull_on=place), rest
+    by_tcp = flags["reach"] == WAYS[1]
+    return Scheduled(asked, modules, _ranks(options), pull_on=place, by_tcp=by_tcp), rest
 
 
 def _list(flags: tuple[str, ...], chosen: tuple[str, ...]) -> tuple[str, ...]:

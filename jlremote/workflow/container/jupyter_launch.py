@@ -165,15 +165,19 @@ def _script(start: StartContext, folders: Sequence[str] = (), *, join: bool = Tr
     environment = start.environment
     if start.runtime.has_images and not start.runtime.has_containers:  # for shells and jobs, too
         environment += f'printf %s {shlex.quote(environment)} >"$directory/{GPUS_FILE}"\n'
+    bind_address = "127.0.0.1" if start.loopback else None
+    by_tcp = start.request.scheduled is not None and start.request.scheduled.by_tcp
+    if by_tcp:
+        bind_address = "0.0.0.0"  # noqa: S104  # asked for by `--reach tcp`
     return launch(
         start.runtime,
         start.name,
         start.launch_id,
         hostname=hostname(start.request.host, start.name),
-        bind_address="127.0.0.1" if start.loopback else None,
+        bind_address=bind_address,
         jupyter=environment + jupyter,
         idle_stop=start.request.idle_stop or 0,
-        on_socket=start.sockets and not start.runtime.has_containers,
+        on_socket=start.sockets and not start.runtime.has_containers and not by_tcp,
         folders=folders,
         join=join,
     )

@@ -35,6 +35,7 @@ class Scheduled:
     modules: tuple[str, ...] = ()
     ranks: Ranks | None = None  # how its ranks are started, `None` for a command that runs once
     pull_on: str = "login"  # where its image is pulled: on the `login` node or by the `job`
+    by_tcp: bool = False  # whether Jupyter listens on a TCP port of its node, not on a socket
 
 
 @dataclass(frozen=True)

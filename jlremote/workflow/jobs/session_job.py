@@ -85,6 +85,11 @@ def _asked_for(start: StartContext, found: Survey) -> Scheduled:
 
 def _submit(start: StartContext, how: Scheduled, container: Container | None) -> None:
     _clear(start.host, start.name)
+    if how.by_tcp:
+        start.note(
+            "by `--reach tcp` every user of the cluster can connect to Jupyter's port; only its "
+            "token keeps them out, and it travels unencrypted from the login node to the node"
+        )
     with undone_on_failure() as undo:
         start = _with_image(replace(start, undo=undo), how, container)
         plan = _plan(start, how)

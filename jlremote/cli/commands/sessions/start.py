@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 @shared.runtime_options
 @shared.python_options
 @cluster.cluster_options
+@cluster.reach_option
 @option("Jupyter", "--notebook", metavar="PATH", help="Open this notebook, file or folder.")
 @option(
     "Jupyter",
