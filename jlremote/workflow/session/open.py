@@ -99,7 +99,9 @@ def _usable(forward: ForwardStatus | None, record: SessionRecord) -> ForwardStat
 
 def again(record: SessionRecord, *, gone: bool = False) -> str:
     """Return the hint that starts a session again; with `gone`, in a new container."""
-    more = {"none": " --runtime none", "slurm": " --slurm …"}.get(record.runtime, "")
-    if gone and record.image:
+    more = " --runtime none" if record.runtime == "none" else ""
+    if record.runtime.startswith("slurm"):  # `slurm apptainer` in an image, which its home defines
+        more = " --slurm …"
+    elif gone and record.image:
         more = f" --image {shlex.quote(record.image)}"
     return f"`jlr start {record.host} {record.name}{more}` starts it again"
