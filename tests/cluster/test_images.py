@@ -96,6 +96,7 @@ def registry(engine: Engine, cluster: Cluster, zih: Laptop) -> Iterator[Registry
         yield running
 
 
+@pytest.mark.long
 def test_a_job_pulls_with_the_registrys_key_also_after_a_pull_that_was_killed(
     cluster: Cluster, zih: Laptop, image: str, registry: Registry
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.cluster.parts import until
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
+from tests.long import LONG
 
 SLURM = ("run", "zih", "--slurm")
 TELL = 'echo "$RANK of $WORLD_SIZE, $LOCAL_RANK here; $MASTER_PORT at $MASTER_ADDR"'
@@ -36,7 +37,7 @@ def test_eight_ranks_of_a_node_have_local_ranks_of_their_own(zih: Laptop, launch
     assert [line.partition(";")[0] for _, line in told] == [f"{n} of 8, {n} here" for n in range(8)]
 
 
-@pytest.mark.parametrize("launcher", ["srun", "torchrun"])
+@pytest.mark.parametrize("launcher", ["srun", LONG("torchrun")])
 def test_two_nodes_add_up_their_numbers(zih: Laptop, launcher: str) -> None:
     words = ("--nodes", "2", "--ntasks", "2", "--launcher", launcher)
     done = zih.jlr(*SLURM, *words, "--", "python3", "-c", SUM, timeout=120)
@@ -69,7 +70,7 @@ def test_ctrl_c_reaches_every_rank(zih: Laptop) -> None:
             until(lines, "up")
         started.send_signal(signal.SIGINT)
         told = sorted(line for line in lines if line.startswith("rank"))
-        assert started.wait(60) == 9
+        assert started.wait(60) in (9, 128 + signal.SIGTERM), "the first that exits ends the rest"
     assert told == [f"rank {rank}\n" for rank in range(4)]
 
 
