@@ -123,6 +123,7 @@ def changed(**values: Any) -> str:
         changed(host=None),
         changed(forwarded="yes"),
         changed(more=1),
+        changed(ssh_config="a\0b"),
         json.dumps({key: value for key, value in DOCUMENT.items() if key != "name"}),
     ],
     ids=lambda content: repr(content[:24]),
