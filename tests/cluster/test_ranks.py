@@ -49,10 +49,9 @@ def test_two_nodes_add_up_their_numbers(zih: Laptop, launcher: str) -> None:
 
 @pytest.mark.parametrize(
     ("launcher", "nodes", "words"),
-    [("srun", "2", "task 1: Killed"), ("torchrun", "1", "Signal 9 (SIGKILL)")],
+    [("srun", "2", "task 1: Killed"), ("torchrun", "2", "Signal 9 (SIGKILL)")],
 )
 def test_a_rank_that_dies_ends_the_job(zih: Laptop, launcher: str, nodes: str, words: str) -> None:
-    """On several nodes torchrun of PyTorch 1.13 waits up to five minutes for its agents first."""
     text = '[ "$RANK" != 1 ] || kill -9 $$; exec sleep 300'
     asked = ("--nodes", nodes, "--ntasks", "4", "--launcher", launcher)
     done = zih.jlr(*SLURM, *asked, "--", "sh", "-c", text)

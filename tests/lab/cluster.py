@@ -2,7 +2,8 @@
 
 All share /home, as on a real cluster; the users are `alice` and `bob`. Processes are tracked by
 parenthood (`proctrack/linuxproc`), because this kernel gives containers no cgroups: what survives a
-detaching process here proves nothing of a real cluster. Accounting runs where a test asks for it.
+detaching process here proves nothing of a real cluster. `pam_slurm_adopt` lets a user into `node1`
+by ssh only while a job of the user runs there. Accounting runs where a test asks for it.
 """
 
 from __future__ import annotations
