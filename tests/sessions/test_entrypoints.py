@@ -127,6 +127,8 @@ def test_an_entrypoint_makes_a_user_and_everything_runs_as_that_one(
         assert job.stdout == "1234\n", job
         as_root = laptop.jlr("shell", f"lab/{name}", "--user", "root", "--", "id", "-u")
         assert as_root.stdout == "0\n", "as it was asked for"
+        engine.docker("exec", name, "sh", "-c", "rm -f /tmp/.jlr-waits-*")  # as if made by hand
+        assert laptop.jlr(*shell).stdout == "1234 100 /home/ada\n"
         assert laptop.jlr("stop", f"lab/{name}", "--force").status == 0
 
 

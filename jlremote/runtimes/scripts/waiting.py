@@ -53,7 +53,8 @@ fi
 
 # A note that another user has planted counts for nothing: the container's own first process must be
 # the one that waits, or have our command among its words, and the note must be of the user that it
-# waits as. Where the note is one's own, no program is started to find that out.
+# waits as. Where the note is one's own, no program is started to find that out. In a container
+# that a person created of jupyter/docker-stacks' image, variables name the user that it made.
 _AS_MAIN_USER = f"""\
 read -r note </proc/sys/kernel/hostname; note=/tmp/.jlr-waits-$note
 if [ -f "$note" ] && [ ! -O "$note" ] && [ "$(id -u)" = 0 ] &&
@@ -67,7 +68,12 @@ if [ -f "$note" ] && [ ! -O "$note" ] && [ "$(id -u)" = 0 ] &&
     set -- setpriv --reuid="$uid" --regid="$(of Gid '[0-9]*')" "${{groups:---clear-groups}}" \\
       sh -c 'HOME=$(sed -zn "s/^HOME=//p" "/proc/$0/environ" | tr -d "\\0") exec "$@"' "$main" "$@"
   fi
-fi
+elif [ -n "${{NB_UID-}}" ] && [ -n "${{NB_USER-}}" ] && [ ! -e "$note" ] && [ "$(id -u)" = 0 ] &&
+  [ "$(id -u "$NB_USER")" = "$NB_UID" ] && command -v setpriv >/dev/null; then
+  ! tty=$(tty) || chown "$NB_UID" "$tty"
+  export HOME="/home/$NB_USER"
+  set -- setpriv --reuid="$NB_UID" --regid="$(id -g "$NB_USER")" --init-groups "$@"
+fi 2>/dev/null
 exec "$@"
 """
 # Precedes a command that root runs in a container by `exec`.

@@ -66,7 +66,7 @@ def test_podman_without_an_init_creates_it_without() -> None:
     begun = creating(refused("Error: container-init binary not found on the host"), RUNS)
     assert creation.create(begun.context, SPEC, AllocatedGpus()) is not None
     assert "`catatonit`" in begun.notes.notes[0]
-    assert ["--init" in text for text in begun.host.texts("create")] == [True, False]
+    assert ["--init " in text for text in begun.host.texts("create")] == [True, False]
 
 
 def test_docker_before_20_10_is_not_told_not_to_pull() -> None:
