@@ -30,7 +30,14 @@ def test_a_container_is_used_as_it_is_and_started_if_it_is_stopped(
     assert session.report["image"] == "lab/jupyter"
     assert session.report["state"] == "up"
     here.engine.docker("stop", "--time", "0", here.name)
-    assert started(laptop, here).ask("api/status")["kernels"] == 0
+    env = ("--env", "COLOUR=it's blue", "--env", "PATH_TO=$HOME")
+    again = start(laptop, "lab", here.name, *env)
+    assert "`--env` holds for Jupyter" in again.stderr, again
+    assert "keeps its settings" not in again.stderr, again
+    with started(laptop, here).notebook("env.ipynb") as kernel:
+        seen = kernel.run("import os; print(os.environ['COLOUR'], os.environ['PATH_TO'])")
+        assert seen == "it's blue $HOME\n"
+    assert here.execute("find", "/tmp", "/run", "/root", "-name", "given-*") == ""
     assert here.inspect("{{.Id}}") == before.split()[0]
 
 

@@ -23,7 +23,7 @@ from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.docker import docker_errors
 from jlremote.runtimes.docker.docker_commands import logs_argv, state_argv
 from jlremote.runtimes.engine.engine_errors import engine_error, tried
-from jlremote.runtimes.scripts import homes, packages, waiting
+from jlremote.runtimes.scripts import homes, packages, variables, waiting
 from jlremote.text import printable
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.requests import StartRequest
@@ -52,6 +52,8 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
     if start.runtime.has_containers and not on_path:
         raise _missing(start, found)
     _explain_socket(start, found)
+    if found.container is not None and start.runtime.engine is not None:
+        start = _give(start, found.container)
     with start.context.progress.step("Launch JupyterLab"):
         server, ours = _launch(start, found)
         if server.sock and not start.host.reaches(server.sock):
@@ -111,10 +113,23 @@ def _end(start: StartContext, server: Server) -> None:
 
 
 def _explain_running(start: StartContext, server: Server) -> None:
-    if start.request.idle_stop is not None and start.request.idle_stop != server.idle_stop:
+    request, unused = start.request, list[str]()
+    if request.idle_stop is not None and request.idle_stop != server.idle_stop:
+        unused.append("`--idle-stop`")
+    for option, named in (("conda-env", request.conda_env), ("python", request.python)):
+        if named is not None and not _is_by(server, named):
+            unused.append(f"`--{option}`")
+    if unused:
         start.note(
-            f"Jupyter already runs in `{start.name}`: `--idle-stop` applies to the next one only"
+            f"Jupyter already runs in `{start.name}`: {' and '.join(unused)} "
+            f"{'apply' if len(unused) > 1 else 'applies'} to the next one only"
         )
+
+
+def _is_by(server: Server, python: str) -> bool:
+    """Check that a server's interpreter may be the named one, or in the named folder."""
+    named = f"/{python.removeprefix('~').strip('/')}/"
+    return named == "/base/" or any(named in f"{one}/" for one in (server.called, server.python))
 
 
 def _explain_socket(start: StartContext, found: Survey) -> None:
@@ -226,6 +241,35 @@ def _launch(start: StartContext, found: Survey) -> tuple[Server, bool]:
         f"another start of Jupyter in `{start.name}` ended before it answered",
         hint="run the command again",
     )
+
+
+def _give(start: StartContext, container: Container) -> StartContext:
+    """Give the next server in an existing container the variables of `--env`.
+
+    They go by stdin into a file that the launch reads and deletes, as arguments can be read by all
+    users of the host.
+
+    Raises:
+        Usage: no shell takes such a name.
+        JlrError: the file cannot be written.
+    """
+    items = [item.partition("=") for item in start.request.options.environment]
+    has = container.options.environment
+    asked = {name: value for name, _, value in items if f"{name}={value}" not in has}
+    if not asked:
+        return start
+    _, text = variables.parted(asked)
+    file = f'"$directory/given-{start.launch_id}"'
+    directory = scripts.session_directory(start.runtime, start.name)
+    write = f'{directory}umask 077; mkdir -p "$directory" && cat >{file}'
+    argv = (*start.runtime.relay_prefix(start.name), "sh", "-c", write)
+    done = run_script(start.host, f"{command_line(argv)} {variables.stdin(text)}")
+    if done.status != 0:
+        raise JlrError(f"cannot give Jupyter its variables: {done.complaint}")
+    start.note(
+        f"`--env` holds for Jupyter in `{start.name}` until it ends, and not for the container"
+    )
+    return replace(start, environment=f". {file}; rm -f {file}\n")
 
 
 def _awaited(start: StartContext, found: Survey, script: str) -> Findings | None:

@@ -59,7 +59,7 @@ def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container,
         start = start.with_engine(made.engine)  # with the request as it was typed
         package_install.install(start, start.request.options.packages, packages.install)
         return start, container, found if launches else _own_program(start)
-    _explain_kept(start, container)
+    _explain_kept(start, found, container)
     container = container if container.running else _start(start, container)
     if not found.server and package_install.restore(start, container):
         found = survey(start.host, start.runtime, start.name)
@@ -81,7 +81,7 @@ def _without_container(
     if container is None:
         return image_definition.define(start)
     if start.runtime.has_images:
-        _explain_kept(start, container)
+        _explain_kept(start, found, container)
         start = image_definition.with_its_gpus(start, container)
         if not found.server:
             use_again(start, container)
@@ -105,7 +105,7 @@ def _own_program(start: StartContext) -> Survey:
     return found
 
 
-def _explain_kept(start: StartContext, container: Container) -> None:
+def _explain_kept(start: StartContext, found: Survey, container: Container) -> None:
     typed = start.request.image
     if typed and container.image and _differ(start, typed, container):
         start.note(
@@ -114,7 +114,7 @@ def _explain_kept(start: StartContext, container: Container) -> None:
         )
     uuids = container.labels.get(GPUS_LABEL)
     gpu_allocation.explain_unchanged(start, container.gpus, uuids)
-    _explain_other_settings(start, container)
+    _explain_other_settings(start, found, container)
 
 
 def _differ(start: StartContext, typed: str, container: Container) -> bool:
@@ -123,12 +123,14 @@ def _differ(start: StartContext, typed: str, container: Container) -> bool:
     return not image_definition.keeps_image(typed, container)
 
 
-def _explain_other_settings(start: StartContext, container: Container) -> None:
+def _explain_other_settings(start: StartContext, found: Survey, container: Container) -> None:
     request = start.request
     with suppress(Usage):  # the current folder may not be a project folder
         options = with_workspace(request.options, request.workspace, request.host)
-        if found := differences(options, container.options):
-            told = "; ".join(map(_in_words, found))
+        if start.runtime.engine is not None and not found.server:  # its next server gets them
+            options = replace(options, environment=())
+        if others := differences(options, container.options):
+            told = "; ".join(map(_in_words, others))
             start.note(
                 f"`{container.name}` already exists and keeps its settings: {told}"
                 f"{_for_a_new_one(start, container)}"

@@ -52,11 +52,21 @@ def test_a_server_that_runs_is_reused() -> None:
 
 
 def test_an_option_for_new_servers_is_noted_where_one_runs() -> None:
+    server = replace(SERVER, called="/home/ada/venv/bin/python", python="/usr/bin/python3.11")
+    found = replace(OLD, findings=Findings("/d", "/j", None, (server,)))
     request = StartRequest("dgx", "cont1", idle_stop=3600)
-    begun = launching(request=request)
-    found = replace(OLD, findings=Findings("/d", "/j", None, (SERVER,)))
-    jupyter_launch.ensure(begun.context, found)
-    assert "`--idle-stop` applies to the next one only" in begun.notes.notes[0]
+    for asked, told in (
+        (request, ["`--idle-stop` applies to the next one only"]),
+        (replace(request, python="python3.9"), ["`--idle-stop` and `--python` apply to the next"]),
+        (StartRequest("dgx", "cont1", conda_env="torch"), ["`--conda-env` applies to the next"]),
+        (StartRequest("dgx", "cont1", python="~/venv"), []),
+        (StartRequest("dgx", "cont1", python="python3.11"), []),
+        (StartRequest("dgx", "cont1", conda_env="base"), []),
+    ):
+        begun = launching(request=asked)
+        jupyter_launch.ensure(begun.context, found)
+        assert len(begun.notes.notes) == len(told), asked
+        assert all(map(str.__contains__, begun.notes.notes, told)), asked
 
 
 @pytest.mark.parametrize(
