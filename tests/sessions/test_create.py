@@ -139,7 +139,7 @@ def test_ctrl_c_in_the_middle_of_a_start_leaves_nothing(
         starting.send_signal(signal.SIGINT)
         assert starting.wait(timeout=60) == 130
         assert starting.stdout is not None
-        removed = f"removed the container `{name}` that was being created"
+        removed = f"removed the new container `{name}`"
         said = starting.stdout.read()
         assert [line for line in said.splitlines() if line][-2:] == [removed, "interrupted"], said
     assert container.remove_all() == []

@@ -208,7 +208,7 @@ def remove_marked(start: StartContext, mark: str) -> None:
         removed = run_script(start.host, script)
         if removed.status == 0:
             if removed.stdout.strip():
-                start.note(f"removed the container `{start.name}` that was being created")
+                start.note(f"removed the new container `{start.name}`")
             return
     start.note(f"left behind on `{start.request.host}`: the container `{start.name}`")
 

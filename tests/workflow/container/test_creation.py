@@ -134,7 +134,7 @@ def test_a_container_that_is_removed_is_named() -> None:
     begun = start({"create": [RUNS], "script": ["f00d\n"]})
     creation.create(begun.context, SPEC, AllocatedGpus())
     begun.context.undo.close()
-    assert begun.notes.notes == ["removed the container `cont1` that was being created"]
+    assert begun.notes.notes == ["removed the new container `cont1`"]
 
 
 def test_a_container_that_cannot_be_removed_is_named() -> None:
