@@ -32,7 +32,8 @@ def silent(
 ) -> Iterator[socket.socket]:
     """The socket at which nothing is accepted, of all engines of a host with a recorded session.
 
-    The same host is known as `new`, too, without a session.
+    The same host is known as `new`, too, without a session. A link to each runs, which had none to
+    forward when it began.
     """
     place = account.home / f"silent-{secrets.token_hex(4)}.sock"
     with socket.socket(socket.AF_UNIX) as made:
@@ -44,6 +45,7 @@ def silent(
         sshd = another_sshd(f"SetEnv {' '.join(engines)}")
         for name in ("hung", "new"):
             laptop.add_host(name, sshd, account, key=keys.private)
+            assert laptop.jlr("shell", name, "--", "true").status == 0
         record = SessionRecord(
             "hung",
             NAME,
@@ -62,7 +64,6 @@ def silent(
 
 @pytest.mark.usefixtures("silent")
 def test_a_daemon_that_hangs_is_told_in_time_by_each_command(laptop: Laptop) -> None:
-    assert laptop.jlr("list").status == 0  # from here on a link runs
     words = (("start", "hung", NAME), ("stop",), ("logs",), ("shell", NAME, "--", "true"))
     _all_say_so(laptop, words)
 
@@ -89,7 +90,6 @@ def test_a_daemon_that_hangs_is_told_in_time_by_each_command(laptop: Laptop) -> 
 def test_docker_and_podman_that_both_hang_are_told_in_time(
     laptop: Laptop, words: Sequence[Sequence[str]]
 ) -> None:
-    assert laptop.jlr("shell", "new", "--", "true").status == 0  # from here on a link runs
     _all_say_so(laptop, words)
 
 
