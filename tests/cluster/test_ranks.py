@@ -23,7 +23,7 @@ print(os.uname().nodename, dist.get_world_size(), number.item())
 """
 
 
-@pytest.mark.parametrize("launcher", ["srun", "torchrun"])
+@pytest.mark.parametrize("launcher", ["srun", LONG("torchrun")])
 def test_eight_ranks_of_a_node_have_local_ranks_of_their_own(zih: Laptop, launcher: str) -> None:
     words = ("--nodes", "1", "--ntasks", "8", "--sbatch-arg=--overcommit", "--launcher", launcher)
     done = zih.jlr(*SLURM, *words, "--label", "--", "sh", "-c", TELL)

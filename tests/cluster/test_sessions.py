@@ -17,6 +17,7 @@ from playwright.sync_api import BrowserContext, expect
 
 from tests.cluster.conftest import known_to
 from tests.cluster.parts import busy, until
+from tests.cluster.test_run import detached, job, running
 from tests.lab.cluster import LOGINS, USERS, Cluster
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
@@ -269,7 +270,7 @@ def test_a_successor_takes_over_name_and_port_when_the_job_is_over(
 def test_a_page_of_a_node_outlives_the_controller(
     cluster: Cluster, zih: Laptop, chromium: BrowserContext
 ) -> None:
-    session = started(zih, name(), *on_node(2), host="zih")
+    called, session = detached(zih), started(zih, name(), *on_node(2), host="zih")
     tab = chromium.new_page()
     open_notebook(tab, session.url)
     run_cell(tab, "import platform; print('on', platform.node())")
@@ -278,7 +279,8 @@ def test_a_page_of_a_node_outlives_the_controller(
         run_cell(tab, "print('still on', platform.node())")
         expect(tab.locator(".jp-Notebook")).to_contain_text("still on node2", timeout=SECONDS)
         assert zih.jlr("url", session.name).stdout.strip() == session.url
-        assert listed(zih, session.name)["state"] == "up"
+        assert job(zih, called)["state"] == "unknown"
+    running(zih, called)
     run_cell(tab, "print('and after', platform.node())")
     expect(tab.locator(".jp-Notebook")).to_contain_text("and after node2", timeout=SECONDS)
 
@@ -355,9 +357,9 @@ def test_by_tcp_another_user_can_connect_but_needs_the_token(cluster: Cluster, z
     done = start(zih, "zih", called, *on_node(2), "--reach", "tcp")
     assert "every user of the cluster can connect" in done.stderr, done
     session = started(zih, called, host="zih")
-    running = "list(__import__('jupyter_server.serverapp').serverapp.list_running_servers())"
+    servers = "list(__import__('jupyter_server.serverapp').serverapp.list_running_servers())"
     with session.notebook("a.ipynb") as kernel:
-        port = kernel.run(f"{running}[0]['port']")
+        port = kernel.run(f"{servers}[0]['port']")
     base = "/" + session.base.partition("/")[2]
     for path, status in (("api/contents", "403"), (f"api/contents?token={session.token}", "200")):
         asked = ("python3", "-c", ASK, port, base + path)
