@@ -75,11 +75,11 @@ def _logout(facts: HostFacts) -> Judgement:
         return fine("containers stay")
     if facts.kills_at_logout:
         return warn(
-            "systemd ends all that you run when your last login ends (`KillUserProcesses`): "
-            "Jupyter, too",
+            "systemd ends all your processes, Jupyter too, when your last login ends "
+            "(`KillUserProcesses`)",
             f"sudo loginctl enable-linger {facts.user}",
         )
-    return fine("what you run goes on")
+    return fine("what you run survives the logout")
 
 
 def _scheduler(facts: HostFacts) -> Judgement:

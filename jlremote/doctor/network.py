@@ -42,11 +42,11 @@ def judge(engine: Engine, on_host: Completed, inside: Completed) -> Judgement:
     if inside.status == 0:
         return fine(f"containers reach {SITE}")
     if _NO_PROGRAM in (inside.status, on_host.status):
-        return skip("neither Python nor `getent` is there to try it with")
+        return skip("not tried: it takes Python or `getent`")
     if on_host.status != 0:
         return skip(f"the host itself {_LACKS.get(on_host.status, f'does not reach `{SITE}`')}")
     mend = _NETWORK
     if inside.status == _NO_NAME:
         mend = _DNS if engine.kind.daemon else _DNS.partition(";")[0]
     lacks = _LACKS.get(inside.status, f"do not reach `{SITE}` in {_SECONDS} s")
-    return warn(f"containers {lacks}, which the host does", mend)
+    return warn(f"containers {lacks}, but the host does", mend)

@@ -51,7 +51,7 @@ def read(output: str, host: str) -> Inventory:
         else:
             records[name.strip()] = fields
     if "host" not in records:
-        raise CannotAsk(f"`{host}` gave no answer about its GPUs")
+        raise CannotAsk(f"`{host}` did not answer about its GPUs")
     if "missing" in records:
         raise CannotAsk(
             f"there is no `nvidia-smi` on `{host}`",

@@ -102,13 +102,13 @@ def ended_early(stdout: str, stderr: str) -> NoShell:
     said = f"; it said: {last_words}" if last_words else ""
     hint = "look in the host's shell startup files for an `exit`, an error or a reader of stdin"
     if _EXPIRED.search(last_words):
-        hint = "`ssh HOST` asks for a new password"
+        hint = "run `ssh HOST`, which asks for a new password"
     elif "sftp" in last_words:
         hint = "ask the administrator: the account may only transfer files (`ForceCommand`)"
     elif "restricted" in last_words or "not available" in last_words:
         hint = (
-            "the account needs another login shell there, `sudo chsh -s /bin/bash USER`, and a new "
-            "login then: `jlr disconnect HOST`"
+            "`sudo chsh -s /bin/bash USER` on the host gives the account a login shell; then "
+            "`jlr disconnect HOST`, as it takes a new login"
         )
     elif not last_words:
         hint += "; or the account has no shell (`/bin/false`)"

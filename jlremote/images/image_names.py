@@ -69,7 +69,7 @@ def parse_new(text: str) -> ImageName:
     """
     name = parse(text)
     if name.digest is not None:
-        raise _refused(text, ": a new name has no digest")
+        raise _refused(text, ": a new name cannot have a digest")
     return name
 
 

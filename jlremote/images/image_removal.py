@@ -115,7 +115,9 @@ class Selection:
         (image,) = those
         if len(image.names) > 1:
             names = ", ".join(f"`{name}`" for name in image.names)
-            raise Usage(f"the image `{typed}` has several names: {names}", hint="name those to go")
+            raise Usage(
+                f"the image `{typed}` has several names: {names}", hint="name those to remove"
+            )
         for name in image.names or (None,):
             self._take(image, name)
 

@@ -88,7 +88,7 @@ def _locate_port(host: Host, runtime: Runtime, known: Endpoint) -> Endpoint:
     container = same_container(place, runtime, runtime.read(place.name, results))
     looked = results["inside"]
     if looked.status != 0:
-        raise JlrError(f"cannot look into `{place.name}`: {looked.complaint}")
+        raise JlrError(f"cannot inspect `{place.name}`: {looked.complaint}")
     found = listeners.read(looked.stdout)
     return replace(known, target=port_target(known, runtime, container, found))
 

@@ -199,5 +199,5 @@ def _bytes_of(path: Path) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(f"`{path}` is no file")
+            raise OSError(f"`{path}` is not a file")
         return file.read(MOST_BYTES)

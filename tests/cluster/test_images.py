@@ -148,7 +148,7 @@ def test_a_full_home_refuses_a_job_and_names_the_quota(cluster: Cluster, zih: La
     finally:
         cluster.run("login", "umount", folder)
     assert refused.status == 1, refused
-    assert "cannot keep the job in your home on the cluster" in refused.stderr
+    assert "cannot write the job's files in your home on the cluster" in refused.stderr
     assert "No space left on device" in refused.stderr
     assert "quota" in refused.stderr
     assert called not in cluster.slurm("squeue", "--states=all", "--format=%j")

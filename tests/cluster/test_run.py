@@ -76,7 +76,7 @@ def test_a_job_waits_for_another_and_says_why_until_it_begins(
         assert started.stdout
         lines = iter(started.stdout.readline, "")
         told = until(lines, "waits:")
-        assert "what it asks for is in use" in told or "higher priority" in told
+        assert "the resources that it asks for are in use" in told or "higher priority" in told
         shown = job(zih, called)
         assert shown["state"] == "waiting"
         assert shown["reason"]

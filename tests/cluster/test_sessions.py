@@ -120,7 +120,7 @@ def test_a_session_waits_in_the_queue_and_another_laptop_joins_it(
         assert waiting.stdout
         lines = iter(waiting.stdout.readline, "")
         told = until(lines, "waits:")
-        assert "what it asks for is in use" in told or "higher priority" in told
+        assert "the resources that it asks for are in use" in told or "higher priority" in told
         waiting.send_signal(signal.SIGINT)
         assert f"the job of `zih/{called}` stays; `jlr start zih {called}`" in "".join(lines)
         assert waiting.wait(30) == 130

@@ -116,7 +116,7 @@ def test_a_session_that_runs_is_looked_at_and_left_as_it_is(
         assert report.of("kernel")["text"] == "6*7 is 42"
         assert here.name in report.of("container")["text"]
         network = report.of("network")
-        assert "containers cannot resolve `pypi.org`, which the host does" in network["text"]
+        assert "containers cannot resolve `pypi.org`, but the host does" in network["text"]
         assert "--dns" in network["mend"][0]
         assert kernel.run("x") == "1"
         assert len(here.ask("api/kernels")) == 1

@@ -274,7 +274,7 @@ def test_startup_files_that_print_for_ever_are_given_up() -> None:
         ),
         ("This service allows sftp connections only.", "may only transfer files"),
         ("only this", "`ForceCommand`"),
-        ("This account is currently not available.", "another login shell"),
+        ("This account is currently not available.", "a login shell"),
         ("", "`/bin/false`"),
     ],
 )

@@ -234,6 +234,6 @@ def test_a_build_outlasts_a_broken_connection_and_is_joined_again(
         line.cut()
         said = begun.communicate(timeout=90)[0]
     assert begun.returncode == 0, said
-    assert "the connection broke; the build goes on there and is joined again" in said
+    assert "the connection broke; the build goes on there; reconnecting" in said
     assert "Using cache" in said, "the step ran twice"
     assert f"\n{name}: " in said

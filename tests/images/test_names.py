@@ -91,7 +91,7 @@ def test_docker_accepts_and_refuses_the_same_names(text: str, engine: Engine) ->
 
 def test_a_new_name_has_no_digest() -> None:
     assert parse_new("me/x").tag == "latest"
-    with pytest.raises(Usage, match="a new name has no digest"):
+    with pytest.raises(Usage, match="a new name cannot have a digest"):
         parse_new(f"me/x@{DIGEST}")
 
 

@@ -200,9 +200,7 @@ def test_a_pull_goes_on_over_a_broken_connection_and_is_joined_again(
     with laptop.terminal("jlr", "pull", "far", image, timeout=60) as terminal:
         terminal.expect(r"0 of 1 layers, [4-9][.\d]* MB  ")
         line.cut()
-        terminal.expect_exact(
-            "the connection broke; the transfer goes on there and is joined again"
-        )
+        terminal.expect_exact("the connection broke; the transfer goes on there; reconnecting")
         terminal.expect(rf"{image}: [0-9a-f]{{12}}")
         terminal.expect(pexpect.EOF)
         terminal.wait()

@@ -99,4 +99,4 @@ def test_what_cannot_be_done_with_files_is_one_clear_error(laptop: Laptop, files
     assert pushed.status == 2, pushed
     assert "`apptainer` cannot do that: its images are files" in pushed.stderr
     typed = laptop.jlr("pull", "lab", "me/x:1", *FLAGS)
-    assert "`docker://me/x:1` is one of a registry" in typed.stderr, typed
+    assert "`docker://me/x:1` pulls it from a registry" in typed.stderr, typed

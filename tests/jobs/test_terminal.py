@@ -31,7 +31,7 @@ def test_a_job_with_a_terminal_is_left_lost_and_found_again(
         terminal.type("\x03")
         terminal.type("\x10\x11")
         assert terminal.process.wait(SECONDS) == 0
-        terminal.wait_for(f"`lab/{name}` goes on; `jlr attach lab/{name}`")
+        terminal.wait_for(f"`lab/{name}` keeps running; `jlr attach lab/{name}`")
         assert terminal.echoes()
     [job] = [one for one in json.loads(owner.jlr("runs", "--json").stdout) if one["name"] == name]
     assert (job["state"], job["terminal"]) == ("running", True)
@@ -39,7 +39,7 @@ def test_a_job_with_a_terminal_is_left_lost_and_found_again(
         answers(terminal, "echo is $kept", "is 4")
         sshd.drop_connections()
         assert terminal.process.wait(SECONDS) == 5
-        terminal.wait_for(f"`lab/{name}` goes on")
+        terminal.wait_for(f"`lab/{name}` keeps running")
     with at_terminal(owner, "attach", name, "--detach-keys", "ctrl-]") as terminal:
         answers(terminal, "echo still $kept", "still 4")
         terminal.type("\x1d")

@@ -36,7 +36,7 @@ def test_after_losses_nothing_is_missing_and_nothing_comes_twice(
     assert "".join(seen) + rest == "".join(f"out {n}\n" for n in range(1, LINES + 1)) + "end"
     errors = [line for line in told.splitlines() if line.startswith("err ")]
     assert errors == [f"err {number}" for number in range(1, LINES + 1)]
-    assert "goes on, trying again" in told
+    assert "keeps running; trying again" in told
 
 
 def test_a_job_goes_on_however_its_watcher_ends(jobs: Jobs) -> None:

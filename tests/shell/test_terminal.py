@@ -131,7 +131,7 @@ def test_a_shell_that_was_lost_is_found_again(owner: Laptop, sshd: SSHServer) ->
         terminal.wait_for("goes")  # a line of 80 columns may break behind it
         assert terminal.echoes()
     with shell(owner, "--keep") as terminal:
-        terminal.wait_for("back in the shell", seconds=SECONDS)
+        terminal.wait_for("attached again to the shell", seconds=SECONDS)
         terminal.wait_for("is 4", seconds=SECONDS)  # as tmux shows it again
         terminal.type("exit $((kept + 5))\r")
         assert terminal.process.wait(SECONDS) == 9
@@ -140,7 +140,7 @@ def test_a_shell_that_was_lost_is_found_again(owner: Laptop, sshd: SSHServer) ->
         terminal.wait_for("host/my+2", seconds=SECONDS)  # tmux's last line
         terminal.type("\r~.")
         assert terminal.process.wait(SECONDS) == 0
-        terminal.wait_for("`jlr shell lab --keep --name my.2` leads back to it")
+        terminal.wait_for("`jlr shell lab --keep --name my.2` attaches again")
         assert terminal.echoes()
     with shell(owner, *words) as terminal:
         terminal.wait_for("host/my+2", seconds=SECONDS)

@@ -309,7 +309,9 @@ def _removal_in_words(report: RemovalReport) -> str:
 )
 @shared.host_argument
 @click.argument("registry", default="nvcr.io")
-@click.option("--username", metavar="NAME", help="User there. Default for nvcr.io: `$oauthtoken`.")
+@click.option(
+    "--username", metavar="NAME", help="User at the registry. Default for nvcr.io: `$oauthtoken`."
+)
 @click.option("--password-stdin", is_flag=True, help="Read the password or API key from stdin.")
 @click.option("--keep", is_flag=True, help="Keep the key on the host, in the engine's settings.")
 @click.option("--forget", is_flag=True, help="Forget the key, here and on the host.")

@@ -46,7 +46,7 @@ _NEW_FILE = """\
         "jlr config dgx --json | jq '.[] | select(.option == \"image\")'",
         "jlr config set host dgx           # the host of a bare `jlr start`",
         "jlr config set volume /raid/me:/data ~/hf:/hf --host dgx",
-        "jlr config set gpus --host dgx    # take it away",
+        "jlr config set gpus --host dgx    # remove it",
         "jlr config --edit",
         'cat "$(jlr config --path)"',
     ),
@@ -83,7 +83,7 @@ def config(
     """Show the settings and the source of each; `jlr config set OPTION VALUE` changes one.
 
     `set` writes to [defaults], or to [hosts.HOST] with --host, or to [profiles.PROFILE] with
-    --profile. Several values make a list; without a value the setting is taken away.
+    --profile. Several values make a list; without a value the setting is removed.
 
     A flag wins over JLR_<OPTION> in the environment, which wins over [hosts.HOST],
     [profiles.PROFILE] and [defaults] in the file. Lists add up; each item has a line.

@@ -26,7 +26,7 @@ cluster_options = options(
     _cluster(
         "--slurm/--no-slurm",
         default=None,
-        help="Run it as a job of Slurm's; HOST is a login node.",
+        help="Run as a Slurm job; HOST is a login node.",
     ),
     _cluster(
         "--partition", metavar="NAME", help="Partition. Default for all of these: the site's."
@@ -39,7 +39,7 @@ cluster_options = options(
     _cluster("--mem", metavar="SIZE", help="Memory of each node, for example 32G."),
     _cluster("--gres", metavar="GRES", help="GPUs of each node, for example gpu:1."),
     _cluster("--time", metavar="TIME", help="Time limit, for example 8:00:00."),
-    _cluster("--constraint", metavar="FEATURES", help="Features that its nodes must have."),
+    _cluster("--constraint", metavar="FEATURES", help="Features that the nodes must have."),
     _cluster(
         *("--sbatch-arg", "sbatch_arguments"),
         metavar="ARGUMENT",
@@ -55,7 +55,7 @@ cluster_options = options(
         *("--module", "modules"),
         metavar="NAME",
         multiple=True,
-        help="Load a module of the site's first. Repeatable.",
+        help="Load this environment module first. Repeatable.",
     ),
     _cluster(
         "--pull-on",

@@ -47,7 +47,7 @@ def json_option(text: str) -> Callable[[Function], Function]:
 
 
 shared_option = click.option("--as-shared", is_flag=True, help="Join a session of another user.")
-yes_option = click.option("-y", "--yes", is_flag=True, help="Ask nothing before work is lost.")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask before work is lost.")
 image_json_option = json_option("Print the image as a JSON object.")
 
 _SUDO = option(

@@ -17,7 +17,7 @@ _LOOK = "`sinfo -R` and `scontrol show reservation` there tell which"
 _TABLE = MappingProxyType(
     {
         "Priority": ("waits", "jobs with a higher priority are before it", _WAIT),
-        "Resources": ("waits", "what it asks for is in use", _WAIT),
+        "Resources": ("waits", "the resources that it asks for are in use", _WAIT),
         "None": ("waits", "Slurm has not looked at it yet", _WAIT),
         "BeginTime": ("waits", "its start time has not come", _WAIT),
         "Cleaning": ("waits", "its last run is still being cleaned up", _WAIT),
@@ -52,7 +52,7 @@ _TABLE = MappingProxyType(
             "`jlr stop` it",
         ),
         "BadConstraints": (
-            *("never", "no node has what it asks for"),
+            *("never", "no node has the resources that it asks for"),
             "`jlr stop` it, and change `--constraint` or `--gres`",
         ),
         "AccountNotAllowed": (

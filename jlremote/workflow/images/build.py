@@ -88,9 +88,7 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     source = folder or _on_host(host, request)
     try:
         while not _build(host, engine, request, source, given, context):
-            context.progress.note(
-                "the connection broke; the build goes on there and is joined again"
-            )
+            context.progress.note("the connection broke; the build goes on there; reconnecting")
     except LinkLost as lost:
         lost.hint = "build again: if all was sent, the build goes on there and is then cached"
         raise

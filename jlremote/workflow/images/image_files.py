@@ -71,7 +71,7 @@ def pull(host: Link, program: str, typed: str, folder: str | None, context: Cont
     if not image_files.is_reference(typed):
         raise Usage(
             f"`{one_line(typed)}` does not say where it comes from",
-            hint=f"`{image_files.DOCKER}{one_line(typed)}` is one of a registry",
+            hint=f"`{image_files.DOCKER}{one_line(typed)}` pulls it from a registry",
         )
     fetch(host, program, typed, folder, context)
     name = image_files.file_name(typed)
@@ -98,7 +98,7 @@ def fetch(host: Link, program: str, typed: str, folder: str | None, context: Con
             except LinkLost:
                 if not lines:
                     raise
-                context.progress.note("the connection broke; the pull goes on there and is joined")
+                context.progress.note("the connection broke; the pull goes on there; reconnecting")
     if output.status == _COMMAND_NOT_FOUND:
         raise EngineMissing(f"`{program}` is not installed on `{host.name}`")
     if output.status != 0:

@@ -155,9 +155,7 @@ def _followed(
         except LinkLost:
             if not transfer.in_words():
                 raise
-            context.progress.note(
-                "the connection broke; the transfer goes on there and is joined again"
-            )
+            context.progress.note("the connection broke; the transfer goes on there; reconnecting")
         else:
             transfer.finish()
             return transfer, output.status

@@ -38,7 +38,7 @@ def follow(found: JobHandle, show: Show, context: Context, *, cancels: bool = Fa
         with _ctrl_c(watch.interrupted):
             return watch.to_the_end()
     except (KeyboardInterrupt, SystemExit, OSError):
-        stays = "stays queued" if watch.queued else "goes on"
+        stays = "stays queued" if watch.queued else "keeps running"
         context.progress.note(f"`{found.selector}` {stays}; {_way_back(found)}")
         raise
     except JlrError as error:
@@ -155,7 +155,7 @@ def reached(ask: Callable[[], T], what: str, context: Context) -> T:
         except Unreachable as lost:
             pause = next(pauses, PAUSES[-1])
             if pause == PAUSES[0]:
-                context.progress.note(f"{lost.message}; `{what}` goes on, trying again")
+                context.progress.note(f"{lost.message}; `{what}` keeps running; trying again")
         threading.Event().wait(pause)
 
 

@@ -187,7 +187,7 @@ def stop(found: JobHandle, request: StopRequest, context: Context) -> list[str]:
     if request.remove:
         remove(found)
         done.append("deleted it and its output")
-    return done or ["it was already over"]
+    return done or ["it had already ended"]
 
 
 def _planned(found: JobHandle, request: StopRequest) -> Destruction:

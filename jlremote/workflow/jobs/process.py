@@ -43,9 +43,9 @@ def begin(start: StartContext, request: RunRequest) -> None:
         raise Busy(f"a job `{start.name}` already exists", hint=ANOTHER_NAME)
     if done.status == processes.NO_FOLDER:
         home = f"your home on `{start.request.host}`"
-        raise JlrError(f"cannot keep the job in {home}: {done.complaint}", hint=DISK_HINT)
+        raise JlrError(f"cannot write the job's files in {home}: {done.complaint}", hint=DISK_HINT)
     if done.status != 0:
-        raise JlrError(f"cannot begin the job: {done.complaint}")
+        raise JlrError(f"cannot start the job: {done.complaint}")
     if gpus.lease is not None:
         pid, started, *_ = done.stdout.split()
         run_script(start.host, leases.keep(gpus.lease, int(pid), started))

@@ -105,7 +105,7 @@ def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
     if request.interactive and request.scheduled is not None:
         raise Usage(
             "a job of a cluster gets no stdin",
-            hint="put its input into a file, or pipe it in there",
+            hint="put the input into a file on the cluster, and redirect it in the command",
         )
     if not request.terminal:
         return

@@ -139,7 +139,8 @@ def _error(start: StartContext, answer: Completed) -> JlrError:
         return Busy(f"a job `{start.name}` already exists", hint=ANOTHER_NAME)
     if answer.status == NO_FOLDER:
         return JlrError(
-            f"cannot keep the job in your home on the cluster: {answer.complaint}", hint=DISK_HINT
+            f"cannot write the job's files in your home on the cluster: {answer.complaint}",
+            hint=DISK_HINT,
         )
     if answer.status == UNKNOWN:
         return SchedulerSilent("Slurm does not say whether the job was submitted")

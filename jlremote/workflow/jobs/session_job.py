@@ -62,7 +62,7 @@ def ensure(
     if is_new:
         _submit(start, _asked_for(start, found), found.container)
     elif job is not None and start.request.scheduled is not None:
-        start.note(f"joining job {job.job} of `{start.name}`, which is there already")
+        start.note(f"joining job {job.job} of `{start.name}`, which already exists")
     submitted()
     same = job is not None and found.container is not None and found.container.job == job.job
     with _left_queued(start):
@@ -121,7 +121,7 @@ def _clear(host: Host, name: str) -> None:
     """Delete the folder of a job that is over."""
     for old in _folders(host, name).values():
         if not old.over:
-            raise Busy(f"job {old.job} of `{name}` is not over: {old.detail or old.state}")
+            raise Busy(f"job {old.job} of `{name}` has not ended: {old.detail or old.state}")
         run_script(host, SESSIONS.remove(old.name))
 
 

@@ -32,7 +32,7 @@ def given(found: JobHandle, pieces: Iterable[bytes]) -> Iterator[None]:
         kind = LinkLost if isinstance(feeding.failure, LinkLost) else JlrError
         raise kind(
             f"`{found.selector}` did not get all of this stdin: {feeding.failure.message}",
-            hint=f"`jlr logs {found.selector}` shows what it made of what it got",
+            hint=f"`jlr logs {found.selector}` shows its output",
         )
 
 
@@ -55,7 +55,7 @@ class _Feeding(threading.Thread):
                 threading.Thread(target=self._read, args=(process,), daemon=True).start()
                 told = any(stream == "stdout" for stream, _ in process)
             if not told and process.status == GIVEN:
-                self.failure = JlrError("another command gave it before")
+                self.failure = JlrError("another command already passed its stdin")
         except JlrError as failure:
             self.failure = failure
 

@@ -32,15 +32,15 @@ def attach(
     except LinkLost as lost:
         screen.recover()
         raise LinkLost(
-            f"{lost.message}; `{selector}` goes on",
-            hint=f"`jlr attach {selector}` leads back to it, `jlr stop {selector}` ends it",
+            f"{lost.message}; `{selector}` keeps running",
+            hint=f"`jlr attach {selector}` attaches again, `jlr stop {selector}` ends it",
         ) from lost
     job = found.again()
     if job.state == "created":
         jobs.remove(found)
         raise JlrError(f"cannot start `{selector}`: {job.detail or 'see above'}")
     if not job.over:
-        context.progress.note(f"`{selector}` goes on; `jlr attach {selector}` leads back to it")
+        context.progress.note(f"`{selector}` keeps running; `jlr attach {selector}` attaches again")
         return 0, False
     if job.detail:
         context.progress.note(f"`{selector}` ended: {job.detail}")

@@ -53,7 +53,7 @@ def _refuse_unless_it_stays(record: SessionRecord, runtime: Runtime, found: Surv
     """
     if runtime.in_jobs:
         raise Usage(
-            f"`{record.host}/{record.name}` is a job of the cluster, which ends for good",
+            f"`{record.host}/{record.name}` is a job of the cluster, which cannot be restarted",
             hint="`jlr stop` ends it; `jlr start HOST NAME --slurm …` submits another",
         )
     if found.container is not None and found.container.options.remove:

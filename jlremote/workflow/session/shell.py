@@ -96,7 +96,7 @@ def _kept(
             "`sudo apt install tmux` there, or your administrator, mends that",
         )
     if looked == 0:
-        context.progress.note(f"back in the shell that was kept in `{place.selector}`")
+        context.progress.note(f"attached again to the shell that was kept in `{place.selector}`")
     script = kept_shells.script(place.runtime, place.name, attached, request.command, name)
     try:
         status = converse(place.host, script, screen)
@@ -105,10 +105,10 @@ def _kept(
         status = 0
     except LinkLost as lost:
         screen.recover()
-        why = f"{lost.message}; what runs in the terminal goes on"
-        raise LinkLost(why, hint=f"{again} leads back to it") from lost
+        why = f"{lost.message}; what runs in the terminal keeps running"
+        raise LinkLost(why, hint=f"{again} attaches again") from lost
     if status == 0 and run_script(place.host, kept_shells.look(name)).status == 0:
-        context.progress.note(f"the shell goes on; {again} leads back to it")
+        context.progress.note(f"the shell keeps running; {again} attaches again")
     return status
 
 

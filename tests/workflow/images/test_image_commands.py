@@ -93,7 +93,7 @@ def test_a_pull_is_joined_again_after_a_loss(host: StreamingHost) -> None:
     notes = Notes()
     registry.pull("lab", "me/x", context(notes))
     assert len(host.streamed) == 2
-    assert notes.notes == ["the connection broke; the transfer goes on there and is joined again"]
+    assert notes.notes == ["the connection broke; the transfer goes on there; reconnecting"]
 
 
 def test_a_loss_before_the_first_output_is_an_error(host: StreamingHost) -> None:
@@ -181,7 +181,7 @@ def test_a_build_is_joined_again_after_a_loss_and_waits_for_the_one_that_goes_on
     (first, sent), (second, again) = host.streamed
     assert (first, sent) == (second, again)
     assert re.search(r"/\.jlr-build-[0-9a-f]{16}\n.*flock 9; fi\ndocker build ", first, re.DOTALL)
-    assert "the connection broke; the build goes on there and is joined again" in notes.notes
+    assert "the connection broke; the build goes on there; reconnecting" in notes.notes
 
 
 def test_a_build_passes_on_its_options_and_hides_its_secrets(
@@ -211,7 +211,7 @@ def test_a_build_passes_on_its_options_and_hides_its_secrets(
 def test_a_build_needs_valid_names(host: StreamingHost, folder: Path) -> None:
     with pytest.raises(Usage, match="needs a name"):
         build.build(BuildRequest("lab", folder, ()), context())
-    with pytest.raises(Usage, match="a new name has no digest"):
+    with pytest.raises(Usage, match="a new name cannot have a digest"):
         build.build(BuildRequest("lab", folder, (f"x@sha256:{'0' * 64}",)), context())
 
 

@@ -130,7 +130,7 @@ def test_after_a_loss_each_byte_is_shown_once(no_pauses: None) -> None:
     assert job.follow() == 0
     assert b"".join(data for stream, data in job.shown if stream == "stdout") == b"1234"
     assert job.link.asked[:2] == ["follow train 0 0", "follow train 2 1"]
-    assert job.progress.notes == ["the connection broke; `lab/train` goes on, trying again"]
+    assert job.progress.notes == ["the connection broke; `lab/train` keeps running; trying again"]
 
 
 def test_the_reason_of_an_end_is_noted() -> None:
@@ -154,7 +154,7 @@ def test_output_that_cannot_be_written_leaves_the_job_alone() -> None:
 
     with pytest.raises(OSError, match="no space"):
         follow(job.handle, full, job.context)
-    assert job.progress.notes[0].startswith("`lab/train` goes on; `jlr attach lab/train`")
+    assert job.progress.notes[0].startswith("`lab/train` keeps running; `jlr attach lab/train`")
 
 
 def test_ctrl_c_asks_then_kills_then_leaves_the_job_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +189,7 @@ def test_ctrl_c_leaves_a_waiting_job_or_cancels_it(
 
 def test_a_job_that_is_over_is_not_stopped_again() -> None:
     job = watched(ended())
-    assert stop(job.handle, StopRequest(), job.context) == ["it was already over"]
+    assert stop(job.handle, StopRequest(), job.context) == ["it had already ended"]
     assert job.link.asked == []
 
 

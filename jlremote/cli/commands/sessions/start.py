@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     "--server",
     type=shared.PORT,
     metavar="PORT",
-    help="Take the running Jupyter server on this port of the container, where several run.",
+    help="Use the Jupyter server on this port, if several run in the container.",
 )
 @option("Session", "--as-shared", is_flag=True, help="Join a session of another user.")
 @option(

@@ -26,7 +26,7 @@ _detach_keys = option(
     "Session",
     "--detach-keys",
     metavar="KEYS",
-    help="Keys that leave a job's terminal. Default: ctrl-p,ctrl-q.",
+    help="Keys that detach from a job's terminal. Default: ctrl-p,ctrl-q.",
 )
 HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND")
 
@@ -59,8 +59,10 @@ HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND")
     "Session", "--name", metavar="NAME", help="Name of the job and its container. Default: made up."
 )
 @option("Session", "-d", "--detach", is_flag=True, help="Print the job's name and do not wait.")
-@option("Session", "-i", "--interactive", is_flag=True, help="Give it this stdin, to its end.")
-@option("Session", "-t", "--tty", "terminal", is_flag=True, help="Give it this terminal.")
+@option(
+    "Session", "-i", "--interactive", is_flag=True, help="Pass this command's stdin to the job."
+)
+@option("Session", "-t", "--tty", "terminal", is_flag=True, help="Attach the job to this terminal.")
 @_detach_keys
 @creation.creation_options
 @shared.runtime_options
@@ -85,9 +87,9 @@ def run(
     with --runtime none; with --slurm it is a job of the cluster. It keeps running whatever happens
     here: a lost connection, a closed lid, a killed `jlr`. Output of that time is shown later.
 
-    -it gives it this terminal, as `docker run -it` does. ctrl-p,ctrl-q or `~.` at the beginning of
-    a line leave it running; `jlr attach` leads back. -i alone gives it the stdin of this command,
-    which ends with the connection. Without -i it gets none.
+    -it attaches it to this terminal, as `docker run -it` does. ctrl-p,ctrl-q or `~.` at the
+    beginning of a line detach, and `jlr attach` attaches again. -i alone passes it the stdin of
+    this command, which ends with the connection. Without -i it gets none.
 
     Ctrl-C sends SIGINT to the job, to all ranks of it; a second one kills it, a third leaves it
     running. A job that still waits in Slurm's queue stays there, unless --cancel-on-interrupt.
@@ -235,7 +237,7 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool, as_js
 
 @command("attach", examples=("jlr attach", "jlr attach sweep", "jlr attach dgx/train-3f2a"))
 @click.argument("job", required=False, shell_complete=candidates.jobs)
-@click.option("-i", "--interactive", is_flag=True, help="Give it this stdin, to its end.")
+@click.option("-i", "--interactive", is_flag=True, help="Pass this command's stdin to the job.")
 @_detach_keys
 @click.pass_obj
 def attach(

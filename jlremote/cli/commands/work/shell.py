@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 @click.option(
     "--keep",
     is_flag=True,
-    help="Keep it on the host, with tmux; the same command leads back to it.",
+    help="Keep the shell on the host with tmux; the same command attaches again.",
 )
-@click.option("--name", metavar="NAME", help="With --keep: one more shell there, of that name.")
+@click.option("--name", metavar="NAME", help="With --keep: name of the shell, to keep several.")
 @shared.shared_option
 @click.pass_obj
 def shell(invocation: Invocation, /, *, keep: bool, name: str | None, **options: Any) -> int:
@@ -64,8 +64,8 @@ def shell(invocation: Invocation, /, *, keep: bool, name: str | None, **options:
     here it gets none there, and its bytes stay unchanged.
 
     `~.` at the beginning of a line ends it, even without a network. So does a lost connection: the
-    process there gets SIGHUP, as with ssh. With --keep it goes on, and the same
-    command leads back to it from any machine; tmux's own keys (ctrl-b d) and `~.` leave it running.
+    process there gets SIGHUP, as with ssh. With --keep it keeps running, and the same command
+    attaches to it again from any machine; tmux's own keys (ctrl-b d) and `~.` detach.
     """
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.workflow.session import shell as workflow
