@@ -1,4 +1,4 @@
-"""Text for the terminal: without control characters, sizes in words, and names that are names."""
+"""Text for the terminal: control characters removed, sizes in words, checks of names."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def one_line(text: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Return whether a host may call a session, container or job so.
+    """Return whether `text` can name a session, container or job.
 
     A name reaches records, hints and the completion of shells, so another one is ignored.
     """

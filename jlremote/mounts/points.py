@@ -10,6 +10,7 @@ import re
 import subprocess
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 from jlremote.errors import Usage
 from jlremote.text import one_line
@@ -84,18 +85,22 @@ class Holder:
         return f"{self.name} (process {self.pid}) {self.how} it"
 
 
-def refusal(command: tuple[str, ...]) -> str | None:
-    """Run a program that unmounts; return why it refuses, `None` if it has unmounted."""
+def refusal(
+    command: tuple[str, ...], seconds: float = _UNMOUNT_SECONDS, **options: Any
+) -> str | None:
+    """Run a program that mounts or unmounts; return why it fails, `None` if it has done it."""
     try:
         done = subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_UNMOUNT_SECONDS,
+            timeout=seconds,
             check=False,
+            **options,
         )
     except subprocess.TimeoutExpired:
-        return f"`{command[0]}` does not end"
+        return f"`{command[0]}` did not end within {seconds:g} s"
     if done.returncode == 0:
         return None
-    return one_line(done.stderr.decode("utf-8", "replace")) or "no reason given"
+    complaint = one_line(done.stderr.decode("utf-8", "replace"))
+    return complaint or f"exit status {done.returncode}"

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jlremote.mounts.connector import DOOR_VARIABLE
+from jlremote.mounts.points import refusal
 from jlremote.storage.mounts import MountRecord
-from jlremote.text import one_line
 
 if TYPE_CHECKING:
     import psutil
@@ -66,23 +66,7 @@ def start(command: tuple[str, ...], environment: dict[str, str]) -> str | None:
 
     It outlives us, so it gets neither our folder nor our terminal or output.
     """
-    try:
-        done = subprocess.run(
-            command,
-            env=environment,
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=START_SECONDS,
-            start_new_session=True,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"nothing happened within {START_SECONDS:g} s"
-    if done.returncode == 0:
-        return None
-    complaint = one_line(done.stderr.decode("utf-8", "replace"))
-    return complaint or f"exit status {done.returncode}"
+    return refusal(command, START_SECONDS, env=environment, cwd="/", start_new_session=True)
 
 
 def processes(name: str) -> list[psutil.Process]:

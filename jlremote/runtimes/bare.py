@@ -96,6 +96,14 @@ class HostProcesses:
         """Return `script`: the host has both."""
         return script
 
+    def detached(self, name: str, script: str) -> str:
+        """Run `script` in a process session of its own."""
+        return detached(("sh", "-c", script))
+
+    def launched(self, name: str, script: str, waiting: str) -> str:
+        """Start one after the other, without the shell's `&`."""
+        return f"{self.detached(name, script)}\n{self.inside(name, waiting)}"
+
     def relay_prefix(self, name: str) -> tuple[str, ...]:
         """Return nothing: a plain forward reaches the host's loopback."""
         return ()
@@ -129,14 +137,6 @@ class Bare(HostProcesses):
     def in_image(self, name: str, script: str) -> str:
         """Run `script` on the host and wait: it has no image."""
         return self.inside(name, script)
-
-    def detached(self, name: str, script: str) -> str:
-        """Run `script` in a process session of its own."""
-        return detached(("sh", "-c", script))
-
-    def launched(self, name: str, script: str, waiting: str) -> str:
-        """Start one after the other, without the shell's `&`."""
-        return f"{self.detached(name, script)}\n{self.inside(name, waiting)}"
 
     def attached(
         self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]

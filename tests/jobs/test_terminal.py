@@ -39,7 +39,7 @@ def test_a_job_with_a_terminal_is_left_lost_and_found_again(
         answers(terminal, "echo is $kept", "is 4")
         sshd.drop_connections()
         assert terminal.process.wait(SECONDS) == 5
-        terminal.wait_for(f"`lab/{name}` keeps running")
+        terminal.wait_for(f"`lab/{name}` keeps")
     with at_terminal(owner, "attach", name, "--detach-keys", "ctrl-]") as terminal:
         answers(terminal, "echo still $kept", "still 4")
         terminal.type("\x1d")

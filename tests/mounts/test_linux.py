@@ -102,6 +102,6 @@ def test_a_lazy_unmount_says_so_to_fusermount(
     assert Linux().unmount("/a b", lazily=False) == "-u -- /a b"
 
 
-def test_a_program_that_refuses_without_a_word_gives_no_reason() -> None:
-    assert refusal(("/bin/sh", "-c", "exit 1")) == "no reason given"
+def test_a_program_that_refuses_without_a_word_is_told_with_its_status() -> None:
+    assert refusal(("/bin/sh", "-c", "exit 1")) == "exit status 1"
     assert refusal(("/bin/sh", "-c", "exit 0")) is None

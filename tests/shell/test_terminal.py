@@ -128,7 +128,7 @@ def test_a_shell_that_was_lost_is_found_again(owner: Laptop, sshd: SSHServer) ->
         terminal.wait_for("is 4")
         sshd.drop_connections()
         assert terminal.process.wait(SECONDS) == 5
-        terminal.wait_for("goes")  # a line of 80 columns may break behind it
+        terminal.wait_for("keeps")  # a line of 80 columns may break behind it
         assert terminal.echoes()
     with shell(owner, "--keep") as terminal:
         terminal.wait_for("attached again to the shell", seconds=SECONDS)

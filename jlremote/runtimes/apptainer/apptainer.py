@@ -63,10 +63,6 @@ class Apptainer(bare.HostProcesses):
         """Run `script` in the image, in a process session of its own."""
         return bare.detached(self._entered(name, ("sh", "-c", script)))
 
-    def launched(self, name: str, script: str, waiting: str) -> str:
-        """Start one after the other, without the shell's `&`."""
-        return f"{self.detached(name, script)}\n{self.inside(name, waiting)}"
-
     def attached(
         self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
     ) -> tuple[str, ...]:

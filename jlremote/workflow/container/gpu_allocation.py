@@ -26,8 +26,6 @@ from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.gpus import ASK_SECONDS, ask, engines_asked
-from jlremote.workflow.host.requests import StopRequest
-from jlremote.workflow.selection.destruction import stop_command
 
 # Another start takes a second or two; then its container runs, or it has failed.
 TRIES = 8
@@ -92,16 +90,9 @@ def take_again(start: StartContext, container: Container) -> AllocatedGpus:
     except Busy as busy:
         raise Busy(
             f"the GPUs of the container `{container.name}` are in use by others: {busy.message}",
-            hint=f"`--share-gpus` starts it nevertheless{_others(start, container)}",
+            hint="`--share-gpus` starts it nevertheless"
+            + start.way_to_delete(container, "and a new start gets other GPUs"),
         ) from busy
-
-
-def _others(start: StartContext, container: Container) -> str:
-    """Return the way to other GPUs, unless the container is another user's."""
-    if start.owner is not None:
-        return ""
-    command = stop_command(start.request.host, container.name, StopRequest(remove=True))
-    return f"; `{command}` deletes it with all its files, and a new start gets other GPUs"
 
 
 def planned(start: StartContext) -> AllocatedGpus:

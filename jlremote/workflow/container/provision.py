@@ -31,10 +31,8 @@ from jlremote.workflow.container import (
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.host_folders import prepared, with_workspace
 from jlremote.workflow.container.start_context import StartContext
-from jlremote.workflow.host.requests import StopRequest
 from jlremote.workflow.images import registry
 from jlremote.workflow.selection import naming
-from jlremote.workflow.selection.destruction import stop_command
 
 LISTED = 8
 OTHER_START_SECONDS = 20
@@ -133,16 +131,8 @@ def _explain_other_settings(start: StartContext, found: Survey, container: Conta
             told = "; ".join(map(_in_words, others))
             start.note(
                 f"`{container.name}` already exists and keeps its settings: {told}"
-                f"{_for_a_new_one(start, container)}"
+                f"{start.way_to_delete(container, 'for a new one')}"
             )
-
-
-def _for_a_new_one(start: StartContext, container: Container) -> str:
-    """Return the way to a new container, unless this one is another user's."""
-    if start.owner is not None:
-        return ""
-    command = stop_command(start.request.host, container.name, StopRequest(remove=True))
-    return f"; `{command}` deletes it with all its files, for a new one"
 
 
 def _in_words(found: Difference) -> str:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from jlremote.link.client.link import Link
 from jlremote.runtimes.containers import Containers
-from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.requests import StartRequest
+from jlremote.workflow.host.requests import StartRequest, StopRequest
+from jlremote.workflow.selection.destruction import stop_command
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,13 @@ class StartContext:
     def note(self, text: str) -> None:
         """Tell the person a fact about the start."""
         self.context.progress.note(text)
+
+    def way_to_delete(self, container: Container, end: str) -> str:
+        """Return the end of a hint: how to delete a container, empty for another user's."""
+        if self.owner is not None:
+            return ""
+        command = stop_command(self.request.host, container.name, StopRequest(remove=True))
+        return f"; `{command}` deletes it with all its files, {end}"
 
     @property
     def known(self) -> SessionRecord | None:
