@@ -259,6 +259,35 @@ def test_an_existing_container_keeps_its_gpus_with_a_note(
     assert f"`{session.name}` already exists with GPUs `0`; `--gpus` applies" in again.stderr
 
 
+BROKEN = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
+
+
+def test_gpus_are_proved_when_a_container_is_created_and_started(
+    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
+) -> None:
+    """The lab's engine drops `--gpus` without a word, as a broken toolkit does."""
+    name = container.name()
+    created = start(ada, "lab", name, *NEW, "--gpus", "0,1")
+    assert created.status == 0, created
+    told = f"the container `{name}` cannot use its GPUs: "
+    assert f"{told}it has none of 2; `jlr doctor lab`" in " ".join(created.stderr.split()), created
+    here = Container(engine, name)
+    for lines, why in (
+        ("GPU 0: NVIDIA H200 (UUID: GPU-1)", f"{told}it has 1 of 2"),
+        ("GPU 0: NVIDIA H200 (UUID: GPU-1)\nGPU 1: NVIDIA H200 (UUID: GPU-2)", None),
+        (BROKEN, f"{told}`nvidia-smi` in it says `{BROKEN[:-1]}`"),
+    ):
+        program = "/usr/bin/nvidia-smi"
+        text = f'#!/bin/sh\ncat <<"END"\n{lines}\nEND\nexit {9 if lines == BROKEN else 0}\n'
+        here.execute("sh", "-c", f'printf %s "$0" >{program}; chmod +x {program}', text)
+        engine.docker("stop", "--time", "0", name)
+        said = " ".join(start(ada, "lab", name).stderr.split())
+        assert (why is None and told not in said) or (why is not None and why in said), said
+    assert ada.jlr("stop", f"lab/{name}", "--force").status == 0
+    plain = start(ada, "lab", container.name(), *NEW)
+    assert "GPU" not in plain.stderr, plain
+
+
 LOST = "#!/bin/sh\necho 'Failed to initialize NVML: Unknown Error'\nexit 255\n"
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from jlremote.errors import Busy, JlrError, NotFound, Usage
-from jlremote.gpus import leases
+from jlremote.gpus import leases, proof
 from jlremote.gpus.choice import Chosen, choose
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.leases import Lease
@@ -134,6 +134,19 @@ def keep(start: StartContext, taken: AllocatedGpus, server: Server, *, launched:
         give_back(start, taken)
     elif taken.lease is not None:
         run_script(start.host, leases.keep(taken.lease, server.pid, server.process_start))
+
+
+def prove(start: StartContext, engine: str | None) -> None:
+    """Note why a container that was just started cannot use the GPUs of the engine's `--gpus`."""
+    if engine is None:
+        return
+    done = run_script(start.host, start.runtime.inside(start.name, proof.PROOF))
+    # A container without a shell, or one that has ended, is told by the steps that follow.
+    if done.status == 0 and (why := proof.fault(done.stdout, proof.requested(engine))):
+        start.note(
+            f"the container `{start.name}` cannot use its GPUs: {why}; "
+            f"`jlr doctor {start.request.host}` looks for the cause"
+        )
 
 
 def exports(taken: AllocatedGpus) -> str:

@@ -204,6 +204,8 @@ def _created(start: StartContext, image: str) -> tuple[StartContext, Container, 
     finally:
         if made is None:
             gpu_allocation.give_back(start, gpus)
+    if made is not None:
+        gpu_allocation.prove(made[0], gpus.engine)
     return made
 
 
@@ -222,6 +224,7 @@ def _start(start: StartContext, container: Container) -> Container:
     if started is None or not started.running:
         why = (engine_errors.reason(done),) if done.status != 0 else ()
         raise docker_errors.start_error(start.engine, name, *why)
+    gpu_allocation.prove(start, f"device={container.gpus}" if container.gpus else None)
     return started
 
 

@@ -1,0 +1,65 @@
+"""The proof that a container which was just started can use the GPUs that it was asked for.
+
+An engine may drop the request without an error, and a broken driver shows only in the container.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from jlremote.host.records import records
+from jlremote.text import one_line
+
+# Without persistence mode the driver may load for several seconds on its first use. Images without
+# `nvidia-smi` show by devices (NVIDIA, Jetson, WSL, AMD) and NVIDIA's library what they have got.
+PROOF = r"""
+if command -v nvidia-smi >/dev/null 2>&1; then
+  limit=; ! command -v timeout >/dev/null || limit='timeout 30'
+  said=$($limit nvidia-smi -L 2>&1); printf 'nvidia-smi\037%s\037%s\036' "$?" "$said"
+else
+  for one in /dev/nvidia[0-9]* /dev/nvhost-gpu /dev/dxg /dev/kfd; do
+    [ ! -e "$one" ] || printf 'device\037%s\036' "$one"
+  done
+  for one in /usr/lib/*/libcuda.so.1 /usr/lib64/libcuda.so.1 /usr/lib/wsl/lib/libcuda.so.1; do
+    [ ! -e "$one" ] || printf 'driver\037%s\036' "$one"
+  done
+  ! ldconfig -p 2>/dev/null | grep -q libcuda.so.1 || printf 'driver\037ldconfig\036'
+fi
+"""
+
+
+def requested(engine: str) -> int:
+    """Return how many GPUs a value of the engine's `--gpus` asks for at least."""
+    if engine.isdigit():
+        return int(engine)
+    return engine.count(",") + 1 if engine.startswith("device=") else 1
+
+
+def fault(output: str, asked: int) -> str | None:
+    """Return what is wrong, by the output of `PROOF`, with a container that is to have GPUs."""
+    told = records(output)
+    for name, *fields in told:
+        if name.strip() == "nvidia-smi":
+            status, said = fields[0], " ".join(fields[1:])
+            if status != "0":
+                return f"`nvidia-smi` in it says `{one_line(said).rstrip('.') or 'nothing'}`"
+            return _fewer(_listed(said), asked)
+    devices = [fields[0] for name, *fields in told if name.strip() == "device"]
+    nvidia = [one for one in devices if one.startswith("/dev/nvidia")]
+    if nvidia and not any(name.strip() == "driver" for name, *_ in told):
+        return "it has their devices, and not the driver's `libcuda.so.1`"
+    # Only NVIDIA has a device for each GPU.
+    return _fewer(len(devices), asked if nvidia or not devices else 1)
+
+
+def _listed(said: str) -> int:
+    """Count the GPUs in the output of `nvidia-smi -L`; slices count, and not their GPU."""
+    kinds = [line.split(maxsplit=1)[0] for line in said.splitlines() if line.strip()]
+    sliced = sum(pair == ("GPU", "MIG") for pair in pairwise(kinds))
+    return kinds.count("GPU") + kinds.count("MIG") - sliced
+
+
+def _fewer(has: int, asked: int) -> str | None:
+    if has >= asked:
+        return None
+    return f"it has {has or 'none'} of {asked}"

@@ -1,0 +1,39 @@
+"""What the proof of a new container's GPUs makes of its answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from jlremote.gpus import proof
+
+ONE = "GPU 0: NVIDIA H200 (UUID: GPU-1)\n"
+SLICES = f"{ONE}  MIG 1g.18gb Device 0: (UUID: MIG-1)\n  MIG 1g.18gb Device 1: (UUID: MIG-2)\n"
+DRIVER = "driver\037/usr/lib64/libcuda.so.1\036"
+
+
+def device(name: str) -> str:
+    return f"device\037/dev/{name}\036"
+
+
+@pytest.mark.parametrize(
+    ("engine", "output", "words"),
+    [
+        ("all", f"nvidia-smi\0370\037{ONE}\036", None),
+        ("2", f"nvidia-smi\0370\037{ONE}\036", "1 of 2"),
+        ("device=MIG-1,MIG-2", f"nvidia-smi\0370\037{SLICES}\036", None),
+        ("3", f"nvidia-smi\0370\037{SLICES}\036", "2 of 3"),
+        ("all", "nvidia-smi\037124\037\036", "says `nothing`"),
+        ("driver=nvidia,count=2", "nvidia-smi\0370\037No devices found.\036", "none of 1"),
+        ("device=0,3", device("nvidia0") + device("nvidia3") + DRIVER, None),
+        ("device=0,3", device("nvidia0") + DRIVER, "1 of 2"),
+        ("device=0", device("nvidia0"), "libcuda"),
+        ("2", device("kfd"), None),
+        ("2", "", "none of 2"),
+    ],
+)
+def test_what_a_container_shows_is_compared_with_what_was_asked_for(
+    engine: str, output: str, words: str | None
+) -> None:
+    why = proof.fault(output, proof.requested(engine))
+    assert (why is None) == (words is None), why
+    assert words is None or words in str(why)
