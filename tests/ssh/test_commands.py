@@ -113,6 +113,13 @@ def test_a_process_left_in_the_background_does_not_hold_the_call(
     account.end_processes()
 
 
+def test_output_that_follows_the_exit_status_is_kept_also_after_silence(
+    connection: SSHConnection,
+) -> None:
+    status, output = run(connection, "sleep 1.2; (sleep 0.3; echo late) & exit 3")
+    assert (status, output.stdout) == (3, b"late\n")
+
+
 def test_a_time_limit_ends_the_call_and_what_it_ran(
     connection: SSHConnection, account: Account
 ) -> None:

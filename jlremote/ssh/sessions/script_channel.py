@@ -25,6 +25,7 @@ class ScriptChannel(TunnelChannel):
         wake: set when something has come, or when there is room to send more.
         answered: set once the server has granted or refused the session, or is gone.
         exit: set once `exit_status` is known, or will never be.
+        exited_at: when it came, in seconds of the monotonic clock; output may follow it.
         is_granted: whether the server opened the session.
         is_accepted: whether it accepted the last request that wanted a reply.
         has_ended: whether the far end sends no more output.
@@ -39,6 +40,7 @@ class ScriptChannel(TunnelChannel):
         self.answered = threading.Event()
         self.exit = threading.Event()
         self.exit_status: int | None = None
+        self.exited_at = 0.0
         self.is_granted = self.is_accepted = self.has_ended = self.is_over = False
         self._output: deque[tuple[Stream, memoryview]] = deque()
         self._actions: deque[Callable[[], None]] = deque()
@@ -118,6 +120,7 @@ class ScriptChannel(TunnelChannel):
 
     def exited(self, status: int) -> None:
         self.exit_status = status
+        self.exited_at = time.monotonic()
         self.exit.set()
         self.wake.set()
 

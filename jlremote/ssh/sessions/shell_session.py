@@ -166,6 +166,8 @@ class ShellSession:
             return True
         if not channel.exit.is_set():
             return False
+        # sshd may send the exit status before the last output of a script that was long quiet.
+        quiet_since = max(quiet_since, channel.exited_at)
         return channel.has_ended or time.monotonic() - quiet_since >= _QUIET_SECONDS
 
     def _status(self) -> int:
