@@ -163,7 +163,7 @@ def test_nothing_below_the_command_line_prints_or_asks() -> None:
         if speaks(node)
     ]
     # Processes without a terminal: their stdout is a pipe on which they say that they are ready.
-    silent = ("jlremote.link.service.process:", "jlremote.workflow.session.loopback_page:")
+    silent = ("jlremote.link.service.process:", "jlremote.workflow.forward.loopback_page:")
     assert [place for place in speakers if not place.startswith(silent)] == []
 
 

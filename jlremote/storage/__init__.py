@@ -1,8 +1,8 @@
 """What the laptop keeps: paths, settings, records and secrets.
 
 Read `paths` first (which folders, and who may enter them), then `records` with `sessions`,
-`port_owners`, `jobs`, `stops` and `mounts`, then `options`, `settings` and `setting_change`.
-`secrets` is the keychain; `session_names` serves shell completion.
+`port_owners`, `jobs`, `stops` and `mounts`, then the folder `settings`. `secrets` is the keychain;
+`session_names` serves shell completion.
 
 Decisions:
 

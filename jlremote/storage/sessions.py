@@ -12,8 +12,8 @@ from typing import Any
 
 from jlremote.errors import NotFound
 from jlremote.storage import paths
-from jlremote.storage.options import NO_CONTAINER
 from jlremote.storage.records import NAMES, Records, hint_of_missing, selected, tcp_port
+from jlremote.storage.settings.options import NO_CONTAINER
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from jlremote.cli import boundary
 from jlremote.jupyter.api import Kernel
 from jlremote.storage import paths, sessions
 from jlremote.workflow.forward.address import Address
-from jlremote.workflow.session.report import SessionReport
+from jlremote.workflow.show.report import SessionReport
 
 WORKFLOWS = (
     "session.prepare.begin",
@@ -33,7 +33,7 @@ WORKFLOWS = (
     "session.stop.stop",
     "session.stop.stop_all",
     "host.links.disconnect",
-    "session.browser.open_in_browser",
+    "forward.browser.open_in_browser",
 )
 
 BASE, TOKEN = "http://127.0.0.1:8888/cont1/", "5ec2e7"

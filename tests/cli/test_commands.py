@@ -34,11 +34,11 @@ def test_open_tells_a_session_from_a_path(
 ) -> None:
     remember(("dgx", "cont1"), ("dgx", "data.v2"))
     workflows.will("session.open.address", ADDRESS)
-    workflows.will("session.browser.open_in_browser", None)
+    workflows.will("forward.browser.open_in_browser", None)
     outcome = jlr("open", *argv)
     assert (outcome.code, outcome.stdout) == (0, URL + "\n")
     assert workflows.arguments("session.open.address")[:2] == (selector, path)
-    assert workflows.arguments("session.browser.open_in_browser") == (ADDRESS, None)
+    assert workflows.arguments("forward.browser.open_in_browser") == (ADDRESS, None)
 
 
 def test_open_without_a_browser_only_prints(jlr: Jlr, workflows: Workflows) -> None:
@@ -51,9 +51,9 @@ def test_open_takes_the_browser_from_the_environment(
 ) -> None:
     monkeypatch.setenv("JLR_BROWSER", "chromium")
     workflows.will("session.open.address", ADDRESS)
-    workflows.will("session.browser.open_in_browser", None)
+    workflows.will("forward.browser.open_in_browser", None)
     jlr("open")
-    assert workflows.arguments("session.browser.open_in_browser") == (ADDRESS, "chromium")
+    assert workflows.arguments("forward.browser.open_in_browser") == (ADDRESS, "chromium")
 
 
 def test_url_prints_the_url_and_nothing_else(jlr: Jlr, workflows: Workflows) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jlremote.cli.completion import shells
-from jlremote.storage.ssh_hosts import host_names
+from jlremote.storage.settings.ssh_hosts import host_names
 from tests.cli.conftest import Jlr, remember
 from tests.cli.terminal import Terminal
 

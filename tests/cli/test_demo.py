@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jlremote.workflow.session.report import SessionReport
+from jlremote.workflow.show.report import SessionReport
 from tests.cli.conftest import REPORT, URL, Jlr, Workflows
 
 
@@ -40,7 +40,7 @@ def test_ctrl_c_before_the_demo_is_ready_exits_with_130(jlr: Jlr, workflows: Wor
 
 def test_a_demo_passes_on_its_options(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("session.demo.demo", lambda request, context, ready: ready(REPORT))
-    workflows.will("session.browser.open_in_browser", None)
+    workflows.will("forward.browser.open_in_browser", None)
     argv = ("demo", "--image", "torch", "--port", "9000", "--runtime", "docker", "--json")
     assert json.loads(jlr(*argv).stdout) == REPORT.to_json()
     request = workflows.arguments("session.demo.demo")[0]

@@ -7,7 +7,7 @@ import pytest
 
 from jlremote.errors import Busy, NotFound, Unreachable
 from jlremote.runtimes.options.container_options import ContainerOptions
-from jlremote.storage.options import variable
+from jlremote.storage.settings.options import variable
 from jlremote.workflow.forward.address import Address
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.requests import StartRequest
@@ -17,7 +17,7 @@ from tests.cli.conftest import ADDRESS, REPORT, URL, Jlr, Workflows, remember
 @pytest.fixture(autouse=True)
 def started(workflows: Workflows) -> None:
     workflows.will("session.start.start", REPORT)
-    workflows.will("session.browser.open_in_browser", None)
+    workflows.will("forward.browser.open_in_browser", None)
 
 
 def settle(laptop: Path, text: str) -> None:
@@ -32,7 +32,7 @@ def test_the_url_is_the_only_line_on_stdout(jlr: Jlr, workflows: Workflows) -> N
     assert workflows.arguments("session.start.start")[0] == StartRequest(
         host="dgx", container="cont1"
     )
-    assert workflows.arguments("session.browser.open_in_browser") == (ADDRESS, None)
+    assert workflows.arguments("forward.browser.open_in_browser") == (ADDRESS, None)
 
 
 def test_a_bare_start_takes_host_and_container_of_the_settings_or_the_latest_session(
@@ -184,7 +184,7 @@ def test_an_option_without_a_flag_comes_from_the_settings(
         gpus="2",
         options=ContainerOptions(shm_size="8g", environment=("A=host", "B=flag")),
     )
-    assert workflows.arguments("session.browser.open_in_browser") == (ADDRESS, "firefox")
+    assert workflows.arguments("forward.browser.open_in_browser") == (ADDRESS, "firefox")
 
 
 def test_an_error_in_the_settings_is_a_usage_error(jlr: Jlr, laptop: Path) -> None:
@@ -230,14 +230,14 @@ def test_no_browser_opens_with_no_browser_or_none(
 
 
 def test_a_note_asks_to_open_the_url_if_no_browser_opens(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("session.browser.open_in_browser", "there is no display here")
+    workflows.will("forward.browser.open_in_browser", "there is no display here")
     outcome = jlr("start", "dgx", "cont1")
     assert (outcome.code, outcome.stdout) == (0, URL + "\n")
     assert "there is no display here; open the URL yourself" in outcome.stderr
 
 
 def test_a_missing_browser_of_a_flag_is_an_error(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("session.browser.open_in_browser", "there is no browser `opera` here")
+    workflows.will("forward.browser.open_in_browser", "there is no browser `opera` here")
     outcome = jlr("start", "dgx", "cont1", "--browser", "opera")
     assert (outcome.code, outcome.stdout) == (1, URL + "\n")
     assert "error: there is no browser `opera` here" in outcome.stderr
@@ -248,7 +248,7 @@ def test_the_url_of_a_started_session_opens_its_notebook(jlr: Jlr, workflows: Wo
     outcome = jlr("start", "dgx", "cont1", "--notebook", "work/train.ipynb")
     assert outcome.stdout == "http://there\n"
     assert workflows.arguments("session.open.address")[:2] == ("dgx/cont1", "work/train.ipynb")
-    assert workflows.arguments("session.browser.open_in_browser")[0].page == "http://own"
+    assert workflows.arguments("forward.browser.open_in_browser")[0].page == "http://own"
 
 
 @pytest.mark.parametrize("option", ["--volume", "--env", "--ulimit", "--install"])

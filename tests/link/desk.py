@@ -20,9 +20,9 @@ from jlremote.storage import sessions
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_to
 from jlremote.workflow.host.requests import StartRequest
-from jlremote.workflow.session.report import SessionReport
 from jlremote.workflow.session.restore import restore
 from jlremote.workflow.session.start import start
+from jlremote.workflow.show.report import SessionReport
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.link.fakes import FakePerson

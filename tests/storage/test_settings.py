@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import Usage
-from jlremote.storage import settings
-from jlremote.storage.options import Value
+from jlremote.storage.settings import settings
+from jlremote.storage.settings.options import Value
 
 Write = Callable[[str], Path]
 

@@ -17,8 +17,8 @@ from jlremote.errors import JlrError, Usage
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jlremote.storage.settings import Origin
-    from jlremote.workflow.session.report import SessionReport
+    from jlremote.storage.settings.settings import Origin
+    from jlremote.workflow.show.report import SessionReport
 
 _NEW_FILE = """\
 # Settings of jlr. Keys are the names of long options; `jlr config HOST` shows their values.
@@ -88,7 +88,7 @@ def config(
     A flag wins over JLR_<OPTION> in the environment, which wins over [hosts.HOST],
     [profiles.PROFILE] and [defaults] in the file. Lists add up; each item has a line.
     """
-    from jlremote.storage import settings
+    from jlremote.storage.settings import settings
 
     file = settings.config_file()
     if path:
@@ -112,7 +112,7 @@ def config(
 
 def _set(words: tuple[str, ...], host: str | None, profile: str | None, *, as_json: bool) -> None:
     """Change a setting, and tell where."""
-    from jlremote.storage.setting_change import change
+    from jlremote.storage.settings.setting_change import change
 
     if not words or (host is not None and profile is not None):
         raise Usage(
@@ -130,7 +130,7 @@ def _set(words: tuple[str, ...], host: str | None, profile: str | None, *, as_js
 
 def _show(origins: list[Origin]) -> None:
     from jlremote.cli.screen import tables
-    from jlremote.storage.options import KINDS
+    from jlremote.storage.settings.options import KINDS
 
     rows = [(origin.option, _in_words(origin.value), origin.place) for origin in origins]
     settled = {origin.option for origin in origins}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def hosts(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete a host of the ssh config or of a session, also after `user@`."""
-    from jlremote.storage.ssh_hosts import host_names
+    from jlremote.storage.settings.ssh_hosts import host_names
 
     user, at, begun = incomplete.rpartition("@")
     invocation = context.find_object(Invocation) or Invocation()
@@ -83,14 +83,14 @@ def containers(context: click.Context, _parameter: click.Parameter, incomplete: 
 
 def settings(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete the name of a setting."""
-    from jlremote.storage.options import KINDS
+    from jlremote.storage.settings.options import KINDS
 
     return [name for name in KINDS if name.startswith(incomplete)]
 
 
 def profiles(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete a profile of `config.toml`."""
-    from jlremote.storage import settings
+    from jlremote.storage.settings import settings
 
     try:
         known = settings.load().profiles

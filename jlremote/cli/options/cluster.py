@@ -9,7 +9,7 @@ import click
 
 from jlremote.cli.command import option, options
 from jlremote.errors import Usage
-from jlremote.storage.options import PLACES, RESOURCES
+from jlremote.storage.settings.options import PLACES, RESOURCES
 
 if TYPE_CHECKING:
     from jlremote.schedulers.contract import Ranks
@@ -98,7 +98,7 @@ def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[s
     Raises:
         Usage: a flag is given without `--slurm`.
     """
-    from jlremote.storage import settings
+    from jlremote.storage.settings import settings
 
     given = {name: options[name] for name in RESOURCES}
     given |= {name: options[parameter] for name, parameter in _LISTS.items()}

@@ -15,10 +15,10 @@ import click
 from jlremote.cli.command import option, options
 from jlremote.cli.completion import candidates
 from jlremote.errors import JlrError, Usage
-from jlremote.storage.options import KINDS, NO_MEANING
+from jlremote.storage.settings.options import KINDS, NO_MEANING
 
 if TYPE_CHECKING:
-    from jlremote.storage.settings import Origin
+    from jlremote.storage.settings.settings import Origin
 
 # Not the GPUs: any process may use them.
 _NEW_CONTAINER = (
@@ -131,7 +131,7 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
     Raises:
         Usage: they exclude each other, or one has no value.
     """
-    from jlremote.storage import settings
+    from jlremote.storage.settings import settings
 
     flags = {name.replace("_", "-"): value for name, value in options.items()}
     for name, value in flags.items():
@@ -157,7 +157,7 @@ def named_as_set(host: str, options: dict[str, Any]) -> Iterator[None]:
     try:
         yield
     except JlrError as error:
-        from jlremote.storage import settings
+        from jlremote.storage.settings import settings
 
         flags = {name: options.get(name.replace("-", "_")) for name in KINDS}
         with suppress(JlrError):

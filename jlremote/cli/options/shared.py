@@ -11,7 +11,7 @@ import click
 from jlremote.cli.command import Function, option, options
 from jlremote.cli.completion import candidates
 from jlremote.errors import JlrError
-from jlremote.storage.options import RUNTIMES
+from jlremote.storage.settings.options import RUNTIMES
 
 if TYPE_CHECKING:
     from jlremote.workflow.forward.address import Address
@@ -114,7 +114,7 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _chosen(host: str, runtime: str | None, sudo: bool | None) -> EngineChoice:
-    from jlremote.storage import settings
+    from jlremote.storage.settings import settings
     from jlremote.workflow.host.requests import EngineChoice
 
     chosen = settings.load().chosen(host, {"runtime": runtime, "sudo": sudo})
@@ -128,7 +128,7 @@ def _chosen(host: str, runtime: str | None, sudo: bool | None) -> EngineChoice:
 
 def chosen_browser(flag: str | None, no_browser: bool) -> str | None:
     """Return the browser's name from the flags or the settings."""
-    from jlremote.storage import settings
+    from jlremote.storage.settings import settings
 
     if no_browser:
         return "none"
@@ -146,7 +146,7 @@ def browse(address: Address, context: Context, *, browser: str | None, asked: bo
     """
     if browser == "none":
         return
-    from jlremote.workflow.session.browser import open_in_browser
+    from jlremote.workflow.forward.browser import open_in_browser
 
     trouble = open_in_browser(address, browser)
     if trouble and asked:

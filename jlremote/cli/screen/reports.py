@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from jlremote.jupyter.api import Kernel
     from jlremote.workflow.forward.port_report import PortReport
     from jlremote.workflow.mounts.known_mounts import MountReport
-    from jlremote.workflow.session.report import SessionReport
     from jlremote.workflow.show.containers import ContainerReport
+    from jlremote.workflow.show.report import SessionReport
 
 _ID_DIGITS = 12
 

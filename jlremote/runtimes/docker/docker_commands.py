@@ -14,7 +14,7 @@ from jlremote.runtimes.engine.engine_gpus import gpu_flags, with_gpus
 from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.runtimes.options.existing_options import ARGUMENTS_LABEL, PACKAGES_LABEL
 from jlremote.runtimes.scripts import waiting
-from jlremote.storage.options import LOG_LIMIT, key
+from jlremote.storage.settings.options import LOG_LIMIT, key
 
 GONE_SECONDS = 30
 # Every label of ours is set, also where it says nothing: else an image's own would count. The

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from jlremote.runtimes.options.container_options import FIELDS, ContainerOptions
-from jlremote.storage.options import key
+from jlremote.storage.settings.options import key
 
 # `inspect` does not have the words of the command line, so labels keep them.
 ARGUMENTS_LABEL = "org.jlremote.engine-arguments"

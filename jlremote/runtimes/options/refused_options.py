@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.runtimes.options.container_options import FIELDS, ContainerOptions
-from jlremote.storage.options import LOG_LIMIT, key
+from jlremote.storage.settings.options import LOG_LIMIT, key
 
 # runc prints the number (asm-generic/resource.h), crun the name.
 _LIMITS = (

@@ -21,8 +21,9 @@ from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.engine.engine_errors import EngineSilent
 from jlremote.runtimes.table import AUTO, runtime_named, runtime_of
-from jlremote.storage import sessions, settings
+from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
+from jlremote.storage.settings import settings
 from jlremote.workflow.doctor import laptop_facts
 from jlremote.workflow.doctor.session_checks import PROOF, SessionChecks
 from jlremote.workflow.doctor.trial import Trial, running

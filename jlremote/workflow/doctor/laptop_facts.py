@@ -12,13 +12,14 @@ from jlremote.doctor.laptop import KnownSession, LaptopFacts
 from jlremote.errors import JlrError
 from jlremote.mounts import sshfs
 from jlremote.mounts.system import this_system
-from jlremote.storage import paths, sessions, settings
+from jlremote.storage import paths, sessions
 from jlremote.storage.secrets import open_secrets
 from jlremote.storage.sessions import SessionRecord
+from jlremote.storage.settings import settings
 from jlremote.text import one_line
+from jlremote.workflow.forward import browser
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
-from jlremote.workflow.session import browser
 
 # A keychain may wait for its owner to unlock it.
 KEYCHAIN_SECONDS = 3.0

@@ -15,8 +15,9 @@ from jlremote.doctor.findings import Finding, Verdict
 from jlremote.doctor.redaction import redacted
 from jlremote.errors import JlrError
 from jlremote.link.wire.files import link_files
-from jlremote.storage import paths, settings
-from jlremote.storage.options import KINDS
+from jlremote.storage import paths
+from jlremote.storage.settings import settings
+from jlremote.storage.settings.options import KINDS
 from jlremote.text import one_line, printable
 from jlremote.times import utc
 from jlremote.workflow.host.context import Context, known_way

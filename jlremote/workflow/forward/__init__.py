@@ -2,9 +2,14 @@
 
 Read `forwards` (hold a forward, put it back, restore it after a link has ended), `local_ports`
 (which local port), `jupyter_check` (does Jupyter answer, and how does it authenticate), `address`
-(the URLs of a forward), `port_report` (what `jlr forward` shows).
+(the URLs of a forward) with `browser` and `loopback_page` (how a browser gets them), and
+`port_report` (what `jlr forward` shows).
 
-Decision:
+Decisions:
+
+Why is the browser given a file and not the URL? All users of a machine can read the arguments of
+all processes, and the URL has the token (`browser`). A browser that cannot read the file asks a
+page for it, which tells this user by the socket's owner (`loopback_page`).
 
 Which local port does a session get? The one that it had, else the first from 8888 on that never
 belonged to another session; a further port gets its own number, else the next one. A port stays its

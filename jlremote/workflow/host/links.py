@@ -21,7 +21,7 @@ from jlremote.storage.jobs import JobRecord
 from jlremote.storage.mounts import MountRecord
 from jlremote.storage.records import matching
 from jlremote.storage.sessions import SessionRecord
-from jlremote.storage.ssh_hosts import host_names
+from jlremote.storage.settings.ssh_hosts import host_names
 from jlremote.text import closest
 from jlremote.times import utc
 from jlremote.workflow.host.context import Context, known_way

@@ -22,8 +22,8 @@ from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import engine_error
 from jlremote.runtimes.scripts import packages
 from jlremote.runtimes.table import runtime_of
-from jlremote.storage.options import IMAGE_RUNTIMES
 from jlremote.storage.sessions import SessionRecord
+from jlremote.storage.settings.options import IMAGE_RUNTIMES
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_on
 from jlremote.workflow.host.links import link_of, link_on

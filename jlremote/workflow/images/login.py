@@ -21,7 +21,7 @@ from jlremote.images.key_scripts import (
 from jlremote.link.client.link import Link
 from jlremote.questions import Question
 from jlremote.runtimes.engine.engine import Engine
-from jlremote.storage.options import IMAGE_RUNTIMES
+from jlremote.storage.settings.options import IMAGE_RUNTIMES
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_on
 from jlremote.workflow.host.links import connect, link_on

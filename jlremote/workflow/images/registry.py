@@ -16,7 +16,7 @@ from jlremote.images.key_scripts import surviving_disconnect, with_keys
 from jlremote.images.transfers import Transfer, watched
 from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Engine
-from jlremote.storage.options import IMAGE_RUNTIMES
+from jlremote.storage.settings.options import IMAGE_RUNTIMES
 from jlremote.text import closest
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_on

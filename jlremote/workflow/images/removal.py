@@ -15,7 +15,7 @@ from jlremote.images.image_removal import Selection, StoredImage, shown
 from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.runtimes.engine.engine_errors import engine_error
-from jlremote.storage.options import IMAGE_RUNTIMES
+from jlremote.storage.settings.options import IMAGE_RUNTIMES
 from jlremote.text import size_in_words
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.requests import ANY_ENGINE, EngineChoice

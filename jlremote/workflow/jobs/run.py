@@ -16,7 +16,7 @@ from jlremote.runtimes.table import AUTO, runtime_named, runtime_of
 from jlremote.storage import jobs as records
 from jlremote.storage import sessions
 from jlremote.storage.jobs import JobRecord
-from jlremote.storage.options import IMAGE_RUNTIMES
+from jlremote.storage.settings.options import IMAGE_RUNTIMES
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.context import Context, known_way
 from jlremote.workflow.host.engines import engine_on

@@ -19,9 +19,10 @@ from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.engine.engine_errors import EngineSilent
 from jlremote.runtimes.table import OF_PROCESSES, ON_NODES, runtime_of
-from jlremote.storage import jobs, sessions, settings
+from jlremote.storage import jobs, sessions
 from jlremote.storage.records import hint_of_missing
 from jlremote.storage.sessions import SessionRecord
+from jlremote.storage.settings import settings
 from jlremote.workflow.forward import forwards, local_ports
 from jlremote.workflow.forward.jupyter_check import refuse_open, wait_for_answer
 from jlremote.workflow.host.context import Context, known_way

@@ -1,8 +1,7 @@
 """One session: start it, open it, work in it, stop it.
 
-Read `start` first, the story of `jlr start`; `prepare` begins it early. Then
-`report` (how a session is described), `open`, `stop` with `losses` (what ends with it), and the
-others, one command each.
+Read `start` first, the story of `jlr start`; `prepare` begins it early. Then `open`, `stop` with
+`losses` (what ends with it) and `restore` (with a new link), and the others, one command each.
 
 Decisions:
 
@@ -14,8 +13,4 @@ refusal costs a word, a wrong end a night.
 
 **Why does a restored session keep its port?** The page in the browser is bound to it. A new link
 forwards each session to the port in its record, and the page needs no new login.
-
-**Why is the browser given a file and not the URL?** All users of a machine can read the arguments
-of all processes, and the URL has the token (`browser`). A browser that cannot read the file asks a
-page for it, which tells this user by the socket's owner (`loopback_page`).
 """

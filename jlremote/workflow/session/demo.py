@@ -25,9 +25,9 @@ from jlremote.workflow.host.links import link_to
 from jlremote.workflow.host.requests import StartRequest, StopRequest
 from jlremote.workflow.host.rollback import ignore_ctrl_c, let_ctrl_c_through, undisturbed
 from jlremote.workflow.session.open import address
-from jlremote.workflow.session.report import SessionReport
 from jlremote.workflow.session.start import start
 from jlremote.workflow.session.stop import stop
+from jlremote.workflow.show.report import SessionReport
 
 HOST = "demo"
 WORKSPACE = "/workspace"

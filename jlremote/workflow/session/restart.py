@@ -11,9 +11,9 @@ from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
 from jlremote.workflow.host.requests import StartRequest, StopRequest
 from jlremote.workflow.selection import destruction, ownership, session_selection
-from jlremote.workflow.session.report import SessionReport
 from jlremote.workflow.session.start import start
 from jlremote.workflow.session.stop import stop
+from jlremote.workflow.show.report import SessionReport
 
 
 def restart(selector: str, request: StopRequest, context: Context) -> SessionReport:

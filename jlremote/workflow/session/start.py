@@ -35,7 +35,7 @@ from jlremote.workflow.host.requests import StartRequest
 from jlremote.workflow.host.rollback import undone_on_failure
 from jlremote.workflow.selection import naming, ownership
 from jlremote.workflow.selection.session_selection import with_others
-from jlremote.workflow.session.report import SessionReport, of_forward, with_job
+from jlremote.workflow.show.report import SessionReport, of_forward, with_job
 
 
 def start(request: StartRequest, context: Context) -> SessionReport:

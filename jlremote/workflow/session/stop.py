@@ -25,7 +25,7 @@ from jlremote.runtimes.engine.engine_errors import reason
 from jlremote.runtimes.table import runtime_of
 from jlremote.storage import sessions, stops
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.forward import forwards
+from jlremote.workflow.forward import browser, forwards
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
 from jlremote.workflow.host.requests import StopRequest
@@ -33,7 +33,7 @@ from jlremote.workflow.host.rollback import undone_on_failure
 from jlremote.workflow.mounts import unmount
 from jlremote.workflow.selection import destruction, session_selection
 from jlremote.workflow.selection.destruction import Destruction
-from jlremote.workflow.session import browser, losses
+from jlremote.workflow.session import losses
 
 ANY_PORT = 0
 ANSWER_SECONDS = 5.0

@@ -22,8 +22,8 @@ from jlremote.workflow.host.lost_gpus import fault
 from jlremote.workflow.jobs import session_job
 from jlremote.workflow.mounts import known_mounts
 from jlremote.workflow.selection import session_selection
-from jlremote.workflow.session.report import SessionReport, of_job, of_present, of_record
 from jlremote.workflow.show import containers, session_reports
+from jlremote.workflow.show.report import SessionReport, of_job, of_present, of_record
 
 HOSTS_AT_ONCE = 16
 

@@ -30,7 +30,7 @@ from jlremote.workflow.forward.forwards import bring_back
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_if_any
 from jlremote.workflow.host.links import Unreached, link_of, status_of
-from jlremote.workflow.session.report import (
+from jlremote.workflow.show.report import (
     SessionReport,
     of_forward,
     of_record,

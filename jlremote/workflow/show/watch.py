@@ -19,14 +19,14 @@ from jlremote.workflow.forward import port_report
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import Unreached, link_of
 from jlremote.workflow.selection import session_selection
-from jlremote.workflow.session.report import (
+from jlremote.workflow.show import listing
+from jlremote.workflow.show.report import (
     SessionReport,
     of_forward,
     of_record,
     of_unreached,
     with_time_left,
 )
-from jlremote.workflow.show import listing
 
 # The link answers over its local socket within milliseconds; a user notices a second.
 PAUSE_SECONDS = 0.5

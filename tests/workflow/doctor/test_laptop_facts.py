@@ -38,7 +38,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ssh.chmod(0o755)
     monkeypatch.setattr(laptop_facts, "open_secrets", lambda deadline: None)
     monkeypatch.setattr(laptop_facts, "this_system", NoSSHFS)
-    monkeypatch.setattr("jlremote.workflow.session.browser.trouble", lambda name: f"no {name}")
+    monkeypatch.setattr("jlremote.workflow.forward.browser.trouble", lambda name: f"no {name}")
     return tmp_path
 
 

@@ -17,8 +17,8 @@ from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.jobs import session_job
 from jlremote.workflow.mounts import known_mounts
-from jlremote.workflow.session.report import SessionReport, of_record
 from jlremote.workflow.show import containers, listing, session_reports
+from jlremote.workflow.show.report import SessionReport, of_record
 from tests.workflow.parts import Notes, context
 
 

@@ -18,8 +18,8 @@ from jlremote.runtimes.table import runtime_named
 from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.host.links import connected
 from jlremote.workflow.jobs import session_job
-from jlremote.workflow.session.report import SessionReport
 from jlremote.workflow.show import session_reports
+from jlremote.workflow.show.report import SessionReport
 from tests.link.fakes import new_endpoint
 from tests.workflow.parts import context
 

@@ -14,8 +14,8 @@ from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.session.report import of_forward
 from jlremote.workflow.show import watch
+from jlremote.workflow.show.report import of_forward
 from tests.link.fakes import new_endpoint
 
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901)

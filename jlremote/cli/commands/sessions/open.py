@@ -91,7 +91,7 @@ def _session_or_path(
     if session is None or path is not None:
         return session, path
     from jlremote.storage.sessions import load_all
-    from jlremote.storage.ssh_hosts import host_names
+    from jlremote.storage.settings.ssh_hosts import host_names
 
     records = load_all()
     hosts = {record.host for record in records}

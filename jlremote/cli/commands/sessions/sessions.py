@@ -27,8 +27,8 @@ from jlremote.errors import JlrError, Usage
 if TYPE_CHECKING:
     from jlremote.workflow.host.context import Context
     from jlremote.workflow.host.requests import StopRequest
-    from jlremote.workflow.session.report import SessionReport
     from jlremote.workflow.session.stop import StopReport
+    from jlremote.workflow.show.report import SessionReport
 
 _LINES = 100
 

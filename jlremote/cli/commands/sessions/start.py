@@ -13,13 +13,13 @@ from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import cluster, creation, shared
 from jlremote.cli.screen.terminal import answer_either, shown
 from jlremote.errors import Usage
-from jlremote.storage.options import IMAGE_RUNTIMES
+from jlremote.storage.settings.options import IMAGE_RUNTIMES
 from jlremote.times import seconds_of
 
 if TYPE_CHECKING:
     from jlremote.workflow.host.context import Context
     from jlremote.workflow.host.requests import StartRequest
-    from jlremote.workflow.session.report import SessionReport
+    from jlremote.workflow.show.report import SessionReport
 
 
 @command(
@@ -164,7 +164,8 @@ def _with_session(options: dict[str, Any]) -> dict[str, Any]:
     """
     if options["host"] is not None:
         return options
-    from jlremote.storage import sessions, settings
+    from jlremote.storage import sessions
+    from jlremote.storage.settings import settings
 
     if host := settings.load().chosen(None, {}).get("host"):
         return options | {"host": str(host)}

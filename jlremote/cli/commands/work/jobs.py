@@ -14,7 +14,7 @@ from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import cluster, creation, shared
 from jlremote.cli.screen.terminal import answer, answer_either, answer_json
 from jlremote.errors import Usage
-from jlremote.storage.options import IMAGE_RUNTIMES
+from jlremote.storage.settings.options import IMAGE_RUNTIMES
 
 if TYPE_CHECKING:
     from jlremote.jobs.job import Job

@@ -17,9 +17,9 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
 import pytest
 
 from jlremote.errors import JlrError
+from jlremote.workflow.forward import loopback_page
 from jlremote.workflow.forward.address import Address
-from jlremote.workflow.session import loopback_page
-from jlremote.workflow.session.browser import forget_redirect, open_in_browser
+from jlremote.workflow.forward.browser import forget_redirect, open_in_browser
 from tests.lab.programs import wait_until
 
 URL = "http://127.0.0.1:8888/cont1/lab?token=5ec2e7&a='b'"

@@ -11,7 +11,7 @@ from jlremote.jupyter.presence import Present
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.host.links import Unreached
-from jlremote.workflow.session.report import of_forward, of_present, of_record, of_unreached
+from jlremote.workflow.show.report import of_forward, of_present, of_record, of_unreached
 from tests.link.fakes import new_endpoint
 
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901, image="torch", gpus="all")

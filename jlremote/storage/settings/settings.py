@@ -30,7 +30,7 @@ from typing import Any
 
 from jlremote.errors import Usage
 from jlremote.storage import paths
-from jlremote.storage.options import (
+from jlremote.storage.settings.options import (
     BUILT_IN,
     BUILT_IN_PROFILES,
     KINDS,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jlremote.link.wire.states import State
 from jlremote.ports.time_limit import warning
-from jlremote.storage.options import NO_CONTAINER
+from jlremote.storage.settings.options import NO_CONTAINER
 from jlremote.times import utc
 from jlremote.workflow.forward import port_report
 from jlremote.workflow.forward.address import Address

@@ -105,7 +105,7 @@ def _find(name: str | None) -> webbrowser.BaseBrowser | None:
 def _page_for(browser: webbrowser.BaseBrowser, address: Address) -> str:
     """Return the address, without a secret, that leads the browser to the session."""
     if sys.platform == "linux" and _is_confined(browser.name):
-        from jlremote.workflow.session import loopback_page  # few browsers need it
+        from jlremote.workflow.forward import loopback_page  # few browsers need it
 
         if page := loopback_page.lend(address.page):
             return page

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from jlremote.errors import JlrError, Usage
-from jlremote.storage import paths, settings
-from jlremote.storage.options import KINDS, checked, parsed
+from jlremote.storage import paths
+from jlremote.storage.settings import settings
+from jlremote.storage.settings.options import KINDS, checked, parsed
 from jlremote.text import did_you_mean
 
 _LISTS = ("list", "words")
