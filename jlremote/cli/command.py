@@ -87,7 +87,7 @@ class HelpFormatter(click.HelpFormatter):
         super().write(string.replace(_HYPHEN, "-"))
 
 
-class Context(click.Context):
+class CommandContext(click.Context):
     """Click's context, whose help is written by our formatter."""
 
     formatter_class = HelpFormatter
@@ -103,7 +103,7 @@ class Command(click.Command):
             are one line for the shell there.
     """
 
-    context_class = Context
+    context_class = CommandContext
 
     def __init__(
         self,
@@ -246,7 +246,7 @@ class LazyGroup(click.Group):
         closing: by title, lines that close the help as they are.
     """
 
-    context_class = Context
+    context_class = CommandContext
 
     def __init__(
         self,

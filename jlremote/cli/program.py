@@ -59,7 +59,7 @@ COMMANDS = {
 
 EXAMPLES = (
     "jlr start dgx cont1                    # JupyterLab in container cont1 on dgx",
-    "jlr start dgx cont1 --image me/torch   # create it from the image if it is missing",
+    "jlr start dgx cont1 --image me/torch   # create it if it is missing",
     "jlr open                               # open the browser again",
     "jlr stop                               # stop it; the container keeps running",
     "jlr demo                               # try it without a server",

@@ -30,7 +30,7 @@ _DNS = (
 )
 _NETWORK = (
     "`sysctl net.ipv4.ip_forward` on the host must be 1, and its firewall must forward the "
-    "engine's network; `--network host` does without"
+    "engine's network; `--network host` needs neither"
 )
 
 

@@ -39,7 +39,7 @@ def read(output: str, container: str, restart: str) -> Fault | None:
 
 
 def _explained(said: str, container: str, restart: str) -> Fault:
-    mend = f"`{restart}` on the host mends it; its kernels end"
+    mend = f"`{restart}` on the host fixes it; its kernels end"
     if "Failed to initialize NVML: Unknown Error" in said:
         why = (
             f"the container `{container}` has lost its GPUs (`{said}`): systemd on the host was "

@@ -146,7 +146,7 @@ class Selection:
                 listed = ", ".join(names + ([f"{more} more"] if more > 0 else []))
                 raise Busy(
                     f"the image `{shown(image)}` is used by {listed} on `{self.host}`",
-                    hint=f"`jlr list {self.host} --all` shows whose containers they are",
+                    hint=f"`jlr list {self.host} --all` shows their owners",
                 )
 
 

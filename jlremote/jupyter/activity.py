@@ -1,4 +1,4 @@
-"""What runs in a session's container, and which of it a stop must not end without a word.
+"""The processes of a session's container, and those that a stop must not end unasked.
 
 One script prints the processes, without a change; the judgement is a pure function. It names what
 works, because a stop ends it: programs in JupyterLab's terminals, shells and commands that were

@@ -109,7 +109,7 @@ def launch(
     """Return the script that runs JupyterLab in the session's folder until it ends.
 
     If another launch is under way it launches nothing and marks itself as joined, with `join` also
-    if a server that somebody else began is starting (see `launch_lock`).
+    if a server that another command began is starting (see `launch_lock`).
 
     `name` is the session's, also the begin of its `base_url`, and `hostname` the one that browsers
     have for it; `launch_id` marks the files of this launch. Jupyter listens on `bind_address`, by

@@ -151,7 +151,7 @@ def refuse_halted(name: str, runtime: Runtime, container: Container | None) -> C
         unpause = runtime.engine.shown("unpause", container.called)
         raise ContainerPaused(
             f"the container `{container.called}` is paused",
-            hint=f"`{unpause}` on the host lets it go on",
+            hint=f"`{unpause}` on the host resumes it",
         )
     refuse_without_job(name, container)
     if container.restarting:

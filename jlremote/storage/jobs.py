@@ -31,7 +31,7 @@ def load_all() -> list[JobRecord]:
 
 
 def choose(selector: str | None) -> JobRecord | None:
-    """Return the job called `NAME` or `HOST/NAME`, by default the latest; `None` for none of it.
+    """Return the job called `NAME` or `HOST/NAME`, by default the latest; `None` without one.
 
     Raises:
         NotFound: none was started here.

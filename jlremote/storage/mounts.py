@@ -40,7 +40,7 @@ def load_all() -> list[MountRecord]:
 
 
 def is_news(text: str) -> bool:
-    """Return whether a text is another than at the last call, also of an earlier command."""
+    """Return whether a text differs from that of the last call, also by an earlier command."""
     told = _RECORDS.folder() / "told"
     with contextlib.suppress(OSError, ValueError):
         if told.read_text("utf-8") == text:

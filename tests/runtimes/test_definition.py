@@ -77,7 +77,7 @@ def test_the_older_program_has_variables_of_its_own_and_no_gpus_unless_asked(
 
 def test_a_name_that_no_shell_takes_is_refused() -> None:
     spec = ContainerSpec("s", "x.sif", options=ContainerOptions(environment=("A B=1",)))
-    with pytest.raises(Usage, match="has a name that shells do not take"):
+    with pytest.raises(Usage, match="invalid name in `--env A B="):
         definition.enter("apptainer", spec, "/s")
 
 

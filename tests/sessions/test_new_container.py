@@ -135,7 +135,7 @@ def test_the_command_can_be_pasted_into_a_shell(
             ("--profile", "nvidia"),
             "`--ulimit memlock=-1` (profile nvidia, built in): .*`--ulimit memlock=` leaves it out",
         ),
-        (("--", "--privileged"), "the host does not allow `--privileged`: .*`jlr config` tells"),
+        (("--", "--privileged"), "the host does not allow `--privileged`: .*`jlr config` shows"),
         (("--", "--no-such"), "no option `--no-such`"),
         (("--log-opt", "bogus=1"), "`--log-opt bogus=1`: .*`--log-opt bogus=` leaves it out"),
     ],

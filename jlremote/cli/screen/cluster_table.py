@@ -46,7 +46,7 @@ def drawn(host: str, found: ClusterGpus) -> Group:
 
 
 def _hidden(found: ClusterGpus) -> str:
-    return f"{found.hidden} more GPUs are in use; Slurm does not show by whom"
+    return f"{found.hidden} more GPUs are in use; Slurm hides their users"
 
 
 def _partitions(found: ClusterGpus) -> Iterator[tuple[str, ...]]:

@@ -94,7 +94,7 @@ def _stuck(socket: Socket, files: LinkFiles) -> LinkStuck:
         )
     return LinkStuck(
         f"the link to `{files.host}` does not answer; its process is {pid}",
-        hint=f"`kill -CONT {pid}` lets it go on if it is suspended; else `kill -KILL {pid}`, and"
+        hint=f"`kill -CONT {pid}` resumes it if it is suspended; else `kill -KILL {pid}`, and"
         " the next command brings its forwards back",
     )
 

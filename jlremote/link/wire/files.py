@@ -52,7 +52,7 @@ def link_files(host: str, ssh_config: Path | None) -> LinkFiles:
 
 
 def write_destination(files: LinkFiles) -> None:
-    """Note whose link these are the files of, for `destinations`."""
+    """Record the host that a link's files belong to, for `destinations`."""
     config = None if files.ssh_config is None else str(files.ssh_config.resolve())
     paths.write_whole(files.destination, json.dumps([files.host, config]))
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from jlremote.errors import Usage
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.options.container_options import ContainerOptions
+from jlremote.runtimes.scripts.variables import check_name
 
 # Given a value, it makes the program say more than its errors, as a first try wants it.
 TRIAL = "JLR_TRIAL"
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Variables of the host that lead Python to packages outside the image, or to a folder that is not
 # in it. Of two kernels with one name Jupyter takes the image's.
 _SURROUNDINGS = """\
@@ -40,7 +38,7 @@ def enter(program: str, spec: ContainerSpec, directory: str) -> str:
     through the environment, as all users of a host can read arguments.
 
     Raises:
-        Usage: a variable has a name that shells do not take.
+        Usage: invalid name of a variable.
     """
     options = spec.options
     words = (
@@ -61,11 +59,7 @@ def _variables(program: str, spec: ContainerSpec) -> Iterator[str]:
     """Yield the lines that set variables in the image; one without a value is the host's anyway."""
     for item in spec.options.environment:
         name, given, value = item.partition("=")
-        if not _NAME.fullmatch(name):
-            raise Usage(
-                f"`--env {name}=…` has a name that shells do not take",
-                hint="use letters, digits and `_`, not beginning with a digit",
-            )
+        check_name(name)
         if given:
             yield f"export {program.upper()}ENV_{name}={shlex.quote(value)}\n"
 

@@ -59,7 +59,7 @@ def start_error(engine: Engine, name: str, why: str = "it ends at once") -> JlrE
     """Return the error of an existing container that does not start."""
     hint = f"`{engine.shown('logs', name)}` on the host may say why"
     if "paused" in why:
-        hint = f"`{engine.shown('unpause', name)}` on the host lets it go on"
+        hint = f"`{engine.shown('unpause', name)}` on the host resumes it"
     return JlrError(f"the container `{name}` does not start: {why}", hint=hint)
 
 

@@ -191,7 +191,7 @@ def _missing(engine: Engine) -> EngineMissing:
     install = commands(engine.kind.program)[0]
     return EngineMissing(
         f"`{engine.kind.program}` is not installed on the host",
-        hint=f"`{install}` there installs it; `--runtime none` works without",
+        hint=f"`{install}` there installs it; `--runtime none` needs no engine",
     )
 
 

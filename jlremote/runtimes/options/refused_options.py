@@ -71,7 +71,7 @@ _CANNOT_BE: tuple[tuple[str, str, type[JlrError], str], ...] = (
 _SHORT = {"env": ("-e",), "user": ("-u",), "volume": ("-v",), "workdir": ("-w",)}
 _RIGHTS = ("--privileged", "--cap-add", "--device", "--security-opt")
 _OF_ANOTHER = re.compile(r"no such container: |no container with name or id \"")
-_SETTINGS = "and in `engine-arguments` of the settings, if it came from there: `jlr config` tells"
+_SETTINGS = "and in `engine-arguments` of the settings: `jlr config` shows whether it is set"
 
 
 def refusal(options: ContainerOptions, complaint: str, reason: str) -> JlrError | None:

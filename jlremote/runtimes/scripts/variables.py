@@ -21,6 +21,15 @@ _READ_ONLY = frozenset(("BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS"
 _LINE = re.compile(r"[\w.-]+=[^\r\n]*")
 
 
+def check_name(name: str) -> None:
+    """Refuse a variable's name that shells do not take (`Usage`)."""
+    if not _NAME.fullmatch(name):
+        raise Usage(
+            f"invalid name in `--env {name}=…`",
+            hint="use letters, digits and `_`, not beginning with a digit",
+        )
+
+
 def take_first(text: str) -> str:
     """Return what begins a script whose stdin goes on behind its variables, the `text` of `parted`.
 
@@ -37,11 +46,7 @@ def parted(variables: Mapping[str, str]) -> tuple[dict[str, str], str]:
         Usage: no shell takes such a name.
     """
     for name in variables:
-        if not _NAME.fullmatch(name):
-            raise Usage(
-                f"`--env {name}=…` has a name that shells do not take",
-                hint="use letters, digits and `_`, not beginning with a digit",
-            )
+        check_name(name)
     plain = {name: value for name, value in variables.items() if name in _READ_ONLY}
     given = (item for item in variables.items() if item[0] not in _READ_ONLY)
     return plain, "".join(f"export {name}={shlex.quote(value)}\n" for name, value in given)

@@ -54,7 +54,7 @@ jlr_id=$(printf '%s\n' "$jlr_said" | sed -n 's/^\([0-9][0-9]*\)\(;.*\)*$/\1/p' |
   jlr_id=$(printf ' %s\n' "$jlr_said" | sed -n 's/.*[^0-9]\([0-9][0-9]*\)[^0-9]*$/\1/p' | tail -n 1)
 printf '%s\n' "$jlr_id"
 """
-# One question for the nodes of all running jobs; `scontrol show hostnames` asks nobody.
+# One question for the nodes of all running jobs; `scontrol show hostnames` asks no daemon.
 _DRAINED = f"""
 jlr_rows=$(sed -n 's/^\\([^{FIELD}]*\\){FIELD}.*{FIELD}RUNNING{FIELD}.*{FIELD}/\\1 /p')
 jlr_nodes=$(printf '%s\\n' "$jlr_rows" | sed 's/^.* //' | sort -u | paste -sd, -)

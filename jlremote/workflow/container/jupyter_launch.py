@@ -216,7 +216,7 @@ def later_script(
 ) -> str:
     """Return the script that runs JupyterLab in a container that is there, or on the host.
 
-    With `join` it launches none while a server that somebody else began is starting.
+    With `join` it launches none while a server that another command began is starting.
     """
     script = _script(start, _folders(start, container), join=join)
     return waiting.beside(script) if start.runtime.has_containers else script
@@ -322,7 +322,7 @@ def _no_folder(start: StartContext, failed: Completed) -> JlrError:
     hint = "`df` there shows whether it is full or read-only; Jupyter needs it for its own files"
     if engine and homes.NOT_PRIVATE in complaint:
         look = engine.shown("exec", start.name, "ls", "-l", "/tmp")  # noqa: S108
-        hint = f"`{look}` shows whose it is; without `-v /tmp:/tmp` a container has its own"
+        hint = f"`{look}` shows its owner; without `-v /tmp:/tmp` a container has its own"
     elif engine and "read-only" in complaint:
         hint = "`-- --tmpfs /tmp` gives a new container a folder for Jupyter's own files"
     elif engine and "no space left" in complaint:

@@ -12,7 +12,7 @@ from jlremote.ports.origins import hostname
 
 
 class OpenToAll(JlrError):
-    """The server lets anyone run code, and that was not allowed."""
+    """All users that reach the server can run code, and that was not allowed."""
 
 
 def wait_for_answer(link: Link, forward: ForwardStatus) -> str:
@@ -43,7 +43,7 @@ def refuse_open(link: Link, forward: ForwardStatus, *, allowed: bool) -> Access:
     if access is Access.OPEN and not allowed:
         raise OpenToAll(
             f"the Jupyter server of `{name}` is open to all on `{link.name}`: it asks for neither "
-            "token nor password, so anyone there can run code as its user",
+            "token nor password, so every user there can run code as its owner",
             hint=f"end it and run `jlr start {link.name} {name}`, which launches one with a token; "
             f"or accept it: `jlr start {link.name} {name} --allow-unauthenticated`",
         )

@@ -51,7 +51,7 @@ def reports(
 def report(record: SessionRecord, port: PortRecord, status: ForwardStatus | None) -> PortReport:
     """Return the report of one; `status` is `None` where it did not come back with the link."""
     if status is None:
-        why = f"it is not forwarded; `jlr forward {record.name} {port.port}` does it"
+        why = f"it is not forwarded; `jlr forward {record.name} {port.port}` forwards it"
         return _unreached(record, port, Unreached(str(State.DOWN), None, why))
     since, name = utc(status.since), hostname(record.host, record.name, port.port)
     facts = (port.port, status.local_port, status.state, since, status.detail, name)

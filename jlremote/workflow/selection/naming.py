@@ -87,7 +87,7 @@ def names(request: StartRequest, host: Host) -> tuple[str, ...]:
 
 
 def own_name(name: str, host: Host) -> str:
-    """Return a name with the user's own in it, for one that is another user's."""
+    """Return the name with the login name in it, as another user has the typed one."""
     return f"{_user(host)}_{name}"
 
 

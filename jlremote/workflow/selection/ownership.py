@@ -1,4 +1,4 @@
-"""Whose a session is: another user's is joined only on request."""
+"""The owner of a session: another user's session is joined only on request."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def ends(server: Server, request: StopRequest) -> bool:
 def work(
     host: Host, runtime: Runtime, found: Survey, api: JupyterApi | None, request: StopRequest
 ) -> Work:
-    """Look what ends with this stop: of Jupyter, or in the whole container."""
+    """Find what ends with this stop: work of Jupyter, or of the whole container."""
     container = found.container
     if api is not None and not ends(api.server, request):
         api = None

@@ -92,8 +92,8 @@ def _kept(
     if looked == kept_shells.NO_TMUX:
         raise NotFound(
             f"`{place.host.name}` has no tmux, which would keep the shell",
-            hint=f"`jlr shell {place.selector}` opens one that ends with the connection; "
-            "`sudo apt install tmux` there, or your administrator, mends that",
+            hint="`sudo apt install tmux` there installs it; "
+            f"`jlr shell {place.selector}` opens one that ends with the connection",
         )
     if looked == 0:
         context.progress.note(f"attached again to the shell that was kept in `{place.selector}`")
@@ -162,7 +162,7 @@ def _host_itself(host: str, context: Context, missing: NotFound) -> _Place:
 
 
 def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_shared: bool) -> None:
-    """Check that the session's container runs, and whose it is.
+    """Check that the session's container runs, and who owns it.
 
     The engine's own message would come unformatted.
     """

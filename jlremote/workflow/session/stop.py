@@ -168,7 +168,7 @@ def _refuse_paused(
     raise Busy(
         f"the container of `{record.host}/{record.name}` is paused, so its Jupyter cannot be "
         "stopped",
-        hint=f"`{unpause}` on the host lets it go on; "
+        hint=f"`{unpause}` on the host resumes it; "
         f"`{_with_container(record, request, force=True)}` ends it as it is",
     )
 

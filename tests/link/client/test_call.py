@@ -190,7 +190,7 @@ def test_a_link_that_does_not_answer_is_told_from_none(
     files.key.write_bytes(SECRET)
     with sockets.Listener(files.address), pytest.raises(LinkStuck) as stuck:
         dial.dial(files)
-    assert "lets it go on" in (stuck.value.hint or "")
+    assert "resumes it" in (stuck.value.hint or "")
 
 
 @pytest.mark.parametrize("accepts", [True, False])

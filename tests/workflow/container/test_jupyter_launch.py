@@ -188,7 +188,7 @@ def test_a_server_that_does_not_come_up_says_why(answers: tuple[Answer, ...], wo
         ("mkdir: Read-only file system", "`-- --tmpfs /tmp` gives a new container"),
         ("cat: No space left on device", "`docker system df` on the host"),
         ("mkdir: Permission denied", "`df` there shows"),
-        (f"/tmp/jlr-0 {homes.NOT_PRIVATE}", "`docker exec cont1 ls -l /tmp` shows whose"),
+        (f"/tmp/jlr-0 {homes.NOT_PRIVATE}", "`docker exec cont1 ls -l /tmp` shows its owner"),
     ],
 )
 def test_a_folder_that_cannot_be_written_has_its_own_remedy(complaint: str, hint: str) -> None:
