@@ -1,8 +1,9 @@
 """The checks of `jlr doctor`: pure judgements over facts, from this machine to a kernel.
 
 Read `findings` (what a check finds, and how checks in a row are judged), then the checks in their
-order: `laptop`, `connection`, `host`, `toolkit`. `host_script` asks the host, and `host_facts`
-holds what it tells. `workflow/doctor` runs it all.
+order: `laptop`, `connection`, `host`, `toolkit`, `network`. `host_script` asks the host, and
+`host_facts` holds what it tells; `redaction` removes secrets from a report. `workflow/doctor` runs
+it all.
 
 Decisions:
 

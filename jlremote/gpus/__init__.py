@@ -1,8 +1,8 @@
 """GPUs: which a host has, who uses them, and which a session gets.
 
 `snapshot_script` asks the host and `snapshot` reads the answer (with `mig`) into an `inventory`.
-`request` parses `--gpus`, `choice` chooses, `leases` reserve the choice. `usage` describes a GPU's
-users; `lost` finds containers that lost their GPUs.
+`request` parses `--gpus`, `choice` chooses, `leases` reserve the choice, `proof` shows that a new
+container has it. `usage` describes a GPU's users; `lost` finds containers that lost their GPUs.
 
 Decisions:
 

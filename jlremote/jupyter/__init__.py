@@ -1,9 +1,10 @@
 """Jupyter servers: launch them, find them, ask them.
 
 Read `server` first, then `scripts` (what runs on the host), `discovery` (what those scripts print)
-and `survey` (both in one round trip). `launch` and `configuration` start a server; `presence` lists
-the sessions of a host, `activity` what works in a container; `api` and `kernel` use a server
-through its forward.
+and `survey` (both in one round trip). `launch` with `launch_lock` and `configuration` start a
+server; `presence` lists the sessions of a host, `activity` what works in a container;
+`runtime_files` keeps secrets out of a saved image; `api` and `kernel` use a server through its
+forward.
 
 Decisions:
 

@@ -3,7 +3,7 @@
 `client/` runs in the command's process, `wire/` in both, the rest in the link's own. Read
 `wire/protocol` (the messages), `client/call` and `client/dial` (a command finds the link or starts
 it), then `service/` (the link answers), `connection/` (it keeps the connection alive), `forwards/`
-and `mounts/` (what it holds over that).
+and `mounts/` (what it holds over that). `lasting` keeps their loops running.
 
 Decisions:
 

@@ -1,1 +1,1 @@
-"""Options that several commands share: `shared`, and `creation` for new containers."""
+"""Options of several commands: `shared`, `creation` (new containers) and `cluster` (their jobs)."""

@@ -1,4 +1,7 @@
-"""Scripts that run inside a container: `waiting` (its main process), `shells`, `packages`, ….
+"""Scripts that run inside a container.
+
+Read `waiting` (its main process) first, then `shells` with `kept_shells` (those in tmux),
+`packages` and `variables` (of `--env`); `homes` and `conda` find folders and programs.
 
 Decisions:
 

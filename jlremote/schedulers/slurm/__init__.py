@@ -1,1 +1,5 @@
-"""Slurm: `commands` is the scheduler, `queue` reads its lists, `reasons` and `endings` explain."""
+"""Slurm.
+
+`commands` is the scheduler; `queue` and `nodes` read its lists, `reasons` and `endings` explain,
+and `arrays` and `launchers` make several jobs and ranks.
+"""

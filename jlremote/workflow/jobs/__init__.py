@@ -1,8 +1,9 @@
 """`jlr run` and what one does with jobs: list, follow, stop and delete them.
 
-Read `run` (the story of a new job), then `container` and `process` (its two kinds), `follow` (to
-its end), `terminal` (for a job that has one) and `jobs` (find, list, stop and delete). Their
-scripts are in `jlremote/jobs`.
+Read `run` (the story of a new job), then `container`, `process` and `scheduled` (its three kinds)
+with `queue`, `follow` (to its end), `stdin` and `terminal` (for a job that has one), and `jobs`
+(find, list, stop and delete). `session_job` is a session as a job of a cluster. Their scripts are
+in `jlremote/jobs`.
 
 Decisions:
 

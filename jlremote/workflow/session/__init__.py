@@ -1,7 +1,8 @@
 """One session: start it, open it, work in it, stop it.
 
 Read `start` first, the story of `jlr start`; `prepare` begins it early. Then `open`, `stop` with
-`losses` (what ends with it) and `restore` (with a new link), and the others, one command each.
+`losses` (what ends with it) and `restore` (with a new link), and `further_ports`, `logs`, `shell`,
+`restart`, `renew` and `demo`, a command each.
 
 Decisions:
 

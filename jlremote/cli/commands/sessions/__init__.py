@@ -1,1 +1,1 @@
-"""The heading `Sessions`: start, open, url, list, status, logs and stop."""
+"""The heading `Sessions`: `start`, `open` (also url), and in `sessions` the other commands."""

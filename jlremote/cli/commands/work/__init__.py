@@ -1,1 +1,1 @@
-"""The heading `Work there`: shell, run, runs, attach, forward, mount and unmount."""
+"""The heading `Work there`: `shell`, `jobs` (run, runs, attach), `forward`, `mount`, unmount."""
