@@ -116,7 +116,7 @@ class Bare(HostProcesses):
     name: str = "none"
     program: str = ""
     has_images: bool = False
-    # `/tmp` belongs to everybody there, so it is the XDG state folder. Machines may share that one,
+    # `/tmp` belongs to all users there, so it is the XDG state folder. Machines may share that one,
     # and a process id of one means nothing on another, so each has a folder of its own in it.
     servers_folder: str = "${XDG_STATE_HOME:-$HOME/.local/state}/jlr/servers/$(uname -n)"
 

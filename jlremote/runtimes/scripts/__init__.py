@@ -31,5 +31,5 @@ container's `/tmp` that sees the image's packages, and that launches put first (
 `pip install --user`: the home folder may be the person's own, on the host, and serve many images.
 The label `org.jlremote.packages` lists what was requested; later launches check it by name, and
 install what is gone. In an image of the container, `jlr save` links them, and those of the
-session's home, below `/opt/jlr`, where its variables let everybody find them.
+session's home, below `/opt/jlr`, where its variables let all users find them.
 """
