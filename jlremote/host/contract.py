@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -47,29 +46,6 @@ class Host(Protocol):
         Raises:
             JlrError: time or output went over the limit, or the shell ended early.
             Unreachable: there is no connection, or it broke.
-        """
-
-
-class OutputStream(Protocol):
-    """The output of a script that still runs."""
-
-    status: int | None  # the exit status, set when the iteration has ended
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield stdout and stderr as they come."""
-
-
-class StreamingHost(Host, Protocol):
-    """A host whose scripts can also be followed while they run."""
-
-    def stream(
-        self, script: str, given: Iterable[bytes] = (), *, end: bool = False
-    ) -> AbstractContextManager[OutputStream]:
-        """Run `script` and give its output as it comes; leaving the context ends the script.
-
-        Each piece of `given`, for stdin, is fetched when the host can take it, while the output is
-        iterated over; an exception from it is passed on. With `end`, stdin ends after it. Else it
-        stays open as long as the context, so that `until_hang_up` can end what runs on the host.
         """
 
 

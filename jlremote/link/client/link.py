@@ -24,7 +24,7 @@ from jlremote.questions import Asker
 class Link:
     """The link to one host, as a command uses it; starts it when it is needed.
 
-    It is a `StreamingHost`: scripts run over the link's connection.
+    It is a `Host`: scripts run over the link's connection.
     """
 
     def __init__(
@@ -82,7 +82,12 @@ class Link:
     def stream(
         self, script: str, given: Iterable[bytes] = (), *, end: bool = False
     ) -> Iterator[RemoteOutput]:
-        """Run `script` and yield its output as it comes; leaving ends it (see `StreamingHost`)."""
+        """Run `script` and yield its output as it comes; leaving the context ends it.
+
+        Each piece of `given`, for stdin, is fetched when the host can take it, while the output is
+        iterated over; an exception from it is passed on. With `end`, stdin ends after it. Else it
+        stays open as long as the context, so that `until_hang_up` can end what runs on the host.
+        """
         self._on_command(script)
         marker = new_marker()
         request: Message = {"script": announced(script, marker), "hold_stdin": not end}

@@ -52,7 +52,7 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
     if start.runtime.has_containers and not on_path:
         raise _missing(start, found)
     _explain_socket(start, found)
-    if found.container is not None and start.runtime.engine is not None:
+    if found.container is not None and start.runtime.has_containers:
         start = _give(start, found.container)
     with start.context.progress.step("Launch JupyterLab"):
         server, ours = _launch(start, found)
@@ -142,7 +142,7 @@ def _explain_socket(start: StartContext, found: Survey) -> None:
 
 def _folders(start: StartContext, container: Container | None) -> list[str]:
     """Return where the host's folders are in a container, `None` for a new one."""
-    if start.runtime.engine is None or start.request.options.workdir is not None:
+    if not start.runtime.has_containers or start.request.options.workdir is not None:
         return []
     if container is not None:
         return [volume.target for volume in container.volumes if volume.name is None]
@@ -357,7 +357,7 @@ def _failed(start: StartContext, found: Survey, findings: Findings) -> JlrError:
 def _by_hand(start: StartContext, found: Survey) -> str:
     if not start.runtime.has_images:
         return _of_the_host(start.request)
-    if found.container is not None and start.runtime.engine is None:
+    if found.container is not None and not start.runtime.has_containers:
         return command_line(
             (start.runtime.program, "exec", str(found.container.image), "jupyter", "lab")
         )
@@ -388,7 +388,7 @@ def _missing(start: StartContext, found: Survey) -> NotFound:
     install = "python3 -m pip install jupyterlab"
     if not start.runtime.has_images:
         where, remedy = f"on `{start.request.host}`", f"`{install}` there installs it"
-    elif found.container is not None and start.runtime.engine is None:
+    elif found.container is not None and not start.runtime.has_containers:
         where = f"in the image `{found.container.image}`"
         remedy = "`--install jupyterlab` installs it for a new session"
     elif found.container is None:

@@ -62,7 +62,7 @@ def _failed(start: StartContext, said: list[str]) -> JlrError:
     lines = [printable(line).rstrip() for line in said if line.strip()]
     last = "\n".join(lines[-_LAST_LINES:]) or "(no output)"
     hint = "check the names; `-e PIP_INDEX_URL=…` lets the container reach another index"
-    if start.runtime.engine is not None and "no space left" in last.lower():
+    if start.runtime.has_containers and "no space left" in last.lower():
         hint = docker_errors.space_hint(start.engine)
     return JlrError(
         f"cannot install the packages in `{start.name}`; pip's last lines:\n{last}", hint=hint

@@ -125,7 +125,7 @@ def _explain_other_settings(start: StartContext, found: Survey, container: Conta
     request = start.request
     with suppress(Usage):  # the current folder may not be a project folder
         options = with_workspace(request.options, request.workspace, request.host)
-        if start.runtime.engine is not None and not found.server:  # its next server gets them
+        if start.runtime.has_containers and not found.server:  # its next server gets them
             options = replace(options, environment=())
         if others := differences(options, container.options):
             told = "; ".join(map(_in_words, others))

@@ -35,7 +35,7 @@ def log(selector: str | None, wanted: LogRequest, context: Context) -> Iterator[
     """
     record = session_selection.chosen(selector, context, or_job=True)
     runtime = runtime_of(record)
-    if wanted.container and runtime.engine is None:
+    if wanted.container and not runtime.has_containers:
         raise Usage(
             f"`{record.host}/{record.name}` has no container",
             hint="without `--container` you see the log of its Jupyter",
