@@ -121,6 +121,7 @@ def test_the_help_of_start_has_groups_in_one_column_and_fits(
         len(found[0]) for found in re.finditer(r"^  -.{0,25}?  +(?=\S)", options, re.MULTILINE)
     }
     assert len(columns) == 1
+    assert not re.search(r"(\n {10,}\S.*){3}", options), "more than three lines of help"
 
 
 def test_the_help_of_run_has_the_group_of_each_option(jlr: Jlr) -> None:

@@ -66,8 +66,8 @@ cluster_options = options(
 reach_option = _cluster(
     "--reach",
     type=click.Choice(WAYS),
-    help="What Jupyter listens on: a unix `socket` of yours, which is the default, or a `tcp` port "
-    "of its node, to which every user of the cluster can connect.",
+    help="Where Jupyter listens: a unix `socket` of yours (default), or a `tcp` port, to which "
+    "all users of the cluster can connect.",
 )
 # How `jlr run` starts a command several times.
 launcher_options = options(
@@ -79,8 +79,8 @@ launcher_options = options(
     _cluster(
         "--launcher",
         type=click.Choice(LAUNCHERS),
-        help="`srun` starts the command for each task, `torchrun` for each task or GPU of each "
-        "node; `none` once, on the first node, which is the default.",
+        help="Start the command for each task (`srun`), for each task or GPU (`torchrun`), or "
+        "once (`none`, the default).",
     ),
     _cluster("--label", is_flag=True, help="With --launcher: begin each line with its rank."),
     _cluster(

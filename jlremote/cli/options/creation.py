@@ -49,8 +49,8 @@ creation_options = options(
     _repeated(
         *("-v", "--volume"),
         metavar="SOURCE:TARGET[:OPTIONS]",
-        help="Mount a folder of the host, which must exist (`~/...` is in your home there), or a "
-        "volume. `-v` alone is `--verbose`, as before the command.",
+        help="Mount a folder of the host (`~/...`: of your home), or a volume. `-v` alone: "
+        "`--verbose`.",
     ),
     _repeated(
         "-e",
@@ -69,15 +69,14 @@ creation_options = options(
         is_flag=False,
         flag_value=".",
         metavar="[=DIR]",
-        help="Mount DIR of the host at /workspace and work there. Without DIR: the folder that "
-        "this one shows (`jlr mount`), or the one of its name in your home there.",
+        help="Mount DIR of the host at /workspace and work there. Default: the folder that is "
+        "mounted here, else the one of this folder's name.",
     ),
     _container("-w", "--workdir", metavar="FOLDER", help="Working folder."),
     _container(
         *("-u", "--user"),
         metavar="USER[:GROUP]",
-        help="User. Default: you, if folders of the host are mounted, so that new files there are "
-        "yours; else the image's.",
+        help="User. Default: you, if folders of the host are mounted; else the image's.",
     ),
     _container("--shm-size", metavar="SIZE", help="Size of /dev/shm, for example 1g."),
     _repeated(
@@ -107,8 +106,7 @@ creation_options = options(
         "GPUs",
         "--gpus",
         metavar="GPUS",
-        help="`auto`, `auto:N` or `N`: free GPUs; `0,3` or UUIDs: exactly those, unless in use; "
-        "`all`; `none`.",
+        help="`auto`, `auto:N` or `N`: free ones; `0,3` or UUIDs: exactly those; `all`; `none`.",
     ),
     option(
         "GPUs", "--share-gpus", is_flag=True, default=None, help="Also take GPUs that are in use."

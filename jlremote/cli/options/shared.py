@@ -94,8 +94,7 @@ runtime_options = options(
         "--runtime",
         type=click.Choice(RUNTIMES),
         metavar="RUNTIME",
-        help=f"{_LISTED}, or `none`: no container. Default: auto, the session's own engine, else "
-        "docker or podman; nvidia-docker where docker has no `--gpus`.",
+        help=f"{_LISTED} or `none`. Default: the session's, else docker or podman.",
     ),
     _SUDO,
 )

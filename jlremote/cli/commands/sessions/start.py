@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     "Jupyter",
     "--idle-stop",
     metavar="TIME",
-    help="Stop what is idle for `30m` or `2h`: each such kernel, even under an open page, then "
-    "Jupyter. Busy kernels, terminals and the container keep running. Default: off.",
+    help="After `30m` or `2h` without work, stop idle kernels, even under an open page, then "
+    "Jupyter; never what is busy. Default: off.",
 )
 @option(
     "Jupyter",
