@@ -175,7 +175,7 @@ class SharedLayers:
 
 
 def sharing(stored: Sequence[StoredImage], gone: Sequence[StoredImage]) -> list[SharedLayers]:
-    """Return what each image that goes shares with those that stay or were looked at before it."""
+    """Return what each image to remove shares with those that stay or come before it."""
     ids = {image.id for image in gone}
     others = [image for image in stored if image.id not in ids]
     found = []

@@ -66,7 +66,7 @@ class Container:
 
     @property
     def stands(self) -> str:
-        """What to say of a container that does not run, after its name."""
+        """The sentence about a container that does not run, without its name."""
         return f"does not run: {self.halt}" if self.halt else "does not run"
 
     @property

@@ -68,7 +68,7 @@ class Link:
         return run_steps(steps, limit, execute)
 
     def _patience(self, script: str, *, once: bool = False) -> Callable[[], None]:
-        """Return what passes on the first silence, and each whose number is a power of two."""
+        """Return a callback that reports the 1st, 2nd, 4th, 8th, … silence of a script."""
         silences = count(1)
 
         def silent() -> None:

@@ -247,7 +247,7 @@ def _where(start: StartContext) -> str:
 
 
 def _begun(start: StartContext, job: Job) -> Survey:
-    """Survey the session once its server listens, or its job is over."""
+    """Wait in the queue and then for Jupyter, also across losses; survey the session."""
     where, note = _where(start), start.context.progress.note
     if job.state in ("waiting", "unknown"):
         handle = JobHandle(start.host, SESSIONS, job)
