@@ -114,14 +114,19 @@ def login_error(engine: Engine, registry: str, user: str, host: str, failed: Com
         return general
     why, complaint = reason(lines), failed.stderr.lower()
     if _REFUSED.search(complaint):
-        return Authentication(
-            f"`{registry}` refuses this key of `{user}`: {why}",
-            hint="check the key and `--username`; for nvcr.io that is literally `$oauthtoken`",
-        )
+        return refused_key(registry, user, why)
     if _OUT_OF_REACH.search(complaint):
         mend = _reach_hint(engine, registry, complaint) or "check its name"
         return JlrError(f"`{host}` cannot reach `{registry}`: {why}", hint=mend)
     return JlrError(f"cannot log in to `{registry}`: {why}")
+
+
+def refused_key(registry: str, user: str, why: str) -> Authentication:
+    """Return the error that a registry refuses a key."""
+    return Authentication(
+        f"`{registry}` refuses this key of `{user}`: {why}",
+        hint="check the key and `--username`; for nvcr.io that is literally `$oauthtoken`",
+    )
 
 
 def no_space(engine: Engine, host: str, why: str) -> JlrError:

@@ -13,6 +13,7 @@ from jlremote.host.records import PRINT_FIELD, PRINT_RECORD, records
 from jlremote.host.shell_text import command_line
 from jlremote.images import image_names
 from jlremote.images.commands import Image
+from jlremote.images.image_errors import refused_key
 from jlremote.images.key_scripts import forgotten
 from jlremote.text import one_line
 from jlremote.times import utc
@@ -201,10 +202,7 @@ def login_error(registry: str, user: str, said: str) -> JlrError:
     fatal = [line for line in lines if line.startswith("FATAL:")]
     why = one_line((fatal or lines)[-1].removeprefix("FATAL:").strip())
     if _REFUSED.search(said.lower()):
-        return Authentication(
-            f"`{registry}` refuses this key of `{user}`: {why}",
-            hint="check the key and `--username`; for nvcr.io that is literally `$oauthtoken`",
-        )
+        return refused_key(registry, user, why)
     return JlrError(f"cannot log in to `{registry}`: {why}")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from jlremote.errors import Usage
+from jlremote.host.shell_text import command_line, until_hang_up
 from jlremote.times import utc
 
 
@@ -57,6 +58,24 @@ def last_lines(name: str, lines: int | None, since: int | None) -> str:
             hint="leave out `--since`; `--tail N` shows the last lines",
         )
     return f"-n {'+1' if lines is None else lines}"
+
+
+def show(folder: str, stdout: str, stderr: str) -> str:
+    """Return the script that prints the files with a job's output, each by an option of `tail`.
+
+    `folder` is shell text that sets `$directory`.
+    """
+    return f'{folder}tail {stdout} "$directory/stdout"\ntail {stderr} "$directory/stderr" >&2\n'
+
+
+def watch(folder: str, stdout: str, stderr: str, wait: str) -> str:
+    """Return the script that prints them as they grow, until `wait` or stdin ends."""
+    watching = (
+        f'{folder}tail {stdout} -f "$directory/stdout" & out=$!\n'
+        f'tail {stderr} -f "$directory/stderr" >&2 & err=$!\n'
+        f"trap 'kill $out $err 2>/dev/null' EXIT; trap 'exit 1' TERM\n{wait}"
+    )
+    return until_hang_up(command_line(("sh", "-c", watching)))
 
 
 class JobBackend(Protocol):

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from jlremote.host.answers import understood
 from jlremote.host.process_mark import STAYS, VARIABLE, sweep_argv
 from jlremote.host.records import PRINT_FIELD, PRINT_RECORD, records
-from jlremote.host.shell_text import command_line, pause, until_hang_up, wait_while
+from jlremote.host.shell_text import command_line, pause, wait_while
 from jlremote.host.sudo import KEEP
-from jlremote.jobs.job import Job, last_lines
+from jlremote.jobs.job import Job, last_lines, show, watch
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.scripts.variables import stdin as stdin_of
 from jlremote.text import is_name
@@ -212,11 +212,11 @@ class ProcessJobs:
         return f"{_folder(key)}{_ALIVE}{_FEED}"
 
     def rest(self, key: str, stdout: int, stderr: int) -> str:
-        return _show(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
+        return show(_folder(key), f"-c +{stdout + 1}", f"-c +{stderr + 1}")
 
     def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
         last = last_lines(key, lines, since)
-        return (_watch if follow else _show)(key, last, last)
+        return _watch(key, last, last) if follow else show(_folder(key), last, last)
 
     def signal(self, key: str, signal: str) -> str:
         return f'{_folder(key)}{_ALIVE}alive || exit 0\nset -- {signal}\n. "$directory/signal"\n'
@@ -228,21 +228,9 @@ class ProcessJobs:
         return f'{_folder(key)}rm -rf -- "$directory"\n'
 
 
-def _show(name: str, stdout: str, stderr: str) -> str:
-    return (
-        f'{_folder(name)}tail {stdout} "$directory/stdout"\ntail {stderr} "$directory/stderr" >&2\n'
-    )
-
-
 def _watch(name: str, stdout: str, stderr: str) -> str:
-    watching = (
-        f"{_folder(name)}{_ALIVE}"
-        f'tail {stdout} -f "$directory/stdout" & out=$!\n'
-        f'tail {stderr} -f "$directory/stderr" >&2 & err=$!\n'
-        "trap 'kill $out $err 2>/dev/null' EXIT; trap 'exit 1' TERM\n"
-        f"while alive; do {pause(0.2)}; done\n"
-    )
-    return until_hang_up(command_line(("sh", "-c", watching)))
+    wait = f"while alive; do {pause(0.2)}; done\n"
+    return watch(f"{_folder(name)}{_ALIVE}", stdout, stderr, wait)
 
 
 _FULL = "the host's disk was full, so some of its output may be missing"

@@ -28,7 +28,7 @@ from jlremote.host.shell_text import (
     wait_while,
 )
 from jlremote.jobs import scheduled_facts
-from jlremote.jobs.job import Job, last_lines
+from jlremote.jobs.job import Job, last_lines, show, watch
 from jlremote.jobs.processes import NO_FOLDER, TAKEN
 from jlremote.runtimes.scripts.variables import stdin as stdin_of
 from jlremote.schedulers import last_states
@@ -258,33 +258,23 @@ class ScheduledJobs:
         return self._watch(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
 
     def rest(self, key: str, stdout: int, stderr: int) -> str:
-        return self._show(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
+        return show(self._folder(key), f"-c +{stdout + 1}", f"-c +{stderr + 1}")
 
     def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
         last = last_lines(key, lines, since)
-        return (self._watch if follow else self._show)(key, last, last)
+        return self._watch(key, last, last) if follow else show(self._folder(key), last, last)
 
     def _folder(self, name: str) -> str:
         return f"directory={self.root}/{shlex.quote(name)}\n"
 
-    def _show(self, key: str, stdout: str, stderr: str) -> str:
-        return (
-            f'{self._folder(key)}tail {stdout} "$directory/stdout"\n'
-            f'tail {stderr} "$directory/stderr" >&2\n'
-        )
-
     def _watch(self, key: str, stdout: str, stderr: str) -> str:
         # A node that fails writes no end, so the scheduler is asked now and then, too.
-        watching = (
-            f"{self._folder(key)}{_OVER}"
-            f'tail {stdout} -f "$directory/stdout" & out=$!\n'
-            f'tail {stderr} -f "$directory/stderr" >&2 & err=$!\n'
-            "trap 'kill $out $err 2>/dev/null' EXIT; trap 'exit 1' TERM\n"
+        wait = (
             "turns=0; next=10\n"
             f'while ! over; do if [ "$turns" -ge "$next" ]; then\n(\n{self._ask()}) >/dev/null\n'
             f"{_LATER}fi\n{pause(0.5)}; turns=$((turns + 1)); done\n{pause(0.3)}\n"
         )
-        return until_hang_up(command_line(("sh", "-c", watching)))
+        return watch(f"{self._folder(key)}{_OVER}", stdout, stderr, wait)
 
     def signal(self, key: str, signal: str) -> str:
         send = self.scheduler.signal('"$id"', signal)
