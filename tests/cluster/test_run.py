@@ -144,7 +144,7 @@ def test_the_ends_that_slurm_gives_are_named(cluster: Cluster, zih: Laptop) -> N
     cluster.wait_ready()
     assert "CANCELLED: it was cancelled" in done[cancelled].stderr
     assert done[cancelled].status == 143
-    assert "PREEMPTED: it made way for a job of higher priority" in done[preempted].stderr
+    assert "PREEMPTED: a job of higher priority preempted it" in done[preempted].stderr
     assert "NODE_FAIL: a node that it ran on failed" in done[failed].stderr
     assert done[failed].status != 0
 
@@ -271,7 +271,7 @@ def test_an_array_is_a_job_for_each_index(cluster: Cluster, zih: Laptop) -> None
     names = [f"{called}-{index}" for index in range(6, 10)]
     assert waiting.stdout.splitlines() == names
     running(zih, names[0])
-    assert job(zih, names[1])["reason"] == "as many jobs of its array run as may at a time"
+    assert job(zih, names[1])["reason"] == "its array runs as many jobs at a time as it may"
     stopped = zih.jlr("stop", names[0], names[1])
     assert stopped.status == 0, stopped
     running(zih, names[2])

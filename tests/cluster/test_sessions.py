@@ -222,7 +222,7 @@ def test_ends_by_slurm_are_named_wherever_a_session_is_asked_for(
     command = ("--exclusive", "--nodelist=node1", "--output=/dev/null", "--wrap=sleep 300")
     cluster.run("login", "sbatch", "--chdir=/tmp", *command, user="bob")
     killed.run_in_terminal(f"kill -9 $(cat ~/.local/state/jlr/slurm/servers/{killed.name}/pid)")
-    ended(preempted, "PREEMPTED: it made way for a job of higher priority")
+    ended(preempted, "PREEMPTED: a job of higher priority preempted it")
     ended(too_big, "OUT_OF_MEMORY: it used more memory than it had asked for")
     wait_until(lambda: "exit code 137; its last words" in page(killed), "the end by a signal")
 

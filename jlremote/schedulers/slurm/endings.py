@@ -19,7 +19,7 @@ _WORDS = MappingProxyType(
         "CANCELLED": "it was cancelled",
         "NODE_FAIL": "a node that it ran on failed",
         "OUT_OF_MEMORY": "it used more memory than it had asked for; `--mem` asks for more",
-        "PREEMPTED": "it made way for a job of higher priority",
+        "PREEMPTED": "a job of higher priority preempted it",
         "BOOT_FAIL": "its node did not boot",
         "DEADLINE": "it could not end before its deadline",
         "REVOKED": "another cluster took it over",

@@ -27,7 +27,7 @@ _TABLE = MappingProxyType(
         "ReqNodeNotAvail": (*_NO_NODE, f"{_LOOK}; a shorter `--time` may start before maintenance"),
         # A sentence of its own, whose first words these are.
         "Nodes required for job are DOWN": (*_NO_NODE, _LOOK),
-        "JobArrayTaskLimit": ("waits", "as many jobs of its array run as may at a time", _WAIT),
+        "JobArrayTaskLimit": ("waits", "its array runs as many jobs at a time as it may", _WAIT),
         "Reservation": ("waits", "its reservation has not begun", _WAIT),
         "PartitionDown": ("waits", "its partition is closed for now", "another `--partition`"),
         "PartitionInactive": ("waits", "its partition is closed for now", "another `--partition`"),
@@ -108,5 +108,5 @@ def _limit(word: str) -> Waiting:
     return Waiting(
         "quota",
         f"{sharing} limit on {thing} in this {place} is reached (`{word}`)",
-        "it starts when other jobs of that limit end",
+        "it starts when other jobs under that limit end",
     )

@@ -22,7 +22,7 @@ def test_an_end_of_its_own_needs_no_words(state: str) -> None:
         ("CANCELLED+", "CANCELLED: it was cancelled"),
         ("NODE_FAIL", "NODE_FAIL: a node that it ran on failed"),
         ("OUT_OF_MEMORY", "OUT_OF_MEMORY: it used more memory"),
-        ("PREEMPTED", "PREEMPTED: it made way"),
+        ("PREEMPTED", "PREEMPTED: a job of higher"),
         ("BRAND_NEW", "Slurm says `BRAND_NEW`"),
     ],
 )
