@@ -218,7 +218,7 @@ class ScheduledJobs:
 
     def tell(self, name: str | None = None) -> str:
         which = f"{self.root}/{'*' if name is None else shlex.quote(name)}"
-        # First, as it may take the other one's folder meanwhile.
+        # The successor first, as it may take the session's folder meanwhile.
         folders = f"{which}{FOLLOWS} {which}" if self.followed else which
         return (
             _TELL.replace("FOLDERS", folders)
@@ -334,7 +334,7 @@ def _replacing(plan: ScheduledPlan) -> str:
     if plan.replaces is None:
         return ""
     name = shlex.quote(plan.replaces)
-    # Its submission may not be done, where the other job ends just then.
+    # The other job may end just then, before the submission is done.
     written = wait_while('[ ! -s "$new/id" ]', 60, every=1)
     return (
         f"new=$directory; directory=${{directory%/*}}/{name} old=${{directory%/*}}/.{name}\n"

@@ -61,7 +61,7 @@ except OSError as failure:
     FAILED
 """
 _OR_PORT = {"ELSE\n": "pass\n", "FAILED\n": "pass\n"}
-# On a cluster's node a port would be every user's of the cluster.
+# On a cluster's node all users of the cluster could connect to a port.
 _OR_NOTHING = {
     "ELSE\n": "else:\n        raise SystemExit('this Jupyter cannot listen on a unix socket: jlr "
     "needs jupyter_server 1.0 or Notebook 6.1, or `--reach tcp`')\n",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from jlremote.runtimes.contract import Runtime
 
-# After that time a launch, or a Jupyter that a person started, is not waited for any more.
+# The longest wait for another launch, and for a Jupyter that a person started.
 _UNDER_WAY_SECONDS = 120
 _STARTING_SECONDS = 60
 _TRIES = 20

@@ -56,7 +56,7 @@ printf '{PRINT_FIELD}'
 cat "$server/ended" 2>/dev/null; printf '{PRINT_FIELD}'
 cat "$server/container.json" 2>/dev/null || :
 """
-# The arguments from the second on are run where the job of the session runs that is the first one.
+# `$1` names a session; finds the job and node where the other arguments are to run.
 _FIND = f"""
 jlr_job={JOBS}/$1; shift
 read -r jlr_id <"$jlr_job/id" && read -r jlr_began jlr_node <"$jlr_job/began" || exit 69

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 _PROOF_SECONDS = 10.0
 # How long a proof that may become wrong at any time is believed.
 UNSURE_SECONDS = 2.0
-# The same for an ended server, which a page that was left open asks for all night.
+# The same for an ended server: a page that was left open asks for it all night.
 ENDED_SECONDS = 15.0
 
 # States that end by themselves, so that the next request causes another proof.

@@ -13,7 +13,7 @@ from jlremote.runtimes import bare
 from jlremote.runtimes.apptainer import definition
 from jlremote.runtimes.contract import SESSION_LABEL, Attachment, Container
 
-# Runs its arguments from the third on in the image of the session that is the second one.
+# `$1` names a session; runs the other arguments in its image.
 _ENTER = 'jlr_enter="FOLDER"/$1/enter; shift; exec sh "$jlr_enter" "$@"'
 
 

@@ -110,7 +110,7 @@ share() {{
     else cp -af "$program" {SHARED}/bin; fi
   done
 }}
-# A folder of the host's is none of the image's.
+# A folder of the host is not part of the image.
 [ "$(stat -c %d "$home/.local" 2>/dev/null)" != "$(stat -c %d /)" ] || share "$home/.local"
 for own in /tmp/jlr-"$uid"/*/home/.local /tmp/jlr-"$uid"/.packages; do share "$own"; done
 [ -d {SHARED} ] || exit 0

@@ -53,7 +53,7 @@ fi
 
 # A note that another user has planted counts for nothing: the container's own first process must be
 # the one that waits, or have our command among its words, and the note must be of the user that it
-# waits as. Where the note is one's own, no program is started to find that out. In a container
+# waits as. Where the note is the user's own, no program is started to find that out. In a container
 # that a person created of jupyter/docker-stacks' image, variables name the user that it made.
 _AS_MAIN_USER = f"""\
 read -r note </proc/sys/kernel/hostname; note=/tmp/.jlr-waits-$note

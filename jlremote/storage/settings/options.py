@@ -28,7 +28,7 @@ RESOURCES = (
     *("partition", "account", "qos", "nodes", "ntasks", "cpus", "mem", "gres", "time"),
     "constraint",
 )
-# Where an image of a registry is pulled that a job on a cluster is to run in.
+# The node that pulls the image of a job on a cluster.
 PLACES = ("login", "job")
 # `gpus = 2` is the natural way to write it.
 _NUMBERS = ("gpus", "nodes", "ntasks", "cpus", "mem", "time")

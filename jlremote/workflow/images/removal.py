@@ -61,7 +61,7 @@ def remove(
     selection.refuse_used()
     deleted = selection.deleted
     freed = _freed(link, engine, selection.stored, deleted)
-    if deleted:  # a name alone is given again in a moment
+    if deleted:  # a name without its image is easily given again
         confirm(_planned(host, deleted, freed), context, yes=yes)
     argv = engine("rmi", "--", *selection.references)
     gone = _removed(link, engine, argv, deleted, context)

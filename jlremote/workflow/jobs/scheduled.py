@@ -28,7 +28,7 @@ from jlremote.workflow.host.requests import RunRequest, Scheduled
 from jlremote.workflow.jobs.jobs import SCHEDULED, JobHandle
 from jlremote.workflow.jobs.process import ANOTHER_NAME, DISK_HINT
 
-# The pauses before it is looked whether a submission arrived whose answer was lost.
+# The pauses between looks for a submission whose answer was lost.
 PAUSES = (2.0, 5.0, 10.0, 20.0)
 _SUBMIT_SECONDS = 120.0
 

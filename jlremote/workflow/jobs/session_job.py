@@ -40,7 +40,7 @@ SESSIONS = ScheduledJobs(SLURM, JOBS, followed=True)
 # An image that is unpacked first, or Python on a file system under load, takes minutes.
 _BEGIN_SECONDS = 600
 _LOG_LINES = 10
-# A successor begins when the job is over, and not by what that one waited for.
+# A successor waits for the job alone, and not for what the job waited for.
 BEGINS = ("--dependency", "-d", "--begin", "-b")
 
 
@@ -130,7 +130,7 @@ def _plan(start: StartContext, how: Scheduled) -> ScheduledPlan:
     own = {} if start.runtime.has_images else dict(i.split("=", 1) for i in options.environment)
     plain, private = variables.parted(own)
     begun = ("env", *(f"{name}={value}" for name, value in plain.items())) if plain else ()
-    # A login shell's variables may be other ones than those of ssh.
+    # A login shell may have other variables than a command by ssh.
     place = 'export XDG_STATE_HOME="${directory%/jlr/*}"\n'
     first, key = image_definition.pulled_first(start)
     plan = ScheduledPlan(
@@ -300,7 +300,7 @@ def cancel(host: Host, runtime: Runtime, name: str, request: StopRequest) -> lis
     server = f'"{SERVERS}"/{shlex.quote(name)}'
     mark = f"umask 077; mkdir -p {server} && echo stopped >{server}/ended\n"
     done = []
-    # The successor first, as it would begin else; it may have begun meanwhile.
+    # The successor first, or it would begin now; it may have begun meanwhile.
     for _ in range(3):
         live = [job for job in _folders(host, name).values() if not job.over]
         if not live:

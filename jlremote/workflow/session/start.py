@@ -118,7 +118,7 @@ def _look(
         name, found = next((look for look in looks if look[1].container), (names[0], first))
         unnamed = request.container is None and naming.remembered(request) is None
         if found.owner is not None and unnamed:
-            # The default's name is another user's: one's own has one's own name in it.
+            # Another user has a container of the default name.
             name = naming.own_name(names[0], host)
             found = survey(host, runtime, name, check_gpus=True)
         runtime, name, found = _same_container(host, runtime, name, found, context)
