@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jlremote.gpus.leases import LIST
-from jlremote.host.records import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD
+from jlremote.host.records import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
 from jlremote.host.shell_text import TOOK_TOO_LONG, command_line, until_hang_up
 from jlremote.host.sudo import ALONE_UNLESS_KNOWN
 
@@ -46,7 +46,7 @@ _TABLE = f'{{{{index .Labels "{USER_LABEL}"}}}}|{{{{index .Labels "{GPUS_LABEL}"
 _FUNCTIONS = f"""\
 exec 2>/dev/null
 LC_ALL=C; export LC_ALL
-clean() {{ tr -d '{PRINT_GROUP}{PRINT_RECORD}{PRINT_FIELD}'; }}
+clean() {{ {TAKE_OUT}; }}
 say() {{ printf '%s{PRINT_FIELD}' "$@"; printf '{PRINT_RECORD}'; }}
 limit=; ! command -v timeout >/dev/null || limit='timeout {ANSWER_SECONDS}'
 ! timeout -k 1 1 true || limit='timeout -k 2 {ANSWER_SECONDS}'

@@ -9,6 +9,7 @@ from __future__ import annotations
 FIELD, RECORD, GROUP = "\037", "\036", "\035"
 # The same as `printf` and `tr` of a script read them.
 PRINT_FIELD, PRINT_RECORD, PRINT_GROUP = "\\037", "\\036", "\\035"
+TAKE_OUT = f"tr -d '{PRINT_GROUP}{PRINT_RECORD}{PRINT_FIELD}'"
 
 
 def records(output: str) -> list[list[str]]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from jlremote.host.records import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD
+from jlremote.host.records import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
 from jlremote.host.shell_text import (
     command_line,
     pause,
@@ -80,7 +80,7 @@ for directory in FOLDERS; do
   account
   printf %s "${{directory##*/}}"
   for file in {" ".join(_FILES)}; do printf '{PRINT_FIELD}'; cat "$directory/$file"; done
-  printf '{PRINT_FIELD}'; tail -c 2000 "$directory/log" | tr -d '\\035-\\037'
+  printf '{PRINT_FIELD}'; tail -c 2000 "$directory/log" | {TAKE_OUT}
   printf '{PRINT_RECORD}'
   [ -e "$directory/exit" ] || [ -e "$directory/ending" ] || opened="$opened $(cat "$directory/id")"
 done 2>/dev/null

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
-from jlremote.host.records import PRINT_FIELD, PRINT_RECORD, records
+from jlremote.host.records import PRINT_FIELD, PRINT_RECORD, TAKE_OUT, records
 from jlremote.jupyter.scripts import LAUNCH_MARK
 from jlremote.jupyter.server import Server
 from jlremote.runtimes.contract import Runtime
@@ -24,7 +24,7 @@ from jlremote.text import one_line
 # shares the host's, its processes are told by their control group.
 _PROCESSES = f"""\
 own=; read -r own </proc/self/cgroup
-plain() {{ tr -d '{PRINT_FIELD}{PRINT_RECORD}' <"$1"; }}
+plain() {{ {TAKE_OUT} <"$1"; }}
 printf 'self{PRINT_FIELD}%s{PRINT_RECORD}' $$
 for process in /proc/[0-9]*; do
   CHOSEN || continue

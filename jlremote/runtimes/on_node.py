@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from jlremote.host.answers import understood
 from jlremote.host.contract import Completed, Steps
-from jlremote.host.records import FIELD, PRINT_FIELD
+from jlremote.host.records import FIELD, PRINT_FIELD, TAKE_OUT
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.apptainer import definition
 from jlremote.runtimes.apptainer.apptainer import Apptainer
@@ -50,8 +50,8 @@ directory=$job
 NOTE
 ) 2>/dev/null
 for file in {" ".join(_FACTS)}; do cat "$job/$file"; printf '{PRINT_FIELD}'; done 2>/dev/null
-tail -c {_LOG_BYTES} "$job/log" 2>/dev/null | tr -d '\\035-\\037'; printf '{PRINT_FIELD}'
-tail -qn 1 "$server/jupyter.log" "$job/stderr" 2>/dev/null | tr -d '\\035-\\037'
+tail -c {_LOG_BYTES} "$job/log" 2>/dev/null | {TAKE_OUT}; printf '{PRINT_FIELD}'
+tail -qn 1 "$server/jupyter.log" "$job/stderr" 2>/dev/null | {TAKE_OUT}
 printf '{PRINT_FIELD}'
 cat "$server/ended" 2>/dev/null; printf '{PRINT_FIELD}'
 cat "$server/container.json" 2>/dev/null || :

@@ -85,9 +85,9 @@ for jlr_name in $(env | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\)=.*/\1/p'); do
   esac
 done
 """
-_CHOICES = """\
+_CHOICES = f"""\
 sinfo -h -o '%R (up to %l)' 2>/dev/null | sort -u
-printf '\\035'
+printf '{PRINT_GROUP}'
 sacctmgr -nP show assoc where user="$(id -un)" format=account 2>/dev/null | sort -u
 """
 
