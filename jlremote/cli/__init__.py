@@ -8,9 +8,6 @@ commands), `command` and `invocation` (click's classes with our additions); then
 Why is a command imported only when it is called? `jlr --version` and a completion should cost
 little more than `import click`; `tests/bench/startup.py` measures it, at most 1.5 times.
 
-Why click? argparse has no completion and no groups; typer is one more layer over click. The
-groups in the help are forty lines of `command`; cloup would be a further import for every command.
-
 Why rich? Steps and live tables need a cursor that moves, which rich knows for every terminal. It
 takes 60 ms to import, so only what draws imports it.
 

@@ -46,7 +46,7 @@ def is_docker(typed: str) -> bool:
 def file_name(typed: str) -> str:
     """Return the name of the file that a reference is pulled into.
 
-    With its tag and digest, and unlike that of any other: in no reference is a `+`.
+    Each reference has a file of its own: `/` becomes `+`, which is in no reference.
 
     Raises:
         Usage: the name of an image in a registry is invalid.

@@ -1,8 +1,4 @@
-"""Records of the local ports: the session that each has belonged to.
-
-A page may leave a program in the browser (a service worker) that answers every later page on its
-port. So a port is not given to another session, also when the first was stopped and removed.
-"""
+"""Records of the local ports: the session that each has belonged to (see `workflow/forward`)."""
 
 from __future__ import annotations
 

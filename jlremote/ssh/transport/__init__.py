@@ -34,8 +34,4 @@ From Jupyter to the browser:
 Read `transport`, `packetizer`, `packet_reader`, `packet_format`; then `channel_opening` and
 `channel_messages` (how channels get theirs). `algorithms`, `key_exchange`, `paramiko_defaults` and
 `tuning` hold choices and numbers. `tests/ssh/test_private_names.py` lists what we rely on.
-
-How does jlr know that a connection is alive? By an answer: `Transport.probe` requests one, with a
-deadline on the monotonic clock. paramiko's keepalive requests none, and its `is_active()` is true
-for minutes after the peer died.
 """

@@ -1,10 +1,8 @@
 """Open a URL in the browser, without its token in any process's arguments.
 
-Every user of a machine can read those. So the browser is given the address of a small file in the
-runtime folder, which only this user can read and which redirects to the URL, as Jupyter does it.
-
-The page sends Safari to 127.0.0.1, because that resolves no name below `localhost`. A browser of
-snap or Flatpak cannot read the file; it is given a page on the loopback (`loopback_page`).
+The browser is given the address of a small file in the runtime folder, which redirects to the URL,
+as Jupyter does it. The page sends Safari to 127.0.0.1, because that resolves no name below
+`localhost`. A browser of snap or Flatpak is given a page on the loopback (`loopback_page`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A page on the loopback that leads a confined browser to a session: once, and this user's only.
 
-A browser of snap or Flatpak cannot read jlr's runtime folder, so the redirect file is no way for it
-(`browser`). All users can read the page's address in the browser's arguments. So it answers only
-to sockets of this user, which the kernel tells, and ends with its first answer.
+A browser of snap or Flatpak cannot read the redirect file in jlr's runtime folder (`browser`). All
+users can read the page's address in the browser's arguments, so it answers only to sockets of this
+user, which the kernel tells, and ends with its first answer.
 
 It is a process of its own, because the command ends before a browser has started: the target comes
 on stdin, so that it is in no argument, and the page's address is printed.
