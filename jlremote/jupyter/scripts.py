@@ -257,8 +257,14 @@ def is_shared(runtime: Runtime, name: str, launch_id: str) -> str:
 
 
 def clear(runtime: Runtime, name: str) -> str:
-    """Return the script that removes the session's folder once its server has ended."""
-    return await_end(runtime, name) + 'rm -rf "$directory"\n'
+    """Return the script that removes the session's folder once its server has ended.
+
+    A launch that was abandoned before it began must find its mark in there, which it takes away.
+    """
+    marked = 'ls "$directory"/abandoned-* >/dev/null 2>&1'
+    settled = wait_while(marked, 3, every=1 / POLLS_A_SECOND)
+    end = settled + await_end(runtime, name) + 'rm -rf "$directory"\n'
+    return session_directory(runtime, name) + end
 
 
 def await_end(runtime: Runtime, name: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from jlremote.demo import notebook
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.host.contract import run_script
-from jlremote.jupyter.scripts import session_directory
+from jlremote.jupyter import scripts
 from jlremote.link.client.link import Link
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.options.container_options import ContainerOptions
@@ -237,6 +237,5 @@ def _end(name: str, context: Context) -> None:
 
 def _forget(name: str, context: Context) -> None:
     """Delete the session's folder on the host, with its log."""
-    # The shell that launched Jupyter may write its exit status meanwhile: the second one succeeds.
-    delete = session_directory(Bare(), name) + 'rm -rf "$directory" || rm -rf "$directory"'
-    run_script(link_to(HOST, context), delete)
+    # Jupyter, if it was still starting, makes its folders again until it has ended.
+    run_script(link_to(HOST, context), scripts.clear(Bare(), name))
