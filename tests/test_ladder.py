@@ -217,3 +217,18 @@ def test_the_process_of_a_command_never_loads_ssh(
         [sys.executable, "-c", script, *argv], capture_output=True, text=True, timeout=60
     )
     assert done.stdout.splitlines()[-1:] == ["[]"], done.stderr
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_an_answer_without_a_host_loads_the_command_line_alone(option: str) -> None:
+    """`tests/bench/startup.py` measures what that saves: at most 1.5 times `import click`."""
+    script = (
+        "import sys; from jlremote.cli.boundary import run; run()\n"
+        "print(*{name.partition('.')[0] for name in sys.modules}, sep=' ')\n"
+        "print(*{n.split('.')[1] for n in sys.modules if n.startswith('jlremote.')}, sep=' ')"
+    )
+    argv = [sys.executable, "-c", script, option]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    loaded, rooms = (set(line.split()) for line in done.stdout.splitlines()[-2:])
+    assert loaded.isdisjoint({"rich", "platformdirs", "keyring", "psutil", "filelock", *HEAVY})
+    assert rooms == {"cli", "errors", "text"}
