@@ -24,7 +24,9 @@ def seconds_of(text: str, place: str) -> int:
     counts = found.groups(default="0") if found else ()
     seconds = sum(int(count) * size for count, size in zip(counts, UNITS.values(), strict=False))
     if not seconds:
-        raise Usage(f"{place} is not a span of time: `{text}`", hint="use `30m`, `2h`, `1d`, `off`")
+        raise Usage(
+            f"invalid {place}: `{text}` is not a span of time", hint="use `30m`, `2h`, `1d`, `off`"
+        )
     return seconds
 
 
@@ -44,7 +46,7 @@ def since(text: str, place: str) -> int:
         return -seconds_of(text, place)
     except Usage as wrong:
         raise Usage(
-            f"{place} is neither a span of time nor a moment: `{text}`",
+            f"invalid {place}: `{text}` is neither a span of time nor a moment",
             hint="use `30m`, `2h`, `1d` or `2026-01-31T12:00`",
         ) from wrong
 

@@ -99,7 +99,7 @@ def choose(selector: str | None) -> SessionRecord:
     if selector is None:
         found = [record for record in found if record.forwarded] or found
         if not found:
-            raise NotFound("there are no sessions", hint="start one: `jlr start HOST CONTAINER`")
+            raise NotFound("there are no sessions", hint="`jlr start HOST CONTAINER` starts one")
         return found[0]
     if chosen := selected(found, selector, "sessions"):
         return chosen

@@ -381,11 +381,13 @@ def test_a_job_without_its_own_container_refuses_container_options(
     assert not workflows.calls
 
 
-@pytest.mark.parametrize("port", ["0", "65536", "http"])
-def test_an_invalid_port_of_start_is_a_usage_error(
-    port: str, jlr: Jlr, workflows: Workflows
+@pytest.mark.parametrize(
+    "option", ["--port=0", "--port=65536", "--port=http", "--gpus=foo", "--idle-stop=soon"]
+)
+def test_an_invalid_value_is_a_usage_error_before_the_host_is_asked(
+    option: str, jlr: Jlr, workflows: Workflows
 ) -> None:
-    assert jlr("start", "dgx", "--port", port).code == 2
+    assert jlr("start", "dgx", "cont1", option).code == 2
     assert not workflows.calls
 
 

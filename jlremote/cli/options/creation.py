@@ -127,8 +127,9 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
     `options` are by the names of click's parameters; `None` and `()` are not given.
 
     Raises:
-        Usage: they exclude each other, or one has no value.
+        Usage: they exclude each other, one has no value, or `--gpus` selects no GPUs.
     """
+    from jlremote.gpus.request import parse_request
     from jlremote.storage.settings import settings
 
     flags = {name.replace("_", "-"): value for name, value in options.items()}
@@ -145,6 +146,8 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
     if isinstance(items, tuple):
         chosen["env"] = tuple(map(_with_value, items))
     chosen.pop("host", None)  # it is known by now
+    if gpus := chosen.get("gpus"):
+        parse_request(str(gpus))  # before the host is asked anything
     # An empty value drops what the settings say.
     return {name: value for name, value in chosen.items() if value != "" or name not in _OPTIONAL}
 

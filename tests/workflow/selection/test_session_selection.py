@@ -45,4 +45,4 @@ def test_a_host_in_the_place_of_a_session_is_told_as_one() -> None:
 def test_without_any_session_the_default_is_told_how_to_start_one() -> None:
     with pytest.raises(NotFound, match="there are no sessions") as caught:
         chosen(None, context(), or_job=True)
-    assert caught.value.hint == "start one: `jlr start HOST CONTAINER`"
+    assert caught.value.hint == "`jlr start HOST CONTAINER` starts one"
