@@ -120,12 +120,13 @@ class Bare(HostProcesses):
     # and a process id of one means nothing on another, so each has a folder of its own in it.
     servers_folder: str = "${XDG_STATE_HOME:-$HOME/.local/state}/jlr/servers/$(uname -n)"
 
+    def describe(self, name: str) -> Steps:
+        """Identify the machine and its boot."""
+        return {"container": "uname -n; cat /proc/sys/kernel/random/boot_id"}
+
     def survey(self, name: str, inside: str) -> Steps:
-        """Identify the machine and its boot, and look for a server."""
-        return {
-            "container": "uname -n; cat /proc/sys/kernel/random/boot_id",
-            "inside": self.inside(name, inside),
-        }
+        """Describe it, and look for a server from outside."""
+        return {**self.describe(name), "inside": self.inside(name, inside)}
 
     def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
         """Return the host as a container that runs since the boot."""

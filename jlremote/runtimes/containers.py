@@ -65,11 +65,12 @@ class Containers:
         """Return the word that means the container of a name to the engine."""
         return self.container_id or name
 
+    def describe(self, name: str) -> Steps:
+        return {"container": command_line(inspect_argv(self.engine, self.reference(name)))}
+
     def survey(self, name: str, inside: str) -> Steps:
-        return {
-            "container": command_line(inspect_argv(self.engine, self.reference(name))),
-            "inside": f'[ "$status" = 0 ] && {self.inside(name, inside)}',
-        }
+        within = f'[ "$status" = 0 ] && {self.inside(name, inside)}'
+        return {**self.describe(name), "inside": within}
 
     @understood("the container engine")
     def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:

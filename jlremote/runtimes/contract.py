@@ -149,6 +149,9 @@ class Runtime(Protocol):
             Usage: it does not; the hint has the rule.
         """
 
+    def describe(self, name: str) -> Steps:
+        """Return the step that describes `name`, as `read` wants it."""
+
     def survey(self, name: str, inside: str) -> Steps:
         """Return the steps that describe `name`, and run the script `inside` where it runs."""
 

@@ -102,11 +102,14 @@ class OnNode(HostProcesses):
     def place(self, name: str, host: str) -> str:
         return f"the job of `{name}`"
 
-    def survey(self, name: str, inside: str) -> Steps:
-        """Read the job's folder; `inside` runs where the session's folder is."""
+    def describe(self, name: str) -> Steps:
+        """Read the job's folder."""
         note = last_states.note(self.scheduler, JOBS)
-        about = _DESCRIBE.replace("NAME", shlex.quote(name)).replace("NOTE\n", note)
-        return {"container": about, "inside": self.inside(name, inside)}
+        return {"container": _DESCRIBE.replace("NAME", shlex.quote(name)).replace("NOTE\n", note)}
+
+    def survey(self, name: str, inside: str) -> Steps:
+        """Describe it; `inside` runs where the session's folder is."""
+        return {**self.describe(name), "inside": self.inside(name, inside)}
 
     @understood("the job of the session")
     def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:

@@ -31,11 +31,15 @@ class Apptainer(bare.HostProcesses):
         """The program, which names the runtime."""
         return self.name
 
-    def survey(self, name: str, inside: str) -> Steps:
-        """Read the definition, and look for a server from outside."""
+    def describe(self, name: str) -> Steps:
+        """Read the definition."""
         file = f'"{self.servers_folder}"/{shlex.quote(name)}/container.json'
         about = f"uname -n; cat /proc/sys/kernel/random/boot_id; cat {file} 2>/dev/null || :"
-        return {"container": about, "inside": self.inside(name, inside)}
+        return {"container": about}
+
+    def survey(self, name: str, inside: str) -> Steps:
+        """Describe it, and look for a server from outside."""
+        return {**self.describe(name), "inside": self.inside(name, inside)}
 
     @understood("the definition of the session")
     def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:

@@ -84,7 +84,7 @@ def put_back_later(
 def host_port(link: Link, port: int) -> Endpoint:
     """Return the endpoint of a host's own port, which no session's container has."""
     runtime = runtime_named("none")
-    container = runtime.read(link.name, link.run(runtime.survey(link.name, ":")))
+    container = runtime.read(link.name, link.run(runtime.describe(link.name)))
     assert container is not None, "a host is always there"
     return Endpoint(place_of(runtime, container), port, on_host=True)
 

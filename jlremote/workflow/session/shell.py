@@ -166,7 +166,7 @@ def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_share
 
     The engine's own message would come unformatted.
     """
-    told = host.run({**runtime.survey(record.name, ":"), **WHO})
+    told = host.run({**runtime.describe(record.name), **WHO})
     found = runtime.read(record.name, told)
     if found is not None:
         owner = other_owner(found, told)
