@@ -22,7 +22,7 @@ def until(lines: Iterator[str], part: str) -> str:
 def busy(cluster: Cluster) -> Iterator[str]:
     """Give all nodes to bob for the time of a `with` block; yield the id of his job."""
     argv = ("sbatch", "--parsable", "--nodes=2", "--exclusive", "--time=60", "--output=/dev/null")
-    bobs = cluster.run("login", *argv, "--chdir=/tmp", "--wrap=sleep 600", user="bob")
+    bobs = cluster.run("login", *argv, "--chdir=/tmp", "--wrap=sleep 1200", user="bob")
     try:
         cluster.wait_state(bobs, "RUNNING")
         yield bobs

@@ -194,22 +194,22 @@ def test_each_reason_to_wait_is_told_in_a_sentence(cluster: Cluster, zih: Laptop
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
-def test_minutes_in_the_queue_ask_slurm_a_few_times(cluster: Cluster, zih: Laptop) -> None:
+@pytest.mark.timeout(900)
+def test_ten_minutes_in_the_queue_ask_slurm_a_few_times(cluster: Cluster, zih: Laptop) -> None:
     called = name()
     with busy(cluster), zih.spawn("run", "zih", "--slurm", "--name", called, "--", "true") as waits:
         assert waits.stdout
         until(iter(waits.stdout.readline, ""), "waits:")
         cluster.slurm("sdiag", "--reset")
         with pytest.raises(subprocess.TimeoutExpired):
-            waits.wait(300)
+            waits.wait(600)
         told = cluster.slurm("sdiag")
         waits.send_signal(signal.SIGINT)
         assert waits.wait(30) == 130
     counted = re.search(r"REQUEST_JOB_USER_INFO\s*\(\s*\d+\)\s*count:(\d+)", told)
     # At 4, 8, 16, 32 and 64 s, and then once a minute; each `squeue` makes three requests.
     assert counted, told
-    assert 0 < int(counted[1]) <= 9, told
+    assert 0 < int(counted[1]) <= 14, told
 
 
 @pytest.mark.long
