@@ -27,3 +27,9 @@ def test_no_class_name_stands_twice() -> None:
     trees = (ast.parse(path.read_text("utf-8")) for path in MODULES)
     classes = (n.name for tree in trees for n in ast.walk(tree) if isinstance(n, ast.ClassDef))
     assert [name for name, count in Counter(classes).items() if count > 1] == []
+
+
+def test_hints_name_what_they_stop() -> None:
+    bare = re.compile(r"hint=[^\n]*`jlr (stop|restart|rmi|unmount)(?: --\w+)*`")
+    found = [path.name for path in MODULES if bare.search(path.read_text("utf-8"))]
+    assert found == []

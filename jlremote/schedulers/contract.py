@@ -65,7 +65,7 @@ class Waiting:
 
     kind: str  # `waits`, `quota`, `held`, `depends`, `never` or `unknown`
     sentence: str  # why
-    action: str  # what to do
+    action: str  # what to do, for `never` once it is cancelled
 
 
 @dataclass(frozen=True)

@@ -166,13 +166,13 @@ def test_each_reason_to_wait_is_told_in_a_sentence(cluster: Cluster, zih: Laptop
     when = ("starttime=now+600", "duration=60", "nodes=node1", "user=root")
     cluster.slurm(*reserve, *when)
     argument = "--sbatch-arg={}".format
+    too_long = detached(zih, "--partition", "scavenge", "--time", "1:30:00")
     wanted = {
         detached(zih, argument("--hold")): "its owner holds it",
         detached(zih, argument("--begin=now+1hour")): "its start time has not come",
         detached(zih, argument(f"--dependency=afterok:{failed}")): "the job that it depends on "
         "did not end as it must",
-        detached(zih, "--partition", "scavenge", "--time", "1:30:00"): "its time is over the limit "
-        "of the partition",
+        too_long: "its time is over the limit of the partition",
         detached(zih, argument("--nodelist=node1"), "--time", "1:00:00"): "nodes that it needs "
         "are drained, down, or reserved for maintenance",
         detached(zih, argument("--nodelist=node2")): "nodes that it needs are ",
@@ -184,6 +184,11 @@ def test_each_reason_to_wait_is_told_in_a_sentence(cluster: Cluster, zih: Laptop
     try:
         for called, sentence in wanted.items():
             wait_until(lambda: sentence in (job(zih, called)["reason"] or ""), sentence)  # noqa: B023
+        with zih.spawn("attach", too_long) as waits:
+            assert waits.stdout
+            advice = f"`jlr stop zih/{too_long}` cancels it; ask for a shorter `--time`"
+            until(iter(waits.stdout.readline, ""), advice)
+            waits.terminate()
         running(zih, before)
         on_drained = job(zih, there)
         assert on_drained["state"] == "running", "a drained node ends no job"

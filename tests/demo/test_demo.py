@@ -191,8 +191,9 @@ def test_ctrl_c_works_where_a_script_has_put_the_demo_into_the_background(
 
 def test_a_second_demo_says_that_one_runs(machine: Laptop, run_demo: RunDemo) -> None:
     demo = run_demo()
-    demo.session()
-    failed(machine.jlr("demo", "--no-browser"), 7, "a demo already runs", "jlr stop")
+    name = demo.session().name
+    words = "a demo already runs", f"`jlr stop demo/{name}`"
+    failed(machine.jlr("demo", "--no-browser"), 7, *words)
     demo.interrupt()
     assert demo.end()[0] == 0
     wait_for_no_trace(machine)

@@ -34,44 +34,44 @@ _TABLE = MappingProxyType(
         "Dependency": ("depends", "it waits for another job", _WAIT),
         "JobHeldUser": ("held", "its owner holds it", "`scontrol release JOB` lets it go"),
         "JobHeldAdmin": ("held", "an administrator holds it", "ask the site"),
-        "JobHoldMaxRequeue": ("held", "it was requeued too often", "`jlr stop` cancels it"),
+        "JobHoldMaxRequeue": ("held", "it was requeued too often", "ask the site"),
         "launch_failed_requeued_held": (
             *("held", "its start failed, and Slurm holds it"),
             "`scontrol release JOB` tries again",
         ),
         "PartitionTimeLimit": (
             *("never", "its time is over the limit of the partition"),
-            "`jlr stop` cancels it; ask for a shorter `--time`",
+            "ask for a shorter `--time`",
         ),
         "PartitionNodeLimit": (
             *("never", "it asks for more nodes than the partition gives to a job"),
-            "`jlr stop` cancels it; ask for fewer `--nodes`",
+            "ask for fewer `--nodes`",
         ),
         "DependencyNeverSatisfied": (
             *("never", "the job that it depends on did not end as it must"),
-            "`jlr stop` cancels it",
+            "submit it without that dependency",
         ),
         "BadConstraints": (
             *("never", "no node has the resources that it asks for"),
-            "`jlr stop` cancels it; change `--constraint` or `--gres`",
+            "change `--constraint` or `--gres`",
         ),
         "AccountNotAllowed": (
             *("never", "its account may not use the partition"),
-            "`jlr stop` cancels it; choose another `--account` or `--partition`",
+            "choose another `--account` or `--partition`",
         ),
         "InvalidAccount": (
             "never",
             "its account is not valid",
-            "`jlr stop` cancels it; choose another `--account`",
+            "choose another `--account`",
         ),
         "InvalidQOS": (
             "never",
             "its QOS is not valid",
-            "`jlr stop` cancels it; choose another `--qos`",
+            "choose another `--qos`",
         ),
         "QOSNotAllowed": (
             *("never", "the partition does not take its QOS"),
-            "`jlr stop` cancels it; choose another `--qos`",
+            "choose another `--qos`",
         ),
     }
 )
@@ -102,7 +102,7 @@ def _limit(word: str) -> Waiting:
     thing = next((name for part, name in _THINGS if part in word), "resources")
     if _TOO_BIG.search(word):
         asked = f"it asks for more {thing} than a job may have (`{word}`)"
-        return Waiting("never", asked, "`jlr stop` cancels it; ask for less")
+        return Waiting("never", asked, "ask for less")
     place = "QOS" if word.startswith("QOS") else "account"
     sharing = "the group's" if "Grp" in word else "your"
     return Waiting(

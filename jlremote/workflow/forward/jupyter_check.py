@@ -70,8 +70,8 @@ def _explained(link: Link, forward: ForwardStatus, silent: NoAnswer) -> JlrError
     if "over this connection already" in failure:
         return Busy(
             f"cannot open another relay into a container on `{link.name}`: {failure}",
-            hint="`jlr stop` a session that you do not need (`jlr list` shows them), close a "
-            "terminal or unmount a folder: each takes one of the ten that an SSH connection has",
+            hint="`jlr list` shows your sessions: stop one that you do not need, close a terminal "
+            "or unmount a folder; each takes one of the ten that an SSH connection has",
         )
     relayed = forward.endpoint.target is not None and forward.endpoint.target.relay is not None
     if forward.server.sock and not relayed:  # another way to the host led there at its launch

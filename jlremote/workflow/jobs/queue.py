@@ -42,7 +42,10 @@ def _words(found: JobHandle, backend: ScheduledJobs, printed: str) -> str | None
     if job is None or job.phase != "waiting":
         return None
     why = backend.scheduler.waiting(job)
-    return f"waits: {why.sentence}; {why.action}{_estimated(job)}"
+    action = why.action
+    if why.kind == "never":
+        action = f"`jlr stop {found.selector}` cancels it; {action}"
+    return f"waits: {why.sentence}; {action}{_estimated(job)}"
 
 
 def _estimated(job: QueuedJob) -> str:

@@ -57,7 +57,7 @@ def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport]
     let_ctrl_c_through()
     config = paths.runtime_directory() / HOST / "ssh_config"
     context = replace(context, ssh_config=config)
-    with _the_only_one(), _host(context, config) as files:
+    with _the_only_one(config), _host(context, config) as files:
         _clear_leftovers(config, context)
         (files / notebook.NAME).write_text(notebook.document(), encoding="utf-8")
         report = _start(request, files, context)
@@ -93,14 +93,14 @@ def _check_installed(module: str) -> None:
 
 
 @contextmanager
-def _the_only_one() -> Iterator[None]:
+def _the_only_one(config: Path) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     lock = FileLock(paths.runtime_directory() / f"{HOST}.lock", mode=0o600)
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise Busy("a demo already runs", hint="`jlr open` opens it; `jlr stop` ends it") from None
+        raise Busy("a demo already runs", hint=_other_hint(config)) from None
     with lock:
         yield
 
@@ -125,10 +125,21 @@ def _host(context: Context, config: Path) -> Iterator[Path]:
 
 def _clear_leftovers(config: Path, context: Context) -> None:
     """End the Jupyter and the container of a demo that was killed."""
-    for record in sessions.load_all():
-        if record.ssh_config == str(config.resolve()):
-            with context.progress.step("Clean up after a demo that was killed"):
-                _end(record.name, context)
+    for record in _records(config):
+        with context.progress.step("Clean up after a demo that was killed"):
+            _end(record.name, context)
+
+
+def _records(config: Path) -> list[sessions.SessionRecord]:
+    return [each for each in sessions.load_all() if each.ssh_config == str(config.resolve())]
+
+
+def _other_hint(config: Path) -> str:
+    """Say how to reach the demo that runs, which may have no session yet."""
+    for record in _records(config):
+        where = f"{record.host}/{record.name}"
+        return f"`jlr open {where}` opens it; `jlr stop {where}` ends it"
+    return "it is still starting: wait for it"
 
 
 def _start(request: DemoRequest, files: Path, context: Context) -> SessionReport:

@@ -51,15 +51,17 @@ def _refuse_unless_it_stays(record: SessionRecord, runtime: Runtime, found: Surv
         JlrError: its container is begun with `--rm`.
         Usage: it is a job of a cluster.
     """
+    selector = f"{record.host}/{record.name}"
+    again = f"`jlr stop {selector}` ends it; `jlr start {record.host} {record.name}"
     if runtime.in_jobs:
         raise Usage(
-            f"`{record.host}/{record.name}` is a job of the cluster, which cannot be restarted",
-            hint="`jlr stop` ends it; `jlr start HOST NAME --slurm …` submits another",
+            f"`{selector}` is a job of the cluster, which cannot be restarted",
+            hint=f"{again} --slurm` with its options submits another",
         )
     if found.container is not None and found.container.options.remove:
         raise JlrError(
-            f"the container of `{record.host}/{record.name}` is deleted when it stops (`--rm`)",
-            hint="`jlr stop` ends it; `jlr start HOST NAME --image IMAGE …` creates it again",
+            f"the container of `{selector}` is deleted when it stops (`--rm`)",
+            hint=f"{again} --image {found.container.image}` with its options creates it again",
         )
 
 

@@ -148,7 +148,7 @@ def test_a_wrong_token_is_no_answer_of_the_sessions_server() -> None:
             "8 terminals, mounts and relays run over this connection already",
             Busy,
             "cannot open another relay into a container on `dgx`",
-            "`jlr stop`",
+            "`jlr list`",
         ),
     ],
 )

@@ -89,6 +89,8 @@ def test_what_would_be_gone_or_is_anothers_is_not_stopped(
     done: list[Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with pytest.raises(kind, match=why):
+    with pytest.raises(kind, match=why) as caught:
         restart(monkeypatch, record=record, found=found)
+    assert caught.value.hint
+    assert "`jlr stop`" not in caught.value.hint
     assert done == []
