@@ -81,11 +81,14 @@ def is_host(text: str) -> bool:
 def closest(typed: str, known: Iterable[str]) -> str | None:
     """Return the known name that is spelled most like the typed one, `None` if none is like it.
 
-    `known` has names of the one kind that was asked for: a host is no guess for a session.
+    `known` has names of the one kind that was asked for: a host is no guess for a session. The only
+    name that begins with the typed one is nearer than any other, as `status` is to `stat`.
     """
     import difflib  # only a mistake needs it
 
-    return next(iter(difflib.get_close_matches(typed, list(known), n=1)), None)
+    names = list(dict.fromkeys(known))
+    longer = [name for name in names if typed and name.startswith(typed)]
+    return next(iter(longer if len(longer) == 1 else difflib.get_close_matches(typed, names)), None)
 
 
 def did_you_mean(typed: str, known: Iterable[str]) -> str | None:

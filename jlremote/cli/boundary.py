@@ -11,7 +11,7 @@ from types import FrameType
 
 import click
 
-from jlremote.cli.command import DESTRUCTIVE
+from jlremote.cli.command import ALIASES, DESTRUCTIVE
 from jlremote.cli.screen.terminal import json_text, tell
 from jlremote.errors import EXIT_INTERRUPTED, Bug, JlrError, Usage
 from jlremote.text import closest, printable
@@ -105,8 +105,21 @@ def _in_our_words(failure: click.ClickException) -> JlrError:
     if takes_command and (unknown or "extra argument" in message):
         hint = f"put the command after `--`: `{path} … -- COMMAND`"
     if unknown and context:
-        hint = _resembling(unknown, context.command) or hint
+        hint = _after_command(unknown, context) or _resembling(unknown, context.command) or hint
     return Usage(message[:1].lower() + message[1:], hint=hint)
+
+
+def _after_command(typed: str, context: click.Context) -> str | None:
+    """Return the hint for an option of a command that was typed before the command."""
+    group = context.command
+    if not isinstance(group, click.Group):
+        return None
+    for word in sys.argv[1:]:
+        command = group.get_command(context, ALIASES.get(word, (word,))[0])
+        if command is not None:
+            known = any(typed in option.opts for option in command.params)
+            return f"put `{typed}` after the command `{word}`" if known else None
+    return None
 
 
 def _resembling(typed: str, command: click.Command) -> str | None:

@@ -93,6 +93,9 @@ def test_a_bug_is_reported_even_if_its_log_cannot_be_written(
         (("lsit",), "no such command `lsit`", "did you mean `jlr list`?"),
         (("xyzzy",), "no such command `xyzzy`", "`jlr --help` lists the commands"),
         (("statsu",), "no such command `statsu`", "did you mean `jlr status`?"),
+        (("stat",), "no such command `stat`", "did you mean `jlr status`?"),
+        (("--image", "y", "start", "x"), "no such option `--image`", "after the command `start`"),
+        (("--force", "rm", "cont1"), "no such option `--force`", "after the command `rm`"),
         (("unmout",), "no such command `unmout`", "did you mean `jlr mount`?"),
         (("start", "dgx", "--imag", "x"), "no such option `--imag`", "did you mean `--image`?"),
         (("start", "dgx", "--port", "abc"), "`abc` is not a port (1-65535)", "`jlr start --help`"),
@@ -137,6 +140,7 @@ def test_usage_errors_have_the_form_of_all_errors(
         (("status",), KeyError("odd"), "KeyError: 'odd'", 3),
         (("start", "dgx", "--port", "x"), None, "`x` is not a port", 2),
         (("strat",), None, "no such command `strat`", 2),
+        (("--json", "ls"), None, "no such option `--json`", 2),
     ],
 )
 def test_an_error_under_json_is_one_object_on_stderr(

@@ -122,6 +122,8 @@ def test_a_setting_is_changed_and_the_other_lines_stay(
     ("words", "code", "told"),
     [
         (("imgae", "x"), 2, "did you mean `image`?"),
+        (("defaults.imgae", "x"), 2, "did you mean `image`?"),
+        (("hosts.dgx.image", "x"), 2, "did you mean `image` with `--host dgx`?"),
         (("port", "many"), 2, "must be a number from 1 to 65535"),
         (("gpus", "0", "1"), 2, "`gpus` takes one value"),
         (("host", "x", "--host", "dgx"), 2, "unknown key `host` in `[hosts.dgx]`"),

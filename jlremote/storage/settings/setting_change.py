@@ -13,7 +13,7 @@ from jlremote.errors import JlrError, Usage
 from jlremote.storage import paths
 from jlremote.storage.settings import settings
 from jlremote.storage.settings.options import KINDS, checked, parsed
-from jlremote.text import did_you_mean
+from jlremote.text import closest
 
 _LISTS = ("list", "words")
 
@@ -28,8 +28,7 @@ def change(table: Sequence[str], option: str, values: Sequence[str]) -> Path:
         JlrError: the file cannot be written, or not be changed line by line.
     """
     if option not in KINDS:
-        near = did_you_mean(option, KINDS)
-        raise Usage(f"no setting `{option}`", hint=near or "`jlr config` lists the settings")
+        raise Usage(f"no setting `{option}`", hint=_hint_of_unknown(option))
     value = _value(option, values) if values else None
     settings.load()  # a file that is wrong is mended by a person
     path = settings.config_file().resolve()  # it may be a link into a person's other settings
@@ -45,6 +44,17 @@ def change(table: Sequence[str], option: str, values: Sequence[str]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     paths.write_whole(path, "".join(lines))
     return path
+
+
+def _hint_of_unknown(option: str) -> str:
+    """Return the setting that was meant, also by its place in the file (`hosts.dgx.image`)."""
+    place, _, name = option.rpartition(".")
+    near = closest(name, KINDS)
+    if near is None:
+        return "`jlr config` lists the settings"
+    kind, _, whose = place.partition(".")
+    flag = {"hosts": "--host", "profiles": "--profile"}.get(kind)
+    return f"did you mean `{near}`" + (f" with `{flag} {whose}`?" if flag and whose else "?")
 
 
 def _value(option: str, values: Sequence[str]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from jlremote.errors import LinkLost, NotFound, Usage
@@ -131,11 +132,22 @@ def _transfer(
 
 
 def _resembling(host: Link, engine: Engine, image: str) -> str | None:
-    """Return the hint with the host's image whose name is spelled like `image`, if one is."""
-    names = run_script(host, command_line(docker.names_argv(engine))).stdout.split()
-    tag = "" if ":" in image.rpartition("/")[2] else ":latest"
-    near = closest(f"{image}{tag}", names)
-    return near and f"did you mean `{near.removesuffix(tag)}`, which `{host.name}` has?"
+    """Return the hint with the host's image whose name is spelled like `image`, if one is.
+
+    The tags are compared last: equal ones make no names alike.
+    """
+    tags: dict[str, list[str]] = defaultdict(list)
+    for name in run_script(host, command_line(docker.names_argv(engine))).stdout.split():
+        repository, _, tag = name.rpartition(":")
+        tags[repository].append(tag)
+    folder, slash, last = image.partition("@")[0].rpartition("/")
+    typed, _, tag = last.partition(":")
+    near = closest(f"{folder}{slash}{typed}", tags)
+    if near is None:
+        return None
+    tag = closest(tag or "latest", tags[near]) or tags[near][0]
+    meant = f"{near}:{tag}".removesuffix(":latest")
+    return f"did you mean `{meant}`, which `{host.name}` has?"
 
 
 def _followed(

@@ -58,9 +58,15 @@ def test_what_an_interrupted_transfer_leaves_depends_on_the_engine() -> None:
     [
         ("me/troch", "did you mean `me/torch`, which `lab` has?"),
         ("me/torhc:24.05", "did you mean `me/torch:24.05-py3`, which `lab` has?"),
+        ("me/torch:24", "did you mean `me/torch:24.05-py3`, which `lab` has?"),
+        ("othr", "did you mean `other:1`, which `lab` has?"),
         ("debian", None),
+        ("foo/bar", None),
+        ("foo/bar:latest", None),
     ],
 )
 def test_a_misspelt_image_is_told_with_the_hosts_own(typed: str, hint: str | None) -> None:
-    host = FakeHost("lab", {"script": "me/torch:latest\nme/torch:24.05-py3\nother:1\n"})
+    host = FakeHost(
+        "lab", {"script": "me/torch:latest\nme/torch:24.05-py3\nother:1\nlab/broken:latest\n"}
+    )
     assert registry._resembling(host, DOCKER, typed) == hint  # type: ignore[arg-type]
