@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import psutil
 import pytest
 
 from tests.jobs.parts import Jobs, whole
-from tests.lab.accounts import Account
+from tests.lab.accounts import Account, claimed_account
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
@@ -66,6 +68,34 @@ def test_a_detached_job_outlasts_the_link_and_another_laptop_finds_it(
         cleaned = other.jlr("runs", "lab", "--clean", "--yes", "--json")
         assert f"deleted lab/{name}" in cleaned.stderr or not jobs.state(name)
     assert not jobs.state(name)
+
+
+def test_clean_deletes_ones_own_jobs_and_not_those_of_another_user(
+    owner: Laptop, containers: ContainerFactory, sshd: SSHServer, keys: Keys
+) -> None:
+    """Both use one engine. The other user's jobs have no record on the laptop that cleans."""
+
+    def ended_job(laptop: Laptop, *where: str) -> str:
+        name = containers.name()
+        done = laptop.jlr("run", "lab", *where, "--name", name, "--", "true")
+        assert done.status == 0, done
+        return name
+
+    def names(laptop: Laptop) -> set[str]:
+        return {job["name"] for job in json.loads(laptop.jlr("runs", "lab", "--json").stdout)}
+
+    in_container, on_host = ("--image", "lab/plain"), ("--runtime", "none")
+    with claimed_account() as other, new_laptop(sshd, other, keys) as their_laptop:
+        theirs = {ended_job(their_laptop, *where) for where in (in_container, on_host)}
+        for host in ((), ("lab",)):
+            mine = {ended_job(owner, *where) for where in (in_container, on_host)}
+            cleaned = owner.jlr("runs", *host, "--clean", "--yes")
+            assert cleaned.status == 0, cleaned
+            assert not names(owner) & (mine | theirs)
+            assert names(their_laptop) == theirs
+        for name in theirs:
+            assert owner.jlr("stop", f"lab/{name}", "--remove", "--yes").status == 6
+        assert names(their_laptop) == theirs
 
 
 def test_a_name_that_is_taken_is_refused_and_the_first_one_stays(jobs: Jobs) -> None:

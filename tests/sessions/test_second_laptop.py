@@ -169,17 +169,29 @@ def _is_not_joined(laptop: Laptop, theirs: Container) -> None:
         ("stop", where, "--remove", "--yes"),
         ("run", "lab", "--in", theirs.name, "--", "true"),
     ):
-        failed(laptop.jlr(*words), 1, whose)
+        refused = laptop.jlr(*words)
+        failed(refused, 1, whose)
+        hint = refused.stderr.partition("hint: ")[2]
+        assert hint, refused
+        assert not any(word in hint for word in ("stop ", "--remove", "docker rm")), refused
     assert theirs.running
 
 
 def test_another_users_session_is_joined_on_request_and_left_running(
-    laptop: Laptop, container: ContainerFactory
+    laptop: Laptop, account: Account, container: ContainerFactory
 ) -> None:
-    name = container.name()
+    """It has the default name, too, so that the person's own default is another one."""
+    name = f"{container.prefix}jupyter"
     labels = (f"--label={SESSION_LABEL}={name}", f"--label={USER_LABEL}=somebody-else")
     theirs = container("lab/plain", name=name, options=labels)
     where = f"lab/{name}"
+    settle(laptop, f"{container.prefix}{{name}}")
+    planned = laptop.jlr("start", "lab", "--image", "lab/plain", "--dry-run")
+    assert planned.stdout.splitlines()[-1] == f"docker start {account.name}_{name}", planned
+    other = ("--image", "lab/jupyter", "--shm-size", "8m", "--as-shared", "--no-browser")
+    kept = laptop.jlr("start", "lab", name, *other)
+    assert "keeps its settings: shm-size" in kept.stderr, kept
+    assert "--remove" not in kept.stderr, "it is not ours to delete"
     assert laptop.jlr("shell", where, "--as-shared", "--", "true").status == 0
     assert laptop.jlr("shell", where, "--", "true").status == 0, "it was joined"
     left = laptop.jlr("stop", where)

@@ -180,12 +180,9 @@ def _left(host: Link, record: SessionRecord, owner: str, request: StopRequest) -
         JlrError: it was not joined here, or its container is to end.
     """
     if not record.shared or request.ends_container:
-        with_force = destruction.stop_command(
-            record.host, record.name, replace(request, force=True)
-        )
         raise JlrError(
             f"`{record.host}/{record.name}` belongs to `{owner}`",
-            hint=f"ask `{owner}`; `{with_force}` stops it nevertheless",
+            hint=f"ask `{owner}` to stop it; jlr does that for another user only with `--force`",
         )
     released = _released(host, record, forwarded=True)
     browser.forget_redirect(record.local_port)

@@ -144,8 +144,8 @@ def test_another_users_session_is_stopped_only_by_force(saved: SessionRecord, re
     link: Any = PortsOnly("dgx")
     with pytest.raises(JlrError, match="`dgx/cont1` belongs to `bob`") as refused:
         stop._left(link, saved, "bob", StopRequest(remove=remove))
-    words = " --remove" if remove else ""
-    assert f"`jlr stop dgx/cont1{words} --force`" in str(refused.value.hint)
+    hint = str(refused.value.hint)
+    assert ("`--force`" in hint, "jlr stop" in hint) == (True, False), "no command to copy"
     assert sessions.find("dgx", "cont1") == saved
 
 
