@@ -90,8 +90,18 @@ def test_a_container_is_stopped_started_and_removed(
     started(laptop, here)
     full = f"jlr stop lab/{here.name}"
     here.engine.docker("exec", "--detach", here.name, "sh", "-c", "echo $$ >/w; exec sleep 641")
-    stays = f"`{full} --container --force`"
-    failed(laptop.jlr("stop", "--container", "--yes"), 7, "the program `sleep 641`", stays)
+    job = container.name()
+    run = ("run", "lab", "--in", here.name, "--name", job, "--detach", "--", "sleep", "643")
+    assert laptop.jlr(*run).status == 0
+    with laptop.terminal("jlr", "shell", here.name) as shell:
+        shell.sendline("echo ope''ned")
+        shell.expect("opened")
+        told = ("the program `sleep 641`", "`sleep 643`", "an open shell")
+        stays = f"`{full} --container --force`"
+        failed(laptop.jlr("stop", "--container", "--yes"), 7, *told, stays)
+        shell.sendline("exit")
+        shell.expect(EOF)
+    assert laptop.jlr("stop", job, "--force", "--remove", "--yes").status == 0
     here.execute("sh", "-c", "kill $(cat /w)")
     stopped = laptop.jlr("stop", "--container", "--yes")
     assert "stopped the container" in stopped.stdout, stopped
@@ -169,11 +179,15 @@ def test_a_busy_kernel_is_named_and_not_stopped_unless_forced(
 def test_stop_all_stops_every_session_but_those_that_are_busy(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
-    idle, busy = started(laptop, container(), *a_port()), started(laptop, container(), *a_port())
+    works = container("lab/jupyter", "sleep", "645")
+    idle, busy = started(laptop, works, *a_port()), started(laptop, container(), *a_port())
     first, second = (f"`jlr stop lab/{session.name} --remove`" for session in (idle, busy))
     failed(laptop.jlr("stop", "--remove", "--yes"), 2, first, second)
     with busy.notebook("long.ipynb") as kernel:
         kernel.keep_busy()
+        both = ("the program `sleep 645`", "`long.ipynb`")
+        hints = (f"`jlr stop lab/{each.name} --container --force`" for each in (idle, busy))
+        failed(laptop.jlr("stop", "--all", "--container", "--yes"), 7, *both, *hints)
         refused = laptop.jlr("stop", "--all", "--yes")
         assert refused.status == 7, refused
         assert "`long.ipynb`" in refused.stderr
