@@ -45,6 +45,7 @@ class Presence:
     # those that jlr made or launched Jupyter in, without other users'
     sessions: tuple[Present, ...]
     engine_failure: JlrError | None = None  # why the containers are unknown
+    runtime: str = ""  # the containers' engine, as the records of sessions name it
 
 
 def look(host: Host, engine: Engine) -> Presence:
@@ -63,7 +64,8 @@ def look(host: Host, engine: Engine) -> Presence:
     user = done["user"].stdout.strip()
     mine = (one for one in containers if one.container.labels.get(USER_LABEL, user) == user)
     present = (_session(engine, glimpse) for glimpse in mine)
-    return Presence(containers, (*(one for one in present if one), *bare))
+    found = (*(one for one in present if one), *bare)
+    return Presence(containers, found, runtime=engine.name)
 
 
 def runs_jupyter(glimpse: ListedContainer) -> bool:

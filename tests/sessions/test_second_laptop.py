@@ -60,7 +60,8 @@ def test_a_session_is_found_used_and_stopped_from_a_second_laptop(
     told = listed(laptop)[here.name]
     assert told["state"] == "stopped", told
     assert "was stopped, from its page or with `jlr stop`" in told["detail"]
-    assert here.name not in listed(other_laptop, "lab")
+    assert listed(other_laptop, "lab")[here.name]["state"] == "stopped"
+    assert here.name not in listed(other_laptop, "lab", "--running")
     failed(other_laptop.jlr("open", where), 6, "does not run", f"jlr start lab {here.name}")
 
     started(laptop, here)

@@ -64,7 +64,10 @@ def test_stop_ends_jupyter_and_its_kernels_and_leaves_the_container(
     assert laptop.jlr("list", "--running", "--json").stdout.strip() == "[]"
     laptop.jlr("disconnect", "lab")  # a list dials nobody for a session that was stopped
     assert laptop.jlr("list", "--json").stdout.strip() == "[]"
+    assert "not asked for stopped sessions: `lab`;" in laptop.jlr("list").stderr
     assert laptop.processes() == []
+    [shown] = json.loads(laptop.jlr("list", "lab", "--json").stdout)
+    assert (shown["name"], shown["state"]) == (here.name, "stopped")
     failed(laptop.jlr("url", here.name), 6, "does not run", f"jlr start lab {here.name}")
     second = started(laptop, here, "--idle-stop", "3h", "--forward", "6006")
     assert second.port == first.port

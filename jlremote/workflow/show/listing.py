@@ -46,11 +46,14 @@ def reports(
     live = _by_link([record for record in records if record.forwarded])
     over = _by_link([record for record in records if stopped and not record.forwarded])
     with ThreadPoolExecutor(HOSTS_AT_ONCE) as pool:
-        answers = [pool.submit(session_reports.of, them, quiet, _undisturbed) for them in live]
-        answers += [pool.submit(session_reports.of_stopped, them, quiet) for them in over]
-        known = {(r.host, r.name): r for answer in answers for r in answer.result()}
+        here = list(pool.map(lambda them: session_reports.of(them, quiet, _undisturbed), live))
+        # Afterwards, because the first questions may have connected their hosts.
+        ended = list(pool.map(lambda them: session_reports.of_stopped(them, quiet), over))
+    known = {(r.host, r.name): r for found in (*here, *ended) for r in found or ()}
     places = [(record.host, record.name) for record in records]
     listed = [known[place] for place in places if place in known]
+    unasked = [of[0].host for of, found in zip(over, ended, strict=True) if found is None]
+    _note_unasked(unasked, context)
     _note_waiting_hosts(listed, context)
     return _with_default(with_mounts(listed, quiet))
 
@@ -71,7 +74,8 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
     Raises:
         JlrError: the host cannot be asked, and no session of it is recorded here.
     """
-    records = [r for r in sessions.load_all() if r.forwarded and r.host == host]
+    known = [r for r in sessions.load_all() if r.host == host]
+    records = [r for r in known if r.forwarded]
     groups = _by_link(records)
     listed = [r for them in groups for r in session_reports.of(them, context, connected)]
     try:
@@ -87,7 +91,18 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
         context.progress.note(f"cannot list its containers: {found.engine_failure.message}")
     others = [of_present(host, one) for one in found.sessions if one.name not in here]
     others += [of_job(host, job) for job in jobs if job.name not in here]
+    others += _stopped([r for r in known if not r.forwarded], found, others)
     return with_mounts(listed, context) + others
+
+
+def _stopped(
+    records: Sequence[SessionRecord], found: Presence, told: Sequence[SessionReport]
+) -> list[SessionReport]:
+    """Report stopped sessions of this laptop in containers that jlr did not make."""
+    present = {one.container.id: one.container.name for one in found.containers}
+    names = {report.name for report in told}
+    rest = [r for r in records if present.get(r.container_id, r.name) not in names]
+    return session_reports.stopped_among(rest, found)
 
 
 def _renamed(records: Sequence[SessionRecord], found: Presence) -> set[str]:
@@ -118,6 +133,15 @@ def report(selector: str | None, context: Context) -> SessionReport:
         return found
     also = (f"but {lost.why}; {lost.mend}", found.detail)
     return replace(found, detail="; ".join(filter(None, also)))
+
+
+def _note_unasked(hosts: Sequence[str], context: Context) -> None:
+    """Report the hosts that may have stopped sessions, but are not connected."""
+    if hosts:
+        names = ", ".join(f"`{host}`" for host in hosts)
+        context.progress.note(
+            f"not connected, so not asked for stopped sessions: {names}; `jlr list HOST` asks one"
+        )
 
 
 def _note_waiting_hosts(listed: Sequence[SessionReport], context: Context) -> None:

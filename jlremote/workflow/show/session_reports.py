@@ -8,7 +8,7 @@ from dataclasses import replace
 from jlremote.errors import JlrError
 from jlremote.jobs.job import Job
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
-from jlremote.jupyter.presence import look
+from jlremote.jupyter.presence import Presence, look
 from jlremote.jupyter.survey import (
     ContainerGone,
     ContainerPaused,
@@ -54,22 +54,25 @@ def of(
     return [with_job(report, jobs.get(report.name)) for report in found]
 
 
-def of_stopped(records: Sequence[SessionRecord], context: Context) -> list[SessionReport]:
+def of_stopped(records: Sequence[SessionRecord], context: Context) -> list[SessionReport] | None:
     """Report the stopped sessions of a host whose containers run.
 
-    A host that is not connected is not dialled for them: its containers are unknown then.
+    A host that is not connected is not dialled for them: return `None`, they are unknown then.
     """
     link = link_of(records[0], context)
+    if not _is_connected(link):
+        return None
     try:
-        if link.disconnected or link.status().state != State.UP:
-            return []
-        engine = engine_if_any(link)
-        there = look(link, engine).containers
+        return stopped_among(records, look(link, engine_if_any(link)))
     except JlrError:
         return []
+
+
+def stopped_among(records: Sequence[SessionRecord], there: Presence) -> list[SessionReport]:
+    """Report the stopped sessions whose containers run on the host."""
     running = {
-        (engine.name, key)
-        for one in there
+        (there.runtime, key)
+        for one in there.containers
         if one.status == "running"
         for key in (one.container.name, one.container.id)
     }
@@ -78,6 +81,14 @@ def of_stopped(records: Sequence[SessionRecord], context: Context) -> list[Sessi
         for record in records
         if (record.runtime, record.engine_name) in running
     ]
+
+
+def _is_connected(link: Link) -> bool:
+    """Return whether a link is connected, without a dial."""
+    try:
+        return not link.disconnected and link.status().state == State.UP
+    except JlrError:  # its process does not run
+        return False
 
 
 def _jobs(link: Link, records: Sequence[SessionRecord]) -> Mapping[str, Job]:

@@ -30,7 +30,9 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     def of(records: Sequence[SessionRecord], *_: Any) -> list[SessionReport]:
         return [of_record(record, states.get(record.host, "up")) for record in records]
 
-    def of_stopped(records: Sequence[SessionRecord], _: Any) -> list[SessionReport]:
+    def of_stopped(records: Sequence[SessionRecord], _: Any) -> list[SessionReport] | None:
+        if states.get(records[0].host) == "disconnected":
+            return None
         return [of_record(r, "stopped") for r in records if r.name != "removed"]
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
@@ -69,6 +71,20 @@ def test_a_host_that_waits_for_the_user_is_noted_once(hosts: dict[str, str]) -> 
     notes = Notes()
     listing.reports(context(notes))
     assert notes.notes == ["`dgx` waits for you: run `jlr status new` in a terminal"]
+
+
+def test_a_host_that_was_not_asked_for_its_stopped_sessions_is_noted(
+    hosts: dict[str, str],
+) -> None:
+    hosts["dgx"] = "disconnected"
+    record("dgx", "cont1", 1.0, forwarded=False)
+    record("lab", "cont2", 2.0, forwarded=False)
+    notes = Notes()
+    assert [r.name for r in listing.reports(context(notes))] == ["cont2"]
+    [note] = notes.notes
+    assert "not asked for stopped sessions: `dgx`; `jlr list HOST`" in note
+    assert listing.reports(context(notes), stopped=False) == []
+    assert len(notes.notes) == 1
 
 
 def test_a_file_without_a_record_is_noted(tmp_path: Path) -> None:
