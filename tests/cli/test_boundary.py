@@ -93,6 +93,7 @@ def test_a_bug_is_reported_even_if_its_log_cannot_be_written(
         (("lsit",), "no such command `lsit`", "did you mean `jlr list`?"),
         (("xyzzy",), "no such command `xyzzy`", "`jlr --help` lists the commands"),
         (("statsu",), "no such command `statsu`", "did you mean `jlr status`?"),
+        (("top",), "no such command `top`", "did you mean `jlr gpus`?"),
         (("stat",), "no such command `stat`", "did you mean `jlr status`?"),
         (("--image", "y", "start", "x"), "no such option `--image`", "after the command `start`"),
         (("--force", "rm", "cont1"), "no such option `--force`", "after the command `rm`"),

@@ -169,6 +169,7 @@ def test_a_name_that_docker_would_not_take_is_refused_in_printable_words(name: s
     with pytest.raises(Usage, match="invalid container name") as caught:
         Containers(DOCKER).check_name(name)
     assert caught.value.message.isprintable()
+    assert ("ï" in caught.value.message) == ("ï" in name), "a letter is shown as it is"
 
 
 @pytest.mark.parametrize("name", ["ab", "cont-1_2.3", "0x", "a" * 128])

@@ -134,7 +134,7 @@ def _transfer(
 def _resembling(host: Link, engine: Engine, image: str) -> str | None:
     """Return the hint with the host's image whose name is spelled like `image`, if one is.
 
-    The tags are compared last: equal ones make no names alike.
+    Its last part must be alike: an equal registry, folder or tag makes no names alike.
     """
     tags: dict[str, list[str]] = defaultdict(list)
     for name in run_script(host, command_line(docker.names_argv(engine))).stdout.split():
@@ -142,7 +142,8 @@ def _resembling(host: Link, engine: Engine, image: str) -> str | None:
         tags[repository].append(tag)
     folder, slash, last = image.partition("@")[0].rpartition("/")
     typed, _, tag = last.partition(":")
-    near = closest(f"{folder}{slash}{typed}", tags)
+    alike = [name for name in tags if closest(typed, [name.rpartition("/")[2]])]
+    near = closest(f"{folder}{slash}{typed}", alike)
     if near is None:
         return None
     tag = closest(tag or "latest", tags[near]) or tags[near][0]
