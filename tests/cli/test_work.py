@@ -158,7 +158,7 @@ def test_a_detached_job_is_named_and_not_followed(jlr: Jlr, workflows: Workflows
     workflows.will("jobs.run.run", [FOUND])
     assert jlr("run", "dgx", "-d", "--", "true").stdout == "train-3f2a\n"
     told = jlr("run", "dgx", "-d", "--json", "--", "true").stdout
-    assert json.loads(told) == TRAIN.to_json()
+    assert json.loads(told) == {"host": "dgx"} | TRAIN.to_json()
     assert not [name for name, _, _ in workflows.calls if name == "jobs.follow.follow"]
 
 

@@ -115,7 +115,7 @@ def run(
             return 0
         found = workflow.run(request, context)
     if request.detach:
-        told = [each.job.to_json() for each in found]
+        told = [_document(each.host.name, each.job) for each in found]
         names = "\n".join(each.job.name for each in found)
         array = how is not None and how.resources.array
         answer_either(names, told if array else told[0], as_json=as_json)
@@ -225,7 +225,7 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool, as_js
             context.progress.note(f"deleted {name}")
     found = list(jobs.listed(host, context))
     if as_json:
-        answer_json([{"host": where} | job.to_json() for where, job in found])
+        answer_json([_document(*each) for each in found])
     elif found:
         tables.show_table(HEADINGS, [_row(where, job) for where, job in found])
         for where, job in found:
@@ -284,6 +284,10 @@ def _shown_to_its_end(
     if found.job.remove and over:
         jobs.remove(found)
     return code
+
+
+def _document(host: str, job: Job) -> dict[str, Any]:
+    return {"host": host} | job.to_json()
 
 
 def _row(host: str, job: Job) -> tuple[str, ...]:
