@@ -102,7 +102,7 @@ def test_a_new_container_of_an_image_is_proved_to_the_kernels_answer_and_removed
     assert own_jupyter.containers() == []
 
 
-def test_a_session_that_runs_is_looked_at_and_left_as_it_is(
+def test_a_session_that_runs_is_looked_at_and_one_that_is_stopped_is_not(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = started(laptop, container())
@@ -122,6 +122,12 @@ def test_a_session_that_runs_is_looked_at_and_left_as_it_is(
         assert len(here.ask("api/kernels")) == 1
     assert here.born() == born
     assert f"lab/{here.name} up" in report.of("sessions")["text"]
+    assert laptop.jlr("stop", here.name, "--force").status == 0
+    report = examined(laptop, "lab")
+    assert report.status == 0, report.printed
+    assert report.of("container")["text"] == "a new container of lab/jupyter starts"
+    assert report.of("jupyter")["text"] == "launched"
+    assert report.of("network")["text"] == "containers reach pypi.org", "the session was asked"
 
 
 def test_without_an_image_and_a_session_the_next_command_is_named(laptop: Laptop) -> None:

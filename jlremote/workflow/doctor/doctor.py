@@ -149,7 +149,7 @@ class _Examination:
                 told = link.run(asked, timeout=ASK_SECONDS)
                 facts = host_script.read_facts(link.name, chosen.engine, named, told)
                 if record is not None and facts.engine_error is None:
-                    here = running(link, chosen, record)
+                    here = running(link, record)
             others = {name: why for name, why in search.unusable.items() if name != chosen.name}
             facts = replace(facts, image_needed=here is None, others=tuple(others.values()))
         asked_for = str(settled.get("runtime", AUTO))
@@ -162,7 +162,8 @@ class _Examination:
             python=settled.get("python"),
             conda_env=settled.get("conda-env"),
         )
-        return Trial(link, facts, chosen, here, start)
+        runtime = chosen if record is None or here is None else runtime_of(record)
+        return Trial(link, facts, runtime, here, start)
 
     def _runtime(
         self, link: Link, record: SessionRecord | None, settled: dict[str, Any]
@@ -170,7 +171,7 @@ class _Examination:
         """Return the runtime that `jlr start` would choose, and why others cannot be used."""
         unnamed = self.request.runtime in (None, AUTO) and self.request.sudo is None
         if record is not None and unnamed:
-            return runtime_of(record), Search()
+            return runtime_named(record.runtime), Search()
         named, sudo = str(settled.get("runtime", AUTO)), bool(settled.get("sudo", False))
         if named != AUTO or not self.diagnosis.well(connection.SHELL):
             return runtime_named(named, sudo=sudo), Search()

@@ -11,6 +11,7 @@ from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import survey
 from jlremote.link.client.link import Link
 from jlremote.runtimes.contract import Container, Runtime
+from jlremote.runtimes.table import runtime_of
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.requests import StartRequest
 
@@ -24,10 +25,10 @@ class RunningSession:
     server: Server
 
 
-def running(link: Link, runtime: Runtime, record: SessionRecord) -> RunningSession | None:
+def running(link: Link, record: SessionRecord) -> RunningSession | None:
     """Return a session of this laptop that runs, `None` if it does not or cannot be asked."""
     with suppress(JlrError):  # the checks of the engine report it
-        found = survey(link, runtime, record.name)
+        found = survey(link, runtime_of(record), record.name)
         if found.container is not None and found.server is not None:
             return RunningSession(record, found.container, found.server)
     return None
