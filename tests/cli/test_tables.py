@@ -77,3 +77,8 @@ def test_a_pipe_gets_every_cell_whole_and_without_colours(
 ) -> None:
     tables.show_table(("A", "STATE"), [("long\x1b[2J name\n", "up"), ("x", "down")])
     assert capfd.readouterr().out == "A          STATE\nlong name  up\nx          down\n"
+
+
+def test_busy_free_and_needlessly_held_gpus_have_different_colours() -> None:
+    states = ("busy", "free", "partly busy", "idle, memory held")
+    assert len(set(map(tables.state_style, states))) == len(states)

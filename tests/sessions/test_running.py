@@ -193,6 +193,9 @@ def test_a_link_that_was_killed_is_started_again_with_its_sessions(
         (two.url, "up"),
         (one.url, "up"),
     ]
+    marked = re.findall(r"^(\S+) \* ", laptop.jlr("list").stdout, re.MULTILINE)
+    assert marked == [two.name], "the one that commands mean without a name"
+    assert laptop.jlr("url").stdout.strip() == two.url
     assert one.ask("api/status")["kernels"] == two.ask("api/status")["kernels"] == 0
 
 

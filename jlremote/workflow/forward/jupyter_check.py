@@ -77,7 +77,7 @@ def _explained(link: Link, forward: ForwardStatus, silent: NoAnswer) -> JlrError
     if forward.server.sock and not relayed:  # another way to the host led there at its launch
         ask = "ask the administrator of `{}` for `AllowStreamLocalForwarding local`"
         end = "`jlr stop {} --force` ends this Jupyter, and the next one listens on a port"
-        hint = f"{ask.format(link.name)}; or {end.format(forward.session)}"
+        hint = f"{ask.format(link.name)}; or {end.format(f'{link.name}/{forward.session}')}"
         return NoAnswer(f"{silent.message} ({failure})", hint=hint)
     if "prohibited" in failure:
         return JlrError(

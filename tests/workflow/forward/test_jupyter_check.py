@@ -196,4 +196,4 @@ def test_a_socket_that_is_not_reached_comes_with_what_to_do() -> None:
     with pytest.raises(NoAnswer, match="open failed") as refused:
         wait_for_answer(link, on_socket)
     assert "`AllowStreamLocalForwarding local`" in (refused.value.hint or "")
-    assert "`jlr stop cont1 --force`" in (refused.value.hint or "")
+    assert "`jlr stop dgx/cont1 --force`" in (refused.value.hint or "")
