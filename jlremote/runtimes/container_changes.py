@@ -11,7 +11,7 @@ _PACKAGE = re.compile(r"-packages/([^/]+?)-[^/-]+\.dist-info$")
 # What programs write without being asked, and what jlr has there.
 _NOISE = re.compile(
     r"^/(run|proc|sys|dev)(/|$)|/\.?jlr-[^/]*(/|$)|/\.(cache|ipython|jupyter|npm|bash_history)"
-    r"|/\.local/share/jupyter|/__pycache__|\.pyc$|-packages/"
+    r"|/\.local/share/jupyter|/__pycache__|\.pyc$|-packages/|^(/usr)?/sbin/docker-init$"
 )
 _SHOWN = 5
 
