@@ -21,12 +21,12 @@ from tests.lab.place import private_folder
 from tests.lab.ports import free_port
 from tests.lab.programs import run, wait_until
 
-USER = "$oauthtoken"
+USER, CLOUD_USER = "$oauthtoken", "AWS"  # of nvcr.io, and of Amazon's registries
 
 
 @dataclass
 class Registry:
-    """Debian's docker-registry, where one user with one key gets in.
+    """Debian's docker-registry, where two users get in with one key.
 
     Attributes:
         engine: the lab's, which reaches it without TLS, as it is on the loopback.
@@ -51,8 +51,8 @@ class Registry:
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start it, and return its process once it answers."""
-        users = run("htpasswd", "-Bbn", USER, self.key)
-        (self.folder / "htpasswd").write_text(users)
+        users = (run("htpasswd", "-Bbn", user, self.key) for user in (USER, CLOUD_USER))
+        (self.folder / "htpasswd").write_text("\n".join(users))
         settings = {
             "version": 0.1,
             "log": {"level": "warn"},

@@ -208,6 +208,12 @@ def test_buildkit_builds_too_and_its_error_is_reported(
         assert digest in run_in(engine, name, "cat", "/sum")
         assert "s3same" not in run_in(engine, name, "sh", "-c", "cat /run/secrets/* 2>&1; true")
         assert list(Path("/tmp").glob("jlr-*/t")) == []
+        write(folder, "FROM scratch\nCOPY Dockerfile /\n")
+        foreign = ("-t", name, "--platform", "linux/s390x")
+        built = laptop.jlr("build", "kit", str(folder), *foreign, timeout=120)
+        assert built.status == 0, built
+        architecture = ("image", "inspect", "--format", "{{.Architecture}}", name)
+        assert engine.docker(*architecture) == "s390x"
         write(folder, "FROM lab/plain\n\nRUN echo one\nRUN exit 3\n")
         failed = laptop.jlr("build", "kit", str(folder), "-t", name, timeout=120)
         assert failed.status == 1

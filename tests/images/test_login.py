@@ -6,7 +6,7 @@ import json
 
 import pexpect
 
-from tests.images.parts import USER, Registry
+from tests.images.parts import CLOUD_USER, USER, Registry
 from tests.images.test_pull import keys_on_host, log_in
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
@@ -29,12 +29,16 @@ def test_a_key_is_asked_for_without_echo_tried_and_kept(
     wait_until(lambda: keys_on_host(account) == [], "the end of the key on the host")
 
 
-def test_a_key_from_a_file_with_windows_line_ends_is_accepted(
+def test_a_key_from_stdin_is_kept_and_pulls_also_with_windows_line_ends(
     laptop: Laptop, registry: Registry, keychain: None
 ) -> None:
-    words = ("login", "lab", registry.name, "--username", USER, "--password-stdin")
+    """As `aws ecr get-login-password | jlr login … --username AWS` gives it."""
+    words = ("login", "lab", registry.name, "--username", CLOUD_USER, "--password-stdin")
     done = laptop.jlr(*words, stdin=f"{registry.key}\r\n")
     assert done.status == 0, done
+    assert "accepts the key of AWS; it is kept in " in done.stdout
+    image = registry.push("lab/plain", "me/cloud:1")
+    assert laptop.jlr("pull", "lab", image).status == 0, "the key from the keychain"
 
 
 def test_a_wrong_key_is_refused_and_not_kept(
