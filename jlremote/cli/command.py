@@ -26,12 +26,15 @@ _VOLUME = re.compile(r"[/~.$]|[^-].*:|$")
 
 # Names from other programs that mean a command of ours, and the arguments that each stands for.
 ALIASES = {"ls": ("list",), "ps": ("list",), "rm": ("stop", "--remove")}
+_ALL_COMMANDS = "`jlr --help` lists the commands"
 # Names from other programs that people try, and the hint for each.
 _OTHER_NAMES = {
     "exec": "did you mean `jlr shell`?",
     "ssh": "did you mean `jlr shell`?",
+    "jobs": "did you mean `jlr runs`?",
     "top": "did you mean `jlr gpus`?",
     "version": "did you mean `jlr --version`?",
+    **dict.fromkeys(("delete", "kill", "remove"), _ALL_COMMANDS),
 }
 # They destroy something, so a typo of another command must not lead to them.
 DESTRUCTIVE = {"stop", "restart", "forget", "unmount", "disconnect", "rmi", "prune"}
@@ -299,8 +302,10 @@ class LazyGroup(click.Group):
 
         if typed in _OTHER_NAMES:
             return _OTHER_NAMES[typed]
-        near = closest(typed, [name for name in self._table if name not in DESTRUCTIVE])
-        return f"did you mean `jlr {near}`?" if near else "`jlr --help` lists the commands"
+        near = closest(typed, self._table)
+        if near is None or near in DESTRUCTIVE:  # the next nearest may do the opposite
+            return _ALL_COMMANDS
+        return f"did you mean `jlr {near}`?"
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands under their headings, and then the global options."""
