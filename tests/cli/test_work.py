@@ -222,6 +222,7 @@ def test_a_mount_is_printed_with_both_ends(jlr: Jlr, workflows: Workflows) -> No
         (("dgx:", "./a:b"), MountRequest("./a:b", None, "~", True, host="dgx")),
         (("dgx/cont1", "~/x"), MountRequest("~/x", "dgx/cont1")),
         (("cont1", "x"), MountRequest("x", "cont1")),
+        (("unknown", "~/x"), MountRequest("~/x", "unknown")),
         (("x", "cont1"), MountRequest("x", "cont1")),
         (("x", "y"), MountRequest("x", "y")),
     ],

@@ -85,17 +85,22 @@ def _in_order(local: str | None, source: str | None) -> tuple[str | None, str | 
     if local is None or source is None:
         alone = source is None and local is not None and _ON_HOST.fullmatch(local)
         return (source, local) if alone else (local, source)
+    if _is_path(local) or _is_path(source):
+        return (local, source) if _is_path(local) else (source, local)
     first, second = _is_remote(local), _is_remote(source)
     return (source, local) if first and not second else (local, source)
 
 
+def _is_path(word: str) -> bool:
+    """Return whether a word can only be a local path."""
+    return word.startswith(("/", ".", "~"))
+
+
 def _is_remote(word: str) -> bool:
-    """Return whether a word means HOST:DIR or a session that is known, and not a local path."""
+    """Return whether a word means HOST:DIR or a session that is known."""
     from jlremote.storage import sessions
     from jlremote.storage.records import matching
 
-    if word.startswith(("/", ".", "~")):
-        return False
     return bool(_ON_HOST.fullmatch(word) or matching(sessions.load_all(), word))
 
 
