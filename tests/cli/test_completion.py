@@ -101,11 +101,12 @@ def test_another_ssh_config_gives_other_hosts(complete: Complete, laptop: Path) 
     assert complete(f"jlr --ssh-config {laptop}/other start e") == ["elsewhere"]
 
 
-def test_profiles_come_from_the_settings(complete: Complete, laptop: Path) -> None:
+def test_profiles_and_pools_come_from_the_settings(complete: Complete, laptop: Path) -> None:
     (laptop / "config" / "jlr").mkdir(parents=True)
     config = laptop / "config" / "jlr" / "config.toml"
-    config.write_text("[profiles.torch]\n[profiles.jax]\n")
+    config.write_text("[profiles.torch]\n[profiles.jax]\n[pools.lab]\nhosts = ['dgx']\n")
     assert complete("jlr start dgx --profile t") == ["torch"]
+    assert complete("jlr gpus @") == ["@lab"]
     config.write_text("not toml")
     assert complete("jlr start dgx --profile t") == []
 

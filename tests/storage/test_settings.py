@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.errors import Usage
+from jlremote.errors import NotFound, Usage
 from jlremote.storage.settings import settings
 from jlremote.storage.settings.options import Value
 
@@ -113,6 +113,10 @@ def test_list_variables_are_split_as_a_shell_does(write: Write) -> None:
             ", line 2: `port` of `.defaults.` must be a number from 1 to 65535",
         ),
         ("[defaults]\nport = 0", ", line 2: `port` of `.defaults.` must be a number"),
+        ("[pools.lab]\nhosts = 'dgx'", ", line 1: `.pools.lab.` must have `hosts`"),
+        ("[pools.lab]\nhosts = []", ", line 1: `.pools.lab.` must have `hosts`"),
+        ("[pools.lab]\nhosts = ['@other']", ", line 1: `.pools.lab.` must have `hosts`"),
+        ("[pools.lab]\nhosts = ['a']\ngpus = 'all'", "`.pools.lab.` must have `hosts`"),
         ("[defaults]\nport = true", ", line 2: `port` of `.defaults.` must be a number"),
         (
             "[defaults]\nvolume = [1]",
@@ -229,6 +233,15 @@ def test_every_value_knows_its_source(write: Write) -> None:
         ("name", "{name}"): "built in",
         ("runtime", "auto"): "built in",
     }
+
+
+def test_a_pool_has_hosts_and_an_unknown_one_is_answered_with_the_nearest(write: Write) -> None:
+    write("[pools.lab]\nhosts = ['dgx', 'me@box', 'dgx']")
+    found = settings.load({})
+    assert found.pool("@lab") == ("dgx", "me@box")
+    with pytest.raises(NotFound, match="no pool `@lba`") as missing:
+        found.pool("@lba")
+    assert missing.value.hint == "did you mean `@lab`?"
 
 
 def test_an_unknown_profile_is_answered_with_the_known_ones(write: Write) -> None:

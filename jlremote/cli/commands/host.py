@@ -15,6 +15,7 @@ from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer, answer_each, answer_json, tell, watched
 from jlremote.errors import JlrError, Usage
+from jlremote.storage.settings.options import is_pool
 from jlremote.text import printable
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from jlremote.workflow.host.context import Context
 
 PAUSE_SECONDS = 0.5
+POOL_SECONDS = 2.0  # the least pause between questions to all hosts of a pool
 
 
 @command(
@@ -32,6 +34,7 @@ PAUSE_SECONDS = 0.5
         "jlr gpus dgx",
         "jlr gpus dgx --watch",
         "jlr gpus dgx --watch 5",
+        "jlr gpus @lab                 # all hosts of [pools.lab], in one table",
         "jlr gpus dgx --json | jq -r '.gpus[] | select(.state == \"free\") | .index'",
     ),
 )
@@ -54,7 +57,12 @@ def gpus(invocation: Invocation, host: str, watch: float | None, as_json: bool) 
 
     On a login node of a cluster that has no GPU, show the partitions as Slurm knows them: their
     free GPUs, and the jobs that hold the others, yours first; --watch asks once a minute.
+
+    HOST may be a pool, `@NAME`: its hosts are asked at the same time.
     """
+    if is_pool(host):
+        _show_pool(invocation, host, watch, as_json=as_json)
+        return
     context = invocation.context(silent=as_json)
     if watch is None:
         _show(host, context, as_json=as_json)
@@ -71,6 +79,44 @@ def _show(host: str, context: Context, *, as_json: bool) -> None:
         answer_json(_document(found, host))
     else:
         _tables(found, context, ())
+
+
+def _show_pool(invocation: Invocation, pool: str, seconds: float | None, *, as_json: bool) -> None:
+    from jlremote.cli.screen import gpu_table
+    from jlremote.workflow.host.gpus import of_pool
+    from jlremote.workflow.host.pools import note_silent, raise_if_none
+
+    # A step for each look would bury what is watched.
+    context = invocation.context(silent=as_json or seconds is not None)
+    if seconds is not None:
+        with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
+            _watch_pool(pool, max(seconds, POOL_SECONDS), context, as_json=as_json)
+        return
+    found = of_pool(pool, context)
+    if as_json:
+        answer_json(gpu_table.pool_document(found))
+        return
+    raise_if_none(found)
+    gpu_table.show_pool(found)
+    note_silent(found, context)
+
+
+def _watch_pool(pool: str, seconds: float, context: Context, *, as_json: bool) -> None:
+    from jlremote.cli.screen import gpu_table, tables
+    from jlremote.workflow.host.gpus import watch_pool
+
+    snapshots = watch_pool(pool, seconds, context)
+    if as_json:
+        for found in snapshots:
+            answer_json(gpu_table.pool_document(found), indent=None)
+    elif watched(sys.stdout):
+        from jlremote.cli.screen import gpu_live  # imports rich
+
+        tables.show_live(gpu_live.pool_drawings(pool, snapshots))
+    else:
+        for found in snapshots:
+            gpu_table.show_pool(found)
+            answer("")
 
 
 def _document(found: Inventory | ClusterGpus, host: str) -> dict[str, Any]:

@@ -16,14 +16,27 @@ if TYPE_CHECKING:
 
 
 def hosts(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete a host of the ssh config or of a session, also after `user@`."""
+    """Complete a host of the ssh config or of a session, also after `user@`, or a pool."""
+    from jlremote.storage.settings.options import is_pool
     from jlremote.storage.settings.ssh_hosts import host_names
 
+    if is_pool(incomplete):
+        return _pools(incomplete)
     user, at, begun = incomplete.rpartition("@")
     invocation = context.find_object(Invocation) or Invocation()
     names = [*host_names(invocation.ssh_config), *(host for host, _ in session_names())]
     found = dict.fromkeys(name for name in names if name.startswith(begun if at else incomplete))
     return [f"{user}{at}{name}" for name in found if not (at and "@" in name)]
+
+
+def _pools(incomplete: str) -> list[str]:
+    from jlremote.storage.settings import options, settings
+
+    try:
+        names = [f"{options.POOL}{name}" for name in settings.load().pools]
+    except JlrError:
+        return []
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def sessions(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import click
 from jlremote.cli.command import Function, option, options
 from jlremote.cli.completion import candidates
 from jlremote.errors import JlrError
-from jlremote.storage.settings.options import RUNTIMES
+from jlremote.storage.settings.options import RUNTIMES, is_pool
 
 if TYPE_CHECKING:
     from jlremote.workflow.forward.address import Address
@@ -123,6 +123,23 @@ def _chosen(host: str, runtime: str | None, sudo: bool | None) -> EngineChoice:
         bool(chosen.get("sudo", False)),
         None if folder is None else str(folder),
     )
+
+
+def host_of(
+    host: str,
+    container: str | None,
+    options: Mapping[str, Any],
+    context: Context,
+    *,
+    or_latest: bool = False,
+) -> str:
+    """Return the host that was typed; of a pool, the one for a container (see `host_of_pool`)."""
+    if not is_pool(host):
+        return host
+    from jlremote.workflow.selection.pool_host import host_of_pool
+
+    flags = {"gpus": options["gpus"], "share-gpus": options["share_gpus"]}
+    return host_of_pool(host, container, flags, context, or_latest=or_latest)
 
 
 def chosen_browser(flag: str | None, no_browser: bool) -> str | None:

@@ -17,6 +17,7 @@ from jlremote.cli.screen.tables import state_style, table
 from jlremote.gpus.inventory import WELL_USED_PERCENT, Gpu, Inventory
 from jlremote.schedulers.contract import ClusterGpus
 from jlremote.text import one_line
+from jlremote.workflow.host.pools import PoolAnswer
 
 MEMORY_WIDTH = 10
 HEADINGS = ("GPU", "NAME", "MEMORY", "", "BUSY", "", "TEMP", "STATE")
@@ -35,6 +36,15 @@ def drawings(host: str, snapshots: Iterable[Inventory | ClusterGpus]) -> Iterato
             continue
         history.add(inventory)
         yield drawn(host, inventory, history, shutil.get_terminal_size().columns)
+
+
+def pool_drawings(pool: str, snapshots: Iterable[list[PoolAnswer[Inventory]]]) -> Iterator[Group]:
+    """Give the drawing of each snapshot of a pool's hosts."""
+    for answers in snapshots:
+        title = Text(f"{one_line(pool)}  (Ctrl-C ends)", style="dim")
+        gpus = table(("HOST", *gpu_table.GPU_HEADINGS), gpu_table.pool_rows(answers))
+        users = table(("HOST", *gpu_table.USER_HEADINGS), gpu_table.pool_user_rows(answers))
+        yield Group(title, gpus, Text(""), users if users.row_count else Text("no users"))
 
 
 class History:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from jlremote.cli.screen.tables import show_table
 from jlremote.cli.screen.terminal import answer
-from jlremote.gpus.inventory import Device, Gpu, Inventory
+from jlremote.gpus.inventory import Device, Gpu, Inventory, to_json
 from jlremote.gpus.usage import size
 from jlremote.times import age
+
+if TYPE_CHECKING:
+    from jlremote.workflow.host.pools import PoolAnswer
 
 GPU_HEADINGS = ("GPU", "NAME", "MEMORY", "BUSY", "TEMP", "POWER", "STATE")
 USER_HEADINGS = ("GPU", "USER", "CONTAINER", "SINCE", "MEMORY", "PROGRAM", "PID")
@@ -23,6 +27,42 @@ def show(inventory: Inventory) -> None:
     if users:
         answer("")
         show_table(USER_HEADINGS, users)
+
+
+def show_pool(answers: Sequence[PoolAnswer[Inventory]]) -> None:
+    """Print the GPUs of a pool's hosts in one table, and below them their users."""
+    show_table(("HOST", *GPU_HEADINGS), pool_rows(answers))
+    users = list(pool_user_rows(answers))
+    if users:
+        answer("")
+        show_table(("HOST", *USER_HEADINGS), users)
+
+
+def pool_rows(answers: Sequence[PoolAnswer[Inventory]]) -> Iterator[Row]:
+    """Give the rows of all hosts; a host that does not answer has one."""
+    for one in answers:
+        if one.answer is None:
+            yield (one.host, *[""] * (len(GPU_HEADINGS) - 1), "no answer")
+            continue
+        for gpu in one.answer.gpus:
+            yield from ((one.host, *row) for row in gpu_rows(gpu))
+
+
+def pool_user_rows(answers: Sequence[PoolAnswer[Inventory]]) -> Iterator[Row]:
+    """Give the rows of the users of all hosts."""
+    for one in answers:
+        if one.answer is not None:
+            yield from ((one.host, *row) for row in user_rows(one.answer))
+
+
+def pool_document(answers: Sequence[PoolAnswer[Inventory]]) -> list[dict[str, Any]]:
+    """Return the array of `--json`: the object of each host, or its error."""
+    return [
+        to_json(one.answer, one.host)
+        if one.answer is not None
+        else {"host": one.host, "error": one.error.message if one.error else None}
+        for one in answers
+    ]
 
 
 def gpu_rows(gpu: Gpu) -> Iterator[Row]:

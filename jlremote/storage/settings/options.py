@@ -33,6 +33,8 @@ PLACES = ("login", "job")
 # `gpus = 2` is the natural way to write it.
 _NUMBERS = ("gpus", "nodes", "ntasks", "cpus", "mem", "time")
 
+POOL = "@"  # begins the name of a pool, where a host is expected
+
 # Each option's kind of value, in the order of `jlr config`. A `words` list is replaced as a whole;
 # the items of a `list` are merged, and a nearer source replaces single items.
 KINDS: Mapping[str, str] = MappingProxyType(
@@ -84,6 +86,11 @@ BUILT_IN_PROFILES: Mapping[str, Layer] = MappingProxyType(
 
 _LISTS = ("list", "words")
 _SWITCH_WORDS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+
+
+def is_pool(host: str | None) -> bool:
+    """Return whether a typed host is a pool of hosts, as `@lab`."""
+    return host is not None and host.startswith(POOL)
 
 
 def variable(option: str) -> str:

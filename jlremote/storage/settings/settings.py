@@ -15,6 +15,9 @@
     profile = "torch"
     gpus = "all"
 
+    [pools.lab]                         # several hosts, as `@lab`
+    hosts = ["dgx", "me@dgx2"]
+
 A nearer source wins: flags, the environment, the host, the profile, the defaults. Lists are merged;
 there the nearer source wins for the same folder in the container, variable or limit.
 """
@@ -28,20 +31,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jlremote.errors import Usage
+from jlremote.errors import NotFound, Usage
 from jlremote.storage import paths
 from jlremote.storage.settings.options import (
     BUILT_IN,
     BUILT_IN_PROFILES,
     KINDS,
+    POOL,
     Layer,
     Value,
     checked,
+    is_pool,
     key,
     parsed,
     variable,
 )
-from jlremote.text import did_you_mean
+from jlremote.text import closest, did_you_mean
 
 FILE = "config.toml"
 
@@ -78,6 +83,21 @@ class Settings:
     profiles: Mapping[str, Layer] = field(default_factory=dict)
     hosts: Mapping[str, Layer] = field(default_factory=dict)
     environment: Layer = field(default_factory=dict)
+    pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # each with its hosts
+
+    def pool(self, typed: str) -> tuple[str, ...]:
+        """Return the hosts of the pool `@NAME`.
+
+        Raises:
+            NotFound: there is no such pool.
+        """
+        name = typed.removeprefix(POOL)
+        if name in self.pools:
+            return self.pools[name]
+        hosts = f'`[pools.{name or "NAME"}]` with `hosts = ["A", "B"]`'
+        near = closest(name, self.pools)
+        hint = f"did you mean `{POOL}{near}`?" if near else f"add {hosts} to `{self.path}`"
+        raise NotFound(f"no pool `{typed}`", hint=hint)
 
     def chosen(self, host: str | None, flags: Mapping[str, Value | None]) -> dict[str, Value]:
         """Return the options that are set for `host`, by name; those of `dgx` count for `me@dgx`.
@@ -149,10 +169,11 @@ def check(path: Path, tables: Mapping[str, Any]) -> None:
 
 def _settings(path: Path, tables: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
     for name in tables:
-        if name not in ("defaults", "profiles", "hosts"):
+        if name not in ("defaults", "profiles", "hosts", "pools"):
             raise Usage(
                 f"{_at(path, '', name)}: unknown key `{name}`",
-                hint="the tables are `[defaults]`, `[profiles.NAME]` and `[hosts.NAME]`",
+                hint="the tables are `[defaults]`, `[profiles.NAME]`, `[hosts.NAME]` and "
+                "`[pools.NAME]`",
             )
     return Settings(
         path=path,
@@ -160,6 +181,7 @@ def _settings(path: Path, tables: Mapping[str, Any], environment: Mapping[str, s
         profiles={**BUILT_IN_PROFILES, **_layers(path, "profiles", tables.get("profiles", {}))},
         hosts=_layers(path, "hosts", tables.get("hosts", {})),
         environment=_from_environment(environment),
+        pools=_pools(path, tables.get("pools", {})),
     )
 
 
@@ -191,6 +213,25 @@ def _layers(path: Path, place: str, tables: object) -> dict[str, Layer]:
     if not isinstance(tables, dict):
         raise Usage(f"`{place}` in `{path}` must be a table, as `[{place}.NAME]`")
     return {name: _layer(path, f"{place}.{name}", table) for name, table in tables.items()}
+
+
+def _pools(path: Path, tables: object) -> dict[str, tuple[str, ...]]:
+    if not isinstance(tables, dict):
+        raise Usage(f"`pools` in `{path}` must be a table, as `[pools.NAME]`")
+    pools = {}
+    for name, table in tables.items():
+        hosts = table.get("hosts") if isinstance(table, dict) and len(table) == 1 else None
+        if not isinstance(hosts, list) or not hosts or not all(map(_is_host, hosts)):
+            raise Usage(
+                f"{_at(path, 'pools', name)}: `[pools.{name}]` must have `hosts` and nothing else",
+                hint='`hosts = ["A", "B"]`, each as after `ssh`',
+            )
+        pools[name] = tuple(dict.fromkeys(hosts))
+    return pools
+
+
+def _is_host(value: object) -> bool:
+    return isinstance(value, str) and bool(value) and not is_pool(value)
 
 
 def _layer(path: Path, place: str, table: object) -> dict[str, Value]:

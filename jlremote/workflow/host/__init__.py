@@ -1,8 +1,8 @@
 """A host: its link, its engine and its GPUs, and how a command cleans up there after a failure.
 
 Read `context` and `requests` first (what a command is given), then `links` (how the host is
-reached), `engines` (which container engine) and `rollback`. `gpus` and `lost_gpus` ask for GPUs;
-`conversation` joins a script with the user's terminal.
+reached), `engines` (which container engine) and `rollback`. `gpus` and `lost_gpus` ask for GPUs,
+`pools` asks several hosts at once; `conversation` joins a script with the user's terminal.
 
 Decisions:
 

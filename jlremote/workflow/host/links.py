@@ -21,6 +21,8 @@ from jlremote.storage.jobs import JobRecord
 from jlremote.storage.mounts import MountRecord
 from jlremote.storage.records import matching
 from jlremote.storage.sessions import SessionRecord
+from jlremote.storage.settings import settings
+from jlremote.storage.settings.options import is_pool
 from jlremote.storage.settings.ssh_hosts import host_names
 from jlremote.text import closest
 from jlremote.times import utc
@@ -50,6 +52,13 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
     A new process restores the host's sessions on their ports: the last one may have been killed, or
     replaced by a newer version. The session `without` is left to the caller.
     """
+    if is_pool(host):
+        hosts = settings.load().pool(host)
+        raise Usage(
+            f"`{host}` is a pool, and this command takes one host",
+            hint=f"name one of {', '.join(f'`{each}`' for each in hosts)}; "
+            "`start`, `run`, `list` and `gpus` take pools",
+        )
     config = None if context.ssh_config is None else context.ssh_config.resolve()
     return Link(
         host,

@@ -16,9 +16,11 @@ from jlremote.link.wire.states import State
 from jlremote.link.wire.status import LinkStatus
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
+from jlremote.storage.settings.options import is_pool
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import ASKS_NOTHING, connected, link_of, link_on
 from jlremote.workflow.host.lost_gpus import fault
+from jlremote.workflow.host.pools import ask_each, members, note_silent, raise_if_none
 from jlremote.workflow.jobs import session_job
 from jlremote.workflow.mounts import known_mounts
 from jlremote.workflow.selection import session_selection
@@ -34,12 +36,12 @@ def reports(
     """Report every session that was not stopped, the latest first.
 
     With `stopped` also those whose containers still run, where their host is connected. With
-    `host`, report those of that host, also of other laptops; the user may be asked then.
+    `host`, report those of that host or pool, also of other laptops; the user may be asked then.
     """
     for path in sessions.unreadable():
         context.progress.note(f"ignoring `{path}`: it is not the record of a session")
     if host is not None:
-        found = on_host(context, host)
+        found = of_pool(context, host) if is_pool(host) else on_host(context, host)
         return _with_default([r for r in found if stopped or r.state != State.STOPPED])
     records = sessions.load_all()
     quiet = replace(context, asker=ASKS_NOTHING)
@@ -66,6 +68,18 @@ def _with_default(listed: list[SessionReport]) -> list[SessionReport]:
             place = default.host, default.name
             return [replace(r, is_default=(r.host, r.name) == place) for r in listed]
     return listed
+
+
+def of_pool(context: Context, pool: str) -> list[SessionReport]:
+    """Report every session of a pool's hosts; a host that does not answer is a note.
+
+    Raises:
+        JlrError: no host answers, or there is no such pool.
+    """
+    answers = ask_each(members(pool), lambda host, its: on_host(its, host), context)
+    raise_if_none(answers)
+    note_silent(answers, context)
+    return [report for one in answers for report in one.answer or ()]
 
 
 def on_host(context: Context, host: str) -> list[SessionReport]:

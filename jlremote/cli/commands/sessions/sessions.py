@@ -39,6 +39,7 @@ _LINES = 100
         "jlr list",
         "jlr list dgx                  # include those that other laptops started",
         "jlr list dgx --all            # every container there, of all users",
+        "jlr list @lab                 # the sessions on all hosts of [pools.lab]",
         "jlr list --running            # leave out those that were stopped",
         "jlr list --json | jq -r '.[] | select(.state == \"up\") | .url'",
     ),
@@ -56,7 +57,7 @@ def list_sessions(
     Without HOST these are the sessions of this laptop; `stopped` are those whose containers still
     run. With HOST, all your sessions on that host, also those that other laptops started: `running`
     are not forwarded here, and `jlr open HOST/NAME` forwards one. Of several, `*` marks the one
-    that other commands mean without SESSION.
+    that other commands mean without SESSION. HOST may be a pool, `@NAME`.
     """
     if every and running:
         raise Usage("`--all` and `--running` cannot be combined", hint="leave one of them out")

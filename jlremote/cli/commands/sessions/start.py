@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         "jlr start                                            # the latest session again",
         "jlr start me@dgx cont1 --image nvcr.io/nvidia/pytorch:24.05-py3 --gpus all",
         "jlr start dgx cont1 --image torch --gpus auto:2      # two free ones",
+        "jlr start @lab cont1 --image torch --gpus auto       # on a host of [pools.lab]",
         "jlr start dgx cont1 -v /raid/me:/data -e HF_HOME=/data/hf --shm-size 1g",
         "jlr start dgx cont1 --image torch --workspace=proj   # ~/proj there, at /workspace",
         "jlr start dgx cont1 --image torch -- --cap-add SYS_PTRACE",
@@ -117,14 +118,17 @@ def start(
     Jupyter is reused or started in it, a local port is forwarded to it, and the URL is printed. In
     a running session nothing restarts.
 
-    HOST defaults to `host` of [defaults] in the settings, else to the latest session's.
+    HOST defaults to `host` of [defaults] in the settings, else to the latest session's. With a
+    pool, `@NAME`, it is the host where CONTAINER is, else the one with the most free GPU memory.
 
     Options can be set in config.toml and in the environment. A flag wins over JLR_<OPTION>, which
     wins over [hosts.HOST], [profiles.PROFILE] and [defaults].
     """
     cancels = options["cancel_on_interrupt"]
     options = _with_session(creation.after_dashes(options))
-    host = options.pop("host")
+    context = invocation.context(silent=as_json)
+    name = options["container"]
+    host = shared.host_of(options.pop("host"), name, options, context, or_latest=True)
     how, options = cluster.parted(host, options)
     with creation.named_as_set(host, options):
         chosen = creation.settled(host, options)
@@ -136,7 +140,6 @@ def start(
             creation.refuse_of_engines(options, chosen["runtime"])
         request = _request(host, chosen, forwarded, allow_open=allow_open, as_shared=as_shared)
         request = replace(request, server=server, scheduled=how, cancel_on_interrupt=cancels)
-        context = invocation.context(silent=as_json)
         if how is not None and dry_run:
             from jlremote.workflow.jobs.scheduled import estimate
 

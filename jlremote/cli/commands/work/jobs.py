@@ -36,6 +36,7 @@ HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND")
     takes_command=True,
     examples=(
         "jlr run dgx --image torch --gpus auto -v /raid/me:/data -- python /data/train.py",
+        "jlr run @lab --image torch --gpus auto -- python train.py  # on a host of [pools.lab]",
         "jlr run dgx --in cont1 -- python -m pkg.train",
         "jlr run dgx --in cont1 --gpus none -- python -m pkg.prepare",
         "jlr run dgx --image torch --gpus all -it --rm -- python",
@@ -94,6 +95,8 @@ def run(
     Ctrl-C sends SIGINT to the job, to all ranks of it; a second one kills it, a third leaves it
     running. A job that still waits in Slurm's queue stays there, unless --cancel-on-interrupt.
 
+    With a pool, `@NAME`, it runs on the host of the session, else where most GPU memory is free.
+
     An ended job is kept, with its output, until `jlr stop JOB --remove` or `jlr runs --clean`. With
     --rm it is deleted once its output and exit code were read, with --detach by `jlr attach`.
     """
@@ -105,6 +108,7 @@ def run(
     from jlremote.workflow.jobs import run as workflow
 
     context = invocation.context(silent=as_json)
+    host = shared.host_of(host, inside, options, context)
     how, others = cluster.parted(host, options)
     with creation.named_as_set(host, options):
         request = replace(_request(host, command, name, inside, others, how), **watched)

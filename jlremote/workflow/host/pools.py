@@ -1,0 +1,121 @@
+"""Pools: several hosts under one name, as `@lab`, asked side by side."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from jlremote.errors import JlrError, NeedsAuthentication, Unreachable
+from jlremote.storage.settings import settings
+from jlremote.text import one_line
+from jlremote.workflow.host.context import Context, Progress
+from jlremote.workflow.host.links import ASKS_NOTHING
+
+# How long the others wait for a host that does not answer.
+PATIENCE_SECONDS = 10.0
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class PoolAnswer(Generic[T]):
+    """The answer of one host of a pool, or why there is none."""
+
+    host: str
+    answer: T | None
+    error: JlrError | None = None
+
+
+def members(pool: str) -> tuple[str, ...]:
+    """Return the hosts of a pool.
+
+    Raises:
+        NotFound: there is no such pool.
+    """
+    return settings.load().pool(pool)
+
+
+def ask_each(
+    hosts: Sequence[str], question: Callable[[str, Context], T], context: Context
+) -> list[PoolAnswer[T]]:
+    """Return the answers of hosts to `question`, which are asked at the same time.
+
+    A host that needs the user is asked once more when the others have answered, one by one.
+    """
+    quiet = replace(context, asker=ASKS_NOTHING, progress=_WithoutSteps(context.progress))
+    with context.progress.step(f"Ask {', '.join(hosts)}"):
+        found = _side_by_side(hosts, question, quiet)
+    for number, one in enumerate(found):
+        if isinstance(one.error, NeedsAuthentication):
+            found[number] = _answer(one.host, question, context)
+    return found
+
+
+def _side_by_side(
+    hosts: Sequence[str], question: Callable[[str, Context], T], context: Context
+) -> list[PoolAnswer[T]]:
+    answers: queue.SimpleQueue[PoolAnswer[T]] = queue.SimpleQueue()
+    for host in hosts:
+        # A daemon: a host that never answers keeps no command from ending.
+        ask = threading.Thread(
+            target=lambda host=host: answers.put(_answer(host, question, context)), daemon=True
+        )
+        ask.start()
+    silent = Unreachable(f"no answer within {PATIENCE_SECONDS:g} s")
+    found = {host: PoolAnswer[T](host, None, silent) for host in hosts}
+    until = time.monotonic() + PATIENCE_SECONDS
+    for _ in hosts:
+        try:
+            one = answers.get(timeout=max(0, until - time.monotonic()))
+        except queue.Empty:
+            break
+        found[one.host] = one
+    return list(found.values())
+
+
+def _answer(host: str, question: Callable[[str, Context], T], context: Context) -> PoolAnswer[T]:
+    try:
+        return PoolAnswer(host, question(host, context))
+    except JlrError as error:
+        return PoolAnswer(host, None, error)
+
+
+def note_silent(answers: Sequence[PoolAnswer[T]], context: Context) -> None:
+    """Report each host that did not answer, in a line."""
+    for one in answers:
+        if one.error is not None:
+            context.progress.note(f"cannot ask `{one.host}`: {one_line(one.error.message)}")
+
+
+def raise_if_none(answers: Sequence[PoolAnswer[T]]) -> None:
+    """Raise the first error if no host of a pool has answered."""
+    if all(one.error is not None for one in answers):
+        raise next(one.error for one in answers if one.error is not None)
+
+
+@dataclass(frozen=True)
+class _WithoutSteps:
+    """A `Progress` that shows no steps, of which several would run at once."""
+
+    inner: Progress
+
+    @contextmanager
+    def step(self, title: str) -> Iterator[None]:
+        yield
+
+    def advance(self, text: str) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        self.inner.note(text)
+
+    def detail(self, text: str) -> None:
+        self.inner.detail(text)
+
+    def command(self, text: str) -> None:
+        self.inner.command(text)

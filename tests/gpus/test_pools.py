@@ -1,0 +1,104 @@
+"""Pools of hosts: two have an sshd and stand-ins for GPUs, one is down."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.gpus.conftest import GpuHost
+from tests.gpus.stand_in import Gpus
+from tests.lab.accounts import Account
+from tests.lab.containers import ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.place import private_folder
+from tests.lab.ports import free_port
+from tests.lab.programs import SYSTEM_PATH
+from tests.lab.remote_host import Keys, running_sshd
+from tests.sessions.parts import failed
+
+WHERE = ("--runtime", "none", "--gpus", "auto", "--rm", "--", "sh", "-c", "echo on $MACHINE")
+
+
+@pytest.fixture(scope="module")
+def second_host(engine: Engine, keys: Keys) -> Iterator[GpuHost]:
+    """A host of the pool without an engine."""
+    with private_folder("gpus-of-second") as programs:
+        variables = f'"PATH={programs}:{SYSTEM_PATH}" "MACHINE=second" "DOCKER_HOST=unix:///none"'
+        with running_sshd(engine, keys, f"SetEnv {variables}") as server:
+            yield GpuHost(server, Gpus(programs), programs)
+
+
+@pytest.fixture
+def second_gpus(second_host: GpuHost) -> Iterator[Gpus]:
+    gpus = Gpus(second_host.programs)
+    gpus.install()
+    yield gpus
+    gpus.remove()
+
+
+@pytest.fixture
+def pool(
+    ada: Laptop, account: Account, keys: Keys, second_host: GpuHost, second_gpus: Gpus
+) -> Laptop:
+    """A laptop with the pool `@all`: `lab`, `second`, and `down`, where nothing listens."""
+    ada.add_host("second", second_host.server, account, key=keys.private)
+    ada.add_host("down", second_host.server, account, key=keys.private, port=free_port())
+    settings = Path(ada.environment["XDG_CONFIG_HOME"]) / "jlr" / "config.toml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text('[pools.all]\nhosts = ["lab", "down", "second"]\n', encoding="utf-8")
+    return ada
+
+
+def test_the_gpus_of_a_pool_are_one_table_and_a_host_that_is_down_is_a_line(
+    pool: Laptop, second_gpus: Gpus
+) -> None:
+    second_gpus.occupy(1, os.getpid(), memory=70000)
+    shown = pool.jlr("gpus", "@all")
+    assert shown.status == 0, shown
+    rows = [(words[0], words[-1]) for line in shown.stdout.splitlines() if (words := line.split())]
+    free = [("lab", "free"), ("lab", "free"), ("down", "answer"), ("second", "free")]
+    assert rows[1:5] == free, shown
+    assert rows[5] == ("second", "busy"), shown
+    assert "cannot ask `down`" in shown.stderr
+    first, down, second = json.loads(pool.jlr("gpus", "@all", "--json").stdout)
+    assert (first["host"], second["host"]) == ("lab", "second")
+    assert second["gpus"][1]["processes"][0]["memory"] == 70000
+    assert "error" in down
+
+
+def test_a_job_of_a_pool_runs_where_most_gpu_memory_is_free(
+    pool: Laptop, gpu_host: GpuHost, second_gpus: Gpus
+) -> None:
+    gpu_host.gpus.occupy(0, os.getpid(), memory=70000)
+    ran = pool.jlr("run", "@all", *WHERE)
+    assert (ran.status, ran.stdout) == (0, "on second\n"), ran
+    for gpu in (0, 1):
+        second_gpus.occupy(gpu, os.getpid(), memory=70000)
+    ran = pool.jlr("run", "@all", *WHERE)
+    assert (ran.status, ran.stdout) == (0, "on\n"), ran
+    gpu_host.gpus.occupy(1, os.getpid(), memory=70000)
+    failed(pool.jlr("run", "@all", *WHERE), 7, "no host of `@all`", "on `lab`", "on `second`")
+
+
+def test_what_has_a_name_is_found_on_its_host_of_the_pool(
+    pool: Laptop, gpu_host: GpuHost, container: ContainerFactory
+) -> None:
+    for gpu in (0, 1):
+        gpu_host.gpus.occupy(gpu, os.getpid(), memory=70000)
+    here = container("lab/plain")
+    ran = pool.jlr("run", "@all", "--in", here.name, "--gpus", "none", "--rm", "--", "hostname")
+    assert ran.status == 0, ran
+    assert ran.stdout.strip() == here.inspect("{{.Config.Hostname}}")
+    listed = pool.jlr("list", "@all")
+    assert listed.status == 0, listed
+    assert "cannot ask `down`" in listed.stderr
+
+
+def test_a_pool_is_refused_where_one_host_is_wanted(pool: Laptop) -> None:
+    failed(pool.jlr("images", "@all"), 2, "`@all` is a pool", "`second`", "`gpus` take pools")
+    failed(pool.jlr("gpus", "@al"), 6, "no pool `@al`", "did you mean `@all`?")
