@@ -52,7 +52,7 @@ OWNERS = {
     "rich": {"cli"},
     "paramiko": {"ssh"},
     "sshtunnel": {"ssh"},
-    "asyncssh": {"demo"},
+    "asyncssh": {"demo", "link"},
     "platformdirs": {"storage"},
     "keyring": {"storage", "ssh"},
     "websocket": {"jupyter"},

@@ -34,6 +34,10 @@ COMMANDS = {
         "mount": ("work.mount:mount", "Mount a folder of the host on this machine."),
         "unmount": ("work.mount:unmount", "Unmount a folder mounted by `jlr mount`."),
     },
+    "Editors and ssh": {
+        "ssh-config": ("work.ssh:ssh_config", "Let ssh and editors reach sessions as NAME.jlr."),
+        "proxy": ("work.ssh:proxy", "Connect an ssh client with a session; ssh runs it."),
+    },
     "Images": {
         "images": ("images:images", "List the images on a host."),
         "pull": ("images:pull", "Pull an image on a host."),

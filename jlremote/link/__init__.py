@@ -2,8 +2,8 @@
 
 `client/` runs in the command's process, `wire/` in both, the rest in the link's own. Read
 `wire/protocol` (the messages), `client/call` and `client/dial` (a command finds the link or starts
-it), then `service/` (the link answers), `connection/` (it keeps the connection alive), `forwards/`
-and `mounts/` (what it holds over that). `lasting` keeps their loops running.
+it), then `service/` (the link answers), `connection/` (it keeps the connection alive), `forwards/`,
+`mounts/` and `ssh_server/` (what it holds over that). `lasting` keeps their loops running.
 
 Decisions:
 

@@ -11,9 +11,9 @@ Read `contract` (the link's view of this room), then `connect`, the story of one
 The `connection` runs commands in `sessions`. `channels` and `forward` carry a local port's data.
 `failures` translates exceptions into our errors; `wire_format` has strings and key blobs.
 
-Why paramiko, and not asyncssh or the `ssh` program? The forwarder that was asked for, sshtunnel,
-needs paramiko. `ssh` is not on every laptop, and a subprocess does not tell whether its connection
-is alive.
+Why paramiko for the connection, and not asyncssh or the `ssh` program? The forwarder that was asked
+for, sshtunnel, needs paramiko. `ssh` is not on every laptop, and a subprocess does not tell whether
+its connection is alive.
 """
 
 import sys

@@ -34,6 +34,11 @@ def log_directory() -> Path:
     return private_directory(_place("user_log_path"))
 
 
+def data_directory() -> Path:
+    """Return the folder of what is made once and kept: keys (see `private_directory`)."""
+    return private_directory(_place("user_data_path"))
+
+
 def runtime_directory() -> Path:
     """Return the folder of sockets, locks and browser redirects (see `private_directory`)."""
     return private_directory(_place("user_runtime_path"))

@@ -240,11 +240,11 @@ def answers(session: Session) -> bool:
 
 def test_without_the_extra_the_demo_says_what_to_install(machine: Laptop) -> None:
     hidden = (
-        "import sys; sys.modules['asyncssh'] = None\n"
+        "import sys; sys.modules['jupyterlab'] = None\n"
         "from jlremote.__main__ import main; sys.exit(main())"
     )
     refused = machine.run(sys.executable, "-c", hidden, "demo")
-    failed(refused, 1, "`asyncssh`", "-m pip install asyncssh")
+    failed(refused, 1, "`jupyterlab`", "-m pip install jupyterlab")
 
 
 def test_an_image_without_a_container_is_refused(machine: Laptop) -> None:

@@ -50,6 +50,17 @@ def places(context: click.Context, parameter: click.Parameter, incomplete: str) 
     return list(dict.fromkeys(found))
 
 
+def ssh_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete a session's name as ssh clients know it, below `.jlr`."""
+    known = session_names()
+    times = Counter(name for _, name in known)
+    names = (
+        f"{name}.jlr" if times[name] == 1 else f"{name}.{host.rpartition('@')[2]}.jlr"
+        for host, name in known
+    )
+    return [name for name in names if name.startswith(incomplete)]
+
+
 def jobs(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete a job in the same way."""
     return _selectors(job_names(), incomplete)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket as plain_sockets
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -64,6 +66,10 @@ class Call:
         """Send one message; if that fails, the link's next message tells why."""
         with suppress(OSError):
             send(self._socket, message)
+
+    def take_over(self) -> plain_sockets.socket:
+        """Return the socket, which carries another protocol after the result."""
+        return plain_sockets.socket(fileno=os.dup(self._socket.fileno()))
 
     def _end_script(self) -> None:
         """End the script and wait for it, so that rollback does not run beside it."""

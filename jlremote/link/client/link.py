@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import socket as plain_sockets
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from jlremote.errors import LinkLost
+from jlremote.errors import LinkLost, Usage
 from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.host.framing import announced, new_marker, run_steps
 from jlremote.link.client.call import Caller, Explain
@@ -19,6 +22,17 @@ from jlremote.link.wire.protocol import DATA, Message
 from jlremote.link.wire.status import ForwardStatus, LinkStatus, forward_status, link_status
 from jlremote.ports.endpoint import Endpoint
 from jlremote.questions import Asker
+
+
+@dataclass(frozen=True)
+class SshPlace:
+    """Where the commands of an ssh client run."""
+
+    selector: str  # what commands of jlr take: `HOST/NAME` or `HOST`
+    session: str | None  # the session's name, `None` for what is none
+    runtime: str
+    name: str  # of the session or container, or the host's
+    container_id: str = ""  # the engine's full id, empty to go by name
 
 
 class Link:
@@ -162,6 +176,19 @@ class Link:
     def unmount(self, name: str) -> bool:
         """Stop admitting it; return whether it was admitted. Starts no link."""
         return self._ask_if_running("unmount", name=name)
+
+    def serve_ssh(self, place: SshPlace) -> plain_sockets.socket:
+        """Have the link serve SSH for a place, and return the socket for the client.
+
+        Raises:
+            Usage: this system's sockets of the link carry no other protocol.
+        """
+        if sys.platform == "win32":
+            raise Usage("ssh clients on Windows cannot use the link yet")
+        with self._caller.call("serve_ssh", **asdict(place)) as call:
+            for _ in call.messages():
+                pass
+            return call.take_over()
 
     def status(self, *, connect: bool = False, patience: float | None = None) -> LinkStatus:
         """Return the link's state; `connect` starts the link and brings its connection up first.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import multiprocessing.connection as sockets
+import os
+import socket as plain_sockets
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +28,7 @@ class Conversation:
         self._socket = socket
         self._sending = threading.Lock()
         self._watched = False
+        self.handed_over = False  # whether its socket carries another protocol by now
 
     def greet(self, secret: bytes) -> None:
         """Authenticate each other by the secret, and read the request.
@@ -87,6 +90,12 @@ class Conversation:
 
         self._watched = True
         threading.Thread(target=wait_for_hang_up, daemon=True).start()
+
+    def hand_over(self) -> plain_sockets.socket:
+        """Say a result of `true`, the last message, and return the socket for what follows it."""
+        self.say({"result": True})
+        self.handed_over = True
+        return plain_sockets.socket(fileno=os.dup(self._socket.fileno()))
 
     def end(self) -> None:
         """Close the socket.

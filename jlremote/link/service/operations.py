@@ -17,6 +17,8 @@ from jlremote.link.mounts.mounts import Mounts
 from jlremote.link.service import surroundings
 from jlremote.link.service.conversation import Conversation
 from jlremote.link.service.script_run import run
+from jlremote.link.ssh_server.served_place import served_place
+from jlremote.link.ssh_server.ssh_clients import SshClients
 from jlremote.link.wire.protocol import Message
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardKey
@@ -37,6 +39,7 @@ class Operations:
     supervisor: Supervisor
     forwards: Forwards
     mounts: Mounts
+    clients: SshClients
     dialer: Dialer
     released: Callable[[], None]
 
@@ -52,6 +55,7 @@ class Operations:
             "reaches": self._reaches,
             "mount": self._mount,
             "unmount": self._unmount,
+            "serve_ssh": self._serve_ssh,
             "status": self._status,
             "forget": lambda _: self.dialer.forget(),
         }
@@ -95,7 +99,10 @@ class Operations:
         return connection.reaches(conversation.request["path"], PROOF_SECONDS)
 
     def _unforward(self, conversation: Conversation) -> bool:
-        removed = self.forwards.remove(_key(conversation.request))
+        key = _key(conversation.request)
+        removed = self.forwards.remove(key)
+        if key[1] is None:
+            self.clients.end(key[0])
         self.released()
         return removed
 
@@ -108,6 +115,15 @@ class Operations:
         removed = self.mounts.remove(conversation.request["name"])
         self.released()
         return removed
+
+    def _serve_ssh(self, conversation: Conversation) -> None:
+        """Serve an ssh client on the conversation's socket, once the host is connected."""
+        place = served_place(conversation.request)
+        connection = self.supervisor.connection(conversation)
+        engine = place.runtime.engine
+        if engine is not None:
+            self.dialer.elevate(connection, command_line(engine()), conversation)
+        self.clients.serve(conversation.hand_over(), place)
 
     def _status(self, conversation: Conversation) -> Message:
         if conversation.request.get("connect"):

@@ -23,6 +23,7 @@ from jlremote.link.mounts.mounts import Mounts
 from jlremote.link.service import desktop
 from jlremote.link.service.conversation import Conversation
 from jlremote.link.service.operations import Operations
+from jlremote.link.ssh_server.ssh_clients import SshClients
 from jlremote.link.wire.files import LinkFiles
 from jlremote.link.wire.protocol import PROTOCOL, Message, OtherVersion
 from jlremote.link.wire.states import State
@@ -49,6 +50,7 @@ class LinkServer:
         supervisor: Supervisor,
         forwards: Forwards,
         mounts: Mounts,
+        clients: SshClients,
         dialer: Dialer,
         *,
         idle_seconds: float,
@@ -56,6 +58,8 @@ class LinkServer:
         self._supervisor = supervisor
         self._forwards = forwards
         self._mounts = mounts
+        self._clients = clients
+        clients.gone = self._notify
         self._dialer = dialer
         self._idle_seconds = idle_seconds
         self._changed = threading.Condition()
@@ -65,7 +69,7 @@ class LinkServer:
         self._ended = False
         self._deaf = threading.Event()
         self._operations: dict[str, Callable[[Conversation], Any]] = {
-            **Operations(supervisor, forwards, mounts, dialer, self._notify).by_name,
+            **Operations(supervisor, forwards, mounts, clients, dialer, self._notify).by_name,
             "watch": self._watch,
             "shutdown": self._shutdown,
         }
@@ -95,7 +99,8 @@ class LinkServer:
 
     def _patience(self) -> float | None:
         """Return the seconds after which the link ends, `None` while it is needed."""
-        if self._conversations or len(self._forwards) or len(self._mounts):
+        held = (self._forwards, self._mounts, self._clients)
+        if self._conversations or any(len(each) for each in held):
             return None
         if self._served and self._supervisor.condition.state is not State.UP:
             return min(USELESS_SECONDS, self._idle_seconds)
@@ -175,7 +180,8 @@ class LinkServer:
         except Exception as bug:
             log.exception("bug in `%s`", request.get("op"))
             answer = {"error": "Bug", "message": f"the link failed: {bug!r}"}
-        conversation.say(answer)
+        if not conversation.handed_over:
+            conversation.say(answer)
 
     def _perform(self, conversation: Conversation) -> Any:
         request = conversation.request
@@ -254,7 +260,7 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
     laptop_changes = LaptopChanges()  # used by the supervisor's thread only
     supervisor = Supervisor(
         dialer.dial,
-        wanted=lambda: len(forwards) + len(mounts) > 0,
+        wanted=lambda: len(forwards) + len(mounts) + len(clients) > 0,
         on_up=lambda connection: forwards.prove_all(connection),
         liveness=Liveness(lambda: dialer.probing, laptop_changes.changed),
         backoff=Backoff(laptop_changes.changed),
@@ -273,10 +279,12 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
     events = ContainerEvents(changed)
     forwards = Forwards(supervisor, find, TunnelForward, events.observe, ending)
     mounts = Mounts(supervisor, SftpStreams(), files.mount_socket)
+    clients = SshClients(supervisor)
     supervisor.start()
     try:
-        yield LinkServer(supervisor, forwards, mounts, dialer, idle_seconds=idle_seconds)
+        yield LinkServer(supervisor, forwards, mounts, clients, dialer, idle_seconds=idle_seconds)
     finally:
         supervisor.end()  # first: closing the connection ends threads that write to it
         forwards.stop()
         mounts.stop()
+        clients.stop()

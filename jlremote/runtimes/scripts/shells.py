@@ -31,19 +31,26 @@ _SHELL = """\
 exec "$@"
 """
 
-NO_MARK: Mapping[str, str] = MappingProxyType({})
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def script(
-    runtime: Runtime, name: str, attached: Attachment, argv: tuple[str, ...], word: str
+    runtime: Runtime,
+    name: str,
+    attached: Attachment,
+    argv: tuple[str, ...],
+    word: str,
+    *,
+    environment: Mapping[str, str] = NOTHING,
+    marked: bool = False,
 ) -> str:
     """Return the script that runs a command, or a shell, with our stdin and stdout as its own.
 
     In a container it would outlive a broken connection, so SIGHUP is sent to it by its mark, the
-    random `word`. An empty argv is a shell.
+    random `word`; `marked` marks it elsewhere, too. An empty argv is a shell.
     """
-    marked = {process_mark.VARIABLE: word} if runtime.has_containers else {}
-    begin = argv_of(runtime, name, attached, argv, marked)
+    mark = {process_mark.VARIABLE: word} if runtime.has_containers or marked else {}
+    begin = argv_of(runtime, name, attached, argv, {**environment, **mark})
     if not runtime.has_containers:
         return f"exec {command_line(begin)}\n"
     ending = Attachment(user=attached.user)
@@ -58,21 +65,21 @@ def argv_of(
     name: str,
     attached: Attachment,
     argv: tuple[str, ...],
-    marked: Mapping[str, str] = NO_MARK,
+    environment: Mapping[str, str] = NOTHING,
     *,
     sized: bool = True,
 ) -> tuple[str, ...]:
     """Return the command that runs a command, or a shell for an empty argv, where `name` runs.
 
-    With `marked`, its environment has that mark; with `sized` its terminal gets the caller's size.
+    A mark in the `environment` becomes its own; with `sized` its terminal gets the caller's size.
     """
     size = attached.terminal
     inside = KNOWN_TERMINAL if size else ""
     inside += _SIZE.format(size) if size and sized else ""
     if runtime.has_containers:
         inside += homes.writable_home(name) + packages.USE
-        inside += process_mark.MARK_ITSELF if marked else ""
+    inside += process_mark.MARK_ITSELF if process_mark.VARIABLE in environment else ""
     if runtime.has_images and not runtime.has_containers:
         inside += packages.USE
     inside += _SHELL.replace("LOGIN", "" if runtime.has_images else "-l")
-    return runtime.attached(name, ("sh", "-c", inside, "sh", *argv), attached, marked)
+    return runtime.attached(name, ("sh", "-c", inside, "sh", *argv), attached, environment)

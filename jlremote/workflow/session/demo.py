@@ -78,7 +78,6 @@ def _check_request(request: DemoRequest) -> None:
         raise Usage("`--image` needs a container, and `--runtime none` has none")
     if sys.platform == "win32":
         raise JlrError("`jlr demo` does not run on Windows", hint="try it in WSL, or on a host")
-    _check_installed("asyncssh")
 
 
 def _check_installed(module: str) -> None:

@@ -40,7 +40,7 @@ class ShellRequest:
 
 
 @dataclass(frozen=True)
-class _Place:
+class ShellPlace:
     """Where a shell runs."""
 
     host: Link
@@ -48,6 +48,8 @@ class _Place:
     name: str  # of the session or container, or the host's
     selector: str  # what the command takes
     is_host: bool = False  # whether it is the host itself, and no session
+    session: str | None = None  # the session's name, `None` for what is none
+    container_id: str = ""  # the engine's full id of a session's container
 
 
 def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
@@ -57,7 +59,7 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
         NotFound: there is no such session, container or host, or the container does not run.
         LinkLost: the connection broke.
     """
-    place = _place(request, context)
+    place = place_of(request.where, context, as_shared=request.as_shared)
     size = screen.size if screen.kind else None
     attached = Attachment(size, request.user, request.workdir, request.detach_keys)
     if request.keep is not None:
@@ -76,7 +78,7 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
 
 
 def _kept(
-    place: _Place,
+    place: ShellPlace,
     request: ShellRequest,
     attached: Attachment,
     label: str,
@@ -112,45 +114,56 @@ def _kept(
     return status
 
 
-def _place(request: ShellRequest, context: Context) -> _Place:
-    """Return the session's place, else that of a container or a host of that name."""
+def place_of(where: str | None, context: Context, *, as_shared: bool = False) -> ShellPlace:
+    """Return the session's place, else that of a container or a host of that name.
+
+    Raises:
+        NotFound: there is no such session, container or host, or the container does not run.
+    """
     try:
-        record = session_selection.chosen(request.where, context, as_shared=request.as_shared)
+        record = session_selection.chosen(where, context, as_shared=as_shared)
     except NotFound as missing:
-        host, slash, name = (request.where or "").rpartition("/")
+        host, slash, name = (where or "").rpartition("/")
         if slash:
-            return _any_container(host, name, request, context, missing)
-        if request.where is not None:
-            return _host_itself(request.where, context, missing)
+            return _any_container(host, name, context, missing, as_shared=as_shared)
+        if where is not None:
+            return _host_itself(where, context, missing)
         raise
     runtime, host_link = runtime_of(record), link_of(record, context)
-    _check_runs(host_link, runtime, record, as_shared=request.as_shared)
-    return _Place(host_link, runtime, record.name, f"{record.host}/{record.name}")
+    _check_runs(host_link, runtime, record, as_shared=as_shared)
+    return ShellPlace(
+        host_link,
+        runtime,
+        record.name,
+        f"{record.host}/{record.name}",
+        session=record.name,
+        container_id=record.container_id,
+    )
 
 
 def _any_container(
-    host: str, typed: str, request: ShellRequest, context: Context, missing: NotFound
-) -> _Place:
+    host: str, typed: str, context: Context, missing: NotFound, *, as_shared: bool
+) -> ShellPlace:
     """Return the place of a container that is no session; no record of it is made."""
     link = link_on(host, context)
     engine = engine_if_any(link)
     for name, found in session_selection.candidates(link, Containers(engine), typed):
         if found.container is None:
             continue
-        ownership.refuse(host, name, found.owner, agreed=request.as_shared)
+        ownership.refuse(host, name, found.owner, agreed=as_shared)
         if not found.container.running:
             raise NotFound(
                 f"the container `{name}` {found.container.stands}",
                 hint=f"`{engine.shown('start', name)}` on `{host}` starts it",
             )
-        return _Place(link, Containers(engine), name, f"{host}/{name}")
+        return ShellPlace(link, Containers(engine), name, f"{host}/{name}")
     raise NotFound(
         f"there is neither a session nor a container `{typed}` on `{host}`",
         hint=f"`jlr list {host} --all` shows all; `jlr shell {host}` opens a shell on the host",
     ) from missing
 
 
-def _host_itself(host: str, context: Context, missing: NotFound) -> _Place:
+def _host_itself(host: str, context: Context, missing: NotFound) -> ShellPlace:
     link = link_on(host, context)
     try:
         connect(link, context)
@@ -158,7 +171,7 @@ def _host_itself(host: str, context: Context, missing: NotFound) -> _Place:
         raise NotFound(
             f"there is neither a session nor a host `{host}`", hint=missing.hint
         ) from missing
-    return _Place(link, Bare(), host, host, is_host=True)
+    return ShellPlace(link, Bare(), host, host, is_host=True)
 
 
 def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_shared: bool) -> None:

@@ -16,6 +16,7 @@ from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.mounts.mounts import Mounts
 from jlremote.link.service.server import LinkServer
+from jlremote.link.ssh_server.ssh_clients import SshClients
 from jlremote.link.wire.files import LinkFiles, link_files
 from jlremote.link.wire.states import Condition, State
 from jlremote.ports.endpoint import Endpoint
@@ -126,6 +127,7 @@ class Parts:
             supervisor,
             self.forwards,
             cast(Mounts, self.mounts),
+            SshClients(supervisor),
             cast(Dialer, self.dialer),
             idle_seconds=60.0,
         )

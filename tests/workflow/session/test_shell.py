@@ -130,7 +130,7 @@ def test_a_container_that_is_gone_is_created_by_the_hint() -> None:
 
 def test_a_shell_is_kept_only_by_tmux() -> None:
     host = cast(Link, FakeHost("dgx", {"script": Completed(kept_shells.NO_TMUX, "", "")}))
-    place = shell._Place(host, Bare(), "dgx", "dgx", is_host=True)
+    place = shell.ShellPlace(host, Bare(), "dgx", "dgx", is_host=True)
     request = shell.ShellRequest("dgx", keep="")
     with pytest.raises(NotFound, match="`dgx` has no tmux") as caught:
         shell._kept(place, request, Attachment(SIZE), "", FakeScreen(), context())

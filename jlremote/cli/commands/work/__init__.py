@@ -1,1 +1,1 @@
-"""The heading `Work there`: `shell`, `jobs` (run, runs, attach), `forward`, `mount`, unmount."""
+"""The heading `Work there`: `shell`, `jobs` (run, runs, attach), `forward`, `mount`; also `ssh`."""

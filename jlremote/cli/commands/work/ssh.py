@@ -1,0 +1,67 @@
+"""`jlr ssh-config` and `jlr proxy`: any ssh client in a session."""
+
+from __future__ import annotations
+
+import click
+
+from jlremote.cli.command import command
+from jlremote.cli.completion import candidates
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.screen.terminal import answer, tell
+from jlremote.errors import Usage
+
+
+@command(
+    "ssh-config",
+    examples=(
+        "jlr ssh-config                     # the block, to look at or to copy",
+        "jlr ssh-config --install           # then: ssh cont1.jlr, scp, rsync, git, editors",
+        "jlr ssh-config --remove",
+    ),
+)
+@click.option("--install", is_flag=True, help="Include the block in ~/.ssh/config.")
+@click.option("--remove", is_flag=True, help="Take that line out of ~/.ssh/config again.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before ~/.ssh/config is changed.")
+@click.pass_obj
+def ssh_config(invocation: Invocation, install: bool, remove: bool, yes: bool) -> int:
+    """Let ssh, and all that uses it, reach sessions as `NAME.jlr`.
+
+    `cont1.jlr` and `cont1.dgx.jlr` are a session, `dgx.jlr` is the host itself. They go over the
+    connection that jlr has anyway, so there is no second login, and nothing is installed there.
+
+    --install adds one `Include` line to ~/.ssh/config, shows it first, and leaves all else as it
+    is.
+    """
+    from jlremote.workflow.editors import ssh_config as workflow
+
+    if install and remove:
+        raise Usage("`--install` and `--remove` exclude each other", hint="choose one")
+    if not (install or remove):
+        answer(workflow.block(), newline=False)
+        return 0
+    act = workflow.install if install else workflow.remove
+    change = act(invocation.context().asker, tell, agreed=yes)
+    if not change.done:
+        tell(f"left `{change.file}` as it is")
+        return 1
+    if not change.line:
+        tell(f"`{change.file}` {'has' if install else 'does not have'} the line already")
+    elif install:
+        tell("`ssh SESSION.jlr` reaches a session; scp, rsync, git and editors do, too")
+    return 0
+
+
+@command(
+    "proxy", examples=("jlr proxy cont1.jlr       # as ssh runs it: ProxyCommand jlr proxy %n",)
+)
+@click.argument("name", shell_complete=candidates.ssh_names)
+@click.pass_obj
+def proxy(invocation: Invocation, name: str) -> None:
+    """Connect an ssh client with a session; ssh runs this, by `jlr ssh-config`.
+
+    Its stdin and stdout carry the SSH protocol. Questions of the host are asked on the terminal.
+    """
+    from jlremote.workflow.editors import proxy as workflow
+
+    invocation.quiet = True  # ssh shows what goes to stderr, above the person's own output
+    workflow.proxy(name, invocation.context(), stdin=0, stdout=1)

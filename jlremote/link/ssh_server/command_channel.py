@@ -1,0 +1,183 @@
+"""One session channel of a client: a shell, a command or the `sftp` subsystem."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import asyncssh
+
+from jlremote.errors import JlrError
+from jlremote.link.ssh_server.remote_command import (
+    CONNECTION_SECONDS,
+    CommandSize,
+    Connect,
+    RemoteCommand,
+)
+from jlremote.link.ssh_server.served_place import ServedPlace, allowed, line_argv, sftp_argv
+from jlremote.link.wire.protocol import bytes_of
+from jlremote.runtimes.contract import Attachment
+from jlremote.ssh.contract import Stream
+
+# Input that waits for the host; beyond it the client has to wait.
+_MOST_INPUT = 4 << 20
+_BUFFER = 1 << 20
+_SIGNAL_SECONDS = 10.0
+_END_OF_INPUT = b"\x04"  # Ctrl-D, which a terminal takes for an end of file
+_NO_SIZE = os.terminal_size((80, 24))
+
+
+class CommandChannel(asyncssh.SSHServerSession[bytes]):
+    """A channel of a client, whose events come in the event loop's thread.
+
+    As a `CommandClient` it is called from the thread of its command.
+    """
+
+    def __init__(self, place: ServedPlace, connect: Connect) -> None:
+        self._place = place
+        self._connect = connect
+        self._loop = asyncio.get_running_loop()
+        self._argv: tuple[str, ...] = ()
+        self._word = secrets.token_hex(8)
+        self._command: RemoteCommand | None = None
+        self._waiting = 0  # bytes of input that the host has not taken
+        self._reading = True
+        self._paused = False
+        self._unsent = 0
+        self._closed = False
+
+    def connection_made(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:
+        self._channel = chan
+        chan.set_write_buffer_limits(high=_BUFFER)
+
+    def pty_requested(self, term_type: str, term_size: Any, term_modes: Any) -> bool:
+        return True
+
+    def shell_requested(self) -> bool:
+        return True
+
+    def exec_requested(self, command: str) -> bool:
+        self._argv = line_argv(command)
+        return True
+
+    def subsystem_requested(self, subsystem: str) -> bool:
+        """Serve files; the session's own `sftp-server` does it where there is one."""
+        self._argv = sftp_argv()
+        return subsystem == "sftp"
+
+    def session_started(self) -> None:
+        terminal = self._terminal()
+        attached = Attachment(terminal.size if terminal else None)
+        environment = allowed(dict(self._channel.get_environment()))
+        script = self._place.command(self._argv, attached, self._word, environment)
+        self._command = RemoteCommand(script, terminal, self)
+        self._command.start(self._connect)
+
+    def _terminal(self) -> CommandSize | None:
+        kind = self._channel.get_terminal_type()
+        if kind is None:
+            return None
+        columns, rows, *_ = self._channel.get_terminal_size()
+        return CommandSize(kind or "xterm-256color", _size(columns, rows))
+
+    def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
+        assert self._command is not None
+        self._waiting += len(data)
+        self._command.feed(data)
+        if self._waiting > _MOST_INPUT and self._reading:
+            self._reading = False
+            self._channel.pause_reading()
+
+    def eof_received(self) -> bool:
+        """End the command's input; its output goes on."""
+        if self._command is not None:
+            in_terminal = self._channel.get_terminal_type() is not None
+            self._command.feed(_END_OF_INPUT if in_terminal else b"")
+        return True
+
+    def terminal_size_changed(self, width: int, height: int, pixwidth: int, pixheight: int) -> None:
+        if self._command is not None:
+            self._command.resized(_size(width, height))
+
+    def signal_received(self, signal: str) -> None:
+        """Send the command a signal; another command on the host does it."""
+        script = bytes_of(self._place.signal(self._word, signal))
+
+        def send() -> None:
+            with suppress(JlrError, TimeoutError):
+                connection = self._connect(CONNECTION_SECONDS)
+                connection.execute(script, lambda *_: None, timeout=_SIGNAL_SECONDS)
+
+        threading.Thread(target=send, name="ssh-signal", daemon=True).start()
+
+    def pause_writing(self) -> None:
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        self._paused = False
+        unsent, self._unsent = self._unsent, 0
+        for _ in range(unsent):
+            self._sent()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._closed = True
+        if self._command is not None:
+            self._command.cancel()
+
+    # `CommandClient`, in the command's thread.
+
+    def printed(self, stream: Stream, data: bytes) -> None:
+        self._call(lambda: self._print(stream, data))
+
+    def consumed(self, count: int) -> None:
+        self._call(lambda: self._consumed(count))
+
+    def over(self, status: int, error: JlrError | None) -> None:
+        self._call(lambda: self._over(status, error))
+
+    def _call(self, action: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: the link ends
+            self._loop.call_soon_threadsafe(action)
+
+    # In the loop's thread.
+
+    def _print(self, stream: Stream, data: bytes) -> None:
+        if self._closed:
+            return
+        with suppress(OSError):  # the client has closed it, as `connection_lost` tells soon
+            self._channel.write(data, asyncssh.EXTENDED_DATA_STDERR if stream == "stderr" else None)
+        if self._paused:
+            self._unsent += 1
+        else:
+            self._sent()
+
+    def _sent(self) -> None:
+        assert self._command is not None
+        self._command.sent()
+
+    def _consumed(self, count: int) -> None:
+        self._waiting -= count
+        if not self._reading and self._waiting < _MOST_INPUT // 2 and not self._closed:
+            self._reading = True
+            self._channel.resume_reading()
+
+    def _over(self, status: int, error: JlrError | None) -> None:
+        if self._closed:
+            return
+        with suppress(OSError):
+            if error is not None:
+                hint = f"; {error.hint}" if error.hint else ""
+                line = f"jlr: {error.message}{hint}"
+                end = "\r\n" if self._channel.get_terminal_type() else "\n"
+                self._channel.write_stderr((line + end).encode("utf-8", "replace"))
+            self._channel.write_eof()
+            self._channel.exit(status)
+
+
+def _size(columns: int, rows: int) -> os.terminal_size:
+    return os.terminal_size((columns or _NO_SIZE.columns, rows or _NO_SIZE.lines))

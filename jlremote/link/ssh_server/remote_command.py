@@ -1,0 +1,147 @@
+"""One command of a client on the host: a thread, the command's input, and its end."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from jlremote.errors import Busy, JlrError, LinkLost
+from jlremote.host.framing import FromMarker, announced, ended_early, new_marker
+from jlremote.link.wire.protocol import bytes_of
+from jlremote.ssh.contract import Connection, Stream
+
+log = logging.getLogger(__name__)
+
+# How long a command waits for the link's connection, and for a free session on it.
+CONNECTION_SECONDS = 30.0
+SESSION_SECONDS = 15.0
+_PAUSE = 0.1
+FAILED = 255  # as ssh, where it is not the command's own status
+# Pieces of output that the client may leave unread before the host has to wait.
+_PIECES = 4
+
+Connect = Callable[[float], Connection]
+
+
+class CommandClient(Protocol):
+    """The client's side of a command; called from the command's thread, never blocks."""
+
+    def printed(self, stream: Stream, data: bytes) -> None:
+        """Send output; `RemoteCommand.sent` follows for each piece."""
+
+    def consumed(self, count: int) -> None:
+        """Note that so many bytes of input were passed on."""
+
+    def over(self, status: int, error: JlrError | None) -> None:
+        """Send the exit status, after the error for the person if jlr failed."""
+
+
+class CommandSize:
+    """The terminal of a command: `$TERM` there, and its size, which follows the client's."""
+
+    def __init__(self, kind: str, size: os.terminal_size) -> None:
+        self.kind = kind
+        self.size = size
+
+
+class RemoteCommand:
+    """Runs one script on the host in a thread; as `Stdin` it holds what the client has sent."""
+
+    def __init__(self, script: str, terminal: CommandSize | None, client: CommandClient) -> None:
+        self._terminal = terminal
+        self._client = client
+        marker = new_marker()
+        self._script = script if terminal else announced(script, marker)
+        self._streams = {name: FromMarker(marker) for name in ("stdout", "stderr")}
+        self._pieces: deque[bytes] = deque()
+        self._wake: Callable[[], None] = lambda: None
+        self._unsent = threading.Semaphore(_PIECES)
+        self._cancelled = threading.Event()
+
+    def start(self, connect: Connect) -> None:
+        """Run it on the connection that `connect` returns."""
+        threading.Thread(target=self._run, args=(connect,), name="ssh-command", daemon=True).start()
+
+    def feed(self, data: bytes) -> None:
+        """Add input, empty at its end."""
+        self._pieces.append(data)
+        self._wake()
+
+    def resized(self, size: os.terminal_size) -> None:
+        if self._terminal is not None:
+            self._terminal.size = size
+            self._wake()
+
+    def sent(self) -> None:
+        """Note that the client has taken a piece of output."""
+        self._unsent.release()
+
+    def cancel(self) -> None:
+        """End it: the client has gone."""
+        self._cancelled.set()
+        self._unsent.release()
+        self._wake()
+
+    # `Stdin`.
+
+    def on_ready(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+
+    def take(self) -> bytes | None:
+        """Return the next piece of input, once the host's shell has read its script."""
+        begun = self._terminal is not None or self._streams["stdout"].begun
+        if not begun or not self._pieces:
+            return None
+        piece = self._pieces.popleft()
+        self._client.consumed(len(piece))
+        return piece
+
+    # In the command's thread.
+
+    def _run(self, connect: Connect) -> None:
+        try:
+            status = self._execute(connect)
+        except JlrError as error:
+            self._client.over(FAILED, error)
+        except Exception as bug:
+            log.exception("a command of an ssh client failed")
+            self._client.over(FAILED, JlrError(f"the link failed: {bug!r}"))
+        else:
+            self._client.over(status, None)
+
+    def _execute(self, connect: Connect) -> int:
+        until = time.monotonic() + SESSION_SECONDS
+        while True:
+            connection = connect(CONNECTION_SECONDS)
+            try:
+                status = connection.execute(
+                    bytes_of(self._script),
+                    self._output,
+                    cancelled=self._cancelled,
+                    stdin=self,
+                    terminal=self._terminal,
+                )
+            except Busy:
+                if time.monotonic() > until:
+                    raise
+                if self._cancelled.wait(_PAUSE):
+                    raise LinkLost("the client has gone") from None
+            else:
+                if self._terminal is None and not self._streams["stdout"].begun:
+                    raise ended_early(*(stream.noise for stream in self._streams.values()))
+                return status
+
+    def _output(self, stream: Stream, data: bytes) -> None:
+        if self._terminal is None:
+            data = self._streams[stream].take(data)
+        if not data:
+            return
+        self._unsent.acquire()
+        if self._cancelled.is_set():
+            raise LinkLost("the client has gone")
+        self._client.printed(stream, data)

@@ -1,0 +1,82 @@
+"""Where a client's commands run, and the scripts that take them there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from jlremote.host import process_mark
+from jlremote.host.shell_text import command_line
+from jlremote.runtimes.contract import Attachment, Runtime
+from jlremote.runtimes.scripts import shells
+from jlremote.runtimes.table import for_container, runtime_named
+
+# Variables that a client may set, as OpenSSH on Debian has it, and git's own.
+ALLOWED = ("LANG", "LC_*", "COLORTERM", "NO_COLOR", "GIT_PROTOCOL")
+
+# sshd gives a command to the user's login shell; a container's is bash where it has one.
+_LINE = """\
+[ -x "${SHELL:-}" ] || SHELL=$(command -v bash || command -v sh)
+exec "$SHELL" -c "$1"
+"""
+_SFTP = """\
+for program in /usr/lib/openssh /usr/libexec/openssh /usr/libexec /usr/lib/ssh /usr/lib; do
+  [ ! -x "$program/sftp-server" ] || exec "$program/sftp-server"
+done
+echo 'no sftp-server' >&2
+exit 127
+"""
+
+
+@dataclass(frozen=True)
+class ServedPlace:
+    """A session, a container or the host itself, as a client reaches it."""
+
+    selector: str  # what commands of jlr take: `HOST/NAME` or `HOST`
+    session: str | None  # the session's name, `None` for what is none
+    runtime: Runtime
+    name: str  # of the session or container, or the host's
+
+    def command(
+        self,
+        argv: tuple[str, ...],
+        attached: Attachment,
+        word: str,
+        environment: Mapping[str, str],
+    ) -> str:
+        """Return the script that runs `argv`, an empty one for a shell; `word` marks it."""
+        return shells.script(
+            self.runtime, self.name, attached, argv, word, environment=environment, marked=True
+        )
+
+    def signal(self, word: str, signal: str) -> str:
+        """Return the script that sends a signal to the command marked with `word`."""
+        argv = process_mark.signal_argv(word, signal)
+        return command_line(self.runtime.attached(self.name, argv, Attachment(), {})) + "\n"
+
+
+def served_place(request: Mapping[str, Any]) -> ServedPlace:
+    """Return the place that a request of `jlr proxy` names."""
+    runtime = for_container(runtime_named(request["runtime"]), request["container_id"])
+    return ServedPlace(request["selector"], request["session"], runtime, request["name"])
+
+
+def line_argv(line: str) -> tuple[str, ...]:
+    """Return the argv that runs a client's command line."""
+    return ("sh", "-c", _LINE, "sh", line)
+
+
+def sftp_argv() -> tuple[str, ...]:
+    """Return the argv that runs an SFTP server."""
+    return ("sh", "-c", _SFTP)
+
+
+def allowed(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that a client may set."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if any(fnmatchcase(name, pattern) for pattern in ALLOWED)
+    }

@@ -1,0 +1,101 @@
+"""The ssh clients of a link, and the event loop that serves them."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from jlremote.link.connection.supervisor import Supervisor
+from jlremote.link.ssh_server.served_place import ServedPlace
+from jlremote.storage.editor_keys import editor_keys
+
+if TYPE_CHECKING:
+    import asyncio
+
+log = logging.getLogger(__name__)
+
+# The fastest between two programs on one machine first.
+_CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "chacha20-poly1305@openssh.com")
+_REKEY_BYTES = 16 << 30
+_WINDOW = 8 << 20
+
+
+class SshClients:
+    """All clients of a link; `gone` is called when one has left."""
+
+    def __init__(self, supervisor: Supervisor, gone: Callable[[], None] = lambda: None) -> None:
+        self.gone = gone
+        self._supervisor = supervisor
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._places: dict[socket.socket, ServedPlace] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def serve(self, client: socket.socket, place: ServedPlace) -> None:
+        """Serve SSH on a connected socket until the client leaves; returns at once."""
+        import asyncio
+
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                run = self._loop.run_forever
+                threading.Thread(target=run, name="ssh-clients", daemon=True).start()
+            self._places[client] = place
+        asyncio.run_coroutine_threadsafe(self._serve(client, place), self._loop)
+
+    async def _serve(self, client: socket.socket, place: ServedPlace) -> None:
+        import asyncssh
+
+        from jlremote.link.ssh_server.client_connection import EditorConnection
+
+        try:
+            keys = editor_keys()
+            allowed = asyncssh.read_public_key(keys.client_public)
+            async with await asyncssh.run_server(
+                client,
+                server_factory=lambda: EditorConnection(place, self._supervisor.wait, allowed),
+                server_host_keys=[asyncssh.read_private_key(keys.host)],
+                encryption_algs=_CIPHERS,
+                compression_algs=None,
+                encoding=None,
+                line_editor=False,
+                agent_forwarding=False,
+                gss_host=None,
+                rekey_bytes=_REKEY_BYTES,
+                window=_WINDOW,
+            ) as connection:
+                await connection.wait_closed()
+        except (OSError, asyncssh.Error) as error:
+            log.info("an ssh client of `%s` has left: %r", place.selector, error)
+        except Exception:
+            log.exception("an ssh client of `%s` was not served", place.selector)
+        finally:
+            client.close()
+            with self._lock:
+                del self._places[client]
+            self.gone()
+
+    def end(self, session: str) -> None:
+        """End the clients of a session: it was stopped."""
+        for client, place in tuple(self._places.items()):
+            if place.session == session:
+                _hang_up(client)
+
+    def stop(self) -> None:
+        """End all clients."""
+        for client in tuple(self._places):
+            _hang_up(client)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+def _hang_up(client: socket.socket) -> None:
+    try:
+        client.shutdown(socket.SHUT_RDWR)
+    except OSError:  # it has left
+        return

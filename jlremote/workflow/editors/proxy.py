@@ -1,0 +1,79 @@
+"""`jlr proxy`: the way of an ssh client to the link's SSH server."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import sys
+import threading
+from contextlib import suppress
+
+from jlremote.link.client.link import SshPlace
+from jlremote.workflow.editors.host_names import selector_of
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.session.shell import place_of
+
+_PIECE = 256 << 10
+
+
+def proxy(name: str, context: Context, *, stdin: int, stdout: int) -> None:
+    """Connect an ssh client, at two descriptors, with the server for a name below `.jlr`.
+
+    Raises:
+        NotFound: there is no such session, container or host, or the container does not run.
+    """
+    config = None if context.ssh_config is None else str(context.ssh_config)
+    place = place_of(selector_of(name, config), context)
+    served = SshPlace(
+        place.selector, place.session, place.runtime.name, place.name, place.container_id
+    )
+    with place.host.serve_ssh(served) as link:
+        if _wants_descriptor(stdin, stdout):
+            _pass_on(link, stdout)
+        else:
+            _carry(link, stdin, stdout)
+
+
+def _wants_descriptor(stdin: int, stdout: int) -> bool:
+    """Return whether ssh runs this with `ProxyUseFdpass`: it then takes the socket itself.
+
+    It gives one socket as stdin and stdout then, and pipes otherwise. Others give one socket, too,
+    and want bytes (libssh), so ssh must be the parent.
+    """
+    if sys.platform == "win32":
+        return False
+    ours, theirs = os.fstat(stdin), os.fstat(stdout)
+    if not stat.S_ISSOCK(theirs.st_mode) or ours.st_ino != theirs.st_ino:
+        return False
+    import psutil
+
+    with suppress(psutil.Error):
+        return psutil.Process(os.getppid()).name() == "ssh"
+    return False
+
+
+def _pass_on(link: socket.socket, stdout: int) -> None:
+    """Give the socket to ssh, so that no process is on the way of its bytes."""
+    if sys.platform == "win32":
+        raise NotImplementedError
+    with socket.socket(fileno=os.dup(stdout)) as ssh:
+        socket.send_fds(ssh, [b"\0"], [link.fileno()])
+
+
+def _carry(link: socket.socket, stdin: int, stdout: int) -> None:
+    """Carry the bytes both ways until the server hangs up."""
+    link.setblocking(True)
+
+    def send() -> None:
+        with suppress(OSError):
+            while data := os.read(stdin, _PIECE):
+                link.sendall(data)
+            link.shutdown(socket.SHUT_WR)
+
+    threading.Thread(target=send, daemon=True).start()
+    with suppress(OSError):
+        while data := link.recv(_PIECE):
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(stdout, rest) :]

@@ -1,0 +1,166 @@
+"""`jlr ssh-config`: the block that leads ssh to the link's server, and its line in the user's file.
+
+The block is in a file of ours. `~/.ssh/config` gets one `Include` line at its beginning: ssh takes
+the first value that it finds, so no `Host *` of the user comes before it. The rest of the user's
+file stays as it is, byte for byte.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from jlremote.errors import JlrError, NeedsAuthentication
+from jlremote.host.shell_text import command_line
+from jlremote.questions import Asker, Question
+from jlremote.storage import paths
+from jlremote.storage.editor_keys import HOST_ALIAS, editor_keys
+from jlremote.workflow.editors.host_names import SUFFIX
+
+_MARK = "# added by `jlr ssh-config --install`; `jlr ssh-config --remove` takes it away"
+
+
+@dataclass(frozen=True)
+class ConfigChange:
+    """What `--install` or `--remove` does with the user's file."""
+
+    file: Path
+    line: str  # the line that comes or goes; empty if nothing changes
+    done: bool
+
+
+def block() -> str:
+    """Return the block for ssh; the keys that it names are made if they are missing."""
+    keys = editor_keys()
+    lines = [
+        f"ProxyCommand {command_line(_program())} proxy %n",
+        f"HostKeyAlias {HOST_ALIAS}",
+        f"UserKnownHostsFile {_quoted(keys.known_hosts)}",
+        "StrictHostKeyChecking yes",
+        f"IdentityFile {_quoted(keys.client)}",
+        "IdentitiesOnly yes",
+        "PreferredAuthentications publickey",
+        "CheckHostIP no",
+    ]
+    if sys.platform != "win32":
+        lines.insert(1, "ProxyUseFdpass yes")
+    return f"Host *{SUFFIX}\n" + "".join(f"    {line}\n" for line in lines)
+
+
+def install(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) -> ConfigChange:
+    """Write the block to a file of ours and include it in `~/.ssh/config`, once the user agrees.
+
+    Raises:
+        JlrError: a file cannot be read or written.
+        NeedsAuthentication: there is no terminal to ask on.
+    """
+    ours, theirs = paths.data_directory() / "ssh_config", _users_file()
+    paths.write_whole(ours, block())
+    line = f"Include {_quoted(ours)}  {_MARK}"
+    before = _read(theirs)
+    if _begins_with(before, line):
+        return ConfigChange(theirs, "", done=True)
+    after = line.encode() + b"\n" + _without(before)
+    return _changed(theirs, before, after, f"+ {line}", asker, show, agreed=agreed)
+
+
+def remove(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) -> ConfigChange:
+    """Take our line out of `~/.ssh/config`, and delete our file.
+
+    Raises:
+        JlrError: a file cannot be read or written.
+        NeedsAuthentication: there is no terminal to ask on.
+    """
+    theirs = _users_file()
+    before = _read(theirs)
+    after = _without(before)
+    if after == before:
+        return ConfigChange(theirs, "", done=True)
+    line = next(line for line in before.splitlines() if _MARK.encode() in line)
+    told = f"- {line.decode('utf-8', 'replace')}"
+    change = _changed(theirs, before, after, told, asker, show, agreed=agreed)
+    if change.done:
+        (paths.data_directory() / "ssh_config").unlink(missing_ok=True)
+    return change
+
+
+def _changed(
+    file: Path,
+    before: bytes,
+    after: bytes,
+    line: str,
+    asker: Asker,
+    show: Callable[[str], None],
+    *,
+    agreed: bool,
+) -> ConfigChange:
+    if not agreed:
+        show(f"{file}:\n{line}")
+        try:
+            answer = asker.ask(Question("confirm", f"Change {file}?"))
+        except NeedsAuthentication as unasked:
+            raise NeedsAuthentication(
+                f"a yes or no is needed before `{file}` is changed",
+                hint="`--yes` changes it without a question",
+            ) from unasked
+        if answer != "yes":
+            return ConfigChange(file, line, done=False)
+    if _read(file) != before:
+        raise JlrError(f"`{file}` has changed meanwhile", hint="run the command again")
+    _write(file, after)
+    return ConfigChange(file, line, done=True)
+
+
+def _users_file() -> Path:
+    """Return `~/.ssh/config`; where it is a link, the file that it leads to."""
+    return (Path.home() / ".ssh" / "config").resolve()
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError as failure:
+        raise JlrError(f"cannot read `{file}`: {failure.strerror}") from failure
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Replace the file at once, with its mode."""
+    try:
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
+        draft = file.with_name(f".{file.name}.{os.urandom(6).hex()}")
+        draft.touch(mode=0o600, exist_ok=False)
+        draft.write_bytes(content)
+        draft.chmod(mode)
+        draft.replace(file)
+    except OSError as failure:
+        raise JlrError(f"cannot write `{file}`: {failure.strerror}") from failure
+
+
+def _begins_with(content: bytes, line: str) -> bool:
+    return content.startswith(line.encode() + b"\n") and content == line.encode() + b"\n" + (
+        _without(content)
+    )
+
+
+def _without(content: bytes) -> bytes:
+    """Return the file without our line."""
+    lines = content.splitlines(keepends=True)
+    return b"".join(line for line in lines if _MARK.encode() not in line)
+
+
+def _program() -> tuple[str, ...]:
+    """Return the command that runs this jlr; ssh may have another search path."""
+    beside = Path(sys.executable).with_name("jlr")
+    found = str(beside) if beside.exists() else shutil.which("jlr")
+    return (found,) if found else (sys.executable, "-m", "jlremote")
+
+
+def _quoted(path: Path) -> str:
+    return f'"{path}"' if " " in str(path) else str(path)

@@ -1,0 +1,69 @@
+"""One container and one laptop with ssh's configuration, for all clients."""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.lab.accounts import Account
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.remote_host import Keys, new_laptop
+from tests.lab.sshd import SSHServer
+from tests.mounts.parts import remember_session
+
+SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Clients:
+    """Runs ssh clients of a laptop that know a session as `NAME.jlr`."""
+
+    laptop: Laptop
+    inside: Container
+    config: Path
+
+    @property
+    def name(self) -> str:
+        """The session's name for ssh."""
+        return f"{self.inside.name}.jlr"
+
+    def ssh(
+        self, *words: str, given: bytes = b"", timeout: float = SECONDS
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run OpenSSH's client, `words` behind its own options."""
+        return self.run("ssh", "-F", str(self.config), *words, given=given, timeout=timeout)
+
+    def run(
+        self, *argv: str, given: bytes = b"", timeout: float = SECONDS
+    ) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            argv,
+            input=given,
+            capture_output=True,
+            env=self.laptop.environment,
+            cwd=self.laptop.folder / "home",
+            timeout=timeout,
+            check=False,
+        )
+
+
+@pytest.fixture(scope="package")
+def clients(engine: Engine, sshd: SSHServer, account: Account, keys: Keys) -> Iterator[Clients]:
+    """Clients of a session in a container with Python and without any SSH server."""
+    factory = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
+    inside = factory("lab/jupyter", options=("--workdir", "/srv", "--env", "OURS=here"))
+    with new_laptop(sshd, account, keys) as laptop:
+        remember_session(laptop, inside.name, "docker")
+        config = laptop.folder / "editors_config"
+        block = laptop.jlr("ssh-config")
+        assert block.status == 0, block
+        config.write_text(block.stdout, encoding="utf-8")
+        yield Clients(laptop, inside, config)
+    factory.remove_all()

@@ -1,0 +1,88 @@
+"""Real ssh clients on the link's SSH server, all in one session."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.cli.terminal import Terminal
+from tests.editors.conftest import SECONDS, Clients
+from tests.lab.accounts import Account
+from tests.lab.programs import wait_until
+from tests.shell.parts import running
+
+
+def test_a_command_runs_as_the_sessions_user_in_its_folder_with_its_environment(
+    clients: Clients, account: Account
+) -> None:
+    done = clients.ssh(clients.name, "hostname; id -un; pwd; echo $OURS; echo oops >&2; exit 7")
+    host = clients.inside.execute("hostname").strip()
+    assert done.returncode == 7, done
+    assert done.stdout.decode().split() == [host, "root", "/srv", "here"]
+    assert done.stderr == b"oops\n"
+    by_host = clients.ssh(f"{clients.inside.name}.lab.jlr", "hostname")
+    assert by_host.stdout.decode().strip() == host
+    there = clients.ssh("lab.jlr", "id -un; pwd")
+    assert there.stdout.decode().split() == [account.name, str(account.home)]
+
+
+def test_bytes_quotes_and_exit_codes_arrive_as_they_are(clients: Clients) -> None:
+    data = os.urandom(8_000_001)
+    done = clients.ssh(clients.name, "tee /dev/stderr; sha256sum", given=data)
+    digest = hashlib.sha256(b"").hexdigest()
+    assert done.stdout == data + f"{digest}  -\n".encode()
+    assert done.stderr == data
+    words = "printf '[%s]' 'it'\\''s' \"$((1+1)) é\" '\x1b[31m' 'two  words'"
+    assert clients.ssh(clients.name, words).stdout.decode() == "[it's][2 é][\x1b[31m][two  words]"
+    for code in (0, 1, 126, 255):
+        assert clients.ssh(clients.name, f"exit {code}").returncode == code
+    assert clients.ssh(clients.name, "kill -KILL $$").returncode == 137
+    allowed = clients.ssh(
+        *("-o", "SetEnv=LC_TIME=de_DE SECRET=x GIT_PROTOCOL=version=2"),
+        *(clients.name, "echo $LC_TIME $GIT_PROTOCOL [$SECRET]"),
+    )
+    assert allowed.stdout == b"de_DE version=2 []\n"
+
+
+def test_twenty_clients_at_once_wait_their_turn(clients: Clients) -> None:
+    with ThreadPoolExecutor(20) as pool:
+        asked = [f"sleep 0.2; echo {number}" for number in range(20)]
+        answers = pool.map(lambda line: clients.ssh(clients.name, line), asked)
+    assert [int(done.stdout or -1) for done in answers] == list(range(20))
+
+
+def test_a_terminal_has_its_size_and_its_programs_end_with_it(clients: Clients) -> None:
+    argv = ("ssh", "-F", str(clients.config), "-t", clients.name)
+    terminal = Terminal(argv, environment=clients.laptop.environment | {"TERM": "xterm-256color"})
+    try:
+        terminal.wait_for(":/srv# ", seconds=SECONDS)
+        terminal.type("stty size; echo $TERM; sleep 617\r")
+        terminal.wait_for("24 80\r\nxterm-256color\r\n")
+        wait_until(lambda: running(clients.inside, "sleep 617"), "the command's start")
+        terminal.type("\x03")
+        terminal.wait_for("^C")
+        terminal.resize(31, 77)
+        terminal.type("until [ \"$(stty size)\" = '31 77' ]; do sleep .1; done; echo big $((1))\r")
+        terminal.wait_for("big 1", seconds=SECONDS)
+        terminal.type("sleep 618\r")
+        wait_until(lambda: running(clients.inside, "sleep 618"), "the command's start")
+        terminal.type("\r~.")  # the escape begins a line; `sleep` reads nothing
+        terminal.process.wait(SECONDS)
+        wait_until(lambda: not running(clients.inside, "sleep 618"), "the end of what ran there")
+    finally:
+        terminal.close()
+
+
+def test_a_session_that_does_not_run_and_keys_of_others_are_refused(clients: Clients) -> None:
+    gone = clients.ssh("no-such.lab.jlr", "true")
+    assert gone.returncode == 255
+    assert b"neither a session nor a container `no-such` on `lab`" in gone.stderr
+    stranger = clients.laptop.make_key("stranger")
+    ours = clients.config.read_text("utf-8").splitlines()
+    key = next(line.split()[1] for line in ours if "IdentityFile" in line)
+    config = clients.laptop.folder / "stranger_config"
+    config.write_text("\n".join(ours).replace(key, str(stranger)) + "\n", encoding="utf-8")
+    refused = clients.run("ssh", "-F", str(config), clients.name, "true")
+    assert refused.returncode == 255
+    assert b"Permission denied (publickey)" in refused.stderr
