@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import psutil
 
@@ -71,7 +70,7 @@ class Desk:
 
     def leftovers(self) -> list[str]:
         """Return the files by which a link is found, as long as there are any."""
-        found = Path(self.files.address), self.files.key
+        found = self.files.socket, self.files.key
         return [path.name for path in found if path.exists()]
 
     def link(self) -> Link:

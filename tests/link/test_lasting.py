@@ -25,6 +25,7 @@ from jlremote.link.mounts.mount_streams import MountStreams
 from jlremote.link.mounts.mounts import MountSocket
 from jlremote.link.service import link_socket
 from jlremote.link.service.link_socket import LinkSocket
+from jlremote.link.wire.authentication import authenticate_link
 from jlremote.link.wire.files import link_files
 from jlremote.link.wire.protocol import PROTOCOL, receive, send
 from jlremote.link.wire.states import Condition, State
@@ -179,7 +180,8 @@ def test_garbage_at_the_socket_ends_its_own_conversation_only(
 ) -> None:
     died: list[Any] = []
     monkeypatch.setattr(threading, "excepthook", died.append)
-    with sockets.Client(parts.files.address, authkey=SECRET) as stranger:
+    with sockets.Client(str(parts.files.socket)) as stranger:
+        authenticate_link(stranger, SECRET)
         stranger.send_bytes(garbage)
         with suppress(EOFError, OSError):
             while True:
@@ -199,7 +201,8 @@ def test_garbage_in_a_running_script_ends_the_script(parts: Parts) -> None:
     parts.supervisor.host.run = run
     request = {"op": "run", "script": "x", "version": "0", "protocol": PROTOCOL, "gives": True}
     terminal = {"kind": "xterm", "size": [80, 25]}
-    with sockets.Client(parts.files.address, authkey=SECRET) as socket:
+    with sockets.Client(str(parts.files.socket)) as socket:
+        authenticate_link(socket, SECRET)
         send(socket, request | {"terminal": terminal})
         while "connected" not in receive(socket):
             pass

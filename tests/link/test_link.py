@@ -14,7 +14,6 @@ import subprocess
 import time
 from contextlib import ExitStack
 from multiprocessing import AuthenticationError
-from pathlib import Path
 
 import psutil
 import pytest
@@ -179,7 +178,7 @@ def test_a_link_whose_files_were_tidied_away_is_found_again(
     pid = servers.start("one")
     desk.start("one")
     forward, link = desk.forward("one"), desk.process().pid
-    shutil.rmtree(Path(desk.files.address).parent)
+    shutil.rmtree(desk.files.socket.parent)
     until(lambda: len(desk.leftovers()) == 2, "its files")
     assert desk.run("echo well") == "well\n"
     assert desk.forward("one").local_port == forward.local_port
@@ -196,7 +195,7 @@ def test_a_link_that_was_replaced_leaves_its_port_to_the_new_one(
     servers.start("one")
     desk.start("one")
     first, url = desk.process().pid, laptop.jlr("url").stdout
-    shutil.rmtree(Path(desk.files.address).parent)
+    shutil.rmtree(desk.files.socket.parent)
     assert desk.run("echo well") == "well\n"
     until(lambda: first not in [link.pid for link in desk.processes()], "the end of the first")
     assert laptop.jlr("url").stdout == url
@@ -243,7 +242,7 @@ def test_mute_callers_block_no_command_and_keep_no_link_alive(
 ) -> None:
     monkeypatch.setenv("JLR_LINK_IDLE", "1")
     desk.run("true")
-    mute = [sockets.Client(desk.files.address) for _ in range(3)]
+    mute = [sockets.Client(str(desk.files.socket)) for _ in range(3)]
     with within(10):
         assert desk.run("echo in") == "in\n"
     until(lambda: not desk.processes(), "the end of the link", timeout=10)
@@ -253,7 +252,7 @@ def test_mute_callers_block_no_command_and_keep_no_link_alive(
 
 def test_a_stranger_without_the_key_is_told_nothing(desk: Desk) -> None:
     desk.run("true")
-    with sockets.Client(desk.files.address) as stranger, pytest.raises(AuthenticationError):
+    with sockets.Client(str(desk.files.socket)) as stranger, pytest.raises(AuthenticationError):
         sockets.answer_challenge(stranger, b"not the key")
     assert desk.run("echo still") == "still\n"
 
@@ -332,7 +331,7 @@ def test_a_script_that_takes_too_long_is_ended(desk: Desk, servers: HostServers)
 
 def test_the_links_files_are_the_users_alone(desk: Desk) -> None:
     desk.run("true")
-    for path in (Path(desk.files.address).parent, desk.files.key, desk.files.log):
+    for path in (desk.files.socket.parent, desk.files.key, desk.files.log):
         assert path.stat().st_mode & 0o077 == 0
 
 

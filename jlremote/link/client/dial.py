@@ -15,6 +15,7 @@ from multiprocessing import AuthenticationError
 from typing import Any
 
 from jlremote.errors import Bug, JlrError, from_json
+from jlremote.link.wire.authentication import authenticate_link
 from jlremote.link.wire.files import LinkFiles, write_destination
 from jlremote.link.wire.protocol import READY, Message, receive
 
@@ -43,14 +44,13 @@ def dial(files: LinkFiles) -> Socket:
     """
     try:
         secret = files.key.read_bytes()
-        client: Any = sockets.Client(files.address)
+        client: Any = sockets.Client(files.address(secret))
     except OSError as missing:
         raise NoLink(f"no link to `{files.host}` runs") from missing
     socket: Socket = client  # on Windows a PipeConnection, which has the same methods
     try:
         _wait_for_challenge(socket, files)
-        sockets.answer_challenge(socket, secret)
-        sockets.deliver_challenge(socket, secret)
+        authenticate_link(socket, secret)
     except (OSError, EOFError, AuthenticationError) as leaving:
         socket.close()
         raise NoLink(f"the link to `{files.host}` is ending") from leaving

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jlremote.errors import NeedsAuthentication, from_json
+from jlremote.link.wire.authentication import authenticate_command
 from jlremote.link.wire.protocol import Message, receive, send
 from jlremote.questions import Question
 
@@ -37,8 +38,7 @@ class Conversation:
             AuthenticationError: the other side does not know the secret.
             OSError, EOFError, ValueError: it is gone, or speaks another protocol.
         """
-        sockets.deliver_challenge(self._socket, secret)
-        sockets.answer_challenge(self._socket, secret)
+        authenticate_command(self._socket, secret)
         self.request = receive(self._socket)
 
     def say(self, message: Message) -> None:

@@ -54,8 +54,8 @@ class LinkSocket:
         """Return a new listener for commands; the lock must be ours."""
         paths.write_whole(self._files.key, self.secret)
         if os.name != "nt":
-            Path(self._files.address).unlink(missing_ok=True)  # left by a link that was killed
-        return sockets.Listener(self._files.address, backlog=_BACKLOG)
+            self._files.socket.unlink(missing_ok=True)  # left by a link that was killed
+        return sockets.Listener(self._files.address(self.secret), backlog=_BACKLOG)
 
     def keep_open(
         self, listen: Callable[[sockets.Listener], None], wanted: Callable[[], bool]
@@ -86,7 +86,7 @@ class LinkSocket:
         log.warning("the files were gone; made them again")
 
     def _is_open(self) -> bool:
-        there = self._files.key.exists() and (os.name == "nt" or Path(self._files.address).exists())
+        there = self._files.key.exists() and (os.name == "nt" or self._files.socket.exists())
         return there and _identity(self._files.lock) == self._claimed
 
     def close(self) -> None:

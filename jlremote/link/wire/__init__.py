@@ -1,7 +1,7 @@
 """Both sides of the link's socket: the messages, the files and the states.
 
 Read `protocol` (the messages), `status` and `states` (what a link tells of itself), `files` (where
-it is found).
+it is found), `authentication` (how both sides know each other).
 
 Decision:
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from jlremote.link.wire.authentication import pipe_name
 from jlremote.storage import paths
 
 
@@ -21,12 +22,16 @@ class LinkFiles:
     lock: Path  # held by the link for as long as it lives. A pid is never trusted
     starting: Path  # held by the command that starts the link, or restores what the last one held
     restoring: Path  # exists until that is restored
-    address: str  # the address at which `multiprocessing.connection` listens
+    socket: Path  # at which the link listens, but on Windows: see `address`
     key: Path  # the secret with which both sides authenticate; each link makes its own
     mount_socket: Path  # the socket for sshfs; its name outlives the link
     log: Path
     destination: Path  # host and configuration, written when the link is started
     disconnected: Path  # exists from `jlr disconnect` until the link is started again
+
+    def address(self, secret: bytes) -> str:
+        """Return the address at which `multiprocessing.connection` listens."""
+        return pipe_name(secret) if os.name == "nt" else str(self.socket)
 
 
 def link_files(host: str, ssh_config: Path | None) -> LinkFiles:
@@ -42,7 +47,7 @@ def link_files(host: str, ssh_config: Path | None) -> LinkFiles:
         lock=folder / f"{digest}.lock",
         starting=folder / f"{digest}.starting",
         restoring=folder / f"{digest}.restoring",
-        address=pipe_name(folder, digest) if os.name == "nt" else str(sockets / f"{digest}.socket"),
+        socket=sockets / f"{digest}.socket",
         key=folder / f"{digest}.key",
         mount_socket=sockets / f"{digest}.sftp",
         log=paths.log_directory() / f"link-{digest}.log",
@@ -66,9 +71,3 @@ def destinations() -> list[tuple[str, Path | None]]:
             if isinstance(host, str) and isinstance(config, str | None):
                 found.append((host, None if config is None else Path(config)))
     return found
-
-
-def pipe_name(folder: Path, word: str) -> str:
-    """Return the name of a Windows pipe; all users share the pipes' one folder."""
-    owner = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
-    return rf"\\.\pipe\jlr-{owner}-{word}"

@@ -18,6 +18,7 @@ from jlremote.errors import Bug, LinkLost
 from jlremote.link.client import call, dial
 from jlremote.link.client.call import Caller
 from jlremote.link.client.dial import LinkStuck, NoLink
+from jlremote.link.wire.authentication import authenticate_command
 from jlremote.link.wire.files import LinkFiles, link_files
 from jlremote.link.wire.protocol import PROTOCOL, receive, send
 from jlremote.questions import NeverAsks
@@ -35,7 +36,7 @@ class FakeLink:
         self.requests: list[dict[str, Any]] = []
         self.answers: list[Answer] = []
         files.key.write_bytes(SECRET)
-        self._listener = sockets.Listener(files.address, authkey=SECRET)
+        self._listener = sockets.Listener(str(files.socket))
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
@@ -43,11 +44,12 @@ class FakeLink:
         with suppress(OSError):
             while True:
                 with suppress(EOFError, AuthenticationError), self._listener.accept() as socket:
+                    authenticate_command(socket, SECRET)
                     self.requests.append(receive(socket))
                     self.answers.pop(0)(socket, self.requests[-1])
 
     def stop(self) -> None:
-        with suppress(OSError), sockets.Client(self.files.address):
+        with suppress(OSError), sockets.Client(str(self.files.socket)):
             self._listener.close()
 
 
@@ -188,7 +190,7 @@ def test_a_link_that_does_not_answer_is_told_from_none(
 ) -> None:
     monkeypatch.setattr(dial, "ANSWER_SECONDS", 0.01)
     files.key.write_bytes(SECRET)
-    with sockets.Listener(files.address), pytest.raises(LinkStuck) as stuck:
+    with sockets.Listener(str(files.socket)), pytest.raises(LinkStuck) as stuck:
         dial.dial(files)
     assert "resumes it" in (stuck.value.hint or "")
 

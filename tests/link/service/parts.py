@@ -145,8 +145,8 @@ class Parts:
 def served(parts: Parts) -> Iterator[threading.Thread]:
     """Serve commands; the thread ends with the link."""
     parts.files.key.write_bytes(SECRET)
-    Path(parts.files.address).unlink(missing_ok=True)
-    listener = sockets.Listener(parts.files.address)
+    parts.files.socket.unlink(missing_ok=True)
+    listener = sockets.Listener(str(parts.files.socket))
     thread = threading.Thread(target=parts.server.serve, args=(listener, SECRET), daemon=True)
     thread.start()
     try:

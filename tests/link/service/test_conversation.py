@@ -13,6 +13,7 @@ import pytest
 from jlremote.errors import Authentication, JlrError, NeedsAuthentication
 from jlremote.link.service import conversation as module
 from jlremote.link.service.conversation import Conversation
+from jlremote.link.wire.authentication import authenticate_link
 from jlremote.link.wire.protocol import receive, send
 from jlremote.questions import Question
 from tests.link.fakes import Call, until
@@ -33,8 +34,7 @@ def ends() -> Iterator[Ends]:
 
 
 def introduced(command: sockets.Connection[Any, Any], secret: bytes, request: Any) -> None:
-    sockets.answer_challenge(command, secret)
-    sockets.deliver_challenge(command, secret)
+    authenticate_link(command, secret)
     send(command, request)
 
 

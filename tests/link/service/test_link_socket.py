@@ -43,11 +43,11 @@ def test_a_link_makes_its_own_secret_and_takes_it_away(files: LinkFiles) -> None
 
 
 def test_the_socket_of_a_link_that_was_killed_is_replaced(files: LinkFiles) -> None:
-    Path(files.address).touch()
+    files.socket.touch()
     socket = LinkSocket(files)
     assert socket.claim(0)
-    with socket.open(), sockets.Client(files.address):
-        assert Path(files.address).is_socket()
+    with socket.open(), sockets.Client(str(files.socket)):
+        assert files.socket.is_socket()
     socket.close()
 
 

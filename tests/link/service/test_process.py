@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -68,6 +69,22 @@ def test_a_link_lets_go_of_the_folder_the_limits_and_core_dumps_of_its_shell(
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="limits differ")
+@pytest.mark.parametrize("leave", ["", "surroundings.leave(); "], ids=["another program", "link"])
+def test_a_link_that_crashes_leaves_no_core_dump(leave: str, tmp_path: Path) -> None:
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    crash = (
+        "import os, resource; from jlremote.link.service import surroundings;"
+        f" resource.setrlimit(resource.RLIMIT_CORE, ({most}, {most})); {leave}"
+        f"os.chdir({str(tmp_path)!r}); os.abort()"
+    )
+    process = os.posix_spawn(sys.executable, (sys.executable, "-c", crash), os.environ)
+    _, status = os.waitpid(process, 0)
+    assert os.WCOREDUMP(status) == (most != 0 and not leave)
+
+
 @within(10)
 def test_a_link_works_where_the_runtime_folder_has_a_long_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -79,7 +96,7 @@ def test_a_link_works_where_the_runtime_folder_has_a_long_path(
     files = link_files("nowhere", None)
     with running(files):
         assert Link("nowhere", None, NeverAsks("a test")).status().state == "down"
-    Path(files.address).parent.rmdir()
+    files.socket.parent.rmdir()
 
 
 def test_a_proxy_command_beside_the_person_is_found_as_by_ssh(

@@ -19,6 +19,7 @@ from jlremote.link.client import call, dial
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.link import Link
 from jlremote.link.service import server
+from jlremote.link.wire.authentication import authenticate_link
 from jlremote.link.wire.files import LinkFiles
 from jlremote.link.wire.protocol import PROTOCOL, OtherVersion, receive, send
 from jlremote.link.wire.states import State
@@ -47,7 +48,8 @@ def link(parts: Parts) -> Link:
 
 def conversation(parts: Parts, **request: Any) -> list[dict[str, Any]]:
     """Return all messages that the link sends on a request, as any version may make it."""
-    with sockets.Client(parts.files.address, authkey=SECRET) as socket:
+    with sockets.Client(str(parts.files.socket)) as socket:
+        authenticate_link(socket, SECRET)
         send(socket, request)
         answers = []
         try:
@@ -329,11 +331,10 @@ def test_a_command_of_any_age_can_end_the_link_and_has_its_ports(parts: Parts, l
 
 def test_a_stranger_and_a_mute_caller_block_no_command(parts: Parts, link: Link) -> None:
     with (
-        sockets.Client(parts.files.address),
-        sockets.Client(parts.files.address) as stranger,
+        sockets.Client(str(parts.files.socket)),
+        sockets.Client(str(parts.files.socket)) as stranger,
     ):
-        sockets.answer_challenge(stranger, SECRET)
-        sockets.deliver_challenge(stranger, SECRET)
+        authenticate_link(stranger, SECRET)
         stranger.send_bytes(b"no request")
         assert link.status().state == "up"
 

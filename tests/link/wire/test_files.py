@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.link.wire.files import link_files, pipe_name
+from jlremote.link.wire.files import link_files
 from jlremote.storage import paths
 
 
@@ -51,8 +51,8 @@ def test_a_configuration_is_the_same_however_its_path_is_written(
 @pytest.mark.skipif(os.name == "nt", reason="Windows has named pipes instead")
 def test_the_address_leaves_room_for_a_long_folder() -> None:
     files = link_files(f"{'x' * 300}.example", None)
-    assert len(Path(files.address).name) <= 24
-    assert len(os.fsencode(files.address)) <= paths.SOCKET_PATH_BYTES
+    assert len(files.socket.name) <= 24
+    assert len(os.fsencode(files.socket)) <= paths.SOCKET_PATH_BYTES
     assert files.lock.parent.stat().st_mode & 0o077 == 0
 
 
@@ -67,16 +67,10 @@ def test_a_folder_whose_path_is_too_long_for_sockets_has_them_elsewhere(
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
         files = link_files("dgx", None)
         assert files.lock.is_relative_to(long)
-        found += [Path(files.address), files.mount_socket]
-        Path(files.address).unlink(missing_ok=True)
-        with sockets.Listener(files.address):
-            assert Path(files.address).parent.stat().st_mode & 0o077 == 0
+        found += [files.socket, files.mount_socket]
+        files.socket.unlink(missing_ok=True)
+        with sockets.Listener(str(files.socket)):
+            assert files.socket.parent.stat().st_mode & 0o077 == 0
     assert len(set(found)) == 4
     for folder in {path.parent for path in found}:
         folder.rmdir()
-
-
-def test_users_of_one_windows_machine_have_pipes_of_their_own() -> None:
-    pipes = {pipe_name(Path("C:/Users") / user, "word") for user in ("ada", "bob")}
-    assert len(pipes) == 2
-    assert all(pipe.startswith("\\\\.\\pipe\\jlr-") for pipe in pipes)
