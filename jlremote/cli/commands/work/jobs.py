@@ -44,10 +44,12 @@ HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND")
         "jlr run box --runtime none --detach --name sweep -- ./sweep.sh 10",
         "jlr run hpc --slurm --gres gpu:1 --time 8:00:00 -- python train.py",
         "jlr run hpc --slurm --nodes 2 --gres gpu:4 --launcher torchrun -- python train.py",
+        "jlr run dgx --in cont1 train.ipynb -p epochs=10      # a notebook to its end",
         "jlr attach sweep",
     ),
 )
 @shared.host_argument
+@click.argument("notebook", required=False)
 @option(
     "Session",
     "--in",
@@ -55,6 +57,13 @@ HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND")
     metavar="SESSION",
     shell_complete=candidates.sessions,
     help="Run in the container of this session, or in any running container.",
+)
+@option(
+    "Session",
+    *("-p", "--parameter", "parameters"),
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set a variable of the notebook, as papermill does. Repeatable.",
 )
 @option(
     "Session", "--name", metavar="NAME", help="Name of the job and its container. Default: made up."
@@ -76,17 +85,23 @@ def run(
     /,
     *,
     host: str,
+    notebook: str | None,
+    parameters: tuple[str, ...],
     inside: str | None,
     name: str | None,
     as_json: bool,
     command: tuple[str, ...],
     **options: Any,
 ) -> int:
-    """Run a COMMAND as a job, show its output and return its exit code.
+    """Run a COMMAND or a notebook as a job, show its output and return its exit code.
 
     It runs in a new container of --image, in a session's container with --in, or on the host itself
     with --runtime none; with --slurm it is a job of the cluster. It keeps running whatever happens
     here: a lost connection, a closed lid, a killed `jlr`. Output of that time is shown later.
+
+    NOTEBOOK is one on the host, or in the container. What its cells print is shown as it comes, and
+    the executed copy is beside it, NAME.executed.ipynb. The exit code is 1 if a cell fails. It
+    needs nbclient there, which JupyterLab brings.
 
     -it attaches it to this terminal, as `docker run -it` does. ctrl-p,ctrl-q or `~.` at the
     beginning of a line detach, and `jlr attach` attaches again. -i alone passes it the stdin of
@@ -100,6 +115,7 @@ def run(
     An ended job is kept, with its output, until `jlr stop JOB --remove` or `jlr runs --clean`. With
     --rm it is deleted once its output and exit code were read, with --detach by `jlr attach`.
     """
+    command, options = _of_notebook(notebook, parameters, command, options)
     if not command:
         raise Usage("the command is missing", hint=f"`jlr run {host} … -- COMMAND`")
     if as_json and not options["detach"]:
@@ -131,6 +147,30 @@ def run(
         gives, keys = request.interactive, request.detach_keys
         codes.append(_shown_to_its_end(each, context, keys, cancels=cancels, gives=gives))
     return max(codes)
+
+
+def _of_notebook(
+    notebook: str | None,
+    parameters: tuple[str, ...],
+    command: tuple[str, ...],
+    options: dict[str, Any],
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the command and the options of a job; those that run the notebook, if one is named.
+
+    Raises:
+        Usage: there is a notebook and a command, or a parameter and no notebook.
+    """
+    if notebook is None and parameters:
+        raise Usage("`-p` is for a notebook", hint="`jlr run HOST … train.ipynb -p NAME=VALUE`")
+    if notebook is None:
+        return command, options
+    from jlremote.jobs import notebook as program
+
+    program.check(notebook, parameters)
+    if command:
+        raise Usage("run either a notebook or a command", hint=f"leave out `{notebook}` or `-- …`")
+    given = (*options["env"], program.environment())
+    return program.command(notebook, parameters), options | {"env": given}
 
 
 def _interaction(options: dict[str, Any]) -> dict[str, Any]:

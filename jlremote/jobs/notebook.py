@@ -1,0 +1,40 @@
+"""The command of a job that runs a notebook, by the program in `notebook_program`."""
+
+from __future__ import annotations
+
+import base64
+import importlib.resources
+from collections.abc import Sequence
+
+from jlremote.errors import Usage
+
+# The program comes by a variable: in an argument it would be all that `jlr runs` has room for.
+VARIABLE = "JLR_NOTEBOOK_PROGRAM"
+_BEGIN = f"import base64, os; exec(base64.b64decode(os.environ.pop({VARIABLE!r})))"
+
+
+def check(notebook: str, parameters: Sequence[str]) -> None:
+    """Refuse what is no notebook, and a parameter without a name (`Usage`)."""
+    if not notebook.endswith(".ipynb"):
+        raise Usage(
+            f"`{notebook}` is not a notebook (.ipynb)",
+            hint=f"put a command after `--`: `jlr run HOST … -- {notebook}`",
+        )
+    for parameter in parameters:
+        name, equals, _ = parameter.partition("=")
+        if not equals or not name.isidentifier():
+            raise Usage(
+                f"`{parameter}` is not a parameter NAME=VALUE",
+                hint="`-p epochs=10` sets the variable `epochs` of the notebook",
+            )
+
+
+def command(notebook: str, parameters: Sequence[str]) -> tuple[str, ...]:
+    """Return the arguments of the job."""
+    return ("python3", "-c", _BEGIN, notebook, *parameters)
+
+
+def environment() -> str:
+    """Return the variable with the program, `NAME=VALUE`."""
+    program = (importlib.resources.files(__package__) / "notebook_program.py").read_bytes()
+    return f"{VARIABLE}={base64.b64encode(program).decode()}"

@@ -1,0 +1,150 @@
+"""The program of a job that runs a notebook to its end.
+
+Its text runs in the Python of the host or container, with nbclient, which JupyterLab brings. It
+imports nothing of ours and uses no syntax newer than Python 3.6; `notebook.py` begins it.
+
+Its arguments are NOTEBOOK [NAME=VALUE ...]. What cells print goes to stdout and stderr as it comes,
+a heading before each cell to stderr. The executed copy, `NAME.executed.ipynb`, is written whole
+after each cell. The exit code is 1 if a cell fails, and 2 if the notebook cannot be run.
+"""
+# ruff: noqa: BLE001, T201 - it is a program; what it prints is the job's output
+# ruff: noqa: PTH100, PTH105, PTH120, PTH122, UP006, UP035 - Python 3.6 has no newer form of these
+
+import ast
+import os
+import sys
+from typing import Any, Dict, List
+
+COPY = ".executed.ipynb"
+FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
+
+
+def tell(text: str) -> None:
+    """Print a line on stderr, after what was printed on stdout."""
+    sys.stdout.flush()
+    print(text, file=sys.stderr, flush=True)
+
+
+def value_of(text: str) -> Any:
+    """Return a parameter's value: a Python literal, or else the text itself, as in papermill."""
+    try:
+        return ast.literal_eval({"true": "True", "false": "False"}.get(text, text))
+    except (ValueError, SyntaxError):
+        return text
+
+
+def add_parameters(notebook: Any, given: Dict[str, Any]) -> None:
+    """Set parameters in a new cell, after the one that is tagged `parameters` or before all."""
+    from nbformat.v4 import new_code_cell
+
+    lines = [f"{name} = {value!r}" for name, value in given.items()]
+    cell: Any = new_code_cell("\n".join(["# Parameters", *lines]))  # type: ignore[no-untyped-call]
+    cell.metadata["tags"] = ["injected-parameters"]
+    if (notebook.nbformat, notebook.nbformat_minor) < (4, 5):
+        cell.pop("id", None)
+    tags = [own.metadata.get("tags", ()) for own in notebook.cells]
+    at = next((number for number, own in enumerate(tags, 1) if "parameters" in own), 0)
+    notebook.cells.insert(at, cell)
+
+
+def show(message: Any) -> None:
+    """Print what a kernel's message shows."""
+    kind, content = message["msg_type"], message["content"]
+    if kind == "stream":
+        stream = sys.stderr if content["name"] == "stderr" else sys.stdout
+        stream.write(content["text"])
+        stream.flush()
+    elif kind in ("execute_result", "display_data"):
+        print(content["data"].get("text/plain", ""), flush=True)
+    elif kind == "error":
+        tell("\n".join(content["traceback"]))
+
+
+class NotebookRun:
+    """A notebook, as far as it has run."""
+
+    def __init__(self, path: str, given: Dict[str, Any]) -> None:
+        import nbformat
+
+        self.format: Any = nbformat
+        self.notebook = self.format.read(path, as_version=4)
+        if given:
+            add_parameters(self.notebook, given)
+        self.folder = os.path.dirname(os.path.abspath(path))
+        self.copy = os.path.splitext(path)[0] + COPY
+        cells = enumerate(self.notebook.cells)
+        self.code = [(at, cell) for at, cell in cells if cell.cell_type == "code"]
+        self.number = 0  # of the code cell that runs
+
+    def save(self) -> None:
+        """Write the executed copy as a whole."""
+        part = f"{self.copy}.{os.getpid()}.part"
+        self.format.write(self.notebook, part)
+        os.replace(part, self.copy)
+
+    def to_its_end(self) -> None:
+        """Run all cells, until one fails."""
+        from nbclient import NotebookClient
+
+        class Client(NotebookClient):
+            """A client that shows each message as it comes."""
+
+            def process_message(self, msg: Any, cell: Any, cell_index: int) -> Any:
+                show(msg)
+                return super().process_message(msg, cell, cell_index)
+
+        self.save()
+        place = {"metadata": {"path": self.folder}}
+        client = Client(self.notebook, timeout=None, resources=place)
+        with client.setup_kernel():
+            for number, (at, cell) in enumerate(self.code, 1):
+                self.number = number
+                first = (cell.source.strip().splitlines() or [""])[0]
+                tell(f"[{number}/{len(self.code)}] {first[:100]}")
+                try:
+                    client.execute_cell(cell, at)
+                finally:
+                    self.save()
+
+
+def run(path: str, given: Dict[str, Any]) -> int:
+    """Run a notebook and return the exit code."""
+    try:
+        from nbclient.exceptions import CellExecutionError
+    except ImportError:
+        tell(f"cannot run `{path}`: {sys.executable} has no nbclient")
+        tell("hint: `--install nbclient`, or an image or session with JupyterLab")
+        return UNUSABLE
+    try:
+        running = NotebookRun(path, given)
+    except Exception as failure:
+        tell(f"cannot read the notebook `{path}`: {failure}")
+        return UNUSABLE
+    try:
+        running.to_its_end()
+    except CellExecutionError as failure:
+        code, why = FAILED, f"{where(running)} failed: {failure.ename}: {failure.evalue}"
+    except KeyboardInterrupt:
+        code, why = INTERRUPTED, f"interrupted in {where(running)}"
+    except Exception as failure:
+        code, why = UNUSABLE, f"cannot run `{path}`: {type(failure).__name__}: {failure}"
+    else:
+        tell(f"the executed copy is `{running.copy}`")
+        return 0
+    tell(f"{why}\nthe outputs so far are in `{running.copy}`")
+    return code
+
+
+def where(running: NotebookRun) -> str:
+    """Return which cell runs, in words."""
+    return f"cell {running.number} of {len(running.code)}"
+
+
+def main(arguments: List[str]) -> int:
+    """Run the notebook that the arguments name."""
+    pairs = (text.partition("=") for text in arguments[1:])
+    return run(arguments[0], {name: value_of(text) for name, _, text in pairs})
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
