@@ -162,8 +162,10 @@ def test_nothing_below_the_command_line_prints_or_asks() -> None:
         for node in ast.walk(tree)
         if speaks(node)
     ]
-    # Processes without a terminal: their stdout is a pipe on which they say that they are ready.
+    # Processes without a terminal, whose stdout is a pipe on which they say that they are ready,
+    # and a program that runs on the host.
     silent = ("jlremote.link.service.process:", "jlremote.workflow.forward.loopback_page:")
+    silent += ("jlremote.jobs.notebook_program:",)
     assert [place for place in speakers if not place.startswith(silent)] == []
 
 
