@@ -28,7 +28,6 @@ from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.line import Line
-from tests.lab.ports import free_port
 from tests.lab.programs import Result, wait_until
 from tests.lab.remote_host import Keys, new_laptop, running_sshd
 from tests.lab.sshd import SSHServer
@@ -145,7 +144,7 @@ def scene(engine: Engine, account: Account, keys: Keys) -> Iterator[Scene]:
         clock = wrong_clock(laptop)
         stack.callback(factory.remove_all)
         here = factory(options=("--tmpfs", "/tmp:size=64m,exec,mode=1777"))
-        session = started(laptop, here, "--port", str(free_port()), host=HOST)
+        session = started(laptop, here, host=HOST)
         work = stack.enter_context(work_in(session))
         yield Scene(work, laptop, here, account, line, sshd, socket_link, authorized, clock)
 

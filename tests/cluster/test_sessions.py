@@ -136,7 +136,7 @@ def test_a_session_waits_in_the_queue_and_another_laptop_joins_it(
             cancelled.send_signal(signal.SIGINT)
             assert "cancelled the job" in "".join(lines)
         assert jobs(cluster, another) == ["CANCELLED"]
-    joined = started(other, called, *JUPYTER, "--port", str(free_port()), host="zih")
+    joined = started(other, called, *JUPYTER, host="zih")
     assert jobs(cluster, called) == ["RUNNING"]
     wait_until(lambda: listed(zih, called)["state"] == "up", "the session on the first laptop")
     assert Session(zih, listed(zih, called)).born() == joined.born()
@@ -293,7 +293,7 @@ def test_two_login_nodes_with_keys_of_their_own_are_one_host(cluster: Cluster, k
         assert logged_in(cluster) == [LOGINS[0]]
         with known_to(cluster, keys, balancer) as other:
             failed(start(other, "zih", called), 1, "with `--slurm` a cluster's login node")
-            joined = started(other, called, "--slurm", "--port", str(free_port()), host="zih")
+            joined = started(other, called, "--slurm", host="zih")
             assert logged_in(cluster) == [*LOGINS]
             born = joined.born()
         with session.notebook("a.ipynb") as kernel:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tests.images.parts import Registry, missing_programs, running_registry
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.programs import run
+from tests.long import LONG
 
 
 @pytest.fixture
@@ -22,8 +24,10 @@ def registry(engine: Engine, tmp_path: Path) -> Iterator[Registry]:
     """A registry with TLS outside loopback, where docker requires it."""
     if reasons := missing_programs():
         pytest.skip("; ".join(reasons))
-    gateway = "{{(index .IPAM.Config 0).Gateway}}"
-    address = engine.docker("network", "inspect", "bridge", "--format", gateway)
+    # The first dockerd since the machine's start names no gateway; it is the first address.
+    subnet = "{{(index .IPAM.Config 0).Subnet}}"
+    network = ip_network(engine.docker("network", "inspect", "bridge", "--format", subnet))
+    address = str(network[1])
     certificate = tmp_path / "registry.crt"
     key = str(certificate.with_suffix(".key"))
     make = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=registry")
@@ -33,7 +37,7 @@ def registry(engine: Engine, tmp_path: Path) -> Iterator[Registry]:
         yield running
 
 
-@pytest.mark.parametrize("runtime", ["docker", "podman", "sudo podman"])
+@pytest.mark.parametrize("runtime", ["docker", "podman", LONG("sudo podman")])
 def test_following_the_hint_leads_to_the_question_for_the_key(
     engines_laptop: Laptop, engines_host: EnginesHost, registry: Registry, runtime: str
 ) -> None:

@@ -120,7 +120,7 @@ def test_jobs_run_in_containers_of_their_own_and_in_the_sessions(
     owner: Laptop, session: str
 ) -> None:
     words = ("run", "lab", "--image", "lab/plain", "--gpus", "none", *BY_SUDO)
-    alone = without_terminal(owner, *words, "--", "sh", "-c", "echo out; exit 3")
+    alone = without_terminal(owner, *words, "--rm", "--", "sh", "-c", "echo out; exit 3")
     assert (alone.status, alone.stdout) == (3, "out\n"), alone
     beside = without_terminal(
         owner, "run", "lab", "--in", session, "--", "sh", "-c", "echo in; exit 4"

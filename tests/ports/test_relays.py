@@ -38,7 +38,7 @@ def test_one_relay_too_many_is_refused_with_advice_and_works_once_there_is_room(
     words = (
         "cannot open another relay into a container",
         f"{KEPT} terminals, logs, mounts",
-        "`jlr stop`",
+        "`jlr list`",
     )
     failed(start(laptop, "lab", other.name), 7, *words)
     assert other.name not in laptop.jlr("list", "--json").stdout

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from urllib.request import Request, urlopen
@@ -16,6 +17,7 @@ from websocket import WebSocket, WebSocketTimeoutException, create_connection
 
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
+from tests.lab.ports import free_port
 from tests.lab.programs import Result, wait_until
 
 # Other work runs on the two cores that a boot of JupyterLab wants for itself.
@@ -29,8 +31,14 @@ def start(laptop: Laptop, host: str, *words: str) -> Result:
 
 
 def started(laptop: Laptop, container: Container | str, *words: str, host: str = "lab") -> Session:
-    """Return the session that `jlr start` makes of a container; it must succeed."""
+    """Return the session that `jlr start` makes of a container; it must succeed.
+
+    A new session gets a port that no other test takes while it is released: they all begin at 8888.
+    """
     name = container if isinstance(container, str) else container.name
+    record = Path(laptop.environment["XDG_STATE_HOME"], "jlr", "sessions", f"{host}+{name}.json")
+    if "--port" not in words and not record.exists():
+        words = (*words, "--port", str(free_port()))
     result = start(laptop, host, name, *words, "--json")
     assert result.status == 0, result
     return Session(laptop, json.loads(result.stdout))

@@ -147,7 +147,7 @@ def test_a_record_that_was_cut_short_is_found_again_by_start(
 def test_a_record_of_an_unknown_runtime_breaks_no_list(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
-    session = started(laptop, container(), "--port", str(free_port()))
+    session = started(laptop, container())
     [ours] = (state(laptop) / "jlr" / "sessions").glob("*.json")
     other = {"name": "later", "runtime": "unheard-of", "local_port": free_port()}
     later = json.loads(ours.read_text()) | other

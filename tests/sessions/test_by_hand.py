@@ -13,7 +13,6 @@ import pytest
 from jlremote.host.loopback import own_address
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
-from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
 from tests.long import LONG
 from tests.sessions.parts import SERVER, Session, failed, started
@@ -63,7 +62,7 @@ def test_a_server_that_was_started_again_on_another_port_is_followed(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()
-    session = started(laptop, here, "--port", str(free_port()))
+    session = started(laptop, here)
     session.ask("api/shutdown", {})
     wait_until(lambda: not leads_to(session.port, f"/{here.name}/api"), "the end of the first")
     run_by_hand(here, 9999, "--ip=0.0.0.0")

@@ -29,7 +29,7 @@ from tests.ports.parts import PORT, only, serve_inside, word_at
 from tests.sessions.parts import failed, start, started
 from tests.sessions.test_bad_state import read_only, state
 from tests.sessions.test_ports import held
-from tests.sessions.test_stop import a_port, is_free
+from tests.sessions.test_stop import is_free
 
 ESTABLISHED = ":22B8 [0-9A-F]*:[0-9A-F]* 01 "  # to Jupyter's port, in /proc/net/tcp
 
@@ -61,7 +61,7 @@ def test_a_start_whose_record_cannot_be_written_leaves_the_forward_as_it_was(
     laptop: Laptop, container: ContainerFactory, port_of_second_start: int | None
 ) -> None:
     here = container()
-    session = started(laptop, here, *a_port())
+    session = started(laptop, here)
     born = session.born()
     port = port_of_second_start or session.port
     with unwritable_record(laptop, here.name):
@@ -77,7 +77,7 @@ def test_a_start_that_ctrl_c_ends_leaves_the_forward_as_it_was(
     laptop: Laptop, container: ContainerFactory, port_of_second_start: int | None
 ) -> None:
     here = container()
-    session = started(laptop, here, *a_port())
+    session = started(laptop, here)
     born = session.born()
     process = f"$(cat /tmp/jlr-0/{here.name}/pid)"
     here.execute("sh", "-c", f"kill -STOP {process}")
@@ -97,7 +97,7 @@ def test_a_start_that_refuses_a_new_server_keeps_the_old_forward(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()
-    session = started(laptop, here, *a_port())
+    session = started(laptop, here)
     here.execute("sh", "-c", f"kill -9 $(cat /tmp/jlr-0/{here.name}/pid)")
     open_to_all = ("--allow-root", "--no-browser", "--ip=0.0.0.0", "--IdentityProvider.token=")
     here.engine.docker("exec", "--detach", here.name, "jupyter", "lab", *open_to_all)
@@ -113,7 +113,7 @@ def test_further_ports_stay_as_they_were(
     desk: Desk, laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()
-    started(laptop, here, *a_port())
+    started(laptop, here)
     serve_inside(here, "scalars", "0.0.0.0")
     local, other = only(laptop, str(PORT))["local_port"], free_port()
     with unwritable_record(laptop, here.name):
@@ -128,7 +128,7 @@ def test_a_further_port_without_a_record_is_not_forwarded(
     desk: Desk, laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()
-    started(laptop, here, *a_port())
+    started(laptop, here)
     record = state(laptop) / "jlr" / "sessions" / f"lab+{here.name}.json"
     with read_only(record.parent):
         failed(laptop.jlr("forward", str(PORT)), 1, "cannot write")
@@ -139,7 +139,7 @@ def test_a_session_of_another_laptop_without_a_record_is_not_forwarded(
     desk: Desk, laptop: Laptop, other_laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()
-    started(other_laptop, here, *a_port())
+    started(other_laptop, here)
     with unwritable_record(laptop, here.name):
         failed(laptop.jlr("open", f"lab/{here.name}", "--no-browser"), 1, "cannot write")
         assert desk.link().status().forwards == ()
@@ -247,7 +247,7 @@ def test_an_abandoned_launch_leaves_that_of_another_laptop_alone(
             look = f"ls {launched}; :"
             wait_until(lambda: here.execute("sh", "-c", look) != "", "the first launch")
             here.execute("sed", "-i", "/sleep/d", program)
-            session = started(other_laptop, here, *a_port())
+            session = started(other_laptop, here)
             born = session.born()
             assert starting.wait(timeout=60) == 7
     assert session.born() == born

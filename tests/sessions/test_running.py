@@ -15,11 +15,10 @@ import pytest
 
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
-from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
 from tests.outages.parts import within
-from tests.sessions.parts import Session, failed, started
+from tests.sessions.parts import Session, failed, start, started
 
 FIELDS = ("name", "host", "container", "runtime", "state", "url", "local_port", "image", "gpus")
 
@@ -184,8 +183,8 @@ def test_a_second_laptop_reuses_the_server_that_runs(
 def test_a_link_that_was_killed_is_started_again_with_its_sessions(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
-    one = started(laptop, container(), "--port", str(free_port()))
-    two = started(laptop, container(), "--port", str(free_port()))
+    one = started(laptop, container())
+    two = started(laptop, container())
     for process in laptop.processes():
         process.kill()
     listed = json.loads(laptop.jlr("list", "--json").stdout)
@@ -202,7 +201,7 @@ def test_a_link_that_was_killed_is_started_again_with_its_sessions(
 def test_a_port_that_was_lost_with_the_link_is_told_and_taken_again_once_it_is_free(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
-    session = started(laptop, container(), "--port", str(free_port()))
+    session = started(laptop, container())
     assert laptop.jlr("disconnect", "lab").status == 0
     with within(15):
         with socket.create_server(("127.0.0.1", session.port)):
@@ -257,8 +256,8 @@ def test_a_container_that_is_renamed_stays_the_sessions(
     wait_until(lambda: reported(laptop)["state"] == "container-stopped", "the end")
     assert "it was killed (exit code 137)" in reported(laptop)["detail"]
 
-    again = started(laptop, name)
-    assert (again.name, again.port) == (here.name, session.port)
+    again = json.loads(start(laptop, "lab", name, "--json").stdout)
+    assert (again["name"], again["local_port"]) == (here.name, session.port)
     assert laptop.jlr("stop", here.name, "--remove", "--yes").status == 0
     assert here.engine.docker("ps", "-aq", "--filter", f"name={name}").strip() == ""
 
