@@ -14,9 +14,11 @@ from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
+from tests.long import LONG
 from tests.mounts.parts import remember_session
 
 PLACES = ("image", "session", "host")
+every_place = pytest.mark.parametrize("jobs", PLACES, indirect=True)
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +43,11 @@ def owner(sshd: SSHServer, account: Account, keys: Keys, inside: Container) -> I
         yield fresh
 
 
-@pytest.fixture(params=PLACES)
+@pytest.fixture(params=["image", LONG("session"), "host"])
 def jobs(
     request: pytest.FixtureRequest, owner: Laptop, inside: Container, containers: ContainerFactory
 ) -> Jobs:
-    """Jobs in one of the three places."""
+    """Jobs in one of the places; `every_place` are all three."""
     where = {
         "image": ("--image", "lab/plain"),
         "session": ("--in", inside.name),

@@ -119,11 +119,4 @@ def at_terminal(laptop: Laptop, *words: str) -> Iterator[Terminal]:
 
 def whole(laptop: Laptop, *words: str) -> Whole:
     """Run `jlr` to its end and return its output as it is."""
-    return subprocess.run(
-        (str(PROGRAMS / "jlr"), *words),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        env=laptop.environment,
-        timeout=SECONDS,
-        check=False,
-    )
+    return Whole(words, *laptop.raw(*words))

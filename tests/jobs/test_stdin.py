@@ -6,6 +6,7 @@ import os
 import subprocess
 
 from tests.cli.terminal import Terminal
+from tests.jobs.conftest import every_place
 from tests.jobs.parts import SECONDS, Jobs, at_terminal, whole
 from tests.lab.laptop import PROGRAMS, Laptop
 from tests.lab.programs import wait_until
@@ -37,6 +38,7 @@ def began(laptop: Laptop, *words: str) -> subprocess.Popen[bytes]:
     )
 
 
+@every_place
 def test_stdin_arrives_behind_the_variables_and_ends(jobs: Jobs) -> None:
     run = ("run", "lab", *jobs.where, "--name", jobs.name(), "-i", "--rm", "-e", "ONE=it's é")
     script = 'printf "[%s]" "$ONE"; cat; echo oops >&2; exit 7'

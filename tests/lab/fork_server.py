@@ -22,12 +22,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import cache
 from importlib import import_module
-from io import FileIO, IncrementalNewlineDecoder
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from tests.lab.place import LabError
-from tests.lab.programs import Result
 
 LANGUAGE = "C.UTF-8"
 PIPE_BYTES = 1 << 16  # fit into a pipe before its other end reads
@@ -100,16 +99,19 @@ class ForkServer:
         self._door.close()
         self._process.communicate()
 
-    def attempt(
+    def call(
         self,
         argv: Sequence[str],
         environment: Mapping[str, str],
         folder: Path,
         *,
         timeout: float,
-        stdin: bytes,
-    ) -> Result:
-        """Run `jlr` to its end and to the end of its output; see `programs.attempt`."""
+        stdin: bytes = b"",
+    ) -> tuple[int, bytes, bytes]:
+        """Run `jlr` to its end and to the end of its output, as `programs.attempt` does.
+
+        Returns its exit code, stdout and stderr.
+        """
         request = {"argv": argv, "environment": environment, "folder": str(folder)}
         deadline = time.monotonic() + timeout
         with ExitStack() as held:
@@ -124,9 +126,9 @@ class ForkServer:
                 each.close()
             pid = int(answer.recv(PIPE_BYTES))
             try:
-                texts = read_to_end((out, err), deadline)
+                printed, complained = read_to_end((out, err), deadline)
                 answer.settimeout(max(0.001, deadline - time.monotonic()))
-                return Result(tuple(argv), int(answer.recv(PIPE_BYTES)), *texts)
+                return int(answer.recv(PIPE_BYTES)), printed, complained
             except TimeoutError:
                 os.kill(pid, signal.SIGKILL)
                 took = f"`{' '.join(argv)}` took more than {timeout:.0f} s"
@@ -139,8 +141,8 @@ def pipe(held: ExitStack) -> tuple[FileIO, FileIO]:
     return held.enter_context(FileIO(reading)), held.enter_context(FileIO(writing, "w"))
 
 
-def read_to_end(files: Sequence[FileIO], deadline: float) -> list[str]:
-    """Return the text of each pipe.
+def read_to_end(files: Sequence[FileIO], deadline: float) -> list[bytes]:
+    """Return what comes from each pipe.
 
     Raises:
         TimeoutError: one of them has not ended at `deadline`, as of `time.monotonic`.
@@ -158,8 +160,7 @@ def read_to_end(files: Sequence[FileIO], deadline: float) -> list[str]:
                 key.data.extend(data)
                 if not data:
                     selector.unregister(key.fd)
-    with_newlines = IncrementalNewlineDecoder(None, translate=True)  # as `subprocess` does
-    return [with_newlines.decode(text.decode("utf-8", "replace"), final=True) for text in found]
+    return [bytes(each) for each in found]
 
 
 @cache

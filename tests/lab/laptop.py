@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pexpect
@@ -125,8 +126,16 @@ class Laptop:
         argv, given = (str(PROGRAMS / "jlr"), *words), stdin or ""
         if not can_fork(argv, self.environment, given):
             return self.run(*argv, timeout=timeout, stdin=stdin)
+        status, *output = self.raw(*words, timeout=timeout, stdin=given.encode())
+        # As `subprocess` decodes and translates newlines.
+        texts = (TextIOWrapper(BytesIO(each), "utf-8", "replace").read() for each in output)
+        return Result(argv, status, *texts)
+
+    def raw(self, *words: str, timeout: float = 60, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
+        """Run `jlr` to its end, without a terminal; return its exit code, stdout and stderr."""
         where = (self.environment, self.folder / "home")
-        return fork_server().attempt(argv, *where, timeout=timeout, stdin=given.encode())
+        argv = (str(PROGRAMS / "jlr"), *words)
+        return fork_server().call(argv, *where, timeout=timeout, stdin=stdin)
 
     def run(self, *argv: str, timeout: float = 60, stdin: str | None = None) -> Result:
         """Run any program with this laptop's environment."""
