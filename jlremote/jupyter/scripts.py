@@ -11,7 +11,7 @@ that a launch waits for a server that another began, and `shared-LAUNCH` that an
 Reading the runtime files takes a twentieth of the time of `jupyter server list`, which also deletes
 the files of servers whose pid it cannot see.
 
-Only `sh`, `cat`, `ls`, `grep`, `id`, `mkdir` and `/proc` are needed.
+Only `sh`, `cat`, `ls`, `grep`, `id`, `mkdir`, `tr` and `/proc` are needed.
 """
 
 from __future__ import annotations
@@ -52,10 +52,23 @@ KINDS = ("jpserver", "nbserver")
 def session_directory(runtime: Runtime, name: str) -> str:
     """Return shell text that sets `$directory` to the session's folder.
 
-    In a container it exits with `NO_FOLDER` if others could have planted files there.
+    In a container it exits with `NO_FOLDER` if others could have planted files there, and a server
+    that was launched under the container's name of that time is still the session's.
     """
-    private = f"{homes.PRIVATE} || exit {NO_FOLDER}\n" if runtime.has_containers else ""
-    return f'{private}directory="{runtime.servers_folder}"/{shlex.quote(name)}\n'
+    folder = f'directory="{runtime.servers_folder}"/{shlex.quote(name)}\n'
+    if not runtime.has_containers:
+        return folder
+    return f"{homes.PRIVATE} || exit {NO_FOLDER}\n{folder}{_FORMER_FOLDER}"
+
+
+# Where other containers share /tmp, their folders lie there, too: the server must run here.
+_FORMER_FOLDER = """\
+[ -e "$directory/runtime" ] || for former in "${directory%/*}"/*/runtime/*-[0-9]*.json; do
+  number=${former##*-}; former=${former%/*}
+  ! tr '\\0' '\\n' 2>/dev/null <"/proc/${number%.json}/environ" |
+    grep -qxF "JUPYTER_RUNTIME_DIR=$former" || { directory=${former%/runtime}; break; }
+done 2>/dev/null
+"""
 
 
 def own_servers(runtime: Runtime) -> str:

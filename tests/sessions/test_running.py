@@ -237,7 +237,7 @@ def test_a_container_that_was_removed_by_hand_is_told_as_such(
 
 
 def test_a_container_that_is_renamed_stays_the_sessions(
-    laptop: Laptop, container: ContainerFactory
+    laptop: Laptop, other_laptop: Laptop, container: ContainerFactory
 ) -> None:
     here, name = container(), container.name()
     session = started(laptop, here)
@@ -248,6 +248,10 @@ def test_a_container_that_is_renamed_stays_the_sessions(
         told = reported(laptop)
         assert told["state"] == "up"
         assert f"is called `{name}` by now" in told["detail"]
+    assert laptop.jlr("url", f"lab/{name}").stdout.strip() == session.url
+    # Another laptop knows only the present name; a second server would be a double.
+    joined = started(other_laptop, name)
+    assert (joined.token, joined.born()) == (session.token, session.born())
 
     assert laptop.jlr("disconnect", "lab").status == 0
     assert laptop.jlr("shell", here.name, "--", "hostname").status == 0

@@ -108,6 +108,8 @@ def _adopted(host: str, typed: str, context: Context, *, as_shared: bool) -> Ses
         record = replace(known, typed=short)
         sessions.save(record)
         return record
+    if (known := sessions.of_container(host, container.id)) is not None:  # it was renamed
+        return known
     config = None if context.ssh_config is None else str(context.ssh_config.resolve())
     record = SessionRecord(
         host,
@@ -164,7 +166,8 @@ def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey]:
             runtime.check_name(typed)
             for _, found in candidates(link, runtime, typed):
                 container = found.container
-                if container and (found.server or container.is_session):
+                known = container and sessions.of_container(link.name, container.id)
+                if container and (found.server or container.is_session or known):
                     return runtime, container, found
         except Usage:
             continue
