@@ -38,6 +38,7 @@ class Findings:
     definition: str = ""  # the session's `container.json`, where it was asked for
     sockets: tuple[str, ...] = ()  # unix sockets of servers that jlr did not launch on them
     joined: bool = False  # whether a launch waited for a server that another one began
+    launcher: str = ""  # the user of the host who launched jlr's server, where that was noted
 
 
 def read_probe(output: str) -> Findings:
@@ -66,6 +67,7 @@ def read_probe(output: str) -> Findings:
         single.get("definition", "").strip(),
         tuple(path for path in _sockets(records) if not _is_own_socket(path, directory)),
         "joined" in single,
+        one_line(single.get("launcher", "").strip()),
     )
 
 

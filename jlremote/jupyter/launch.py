@@ -105,6 +105,7 @@ def launch(
     on_socket: bool = False,
     folders: Sequence[str] = (),
     join: bool = True,
+    user: str = "",
 ) -> str:
     """Return the script that runs JupyterLab in the session's folder until it ends.
 
@@ -112,7 +113,8 @@ def launch(
     if a server that another command began is starting (see `launch_lock`).
 
     `name` is the session's, also the begin of its `base_url`, and `hostname` the one that browsers
-    have for it; `launch_id` marks the files of this launch. Jupyter listens on `bind_address`, by
+    have for it; `launch_id` marks the files of this launch, and `user` is the person's name on the
+    host, for that person's other laptops and for other users. Jupyter listens on `bind_address`, by
     default what the runtime says, or with `on_socket` on a unix socket, where it can. `jupyter` is
     shell text that sets the positional parameters to its command. After `idle_stop` seconds without
     work it ends by itself, 0 for never. If the working folder is no place for notebooks, it opens
@@ -135,6 +137,8 @@ def launch(
     )
     if idle_stop:
         settings += f'echo {idle_stop} >"$directory/idle-stop" || exit\n'
+    if user:
+        settings += f'echo {shlex.quote(user)} >"$directory/user" || exit\n'
     opening = _IN_FOLDER.replace("FOLDERS", shlex.join(folders)) if folders else ""
     script = (
         _LAUNCH.replace("CONFIGURE\n", settings)
@@ -164,7 +168,8 @@ _LAUNCH = """\
 rm -rf "$directory/runtime" "$directory/config"
 mkdir -p "$directory/runtime" "$directory/config" || exit 1
 [ ! -e "$directory/jupyter.log" ] || mv -f "$directory/jupyter.log" "$directory/jupyter.log.1"
-rm -f "$directory"/exit "$directory"/ended "$directory"/idle-stop "$directory"/pid
+rm -f "$directory"/exit "$directory"/ended "$directory"/idle-stop "$directory"/user \\
+  "$directory"/pid
 # On a full disk nothing is launched: without its configuration Jupyter would have no settings.
 CONFIGURE
 echo "$launch" >"$directory/launch" || exit

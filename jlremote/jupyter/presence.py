@@ -62,7 +62,7 @@ def look(host: Host, engine: Engine) -> Presence:
     except JlrError as failure:
         return Presence((), bare, failure)
     user = done["user"].stdout.strip()
-    mine = (one for one in containers if one.container.labels.get(USER_LABEL, user) == user)
+    mine = (one for one in containers if (_user(one) or user) == user)
     present = (_session(engine, glimpse) for glimpse in mine)
     found = (*(one for one in present if one), *bare)
     return Presence(containers, found, runtime=engine.name)
@@ -78,16 +78,25 @@ def runs_jupyter(glimpse: ListedContainer) -> bool:
 def owner(glimpse: ListedContainer) -> str | None:
     """Return the likely owner of a container, because engines do not record one.
 
-    It is the user in jlr's label, else of the container's processes, or of a home folder in it.
+    It is the user in jlr's label, else who launched Jupyter, else the user of the container's
+    processes, or of a home folder in it.
     """
     container = glimpse.container
     homes = [HOME.match(volume.source) for volume in container.volumes]
     likely = (
-        container.labels.get(USER_LABEL),
+        _user(glimpse),
         *(process.user for process in glimpse.processes if process.user not in ADMINISTRATOR),
         *(home[1] for home in homes if home),
     )
     return next(filter(None, likely), None)
+
+
+def _user(glimpse: ListedContainer) -> str | None:
+    """Return the user in jlr's label, else who launched the Jupyter that runs in it."""
+    commands = (process.command for process in glimpse.processes)
+    launches = filter(None, map(scripts.LAUNCHER.search, commands))
+    launchers = (launch[1].strip("'") for launch in launches)
+    return glimpse.container.labels.get(USER_LABEL) or next(launchers, None)
 
 
 def is_session(glimpse: ListedContainer) -> bool:

@@ -3,7 +3,8 @@
 Each session has a folder on the server's side (0700): `runtime/` is Jupyter's
 `JUPYTER_RUNTIME_DIR`, where it writes `jpserver-PID.json` (before: `nbserver-`) with its token
 (0600) and, on a host without containers, listens on a unix socket `sock-…`; `jupyter.log` is its
-log; `launch` names the launch that wrote these files; `idle-stop` has its idle time in seconds;
+log; `launch` names the launch that wrote these files, and `user` the user of the host who began
+it; `idle-stop` has its idle time in seconds;
 `exit` is the exit status once it has ended; `ended` says why, if on purpose: `stopped` by a
 command, or `idle`; `launching-…` is the lock of a launch (see `launch_lock`), `joined-LAUNCH` says
 that a launch waits for a server that another began, and `shared-LAUNCH` that another waits for its.
@@ -16,6 +17,7 @@ Only `sh`, `cat`, `ls`, `grep`, `id`, `mkdir`, `tr` and `/proc` are needed.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable
 
@@ -32,6 +34,8 @@ from jlremote.runtimes.scripts import conda, homes
 
 # Among the arguments of the shell that waits for a server's end, and of no probe.
 LAUNCH_MARK = 'export JUPYTER_RUNTIME_DIR="$directory/runtime"'
+# The user who began it, there as well; see `launch`.
+LAUNCHER = re.compile(r'echo (\S+) >"\$directory/user"')
 WAIT_SECONDS = 120
 LAUNCH_SECONDS = 20
 POLLS_A_SECOND = 40
@@ -150,6 +154,7 @@ printf 'jupyter{FIELD}%s{RECORD}' "$jupyter"
 printf 'exit{FIELD}%s{RECORD}' "$(cat "$directory/exit" 2>/dev/null)"
 printf 'ended{FIELD}%s{RECORD}' "$(cat "$directory/ended" 2>/dev/null)"
 printf 'idle-stop{FIELD}%s{RECORD}' "$(cat "$directory/idle-stop" 2>/dev/null)"
+printf 'launcher{FIELD}%s{RECORD}' "$(cat "$directory/user" 2>/dev/null)"
 for file in FILES; do tell "$file"; done
 printf 'listening{FIELD}%s{RECORD}' "$({LISTENING})"
 printf 'sockets{FIELD}%s{RECORD}' "$({_SOCKETS})"

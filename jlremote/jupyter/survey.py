@@ -66,6 +66,14 @@ class Survey:
     # containers whose label has the typed name, if no container has the name itself
     called: tuple[str, ...] = ()
     owner: str | None = None  # the other user of the host who owns the container
+    # the other user who launched the server in a container that is of no user
+    launched_by: str | None = None
+    user: str = ""  # the person's own name on the host, where it was asked for
+
+    @property
+    def whose(self) -> str | None:
+        """The other user whose work the session is, `None` for one's own."""
+        return self.owner or self.launched_by
 
     @property
     def servers(self) -> tuple[Server, ...]:
@@ -101,15 +109,18 @@ def survey(
     results = host.run(steps)
     container = runtime.read(name, results)
     owner = None if container is None else other_owner(container, results)
+    user = results["user"].stdout.strip() if runtime.has_containers else ""
     if container is None and "called" in results:
-        return Survey(None, None, called=tuple(filter(is_name, results["called"].stdout.split())))
+        called = tuple(filter(is_name, results["called"].stdout.split()))
+        return Survey(None, None, called=called, user=user)
     probed = results["inside"]
-    reachable = container is not None and container.running and probed.status == 0
-    if not reachable:
-        return Survey(container, None, owner=owner)
+    if container is None or not container.running or probed.status != 0:
+        return Survey(container, None, owner=owner, user=user)
     restart = "" if runtime.engine is None else runtime.engine.shown("restart", name)
     fault = lost.read(probed.stdout, name, restart)
-    return Survey(container, read_probe(probed.stdout), fault, owner=owner)
+    findings = read_probe(probed.stdout)
+    launcher = _other_launcher(container, findings, user)
+    return Survey(container, findings, fault, owner=owner, launched_by=launcher, user=user)
 
 
 _KILLED = 128 + 9  # sh: and the signal's number
@@ -123,10 +134,24 @@ def other_owner(container: Container, results: Mapping[str, Completed]) -> str |
 
     `results` has that of the step `WHO`. A label that comes from an image names no owner.
     """
-    if "user" not in results or not (container.is_session or container.is_job):
+    if "user" not in results:
         return None
-    owner = one_line(container.labels.get(USER_LABEL, ""))
+    owner = _labelled(container)
     return owner if owner not in ("", results["user"].stdout.strip()) else None
+
+
+def _labelled(container: Container) -> str:
+    """Return the user in the label of a container that jlr made, empty for no user."""
+    if not (container.is_session or container.is_job):
+        return ""
+    return one_line(container.labels.get(USER_LABEL, ""))
+
+
+def _other_launcher(container: Container, findings: Findings, user: str) -> str | None:
+    """Return the other user whose server runs in a container that jlr did not make."""
+    if _labelled(container) or not any(server.ours for server in findings.servers):
+        return None
+    return findings.launcher if findings.launcher not in ("", user) else None
 
 
 def _called(engine: Engine, typed: str) -> str:

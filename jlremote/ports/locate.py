@@ -70,7 +70,7 @@ def _locate_server(host: Host, runtime: Runtime, place: Place, known: Server) ->
         found = survey(host, runtime, place.name)
         container = same_container(place, runtime, found.container)
         same = next((one for one in found.servers if one.identity == known.identity), None)
-        server = same or _another(container, found)
+        server = same or (None if found.launched_by else _another(container, found))
         if server is not None:
             return server_endpoint(runtime, container, server)
         findings = found.findings

@@ -9,9 +9,11 @@ from urllib.parse import urlsplit
 
 from jlremote.gpus.snapshot_script import USER_LABEL
 from jlremote.runtimes.contract import SESSION_LABEL
-from tests.lab.accounts import Account
+from tests.lab.accounts import Account, claimed_account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
+from tests.lab.remote_host import Keys, new_laptop
+from tests.lab.sshd import SSHServer
 from tests.sessions.parts import Session, failed, started
 
 
@@ -176,6 +178,40 @@ def _is_not_joined(laptop: Laptop, theirs: Container) -> None:
         assert hint, refused
         assert not any(word in hint for word in ("stop ", "--remove", "docker rm")), refused
     assert theirs.running
+
+
+def test_jupyter_of_another_user_in_a_container_of_no_user_is_theirs(
+    laptop: Laptop, sshd: SSHServer, keys: Keys, account: Account, container: ContainerFactory
+) -> None:
+    """Both can use a container that was there before; who launched Jupyter in it is noted."""
+    here = container()
+    where = f"lab/{here.name}"
+    started(laptop, here)
+    assert laptop.jlr("stop", here.name).status == 0
+    with claimed_account() as other, new_laptop(sshd, other, keys) as their_laptop:
+        theirs = started(their_laptop, here)
+        whose = f"`{where}` belongs to `{other.name}`"
+        for words in (
+            ("start", "lab", here.name, "--no-browser"),
+            ("open", where, "--no-browser"),
+            ("restart", where),
+            ("stop", where),
+            ("stop", where, "--remove", "--yes"),
+        ):
+            failed(laptop.jlr(*words), 1, whose)
+        assert listed(laptop, "lab", "--all")[here.name]["owner"] == other.name
+        assert laptop.jlr("run", "lab", "--in", here.name, "--rm", "--", "true").status == 0
+        joined = started(laptop, here, "--as-shared")
+        joined_born = joined.born()
+        assert joined_born == theirs.born()
+
+        left = laptop.jlr("stop", where)
+        assert f"left Jupyter running: it belongs to `{other.name}`" in left.stdout, left
+        assert theirs.born() == joined_born
+
+        assert their_laptop.jlr("stop", here.name).status == 0
+        started(laptop, here)
+        failed(their_laptop.jlr("open", where, "--no-browser"), 1, f"belongs to `{account.name}`")
 
 
 def test_another_users_session_is_joined_on_request_and_left_running(

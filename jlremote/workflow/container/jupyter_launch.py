@@ -195,6 +195,7 @@ def _script(start: StartContext, folders: Sequence[str] = (), *, join: bool = Tr
         on_socket=start.sockets and not start.runtime.has_containers and not by_tcp,
         folders=folders,
         join=join,
+        user=start.user,
     )
 
 

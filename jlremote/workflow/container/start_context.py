@@ -31,6 +31,7 @@ class StartContext:
     # A random word that identifies the traces of this start's server.
     launch_id: str = field(default_factory=lambda: secrets.token_hex(4))
     owner: str | None = None  # the other user whose session it is, joined on request
+    user: str = ""  # the person's name on the host, where it was asked for
     loopback: bool = False  # whether the server listens there only, as the network is the host's
     sockets: bool = True  # whether the SSH server connects to unix sockets, as far as is known
 

@@ -104,8 +104,8 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     runtime = runtime_of(record)
     found = survey(link, runtime, record.name)
     container = refuse_halted(record.name, runtime, found.container)
-    if found.owner is not None and not record.shared:
-        raise ContainerGone(f"the container `{record.name}` now belongs to `{found.owner}`")
+    if found.whose is not None and not record.shared:
+        raise ContainerGone(f"the container `{record.name}` now belongs to `{found.whose}`")
     _bring_ports_back(link, record, place_of(runtime, container))
     server = found.server_on(record.server)
     if server is None:

@@ -75,8 +75,8 @@ def running(selector: str | None, context: Context, *, as_shared: bool = False) 
     link, runtime = link_of(record, context), runtime_of(record)
     connect(link, context)
     found = survey(link, runtime, record.name)
-    ownership.refuse(record.host, record.name, found.owner, agreed=as_shared or record.shared)
-    record = replace(record, shared=found.owner is not None)
+    ownership.refuse(record.host, record.name, found.whose, agreed=as_shared or record.shared)
+    record = replace(record, shared=found.whose is not None)
     with undone_on_failure() as undo:
         again = _forwarded(link, record, runtime, found, context, undo)
         if again.forwarded:
@@ -102,7 +102,7 @@ def _adopted(host: str, typed: str, context: Context, *, as_shared: bool) -> Ses
     with context.progress.step(f"Look for {typed}"):
         runtime, container, found = _found(link, typed)
     name = container.name
-    ownership.refuse(host, name, found.owner, agreed=as_shared)
+    ownership.refuse(host, name, found.whose, agreed=as_shared)
     short = None if name == typed else typed
     if (known := sessions.find(host, name)) is not None:  # the full name was not typed
         record = replace(known, typed=short)
@@ -121,7 +121,7 @@ def _adopted(host: str, typed: str, context: Context, *, as_shared: bool) -> Ses
         image=container.image,
         gpus=container.gpus,
         container_id=container.id if runtime.engine else "",
-        shared=found.owner is not None,
+        shared=found.whose is not None,
         forwarded=False,
     )
     with undone_on_failure() as undo:

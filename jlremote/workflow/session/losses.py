@@ -112,9 +112,11 @@ def planned(
 ) -> Destruction:
     """Return what this stop ends or deletes beyond Jupyter with idle kernels."""
     selector, lost = f"{record.host}/{record.name}", work.losses if request.destroys else ()
-    container, whose = found.container, f" of `{found.owner}`" if found.owner else ""
-    if found.owner is not None:
-        lost = (f"work of another user, `{found.owner}`", *lost)
+    container, whose = found.container, f" of `{found.whose}`" if found.whose else ""
+    if container is not None and container.renamed:
+        whose += f", which is called `{container.renamed}` by now"
+    if found.whose is not None:
+        lost = (f"work of another user, `{found.whose}`", *lost)
     question = f"Stop {selector}{whose}?"
     if container is not None and runtime.engine is not None:
         deleted = request.remove or (work.whole and bool(container.options.remove))

@@ -28,7 +28,7 @@ def restart(selector: str, request: StopRequest, context: Context) -> SessionRep
     runtime = runtime_of(record)
     with context.progress.step(f"Look for {record.name}"):
         found = survey(link_of(record, context), runtime, record.name)
-    ownership.refuse(record.host, record.name, found.owner, agreed=request.force)
+    ownership.refuse(record.host, record.name, found.whose, agreed=request.force)
     _refuse_unless_it_stays(record, runtime, found)
     again = _again(record, runtime, found)
     stop(f"{record.host}/{record.name}", request, context)

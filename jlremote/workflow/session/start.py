@@ -55,7 +55,9 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         runtime, name, found = _look(request, runtime, known, host, context)
         if not found.server and turn.enter_context(_alone(request.host, name, context)):
             runtime, name, found = _look(request, runtime, known, host, context)
-        start = StartContext(host, runtime, name, request, context, undo, owner=found.owner)
+        start = StartContext(
+            host, runtime, name, request, context, undo, owner=found.whose, user=found.user
+        )
         if found.gpu_fault is not None:
             start.note(f"{found.gpu_fault.why}; {found.gpu_fault.mend}")
         if runtime.in_jobs:
@@ -69,7 +71,7 @@ def start(request: StartRequest, context: Context) -> SessionReport:
             except JustCreated:  # from another laptop: that session is this one's, too
                 provision.await_start(start)
                 runtime, name, found = _look(request, runtime, known, host, context)
-                start = replace(start, owner=found.owner)
+                start = replace(start, owner=found.whose)
                 start, container, found = provision.ensure(start, found)
             start, gpus = _settled(start, container, found)
             server, launched = jupyter_launch.ensure(start, found)
@@ -117,14 +119,14 @@ def _look(
         looks = with_others(names, first, partial(survey, host, runtime, check_gpus=True))
         name, found = next((look for look in looks if look[1].container), (names[0], first))
         unnamed = request.container is None and naming.remembered(request) is None
-        if found.owner is not None and unnamed:
+        if found.whose is not None and unnamed:
             # Another user has a container of the default name.
             name = naming.own_name(names[0], host)
             found = survey(host, runtime, name, check_gpus=True)
         runtime, name, found = _same_container(host, runtime, name, found, context)
     record = sessions.find(request.host, name)
     agreed = request.as_shared or (record is not None and record.shared)
-    ownership.refuse(request.host, name, found.owner, agreed=agreed)
+    ownership.refuse(request.host, name, found.whose, agreed=agreed)
     return runtime, name, found
 
 

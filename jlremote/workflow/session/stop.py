@@ -120,8 +120,8 @@ def _stop(record: SessionRecord, request: StopRequest, context: Context) -> Stop
     with context.progress.step(f"Look for {record.name}"):
         forward = host.status(connect=True).forward(record.name)
         found = survey(host, runtime, record.name)
-    if found.owner is not None and not request.force:
-        return _left(host, record, found.owner, request)
+    if found.whose is not None and not request.force:
+        return _left(host, record, found.whose, request)
     _refuse_paused(record, found.container, runtime, request)
     server = _server(found, forward, request)
     with undone_on_failure() as undo:
