@@ -7,6 +7,8 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
+from pexpect import EOF
+
 from jlremote.gpus.snapshot_script import USER_LABEL
 from jlremote.runtimes.contract import SESSION_LABEL
 from tests.lab.accounts import Account, claimed_account
@@ -184,7 +186,7 @@ def test_jupyter_of_another_user_in_a_container_of_no_user_is_theirs(
     laptop: Laptop, sshd: SSHServer, keys: Keys, account: Account, container: ContainerFactory
 ) -> None:
     """Both can use a container that was there before; who launched Jupyter in it is noted."""
-    here = container()
+    here, mine = container(), container()
     where = f"lab/{here.name}"
     started(laptop, here)
     assert laptop.jlr("stop", here.name).status == 0
@@ -205,7 +207,16 @@ def test_jupyter_of_another_user_in_a_container_of_no_user_is_theirs(
         joined_born = joined.born()
         assert joined_born == theirs.born()
 
-        left = laptop.jlr("stop", where)
+        started(laptop, mine)
+        with laptop.terminal("jlr", "stop", "--all", "--force") as screen:
+            screen.expect(f"the forward of {where}, which belongs to `{other.name}`")
+            screen.expect("Stop all the sessions\\? \\(y/N\\) ")
+            screen.send("n\r")
+            screen.expect(EOF)
+        kept = laptop.jlr("stop", "--all", "--remove", "--force", "--yes")
+        assert (kept.status, whose in kept.stderr) == (1, True), kept
+        assert f"lab/{mine.name}: stopped JupyterLab" in kept.stdout
+        left = laptop.jlr("stop", "--all", "--force", "--yes")
         assert f"left Jupyter running: it belongs to `{other.name}`" in left.stdout, left
         assert theirs.born() == joined_born
 

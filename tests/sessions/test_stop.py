@@ -185,6 +185,16 @@ def test_stop_all_stops_every_session_but_those_that_are_busy(
         both = ("the program `sleep 645`", "`long.ipynb`")
         hints = (f"`jlr stop lab/{each.name} --container --force`" for each in (idle, busy))
         failed(laptop.jlr("stop", "--all", "--container", "--yes"), 7, *both, *hints)
+        kernel.interrupt()
+        with laptop.terminal("jlr", "stop", "--all", "--remove", "--force") as screen:
+            screen.expect(f"lab/{busy.name}: the kernel of `long.ipynb` \\(")
+            screen.expect("all files of its container outside volumes")
+            screen.expect(f"lab/{idle.name}: the program `sleep 645`; all else")
+            screen.expect("and delete their containers\\? \\(y/N\\) ")
+            screen.send("n\r")
+            screen.expect("nothing was changed")
+            screen.expect(EOF)
+        kernel.keep_busy()
         refused = laptop.jlr("stop", "--all", "--yes")
         assert refused.status == 7, refused
         assert "`long.ipynb`" in refused.stderr

@@ -72,35 +72,44 @@ def stop(selector: str | None, request: StopRequest, context: Context) -> StopRe
         record = destruction.default_session(known, stops.latest(), request)
     if record is None:
         record = session_selection.chosen(selector, context, or_job=True, as_shared=request.force)
-    return _stop(record, request, context)
+    return _stop(record, request, context, named=True)
 
 
 def stop_all(request: StopRequest, context: Context) -> StopAllReport:
-    """Stop every session, also if one of them fails.
+    """Stop every session, also if one of them fails; those of other users are only left.
 
     Raises:
         JlrError: the person said no.
     """
     known = [record for record in sessions.load_all() if record.forwarded]
-    destruction.confirm(_all_of(known, request), context, yes=request.yes)
+    if not request.yes:
+        destruction.confirm(_all_of(known, request, context), context, yes=False)
     done: list[StopReport] = []
     refused: list[JlrError] = []
     for record in known:
         try:
-            done.append(_stop(record, replace(request, yes=True), context))
+            done.append(_stop(record, replace(request, yes=True), context, named=False))
         except JlrError as error:
             refused.append(error)
     return StopAllReport(tuple(done), together(refused))
 
 
-def _all_of(known: Sequence[SessionRecord], request: StopRequest) -> Destruction:
+def _all_of(known: Sequence[SessionRecord], request: StopRequest, context: Context) -> Destruction:
     what = "the sessions"
     if request.ends_container:
         what += " and delete their containers" if request.remove else " and their containers"
-    return Destruction(
-        f"Stop all {what}?",
-        tuple(f"the session {record.host}/{record.name}" for record in known),
-    )
+    planned = []
+    for record in known:
+        selector, owner, lost = f"{record.host}/{record.name}", None, ""
+        # What is not stopped is told when it is its turn.
+        with suppress(JlrError), undone_on_failure() as undo:
+            look = _looked(record, request, context, undo, named=False)
+            owner, lost = look.owner, "; ".join(look.planned.losses)
+        if owner is None:
+            planned.append(": ".join(filter(None, (f"the session {selector}", lost))))
+        elif not request.ends_container:
+            planned.append(f"the forward of {selector}, which belongs to `{owner}`")
+    return Destruction(f"Stop all {what}?", tuple(planned))
 
 
 def together(refused: Sequence[JlrError]) -> JlrError | None:
@@ -113,36 +122,65 @@ def together(refused: Sequence[JlrError]) -> JlrError | None:
     return kind("; ".join(error.message for error in refused), hint="; ".join(hints) or None)
 
 
-def _stop(record: SessionRecord, request: StopRequest, context: Context) -> StopReport:
-    runtime = runtime_of(record)
-    host = link_of(record, context)
-    done: list[str] = []
+@dataclass(frozen=True)
+class _Look:
+    """What a stop has found."""
+
+    host: Link
+    runtime: Runtime
+    found: Survey
+    forward: ForwardStatus | None
+    api: JupyterApi | None  # of the server that ends, or would end by force
+    planned: Destruction
+    owner: str | None = None  # the other user whose session it is, which is only left
+
+
+def _looked(
+    record: SessionRecord, request: StopRequest, context: Context, undo: ExitStack, *, named: bool
+) -> _Look:
+    """Look at what would end; another user's session ends only by `force` and its name.
+
+    Raises:
+        Busy: something works in it, or it is paused.
+    """
+    runtime, host = runtime_of(record), link_of(record, context)
     with context.progress.step(f"Look for {record.name}"):
         forward = host.status(connect=True).forward(record.name)
         found = survey(host, runtime, record.name)
-    if found.whose is not None and not request.force:
-        return _left(host, record, found.whose, request)
+    if found.whose is not None and not (request.force and named):
+        nothing = Destruction("", ())
+        return _Look(host, runtime, found, forward, None, nothing, found.whose)
     _refuse_paused(record, found.container, runtime, request)
-    server = _server(found, forward, request)
+    server, api = _server(found, forward, request), None
+    if server is not None and found.container is not None:
+        to = server_endpoint(runtime, found.container, server)
+        api = _client(host, record, to, context, undo)
+    work = losses.work(host, runtime, found, api, request)
+    losses.refuse_if_busy(record, work, request)
+    planned = losses.planned(host, runtime, record, found, work, request)
+    return _Look(host, runtime, found, forward, api, planned)
+
+
+def _stop(
+    record: SessionRecord, request: StopRequest, context: Context, *, named: bool
+) -> StopReport:
+    done: list[str] = []
     with undone_on_failure() as undo:
-        api = None
-        if server is not None and found.container is not None:
-            to = server_endpoint(runtime, found.container, server)
-            api = _client(host, record, to, context, undo)
-        work = losses.work(host, runtime, found, api, request)
-        losses.refuse_if_busy(record, work, request)
-        planned = losses.planned(host, runtime, record, found, work, request)
-        destruction.confirm(planned, context, yes=request.yes)
+        look = _looked(record, request, context, undo, named=named)
+        host, runtime, found = look.host, look.runtime, look.found
+        if look.owner is not None:
+            return _left(host, record, look.owner, request)
+        destruction.confirm(look.planned, context, yes=request.yes)
         if runtime.in_jobs:
             from jlremote.workflow.jobs import session_job  # loads all that submits jobs, too
 
             with context.progress.step("Cancel the job"):
                 done += session_job.cancel(host, runtime, record.name, request)
-        elif api is not None:
+        elif look.api is not None:
             with context.progress.step("Stop JupyterLab"):
-                done.append(_end_server(host, runtime, record, api, request))
+                done.append(_end_server(host, runtime, record, look.api, request))
     done += unmount.unmount_session(record.host, record.name, context, force=request.force)
-    done += _released(host, record, forwarded=forward is not None)
+    done += _released(host, record, forwarded=look.forward is not None)
     if found.container is not None and runtime.engine is not None:
         done += _end_container(host, runtime.engine, found.container, request, context)
     elif found.container is not None and _defined_by_files(runtime) and request.remove:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 import pytest
 
@@ -196,7 +196,7 @@ def test_stop_all_ends_the_others_before_it_reports_a_failure(
     sessions.save(replace(saved, name="cont3", forwarded=False))
     tried: list[str] = []
 
-    def fail_first(record: SessionRecord, *_: object) -> stop.StopReport:
+    def fail_first(record: SessionRecord, *_: object, named: bool) -> stop.StopReport:
         tried.append(record.name)
         if len(tried) == 1:
             raise Busy(f"`{record.name}` is busy")
@@ -214,10 +214,11 @@ def test_stop_all_asks_first_and_names_every_busy_session(
 ) -> None:
     sessions.save(replace(saved, name="cont2"))
 
-    def busy(record: SessionRecord, *_: object) -> stop.StopReport:
+    def busy(record: SessionRecord, *_: object, named: bool) -> Never:
         raise Busy(f"`{record.name}` is busy", hint=f"`jlr stop dgx/{record.name} --force`")
 
     monkeypatch.setattr(stop, "_stop", busy)
+    monkeypatch.setattr(stop, "_looked", busy)
     person = Person("no")
     with pytest.raises(JlrError, match="nothing was changed"):
         stop.stop_all(StopRequest(remove=True), context(asker=person))
