@@ -154,12 +154,15 @@ class Command(click.Command):
         return [*pieces, "[-- COMMAND...]"] if self.takes_command else pieces
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write many options under their headings, few under one."""
+        """Write options under their headings if many have one, else all under one."""
         options = [found for found in self.get_params(ctx) if isinstance(found, click.Option)]
-        records = [(getattr(one, "group", GROUPS[-1]), one.get_help_record(ctx)) for one in options]
+        few = sum(isinstance(one, GroupedOption) for one in options) <= _FEW
+        other = "Options" if few else GROUPS[-1]
+        records = [
+            (other if few else getattr(one, "group", other), one.get_help_record(ctx))
+            for one in options
+        ]
         rows = [(title, row) for title, row in records if row]
-        if len(rows) <= _FEW:
-            rows = [("Options", row) for _, row in rows]
         titles = (*GROUPS, "Options")
         write_sections(formatter, {title: [r for t, r in rows if t == title] for title in titles})
 

@@ -237,8 +237,8 @@ def pull_error(program: str, typed: str, host: str, lines: Sequence[str], status
     if _FULL.search(complaint) or status == NO_FOLDER:
         return JlrError(
             message,
-            hint="`image-folder` in the settings, or JLR_IMAGE_FOLDER, names a folder of the host "
-            "with more room, as in a workspace; what is unpacked lies there, too",
+            hint="`jlr config set image-folder FOLDER`, or JLR_IMAGE_FOLDER, names a folder of the "
+            "host with more room; images are pulled and unpacked there",
         )
     if _REFUSED.search(complaint):
         return Authentication(message, hint=login_hint(program, typed, host))

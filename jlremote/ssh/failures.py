@@ -75,10 +75,10 @@ def _fewer(destination: Destination, login: Any) -> str:
     tried = getattr(login, "attempts", {})
     passwords = tried.get("password", 0) + tried.get("keyboard-interactive", 0)
     check = f"check the password or code, and whether `{destination.user}` is the user there"
-    keys = "set `IdentitiesOnly yes` and one `IdentityFile` in your ssh config: offer fewer"
+    keys = "set `IdentitiesOnly yes` and one `IdentityFile` in your ssh config, to offer fewer keys"
     if not passwords:
         return keys
-    return f"{check}; {keys} keys" if tried.get("publickey", 0) > 1 else check
+    return f"{check}; {keys}" if tried.get("publickey", 0) > 1 else check
 
 
 def _no_common_algorithm(

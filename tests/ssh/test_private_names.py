@@ -58,6 +58,7 @@ SIGNATURES = [
     (P.set_outbound_compressor, "self, compressor"),
     (P.write_all, "self, out"),
     (C.__init__, "self, chanid"),
+    (C._set_remote_channel, "self, chanid, window_size, max_packet_size"),
     (C._set_transport, "self, transport"),
     (C._set_window, "self, window_size, max_packet_size"),
     (C._unlink, "self"),

@@ -59,7 +59,7 @@ _NEW_FILE = """\
     "--profile",
     metavar="PROFILE",
     shell_complete=candidates.profiles,
-    help="Show the settings with this --profile; with `set`, change those of it.",
+    help="Show the settings with this profile; with `set`, change the profile.",
 )
 @click.option(
     "--host",

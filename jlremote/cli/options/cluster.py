@@ -29,7 +29,7 @@ cluster_options = options(
         help="Run as a Slurm job; HOST is a login node.",
     ),
     _cluster(
-        "--partition", metavar="NAME", help="Partition. Default for all of these: the site's."
+        "--partition", metavar="NAME", help="Partition. The site has defaults for all of these."
     ),
     _cluster("--account", metavar="NAME", help="Account to charge."),
     _cluster("--qos", metavar="NAME", help="Quality of service."),

@@ -49,7 +49,7 @@ creation_options = options(
     _repeated(
         *("-v", "--volume"),
         metavar="SOURCE:TARGET[:OPTIONS]",
-        help="Mount a folder of the host (`~/...`: of your home), or a volume. `-v` alone: "
+        help="Mount a folder of the host (`~/...`: of your home), or a volume. A bare `-v` is "
         "`--verbose`.",
     ),
     _repeated(

@@ -76,9 +76,8 @@ def idle_stop_in_words(seconds: int | None) -> str | None:
     if not seconds:
         return None
     return (
-        f"after {times.in_words(seconds)} without work: each idle kernel, even under an open "
-        "page, then Jupyter, once no terminal or page is open; never what is busy, and the "
-        "container stays"
+        f"after {times.in_words(seconds)} without work: idle kernels, even with their page open; "
+        "then Jupyter, once no terminal and no page is open. Busy kernels and the container stay"
     )
 
 

@@ -180,8 +180,8 @@ printf %s {shlex.quote(enter)} >"$directory/enter" &&
     if done.status == _MISSING:
         raise EngineMissing(
             f"`{program}` is not installed on `{start.request.host}`, or not on the PATH of ssh",
-            hint="`--runtime singularity` uses its older form; a site's `module load` can stand in "
-            "`~/.bashrc` there",
+            hint="put the `module load` that your site documents into `~/.bashrc` there; "
+            "`--runtime singularity` uses the older program",
         )
     if done.status == _TAKEN:
         raise JlrError(f"another command has just made `{start.name}`", hint="run it again")

@@ -125,8 +125,8 @@ def engine_on(host: Link, wanted: EngineChoice) -> Engine:
         if runtime_named(wanted.runtime).has_images:
             raise Usage(
                 f"`{wanted.runtime}` cannot do that: its images are files",
-                hint="`jlr images`, `pull`, `start` and `run` know it; docker or podman build and "
-                "push, and `docker://NAME` takes what they pushed",
+                hint="`--runtime docker` or `--runtime podman` does it; an image that was pushed "
+                "there is `docker://NAME` here",
             )
     return _known(host, sudo=sudo) or usable(host, sudo=sudo)
 

@@ -123,8 +123,8 @@ def _not_aside(engine: Engine, name: str, failed: Completed) -> JlrError:
     return JlrError(
         f"cannot save `{name}`: Jupyter's token and keys would be in the image, because they "
         f"cannot be moved into the container's memory: {failed.complaint}",
-        hint=f"`{memory}` shows whether it is full or read-only; "
-        f"after `jlr stop {name}` there are none to be moved",
+        hint=f"`{memory}` shows whether it is full or read-only; `jlr stop {name}` deletes them, "
+        "and then it can be saved",
     )
 
 
@@ -132,7 +132,7 @@ def _left_there(engine: Engine, name: str, failed: Completed) -> JlrError:
     start = engine.shown("start", name)
     return JlrError(
         f"cannot save `{name}`: a secret of Jupyter would be in the image: {failed.complaint}",
-        hint=f"`{start}` there starts it; from a container that runs jlr keeps the secret out",
+        hint=f"`{start}` there starts it; jlr keeps the secret out of the image of a running one",
     )
 
 

@@ -188,7 +188,7 @@ def _tried_with_files(
         if output.status != 0:
             raise image_files.login_error(registry, key.user, said)
     context.progress.note(
-        f"`{program}` tries keys only at registries that give tokens for them, as nvcr.io; at any "
-        "other the first pull tries this one"
+        f"`{program}` checks a key only at registries that issue tokens, such as nvcr.io; others "
+        "check it at the first pull"
     )
     return key

@@ -62,8 +62,8 @@ def _images_named(start: StartContext) -> Iterator[None]:
         asked = run_script(start.host, SCHEDULED.scheduler.runs_images())
         if asked.status == 0:
             missing.hint = (
-                f"{SCHEDULED.scheduler.name} runs images itself there (pyxis), not by jlr: "
-                f"`jlr run {start.host.name} --slurm -- {asked.stdout.strip()}`"
+                f"`jlr run {start.host.name} --slurm -- {asked.stdout.strip()}` lets "
+                f"{SCHEDULED.scheduler.name} itself run the image (pyxis)"
             )
         raise
 

@@ -87,7 +87,7 @@ def _submit(start: StartContext, how: Scheduled, container: Container | None) ->
     _clear(start.host, start.name)
     if how.by_tcp:
         start.note(
-            "by `--reach tcp` every user of the cluster can connect to Jupyter's port; only its "
+            "with `--reach tcp` every user of the cluster can connect to Jupyter's port; only its "
             "token keeps them out, and it travels unencrypted from the login node to the node"
         )
     with undone_on_failure() as undo:

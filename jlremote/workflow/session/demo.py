@@ -61,7 +61,7 @@ def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport]
         _clear_leftovers(config, context)
         (files / notebook.NAME).write_text(notebook.document(), encoding="utf-8")
         report = _start(request, files, context)
-        context.progress.note("files that you save in the demo go with it")
+        context.progress.note("files that you save in the demo are deleted with it")
         context.progress.note(
             f"other commands reach this host as `{HOST}`; for ssh, use `ssh -F {config} {HOST}`"
         )

@@ -66,9 +66,9 @@ def open_session(
     ),
 )
 @shared.session_argument
-@click.option("--base", "part", flag_value="base", help="Only the server's URL, without a token.")
-@click.option("--token", "part", flag_value="token", help="Only the token.")
-@shared.json_option("Print it, its base and its token in a JSON object.")
+@click.option("--base", "part", flag_value="base", help="Print the URL without its token.")
+@click.option("--token", "part", flag_value="token", help="Print the token.")
+@shared.json_option("Print all three as a JSON object.")
 @click.pass_obj
 def url(invocation: Invocation, session: str | None, part: str | None, as_json: bool) -> None:
     """Print a session's URL and nothing else.

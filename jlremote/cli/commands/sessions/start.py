@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     "Jupyter",
     "--idle-stop",
     metavar="TIME",
-    help="After `30m` or `2h` without work, stop idle kernels, even under an open page, then "
-    "Jupyter; never what is busy. Default: off.",
+    help="After `30m` or `2h` without work, stop idle kernels, even with their page open, then "
+    "Jupyter. Default: off.",
 )
 @option(
     "Jupyter",

@@ -46,7 +46,7 @@ PAIR = PortPair()
 )
 @shared.session_argument
 @click.argument("port", required=False, type=PAIR, metavar="[[LOCAL:]PORT]")
-@click.option("--host", "on_host", is_flag=True, help="PORT is one of the session's host itself.")
+@click.option("--host", "on_host", is_flag=True, help="PORT is the host's, not the container's.")
 @click.option("--remove", type=shared.PORT, metavar="PORT", help="Stop forwarding this port.")
 @shared.json_option("Print a JSON array.")
 @click.pass_obj

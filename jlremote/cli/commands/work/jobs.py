@@ -66,7 +66,7 @@ HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND")
     help="Set a variable of the notebook, as papermill does. Repeatable.",
 )
 @option(
-    "Session", "--name", metavar="NAME", help="Name of the job and its container. Default: made up."
+    "Session", "--name", metavar="NAME", help="Name of the job and its container. Default: random."
 )
 @option("Session", "-d", "--detach", is_flag=True, help="Print the job's name and do not wait.")
 @option(
@@ -236,7 +236,7 @@ def _refuse_beside_slurm(
     if options["sudo"] or options["runtime"] not in (None, "auto", "none", *IMAGE_RUNTIMES):
         raise Usage(
             "`--slurm` runs the command without a container engine",
-            hint="leave out `--runtime` and `--sudo`; `--image` is one of Apptainer's",
+            hint="leave out `--runtime` and `--sudo`; `--image` takes an image for Apptainer",
         )
 
 
