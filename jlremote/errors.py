@@ -23,6 +23,7 @@ An error that is defined in another package is drawn with that package's name. :
     │   ├── NoAnswer             jupyter   Jupyter does not answer through the forward
     │   └── NoWebSocket          jupyter   HTTP passes the forward, WebSocket does not
     ├── NotFound                 exit 6    no such session, container, image or file
+    │   └── KernelGone           kernels   the kernel that a local client uses has ended
     ├── Busy                     exit 7    kernels, a GPU or a port in use
     │   └── JustCreated          runtimes  another command created that container a moment ago
     ├── NoShell                            the login shell on the host runs no scripts

@@ -19,11 +19,11 @@ PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 LEAVES = {"times", "errors", "questions", "text", "root"}
 MIDDLE = {
     *("doctor", "gpus", "images", "jobs", "jupyter", "mounts", "ports", "runtimes", "schedulers"),
-    "storage",
+    *("kernels", "storage"),
 }
 # What each package may import, besides itself and the leaves.
 LADDER = {
-    "cli": {"workflow", "storage", "doctor", "gpus", "images", "jobs", "jupyter", "schedulers"},
+    "cli": {"workflow", "schedulers", *(MIDDLE - {"mounts", "ports", "runtimes"})},
     "workflow": {"link.client", "link.wire", "host", "demo", *MIDDLE},
     "link.client": {"link.wire", "host", "jupyter", "ports"},
     "link.wire": {"jupyter", "ports", "storage"},
@@ -33,6 +33,7 @@ LADDER = {
     "images": {"host", "runtimes"},
     "jobs": {"host", "gpus", "runtimes", "schedulers"},
     "jupyter": {"host", "gpus", "runtimes", "storage"},
+    "kernels": {"host", "jupyter", "ports"},
     "mounts": {"host", "storage"},
     "ports": {"host", "jupyter", "runtimes"},
     "runtimes": {"host", "schedulers", "storage"},
@@ -56,6 +57,7 @@ OWNERS = {
     "platformdirs": {"storage"},
     "keyring": {"storage", "ssh"},
     "websocket": {"jupyter"},
+    "zmq": {"kernels"},
 }
 
 # Calls that print to the user or ask.
@@ -164,8 +166,11 @@ def test_nothing_below_the_command_line_prints_or_asks() -> None:
     ]
     # Processes without a terminal, whose stdout is a pipe on which they say that they are ready,
     # and a program that runs on the host.
-    silent = ("jlremote.link.service.process:", "jlremote.workflow.forward.loopback_page:")
-    silent += ("jlremote.jobs.notebook_program:",)
+    silent = (
+        "jlremote.link.service.process:",
+        "jlremote.workflow.forward.loopback_page:",
+        "jlremote.jobs.notebook_program:",
+    )
     assert [place for place in speakers if not place.startswith(silent)] == []
 
 

@@ -30,6 +30,8 @@ COMMANDS = {
         "run": ("work.jobs:run", "Run a command as a job that outlasts the connection."),
         "runs": ("work.jobs:runs", "List the jobs, one per line."),
         "attach": ("work.jobs:attach", "Show a job's output again, to its end."),
+        "lab": ("work.kernels:lab", "Run the JupyterLab of this machine on a session's kernels."),
+        "kernels": ("work.kernels:kernels", "Install a session's kernels in the Jupyter here."),
         "forward": ("work.forward:forward", "Forward a further port of a session."),
         "mount": ("work.mount:mount", "Mount a folder of the host on this machine."),
         "unmount": ("work.mount:unmount", "Unmount a folder mounted by `jlr mount`."),

@@ -126,9 +126,22 @@ class JupyterApi:
             paths = {session["kernel"]["id"]: session["path"] for session in sessions}
             return tuple(_kernel(kernel, paths) for kernel in kernels)
 
-    def start_kernel(self) -> str:
-        """Start a kernel of the default kind, without a notebook, and return its id."""
-        return str(self._request("POST", "api/kernels", {})["id"])
+    def kernel_specs(self) -> dict[str, dict[str, Any]]:
+        """Return the kinds of kernels there, by name: the contents of each `kernel.json`."""
+        answer = self._request("GET", "api/kernelspecs")
+        with understood("Jupyter"):
+            return {str(name): dict(told["spec"]) for name, told in answer["kernelspecs"].items()}
+
+    def start_kernel(self, kind: str | None = None) -> str:
+        """Start a kernel, by default of the default kind, without a notebook; return its id."""
+        content = {} if kind is None else {"name": kind}
+        return str(self._request("POST", "api/kernels", content)["id"])
+
+    def has_kernel(self, kernel: str) -> bool:
+        return any(kernel == each["id"] for each in self._request("GET", "api/kernels"))
+
+    def interrupt_kernel(self, kernel: str) -> None:
+        self._request("POST", f"api/kernels/{kernel}/interrupt")
 
     def end_kernel(self, kernel: str) -> None:
         self._request("DELETE", f"api/kernels/{kernel}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
@@ -66,6 +66,54 @@ class KernelLine:
         return header["msg_id"]
 
 
+class KernelSocket:
+    """The WebSocket of one kernel, for programs that pass its messages on."""
+
+    def __init__(self, api: JupyterApi, kernel: str, session: str) -> None:
+        """Open it; under the same `session` Jupyter sends what it kept since the last one.
+
+        Raises:
+            NoWebSocket: it cannot be opened.
+        """
+        self._socket = _connection(api, kernel, f"?session_id={session}")
+        self._socket.settimeout(None)
+
+    def send(self, data: str | bytes) -> None:
+        """Send a message.
+
+        Raises:
+            NoWebSocket: the connection is lost.
+        """
+        with _told_of_loss():
+            self._socket.send(data, 0x2 if isinstance(data, bytes) else 0x1)
+
+    def receive(self) -> str | bytes:
+        """Return the next message.
+
+        Raises:
+            NoWebSocket: the connection is lost.
+        """
+        with _told_of_loss():
+            data: str | bytes = self._socket.recv()
+        if not data:
+            raise NoWebSocket("Jupyter has closed the kernel's WebSocket")
+        return data
+
+    def close(self) -> None:
+        with _told_of_loss(), suppress(OSError):
+            self._socket.close(timeout=0)
+
+
+@contextmanager
+def _told_of_loss() -> Iterator[None]:
+    from websocket import WebSocketException
+
+    try:
+        yield
+    except (WebSocketException, OSError) as error:
+        raise NoWebSocket(f"the kernel's WebSocket is lost: {error}") from error
+
+
 @contextmanager
 def kernel_line(api: JupyterApi, kernel: str) -> Iterator[KernelLine]:
     """Open a WebSocket to a kernel.
@@ -73,12 +121,20 @@ def kernel_line(api: JupyterApi, kernel: str) -> Iterator[KernelLine]:
     Raises:
         NoWebSocket: it cannot be opened.
     """
+    socket = _connection(api, kernel)
+    try:
+        yield KernelLine(socket)
+    finally:
+        socket.close()
+
+
+def _connection(api: JupyterApi, kernel: str, query: str = "") -> Any:
     from websocket import WebSocketException, create_connection
 
     base = f"127.0.0.1:{api.local_port}{quote(api.server.base_url)}"
     try:
-        socket = create_connection(
-            f"ws://{base}api/kernels/{kernel}/channels",
+        return create_connection(
+            f"ws://{base}api/kernels/{kernel}/channels{query}",
             header=[f"{name}: {value}" for name, value in api.headers.items()],
             timeout=api.timeout,
             # A proxy in the environment must not see it.
@@ -91,10 +147,6 @@ def kernel_line(api: JupyterApi, kernel: str) -> Iterator[KernelLine]:
             f"no WebSocket through 127.0.0.1:{api.local_port}: {reason}",
             hint="`jlr logs` may say why",
         ) from error
-    try:
-        yield KernelLine(socket)
-    finally:
-        socket.close()
 
 
 def _result(message: dict[str, Any]) -> str | None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from jlremote.images.commands import Image
     from jlremote.jupyter.api import Kernel
+    from jlremote.kernels.specs import KernelSpec
     from jlremote.workflow.forward.port_report import PortReport
     from jlremote.workflow.mounts.known_mounts import MountReport
     from jlremote.workflow.show.containers import ContainerReport
@@ -121,6 +122,11 @@ KERNELS: Columns[Kernel] = {
     "NOTEBOOK": lambda kernel: kernel.notebook,
     "STATE": lambda kernel: kernel.state,
     "SINCE": lambda kernel: times.ago(kernel.last_activity),
+}
+KERNEL_SPECS: Columns[KernelSpec] = {
+    "KERNEL": lambda spec: spec.name,
+    "SESSION": lambda spec: f"{spec.host}/{spec.session}",
+    "KIND": lambda spec: spec.kind,
 }
 PORTS: Columns[PortReport] = {
     "PORT": lambda report: f"{report.port} of the host" if report.on_host else str(report.port),

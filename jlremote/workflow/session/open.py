@@ -32,9 +32,7 @@ def address(
         JlrError: it is another user's, and not to be joined `as_shared`.
         Unreachable: the host or the server does not answer.
     """
-    record = _running(selector, context, as_shared=as_shared)
-    link = link_of(record, context)
-    forward, name = _answering(link, record)
+    record, forward, name = answering(selector, context, as_shared=as_shared)
     with suppress(JlrError):  # a full disk must not prevent the use of a session
         sessions.save(record.used_now())
     if ends := warning(record.host, record.name, forward.endpoint.until):
@@ -42,9 +40,20 @@ def address(
     if record.gpus is not None:
         from jlremote.workflow.host.lost_gpus import fault
 
-        if lost := fault(link, record):
+        if lost := fault(link_of(record, context), record):
             context.progress.note(f"{lost.why}; {lost.mend}")
     return address_of(forward, name, path)
+
+
+def answering(
+    selector: str | None, context: Context, *, as_shared: bool = False
+) -> tuple[SessionRecord, ForwardStatus, str]:
+    """Return a session, its forward, and the name under which Jupyter has answered through it.
+
+    Raises as `address` does.
+    """
+    record = _running(selector, context, as_shared=as_shared)
+    return record, *_answering(link_of(record, context), record)
 
 
 def _running(selector: str | None, context: Context, *, as_shared: bool) -> SessionRecord:

@@ -1,1 +1,1 @@
-"""The heading `Work there`: `shell`, `jobs` (run, runs, attach), `forward`, `mount`; also `ssh`."""
+"""`Work there`: `shell`, `jobs` (run, runs, attach), `forward`, `mount`, `kernels`; also `ssh`."""

@@ -1,0 +1,38 @@
+"""The program that a kernel spec of `jlr kernels install` names; a client of Jupyter's starts it.
+
+Its arguments are a session, and a kind of kernel and a connection file, or `--end` and a kernel.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.screen.terminal import tell
+from jlremote.errors import JlrError
+from jlremote.text import printable
+
+
+def main(session: str, kind: str, file: str) -> int:
+    """Be a kernel, or wait for the end of stdin and end one; return the exit code."""
+    from jlremote.workflow.kernels import run
+
+    # What a client starts has no terminal of its own to ask on.
+    context = Invocation(no_input=True, quiet=True).context(silent=True)
+    try:
+        if kind == "--end":
+            run.end(session, file, context, sys.stdin.buffer.read)
+        else:
+            itself = (sys.executable, "-P", "-m", "jlremote.cli.kernel", session, "--end")
+            run.run(session, kind, Path(file), itself, context)
+    except JlrError as failure:
+        tell(f"jlr: {printable(failure.message)}")
+        if failure.hint:
+            tell(f"hint: {printable(failure.hint)}")
+        return failure.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

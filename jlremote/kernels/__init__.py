@@ -1,0 +1,18 @@
+"""Kernels of a session for the Jupyter of this laptop: its kernel specs, and a bridge for each.
+
+Read `specs` first (what `jlr kernels install` writes), then `bridge`, which a client of Jupyter's
+starts like any kernel; `local_ports` speaks to that client, `remote_kernel` to the session.
+
+Decisions:
+
+**Why a program, and not a kernel provisioner?** A provisioner must be installed in the environment
+of each Jupyter, and VS Code starts kernels without one. A program works with every client that can
+start a kernel, and jlr stays in its own environment.
+
+**Where is the token?** In the memory of the bridge, which asks the link for it. The spec and the
+arguments name the session only.
+
+**What does a lost connection cost?** The bridge connects again under the same id, and Jupyter sends
+what it kept meanwhile. A request whose answer was lost gets an error, so that no client waits for
+ever.
+"""

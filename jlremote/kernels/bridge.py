@@ -1,0 +1,143 @@
+"""The bridge between a client on this laptop and a kernel of the session, message by message."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import time
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+from uuid import uuid4
+
+from jlremote.errors import JlrError
+from jlremote.jupyter.kernel import KernelSocket
+from jlremote.kernels.local_ports import LocalPorts, Message
+from jlremote.kernels.remote_kernel import KernelGone, RemoteKernel, encoded
+
+_TURN_SECONDS = 1.0
+_LOST = "the connection was lost meanwhile, and with it the answer; some output may be missing"
+# Jupyter starts a kernel that died again; for a client here, this one has ended.
+_DEATHS = ("restarting", "autorestarting", "dead")
+
+
+class Bridge:
+    """Passes messages on until a client shuts the kernel down, or it ends."""
+
+    def __init__(self, ports: LocalPorts, kernel: RemoteKernel) -> None:
+        self._ports = ports
+        self._kernel = kernel
+        self._parent = os.getppid()
+        self._socket: KernelSocket | None = None
+        self._outbox: list[Message] = []
+        self._unanswered: dict[str, Message] = {}
+        # The requests from before a loss, by the question whose answer comes after theirs.
+        self._doubted: tuple[str, list[str]] = ("", [])
+        self._over = False
+
+    def serve(self) -> None:
+        """Pass messages on until the end.
+
+        Raises:
+            JlrError: the kernel has ended by itself.
+        """
+        self._kernel.begin()
+        while not self._over and os.getppid() == self._parent:
+            for message in self._ports.received(_TURN_SECONDS):
+                self._from_client(message)
+            with suppress(queue.Empty):
+                while True:
+                    self._happened(self._kernel.events.get_nowait())
+
+    def heed_signals(self) -> None:
+        """Let SIGINT interrupt the kernel, as clients send it, and SIGTERM end the bridge."""
+        signal.signal(signal.SIGINT, self._interrupted)
+        signal.signal(signal.SIGTERM, self._ended)
+
+    def _interrupted(self, _number: int, _frame: FrameType | None) -> None:
+        self._kernel.interrupt()
+
+    def _ended(self, _number: int, _frame: FrameType | None) -> None:
+        self._over = True
+        self._ports.wake()
+
+    def _from_client(self, message: Message) -> None:
+        if message.kind == "shutdown_request":
+            self._answer(message, {"status": "ok", "restart": message.content.get("restart")})
+            self._over = True
+        elif message.kind == "interrupt_request":
+            self._kernel.interrupt()
+            self._answer(message, {"status": "ok"})
+        else:
+            if message.kind.endswith("_request"):
+                self._unanswered[message.id] = message
+            self._send(message)
+
+    def _send(self, message: Message) -> None:
+        if self._socket is not None:
+            try:
+                self._socket.send(encoded(message))
+            except JlrError:
+                self._socket = None
+            else:
+                return
+        self._outbox.append(message)
+
+    def _happened(self, event: KernelSocket | Message | JlrError) -> None:
+        if isinstance(event, JlrError):
+            raise event
+        if isinstance(event, Message):
+            self._from_kernel(event)
+            return
+        waiting, self._outbox = self._outbox, []
+        self._socket = event
+        new = {message.id for message in waiting}
+        self._doubt([known for known in self._unanswered if known not in new])
+        for message in waiting:
+            self._send(message)
+
+    def _from_kernel(self, message: Message) -> None:
+        if message.kind == "status" and message.content.get("execution_state") in _DEATHS:
+            raise KernelGone("the kernel has died there")
+        if message.channel in ("shell", "control"):
+            self._unanswered.pop(message.request, None)
+            question, doubted = self._doubted
+            for lost in doubted if message.request == question else ():
+                if lost in self._unanswered:
+                    self._give_up(self._unanswered.pop(lost))
+        self._ports.send(message)
+
+    def _doubt(self, requests: list[str]) -> None:
+        """Ask the kernel something simple: it answers in order, so what is unanswered then is lost.
+
+        What Jupyter kept while the bridge was away comes before that.
+        """
+        if requests:
+            question = _made("shell", "kernel_info_request", {}, {}, self._unanswered[requests[0]])
+            self._doubted = (question.id, requests)
+            self._send(question)
+
+    def _give_up(self, request: Message) -> None:
+        """Answer a request whose answer was lost."""
+        error = {"ename": "ConnectionLost", "evalue": _LOST, "traceback": [_LOST]}
+        if request.kind == "execute_request":
+            self._tell(request, "error", error)
+        self._tell(request, "status", {"execution_state": "idle"})
+        self._answer(request, {"status": "error", "execution_count": None, **error})
+
+    def _tell(self, request: Message, kind: str, content: dict[str, Any]) -> None:
+        self._ports.send(_made("iopub", kind, content, request.header, request))
+
+    def _answer(self, request: Message, content: dict[str, Any]) -> None:
+        kind = request.kind.removesuffix("_request") + "_reply"
+        self._ports.send(_made(request.channel, kind, content, request.header, request))
+
+
+def _made(
+    channel: str, kind: str, content: dict[str, Any], parent: dict[str, Any], like: Message
+) -> Message:
+    """Return a message of the bridge's own, in the version of another."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime())
+    header = {**like.header, "msg_id": uuid4().hex, "msg_type": kind, "date": now}
+    return Message(channel, header, parent, {}, content, [])

@@ -1,0 +1,143 @@
+"""The ports of a kernel on this laptop, as a connection file names them.
+
+Source: https://jupyter-client.readthedocs.io/en/stable/messaging.html#the-wire-protocol
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import zmq
+
+from jlremote.errors import JlrError
+
+CHANNELS = {"shell": zmq.ROUTER, "control": zmq.ROUTER, "stdin": zmq.ROUTER, "iopub": zmq.PUB}
+_DELIMITER = b"<IDS|MSG>"
+PARTS = ("header", "parent_header", "metadata", "content")
+_LINGER_MILLISECONDS = 1000
+# Some messages, as those of widgets, are never answered.
+_MOST_ASKERS = 10_000
+
+
+@dataclass
+class Message:
+    """A message of a kernel, apart from who it is for."""
+
+    channel: str
+    header: dict[str, Any]
+    parent_header: dict[str, Any]
+    metadata: dict[str, Any]
+    content: dict[str, Any]
+    buffers: list[bytes]
+
+    @property
+    def kind(self) -> str:
+        return str(self.header.get("msg_type", ""))
+
+    @property
+    def id(self) -> str:
+        return str(self.header.get("msg_id", ""))
+
+    @property
+    def request(self) -> str:
+        """The id of the request that it answers."""
+        return str(self.parent_header.get("msg_id", ""))
+
+
+class LocalPorts:
+    """The sockets of a kernel that clients on this laptop connect to."""
+
+    def __init__(self, connection_file: Path) -> None:
+        facts = json.loads(connection_file.read_text("utf-8"))
+        self._key = str(facts["key"]).encode()
+        self._digest = str(facts.get("signature_scheme", "hmac-sha256")).partition("-")[2]
+        self._context = zmq.Context()
+        self._poller = zmq.Poller()
+        self._sockets = {
+            name: self._bound(kind, facts, name)
+            for name, kind in (*CHANNELS.items(), ("hb", zmq.REP))
+        }
+        self._woken, self._waker = socket.socketpair()
+        self._waker.setblocking(False)
+        self._poller.register(self._woken, zmq.POLLIN)
+        self._askers: dict[str, list[bytes]] = {}
+
+    def _bound(self, kind: int, facts: dict[str, Any], name: str) -> zmq.Socket[bytes]:
+        port, ip = facts[f"{name}_port"], facts["ip"]
+        transport = facts.get("transport", "tcp")
+        address = f"tcp://{ip}:{port}" if transport == "tcp" else f"{transport}://{ip}-{port}"
+        made = self._context.socket(kind)
+        made.linger = _LINGER_MILLISECONDS
+        if kind == zmq.ROUTER:
+            made.router_handover = True  # a client that connects anew keeps its identity
+        try:
+            made.bind(address)
+        except zmq.ZMQError as error:
+            raise JlrError(f"cannot listen on `{address}`: {error.strerror}") from error
+        if kind != zmq.PUB:
+            self._poller.register(made, zmq.POLLIN)
+        return made
+
+    def wake(self) -> None:
+        """Let `received` return, from another thread or a signal handler."""
+        with suppress(OSError):  # it is being woken, or has ended
+            self._waker.send(b"-")
+
+    def received(self, seconds: float) -> Iterator[Message]:
+        """Yield the messages that clients have sent; wait up to `seconds` for the first one."""
+        ready = dict(self._poller.poll(round(seconds * 1000)))
+        if self._woken.fileno() in ready:
+            self._woken.recv(4096)
+        for name, source in self._sockets.items():
+            if source in ready and name == "hb":
+                source.send_multipart(source.recv_multipart())
+            elif source in ready and (message := self._read(name, source.recv_multipart())):
+                yield message
+
+    def _read(self, channel: str, frames: list[bytes]) -> Message | None:
+        """Return a client's message, `None` for one that is not signed with the file's key."""
+        try:
+            at = frames.index(_DELIMITER)
+            signature, *parts = frames[at + 1 : at + 6]
+            signed = not self._key or hmac.compare_digest(self._signed(parts), signature)
+            texts = [json.loads(part) for part in parts]
+        except ValueError:
+            return None
+        if not signed or len(texts) != len(PARTS):
+            return None
+        message = Message(channel, **dict(zip(PARTS, texts, strict=True)), buffers=frames[at + 6 :])
+        self._askers[message.id] = frames[:at]
+        if len(self._askers) > _MOST_ASKERS:
+            del self._askers[next(iter(self._askers))]
+        return message
+
+    def send(self, message: Message) -> None:
+        """Send a kernel's message: to the client that asked, or to all on iopub."""
+        if message.channel == "iopub":
+            to = [message.kind.encode()]
+        else:
+            to = self._askers.get(message.request, [])
+        if not to or message.channel not in CHANNELS:
+            return  # for a client of the session itself
+        parts = [json.dumps(getattr(message, part)).encode() for part in PARTS]
+        frames = [*to, _DELIMITER, self._signed(parts), *parts, *message.buffers]
+        self._sockets[message.channel].send_multipart(frames)
+
+    def _signed(self, parts: list[bytes]) -> bytes:
+        if not self._key:
+            return b""
+        return hmac.new(self._key, b"".join(parts), self._digest).hexdigest().encode()
+
+    def close(self) -> None:
+        """Send what is left, and close the sockets."""
+        ends: tuple[zmq.Socket[bytes] | socket.socket, ...] = (self._woken, self._waker)
+        for each in (*self._sockets.values(), *ends):
+            each.close()
+        self._context.term()

@@ -1,0 +1,131 @@
+"""A kernel of the session, and the WebSocket to it, which is opened again when it is lost.
+
+Source: jupyter_server's `services/kernels/connection/base.py`; a client that asks for no
+subprotocol gets JSON, or JSON and buffers in one binary message, from servers of all versions.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import struct
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import pairwise
+from uuid import uuid4
+
+from jlremote.errors import Authentication, JlrError, NotFound
+from jlremote.jupyter.api import JupyterApi
+from jlremote.jupyter.kernel import KernelSocket
+from jlremote.kernels.local_ports import PARTS, Message
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+# The host would count each try as a failed login.
+_LOGIN_PAUSE = 60.0
+
+Reach = Callable[[], JupyterApi]
+
+
+class KernelGone(NotFound):
+    """The kernel of the session has ended."""
+
+
+class RemoteKernel:
+    """A kernel of the session.
+
+    `events` has what happens, in order: a `KernelSocket` that was opened, a message, or the error
+    after which nothing follows. `wake` is called after each.
+    """
+
+    def __init__(self, kernel: str, reach: Reach, wake: Callable[[], None]) -> None:
+        self.id = kernel
+        self.events: queue.SimpleQueue[KernelSocket | Message | JlrError] = queue.SimpleQueue()
+        self._reach = reach
+        self._wake = wake
+        # Jupyter keeps what a kernel says for the client of this id while it is away.
+        self._session = uuid4().hex
+
+    def begin(self) -> None:
+        """Connect, and connect again whenever that is lost, in a thread of its own."""
+        threading.Thread(target=self._run, name="remote-kernel", daemon=True).start()
+
+    def interrupt(self) -> None:
+        """Interrupt the kernel, in a thread: the host may be away for a while."""
+        threading.Thread(target=self._interrupt, name="interrupt", daemon=True).start()
+
+    def _interrupt(self) -> None:
+        with suppress(JlrError):
+            self._reach().interrupt_kernel(self.id)
+
+    def _run(self) -> None:
+        pause = _FIRST_PAUSE
+        rest = threading.Event()
+        while True:
+            try:
+                self._follow()
+            except NotFound as gone:
+                self._tell(gone)
+                return
+            except Authentication:
+                pause = _LOGIN_PAUSE
+            except JlrError:
+                pause = min(_LONGEST_PAUSE, pause * 2)
+            else:
+                pause = _FIRST_PAUSE
+            rest.wait(pause)
+
+    def _follow(self) -> None:
+        """Pass on what the kernel says until the connection is lost.
+
+        Raises:
+            NotFound: the kernel, its server or the session has ended.
+            JlrError: there is no connection.
+        """
+        api = self._reach()
+        if not api.has_kernel(self.id):
+            raise KernelGone("the kernel has ended there")
+        socket = KernelSocket(api, self.id, self._session)
+        self._tell(socket)
+        try:
+            while True:
+                self._tell(decoded(socket.receive()))
+        except JlrError:
+            socket.close()
+
+    def _tell(self, event: KernelSocket | Message | JlrError) -> None:
+        self.events.put(event)
+        self._wake()
+
+
+def decoded(data: str | bytes) -> Message:
+    """Return the message in what Jupyter has sent; what is none is an error.
+
+    Raises:
+        JlrError: it is no message.
+    """
+    try:
+        buffers = []
+        if isinstance(data, bytes):
+            count = struct.unpack_from("!I", data)[0]
+            ends = [*struct.unpack_from(f"!{count}I", data, 4), len(data)]
+            text, *buffers = [data[begin:end] for begin, end in pairwise(ends)]
+            data = text.decode()
+        told = json.loads(data)
+        parts = {part: dict(told[part]) for part in PARTS}
+        return Message(str(told["channel"]), **parts, buffers=buffers)
+    except (ValueError, KeyError, TypeError, struct.error) as error:
+        raise JlrError(f"Jupyter has sent no message of a kernel: {error!r}") from error
+
+
+def encoded(message: Message) -> str | bytes:
+    """Return a message as Jupyter takes it."""
+    parts = {name: value for name, value in vars(message).items() if name != "buffers"}
+    text = json.dumps(parts)
+    if not message.buffers:
+        return text
+    sent = [text.encode(), *message.buffers]
+    begins = [4 * (len(sent) + 1)]
+    for part in sent[:-1]:
+        begins.append(begins[-1] + len(part))
+    return struct.pack(f"!{len(sent) + 1}I", len(sent), *begins) + b"".join(sent)

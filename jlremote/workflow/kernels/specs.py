@@ -1,0 +1,68 @@
+"""`jlr kernels`: kernel specs on this laptop for the kinds of kernels of a session."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from jlremote.errors import JlrError, NotFound
+from jlremote.jupyter.api import JupyterApi
+from jlremote.kernels import specs
+from jlremote.kernels.specs import KernelSpec
+from jlremote.storage import sessions
+from jlremote.text import one_line
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.session.open import answering
+
+
+def install(selector: str | None, context: Context, program: str) -> list[KernelSpec]:
+    """Write a kernel spec for each kind of kernel of a session; `program` runs as the kernel.
+
+    Raises:
+        NotFound: there is no such session, or it does not run.
+        JlrError: ZeroMQ is not installed here, or a spec cannot be written.
+    """
+    if find_spec("zmq") is None:
+        raise JlrError(
+            "kernels on this machine need `pyzmq`, which is not installed here",
+            hint="install jlremote with its extra `kernels`: `jlremote[kernels]`",
+        )
+    record, forward, _ = answering(selector, context)
+    found = JupyterApi(forward.local_port, forward.server).kernel_specs()
+    for former in _of(f"{record.host}/{record.name}"):
+        specs.remove(former)
+    return [
+        specs.write(record.host, record.name, one_line(kind), there, program)
+        for kind, there in found.items()
+    ]
+
+
+def remove(selector: str | None) -> list[KernelSpec]:
+    """Remove the kernel specs of a session, which may be gone; return them.
+
+    Raises:
+        NotFound: there are none.
+    """
+    found = _of(selector)
+    if not found:
+        raise NotFound(
+            f"no kernels are installed for `{selector}`"
+            if selector
+            else "no kernels are installed",
+            hint="`jlr kernels list` shows the installed ones",
+        )
+    for spec in found:
+        specs.remove(spec)
+    return found
+
+
+def listed(selector: str | None) -> list[KernelSpec]:
+    """Return the installed kernel specs, of one session or of all."""
+    return specs.installed() if selector is None else _of(selector)
+
+
+def _of(selector: str | None) -> list[KernelSpec]:
+    if selector is None:
+        record = sessions.choose(None)
+        selector = f"{record.host}/{record.name}"
+    names = {spec: (spec.session, f"{spec.host}/{spec.session}") for spec in specs.installed()}
+    return [spec for spec, known in names.items() if selector in known]

@@ -1,0 +1,43 @@
+"""Kernel specs are written for every Jupyter of this user, and only those of jlr are removed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from jupyter_client.kernelspec import KernelSpecManager
+
+from jlremote.errors import JlrError
+from jlremote.kernels import specs
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+    return tmp_path
+
+
+THERE = {"display_name": "Python 3\x1b[31m (ipykernel)", "language": "python"}
+
+
+def test_jupyter_finds_a_spec_under_its_name() -> None:
+    spec = specs.write("me@dgx", "cont1", "Python3 (GPU)", THERE, "program")
+    found = KernelSpecManager().get_kernel_spec(spec.name)
+    assert found.argv[-3:] == ["me@dgx/cont1", "Python3 (GPU)", "{connection_file}"]
+    assert (found.language, found.interrupt_mode) == ("python", "message")
+    assert found.display_name.isprintable()
+    assert found.display_name.endswith("(cont1 on me@dgx)")
+    assert specs.installed() == [spec]
+
+
+def test_a_spec_of_another_program_is_neither_replaced_nor_removed(data: Path) -> None:
+    spec = specs.write("dgx", "cont1", "python3", THERE, "program")
+    specs.remove(spec)
+    assert specs.installed() == []
+    theirs = data / "kernels" / spec.name / "kernel.json"
+    theirs.parent.mkdir()
+    theirs.write_text(json.dumps({"argv": [], "metadata": {}}), "utf-8")
+    with pytest.raises(JlrError, match="is not of jlr"):
+        specs.write("dgx", "cont1", "python3", THERE, "program")
+    assert specs.installed() == []

@@ -1,0 +1,189 @@
+"""Notebooks of the laptop run on a session's kernels, by kernel spec and in a local JupyterLab."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import KernelManager
+
+from tests.lab.containers import Container
+from tests.lab.engine import Engine
+from tests.lab.laptop import PROGRAMS, Laptop
+from tests.lab.ports import free_port
+from tests.lab.programs import wait_until
+from tests.lab.sshd import SSHServer
+from tests.sessions.parts import Session
+
+SECONDS = 90
+
+
+@pytest.fixture
+def spec(session: Session) -> Iterator[str]:
+    """The name of the session's kernel spec on the laptop."""
+    installed = session.laptop.jlr("kernels", "install", session.name, "--json")
+    assert installed.status == 0, installed
+    [told] = json.loads(installed.stdout)
+    assert (told["host"], told["session"], told["kind"]) == ("lab", session.name, "python3")
+    yield str(told["name"])
+    removed = session.laptop.jlr("kernels", "remove", session.name)
+    assert removed.status == 0, removed
+    assert session.laptop.jlr("kernels", "list", "--json").stdout.strip() == "[]"
+
+
+@pytest.fixture
+def program(spec: str, session: Session) -> list[str]:
+    """The command that the spec names."""
+    file = Path(session.laptop.environment["XDG_DATA_HOME"], "jupyter/kernels", spec, "kernel.json")
+    text = file.read_text("utf-8")
+    assert session.token not in text
+    return list(json.loads(text)["argv"])
+
+
+def kernels(session: Session) -> list[dict[str, Any]]:
+    return list(session.ask("api/kernels"))
+
+
+def hostname(session: Session, engine: Engine) -> str:
+    return Container(engine, session.name).inspect("{{.Config.Hostname}}")
+
+
+def test_nbconvert_runs_a_notebook_there(spec: str, session: Session, engine: Engine) -> None:
+    home = session.laptop.folder / "home"
+    code = "import platform, sys; print(platform.node()); print('wrong', file=sys.stderr)"
+    cell = {"cell_type": "code", "id": "a", "source": code, "metadata": {}, "outputs": []}
+    document = {"cells": [cell | {"execution_count": None}], "metadata": {}}
+    text = json.dumps(document | {"nbformat": 4, "nbformat_minor": 5})
+    (home / "here.ipynb").write_text(text, "utf-8")
+    done = session.laptop.run(
+        *(str(PROGRAMS / "jupyter-nbconvert"), "--to", "notebook", "--execute"),
+        *(f"--ExecutePreprocessor.kernel_name={spec}", "--output", "there", "here.ipynb"),
+        timeout=SECONDS,
+    )
+    assert done.status == 0, done
+    [ran] = json.loads((home / "there.ipynb").read_text("utf-8"))["cells"]
+    texts = {output["name"]: output["text"] for output in ran["outputs"]}
+    assert texts == {"stdout": [f"{hostname(session, engine)}\n"], "stderr": ["wrong\n"]}
+    wait_until(lambda: kernels(session) == [], "the end of its kernel there")
+
+
+@contextmanager
+def client_of(
+    program: list[str], laptop: Laptop
+) -> Iterator[tuple[KernelManager, BlockingKernelClient]]:
+    """Start the spec's program as every client of Jupyter's does, and talk to it."""
+    manager = KernelManager()
+    spec = manager.kernel_spec
+    assert spec is not None
+    spec.argv, spec.interrupt_mode = program, "message"
+    manager.start_kernel(env=laptop.environment, cwd=str(laptop.folder / "home"))
+    client = manager.client()
+    client.start_channels()
+    try:
+        client.wait_for_ready(timeout=SECONDS)
+        yield manager, client
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel()
+
+
+def output_of(client: BlockingKernelClient, code: str) -> tuple[str, str]:
+    """Run code; return the status of the answer, and what was printed."""
+    printed: list[str] = []
+
+    def note(message: dict[str, Any]) -> None:
+        printed.append(message["content"].get("text", ""))
+
+    answer = client.execute_interactive(code, timeout=SECONDS, output_hook=note)
+    return str(answer["content"]["status"]), "".join(printed)
+
+
+def test_interrupt_restart_and_a_drop_are_as_with_a_kernel_of_this_machine(
+    program: list[str], session: Session, sshd: SSHServer
+) -> None:
+    with client_of(program, session.laptop) as (manager, client):
+        assert output_of(client, "kept = 6 * 7; print(kept)") == ("ok", "42\n")
+        [first] = kernels(session)
+        request = client.execute("import time; time.sleep(600)")
+        wait_until(lambda: kernels(session)[0]["execution_state"] == "busy", "its being busy")
+        manager.interrupt_kernel()
+        while (answer := client.get_shell_msg(timeout=SECONDS))["parent_header"][
+            "msg_id"
+        ] != request:
+            pass
+        assert answer["content"]["ename"] == "KeyboardInterrupt"
+
+        counting = "import time\nfor n in range(60): print(n, flush=True); time.sleep(0.05)"
+        lost = client.execute(counting)
+        wait_until(lambda: kernels(session)[0]["execution_state"] == "busy", "its being busy")
+        sshd.drop_connections()
+        lines = ""
+        while "idle" not in lines:
+            told = client.get_iopub_msg(timeout=SECONDS)
+            if told["parent_header"].get("msg_id") == lost:
+                lines += told["content"].get("text", told["content"].get("execution_state", ""))
+        assert re.findall(r"^\d+$", lines.replace("busy", ""), re.MULTILINE) == [
+            str(n) for n in range(60)
+        ]
+        assert output_of(client, "print(kept)") == ("ok", "42\n")
+
+        manager.restart_kernel()
+        client.wait_for_ready(timeout=SECONDS)
+        assert output_of(client, "print('kept' in globals())") == ("ok", "False\n")
+        wait_until(lambda: first["id"] not in [one["id"] for one in kernels(session)], "its end")
+        manager.signal_kernel(signal.SIGKILL)
+    wait_until(lambda: kernels(session) == [], "the end of a kernel whose program was killed")
+
+
+def test_the_jupyterlab_of_the_laptop_has_its_files_here_and_its_kernels_there(
+    session: Session, engine: Engine
+) -> None:
+    home = session.laptop.folder / "home"
+    (home / "only-here.txt").write_text("here", "utf-8")
+    options = (
+        "--no-browser",
+        f"--ServerApp.port={free_port()}",
+        "--allow-root",
+        "--ServerApp.ip=127.0.0.1",
+    )
+    process = session.laptop.spawn("lab", session.name, "--", *options)
+    try:
+        base, token = local_address(process)
+        here = Session(session.laptop, {"url": f"{base}lab?token={token}"})
+        wait_until(lambda: listens(here), "its listening, which it says a moment before")
+        assert here.ask("api/contents/only-here.txt")["content"] == "here"
+        with here.notebook("a.ipynb") as kernel:
+            node = kernel.run("import platform; platform.node()")
+            assert node == repr(hostname(session, engine))
+            assert session.token not in " ".join(process_words(process))
+    finally:
+        process.terminate()
+        process.communicate(timeout=SECONDS)
+
+
+def local_address(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Return the URL and the token that JupyterLab prints."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if found := re.search(r"(http://127\.0\.0\.1:\d+/)lab\?token=(\w+)", line):
+            return found[1], found[2]
+    raise AssertionError("JupyterLab has ended without an address")
+
+
+def listens(session: Session) -> bool:
+    try:
+        return bool(session.born())
+    except OSError:
+        return False
+
+
+def process_words(process: subprocess.Popen[str]) -> list[str]:
+    return Path(f"/proc/{process.pid}/cmdline").read_text("utf-8").split("\0")
