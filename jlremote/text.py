@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 # Escape sequences are removed whole, so that no `[31m` stays behind: CSI (colours, cursor), then
@@ -81,20 +81,31 @@ def is_host(text: str) -> bool:
 def closest(typed: str, known: Iterable[str]) -> str | None:
     """Return the known name that is spelled most like the typed one, `None` if none is like it.
 
-    `known` has names of the one kind that was asked for: a host is no guess for a session. The only
-    name that begins with the typed one is nearer than any other, as `status` is to `stat`.
+    `known` has names of the one kind that was asked for: a host is no guess for a session. Upper
+    and lower case are alike. A name that begins with the typed one is nearer than any other, as
+    `status` is to `stat`, if all names that begin so begin with it, as `image-folder` with `image`.
     """
     import difflib  # only a mistake needs it
 
-    names = list(dict.fromkeys(known))
+    names = {name.casefold(): name for name in reversed(list(known))}
+    typed = typed.casefold()
     longer = [name for name in names if typed and name.startswith(typed)]
-    return next(iter(longer if len(longer) == 1 else difflib.get_close_matches(typed, names)), None)
+    shortest = min(longer, key=len, default="")
+    if longer and all(name.startswith(shortest) for name in longer):
+        return names[shortest]
+    return names[near[0]] if (near := difflib.get_close_matches(typed, names)) else None
 
 
 def did_you_mean(typed: str, known: Iterable[str]) -> str | None:
     """Return the hint with the closest known name, if there is one."""
     near = closest(typed, known)
     return f"did you mean `{near}`?" if near else None
+
+
+def one_of(names: Sequence[str]) -> str:
+    """Return names as a choice in words: `a`, `b` or `c`."""
+    *first, last = (f"`{name}`" for name in names)
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def size_in_words(size: int, step: Literal[1000, 1024] = 1000) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.text import one_line, printable, size_in_words
+from jlremote.text import closest, one_line, printable, size_in_words
 
 _PIECES = st.sampled_from(
     [
@@ -102,3 +102,18 @@ def test_a_size_is_told_in_the_unit_that_suits(size: float, words: str) -> None:
 )
 def test_memory_is_told_in_steps_of_1024(mebibytes: int, words: str) -> None:
     assert size_in_words(mebibytes << 20, 1024) == words
+
+
+@pytest.mark.parametrize(
+    ("typed", "near"),
+    [
+        ("dgx-A", "dgx-a"),  # and not the other one, which is as like it
+        ("im", "image"),
+        ("st", None),  # it may be `start` or `status`
+        ("image_folder", "image-folder"),
+        ("zebra", None),
+    ],
+)
+def test_the_nearest_name_is_guessed(typed: str, near: str | None) -> None:
+    known = ("dgx-b", "dgx-a", "image-folder", "image", "start", "status")
+    assert closest(typed, known) == near

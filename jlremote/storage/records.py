@@ -181,6 +181,8 @@ def hint_of_missing(known: Sequence[Named], selector: str, hint: str) -> str:
     if slash:
         names = {name: record for name, record in names.items() if record.host == host}
     near = closest(typed, names)
+    if near == typed:
+        return hint
     return f"did you mean `{names[near].host}/{near}`? {hint}" if near else hint
 
 

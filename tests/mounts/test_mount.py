@@ -236,6 +236,12 @@ def test_a_folder_that_is_missing_on_the_host_is_named(desk: Desk) -> None:
     assert desk.states() == []
 
 
+def test_a_host_alone_is_told_with_how_to_mount_its_folders(desk: Desk) -> None:
+    refusal = desk.jlr("mount", "lab", str(desk.local), code=6).stderr
+    assert "`lab` is a host and not a session" in refusal
+    assert f"`jlr mount {desk.local} lab:DIR` mounts a folder of it" in refusal
+
+
 def test_without_a_folder_that_of_the_same_name_is_mounted(desk: Desk) -> None:
     """The session's server does not run, so its folder is unknown."""
     local = desk.local.with_name("project")

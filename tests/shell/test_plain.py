@@ -71,6 +71,7 @@ def test_any_container_and_the_host_itself_need_no_session(
     for where, told in (
         ("lab/no-such", "neither a session nor a container `no-such` on `lab`"),
         ("no-such.invalid", "neither a session nor a host `no-such.invalid`"),
+        ("lba", "did you mean `lab`?"),
     ):
         failed = laptop.jlr("shell", where, "--", "true", stdin="")
         assert failed.status == 6, failed

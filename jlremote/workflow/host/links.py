@@ -96,12 +96,24 @@ def _explained(error: JlrError, typed: str, context: Context) -> JlrError:
             f"`{typed}` is a session and not a host",
             hint=f"its host is `{record.host}`: `jlr start {record.host} {record.name}`",
         )
-    user, at, name = typed.rpartition("@")
-    names = host_names(None if context.ssh_config is None else str(context.ssh_config))
-    near = closest(name, [*names, *(record.host.rpartition("@")[2] for record in known)])
-    if near in (None, name):  # the name is known: its address is what is wrong
+    near = nearest_host(typed, context)
+    if near in (None, typed):  # the name is known: its address is what is wrong
         return error
-    return NameNotResolved(error.message, hint=f"did you mean `{user}{at}{near}`?")
+    return NameNotResolved(error.message, hint=f"did you mean `{near}`?")
+
+
+def nearest_host(typed: str, context: Context) -> str | None:
+    """Return the known host that is spelled most like the typed `HOST` or `USER@HOST`, if any."""
+    user, at, name = typed.rpartition("@")
+    near = closest(name, known_hosts(context))
+    return near and f"{user}{at}{near}"
+
+
+def known_hosts(context: Context) -> list[str]:
+    """Return the names of hosts in the ssh configuration, and those with sessions."""
+    config = None if context.ssh_config is None else str(context.ssh_config)
+    used = (record.host.rpartition("@")[2] for record in sessions.load_all())
+    return [*host_names(config), *used]
 
 
 def link_of(record: SessionRecord | MountRecord | JobRecord, context: Context) -> Link:

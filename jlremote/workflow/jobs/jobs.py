@@ -23,7 +23,7 @@ from jlremote.storage.records import hint_of_missing, matching
 from jlremote.text import one_line
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_if_any
-from jlremote.workflow.host.links import link_of, link_on
+from jlremote.workflow.host.links import known_hosts, link_of, link_on
 from jlremote.workflow.host.requests import LogRequest, StopRequest
 from jlremote.workflow.selection import destruction
 from jlremote.workflow.selection.destruction import Destruction
@@ -72,6 +72,10 @@ def find(selector: str | None, context: Context) -> JobHandle:
     if record is not None:
         return _one(link_of(record, context), runtime_named(record.runtime).engine, record.name)
     host, slash, name = (selector or "").rpartition("/")
+    if not slash and name in known_hosts(context):
+        raise NotFound(
+            f"`{name}` is a host and not a job", hint=f"`jlr runs {name}` lists its jobs"
+        )
     if not slash:
         raise NotFound(
             f"no job `{selector}` was started on this machine",

@@ -18,6 +18,7 @@ from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.contract import Attachment
 from jlremote.runtimes.scripts import homes, packages, variables
 from jlremote.storage import sessions
+from jlremote.storage.records import hint_of_missing
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.container import gpu_allocation, image_definition
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
@@ -74,8 +75,12 @@ def _container(start: StartContext, request: RunRequest) -> str:
     image = "" if found else " --image IMAGE"
     raise NotFound(
         f"the container `{found.name if found else typed}` {state}",
-        hint=f"`jlr start {start.request.host} {typed}{image}` {begin}; "
-        "`--image IMAGE` runs the command in a new container",
+        hint=hint_of_missing(
+            [] if found else sessions.load_all(),
+            f"{start.request.host}/{typed}",
+            f"`jlr start {start.request.host} {typed}{image}` {begin}; "
+            "`--image IMAGE` runs the command in a new container",
+        ),
     )
 
 

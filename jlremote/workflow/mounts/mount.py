@@ -18,10 +18,11 @@ from jlremote.storage import mounts, sessions
 from jlremote.storage.mounts import MountRecord
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context, known_way
-from jlremote.workflow.host.links import connect, link_of
+from jlremote.workflow.host.links import connect, known_hosts, link_of
 from jlremote.workflow.host.rollback import undone_on_failure
 from jlremote.workflow.mounts import known_mounts, project_folder, unmount
 from jlremote.workflow.mounts.known_mounts import MountReport
+from jlremote.workflow.selection import session_selection
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,14 @@ def _session(request: MountRequest, known: MountRecord | None, context: Context)
         same = sessions.find(known.host, known.session)
         if same is not None:
             return same
-    return sessions.choose(request.session)
+    try:
+        return session_selection.chosen(request.session, context)
+    except NotFound as missing:
+        if request.session is None or request.session not in known_hosts(context):
+            raise
+        local = shlex.quote(request.local)
+        hint = f"`jlr mount {local} {request.session}:DIR` mounts a folder of it"
+        raise NotFound(f"`{request.session}` is a host and not a session", hint=hint) from missing
 
 
 def _unnamed(host: str, ssh_config: str | None) -> SessionRecord:

@@ -27,20 +27,26 @@ from jlremote.workflow.forward import forwards, local_ports
 from jlremote.workflow.forward.jupyter_check import refuse_open, wait_for_answer
 from jlremote.workflow.host.context import Context, known_way
 from jlremote.workflow.host.engines import engine_if_any
-from jlremote.workflow.host.links import connect, link_of, link_to
+from jlremote.workflow.host.links import connect, known_hosts, link_of, link_to
 from jlremote.workflow.host.requests import StartRequest
 from jlremote.workflow.host.rollback import undone_on_failure
 from jlremote.workflow.selection import naming, ownership
 
 
 def chosen(
-    selector: str | None, context: Context, *, or_job: bool = False, as_shared: bool = False
+    selector: str | None,
+    context: Context,
+    *,
+    or_job: bool = False,
+    as_shared: bool = False,
+    guess: bool = True,
 ) -> SessionRecord:
     """Return the record of the session called `NAME` or `HOST/NAME`; by default the latest.
 
     A session of `HOST` without a record is looked for there, and forwarded if it runs. With
     `or_job` the command takes jobs, too, and no job has the name; with `as_shared` another user's
-    session may be joined.
+    session may be joined; without
+    `guess` no hint names another session, as where that would be deleted.
 
     Raises:
         JlrError: it is another user's.
@@ -50,14 +56,21 @@ def chosen(
     try:
         return _here_or_on_host(selector, context, as_shared=as_shared)
     except NotFound:
-        if not or_job or selector is None or selector in {r.host for r in sessions.load_all()}:
+        if selector is None or selector in {r.host for r in sessions.load_all()}:
+            raise
+        if selector in known_hosts(context):
+            raise NotFound(
+                f"`{selector}` is a host and not a session",
+                hint=f"`jlr list {selector}` shows its sessions",
+            ) from None
+        if not or_job:
             raise
         host = selector.rpartition("/")[0]
         lists = (f"`{f'jlr {listing} {host}'.strip()}`" for listing in ("list", "runs"))
         raise NotFound(
             f"there is neither a session nor a job `{selector}`",
             hint=hint_of_missing(
-                [*sessions.load_all(), *jobs.load_all()],
+                [*sessions.load_all(), *jobs.load_all()] if guess else [],
                 selector,
                 f"{' and '.join(lists)} show all; what was removed is gone",
             ),

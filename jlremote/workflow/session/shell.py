@@ -14,11 +14,13 @@ from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Attachment, Runtime
 from jlremote.runtimes.scripts import kept_shells, shells
 from jlremote.runtimes.table import runtime_of
+from jlremote.storage import sessions
+from jlremote.storage.records import hint_of_missing
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.conversation import Screen, TerminalClosed, converse
 from jlremote.workflow.host.engines import engine_if_any
-from jlremote.workflow.host.links import connect, link_of, link_on
+from jlremote.workflow.host.links import connect, link_of, link_on, nearest_host
 from jlremote.workflow.selection import ownership, session_selection
 from jlremote.workflow.session.open import again
 
@@ -159,7 +161,11 @@ def _any_container(
         return ShellPlace(link, Containers(engine), name, f"{host}/{name}")
     raise NotFound(
         f"there is neither a session nor a container `{typed}` on `{host}`",
-        hint=f"`jlr list {host} --all` shows all; `jlr shell {host}` opens a shell on the host",
+        hint=hint_of_missing(
+            sessions.load_all(),
+            f"{host}/{typed}",
+            f"`jlr list {host} --all` shows all; `jlr shell {host}` opens a shell on the host",
+        ),
     ) from missing
 
 
@@ -168,8 +174,10 @@ def _host_itself(host: str, context: Context, missing: NotFound) -> ShellPlace:
     try:
         connect(link, context)
     except NameNotResolved:
+        near = nearest_host(host, context)
         raise NotFound(
-            f"there is neither a session nor a host `{host}`", hint=missing.hint
+            f"there is neither a session nor a host `{host}`",
+            hint=missing.hint if near in (None, host) else f"did you mean `{near}`? {missing.hint}",
         ) from missing
     return ShellPlace(link, Bare(), host, host, is_host=True)
 

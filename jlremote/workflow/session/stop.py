@@ -71,7 +71,10 @@ def stop(selector: str | None, request: StopRequest, context: Context) -> StopRe
         known = sessions.load_all()
         record = destruction.default_session(known, stops.latest(), request)
     if record is None:
-        record = session_selection.chosen(selector, context, or_job=True, as_shared=request.force)
+        may_guess = not request.destroys
+        record = session_selection.chosen(
+            selector, context, or_job=True, as_shared=request.force, guess=may_guess
+        )
     return _stop(record, request, context, named=True)
 
 

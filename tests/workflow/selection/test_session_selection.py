@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from jlremote.errors import NotFound
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.jobs.jobs import find
 from jlremote.workflow.selection.session_selection import chosen, running
 from tests.workflow.parts import context
 
@@ -40,6 +42,26 @@ def test_a_host_in_the_place_of_a_session_is_told_as_one() -> None:
     with pytest.raises(NotFound, match="`dgx` is a host") as caught:
         chosen("dgx", context(), or_job=True)
     assert caught.value.hint == "name one: `dgx/cont1`"
+
+
+def test_a_host_of_the_ssh_configuration_is_no_session(tmp_path: Path) -> None:
+    config = tmp_path / "ssh_config"
+    config.write_text("Host box other\n  Port 22\n")
+    desk = replace(context(), ssh_config=config)
+    for or_job in (True, False):
+        with pytest.raises(NotFound, match="`box` is a host and not a session") as caught:
+            chosen("box", desk, or_job=or_job)
+        assert caught.value.hint == "`jlr list box` shows its sessions"
+    with pytest.raises(NotFound, match="`box` is a host and not a job"):
+        find("box", desk)
+
+
+def test_no_other_session_is_named_to_a_command_that_deletes() -> None:
+    sessions.save(RECORD)
+    for guess in (True, False):
+        with pytest.raises(NotFound) as caught:
+            chosen("cont2", context(), or_job=True, guess=guess)
+        assert ("did you mean `dgx/cont1`?" in (caught.value.hint or "")) is guess
 
 
 def test_without_any_session_the_default_is_told_how_to_start_one() -> None:
