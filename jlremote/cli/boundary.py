@@ -18,8 +18,6 @@ from jlremote.text import closest, printable
 
 # Options that destroy something, so a typo of another one must not lead to them.
 _NEVER_OFFERED = {"--clean", "--container", "--force", "--remove", "--yes"}
-# How click tells a value that is no number, and how jlr does.
-_NUMBERS = {"integer": "a whole number", "float": "a number"}
 
 
 def run() -> int:
@@ -94,9 +92,7 @@ def _in_our_words(failure: click.ClickException) -> JlrError:
     unknown = getattr(failure, "option_name", None)
     message = failure.message if unknown else failure.format_message()
     message = re.sub(r"'([^']*)'", r"`\1`", " ".join(message.split())).rstrip(".")
-    message = re.sub(r"not a valid (\w+)( range)?", lambda of: f"not {_NUMBERS[of[1]]}", message)
-    message = re.sub(r"not in the range ([\d.]+)<=x<=([\d.]+)", r"not from \1 to \2", message)
-    message = re.sub(r"not in the range x>=([\d.]+)", r"less than \1", message)
+    message = re.sub(r"value for `\[(.+)\]`", r"value for `\1`", message)
     message = re.sub(r": (?:File|Directory) `", ": `", message)
     context = getattr(failure, "ctx", None)
     path = context.command_path if context else "jlr"

@@ -99,5 +99,8 @@ def jlr(context: click.Context) -> None:
     HOST is any host that `ssh HOST` accepts. SESSION is a container's name or `host/name`; the
     default is the only session or the latest. Options may also follow the command. With --json an
     error is an object on stderr, too: `error`, `hint` and `exit`, the exit code.
+
+    `jlr help COMMAND` shows a command's help. `ls` and `ps` stand for `list`, `rm` for
+    `stop --remove`.
     """
     context.ensure_object(Invocation)

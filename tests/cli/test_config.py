@@ -105,6 +105,15 @@ box = { image = "x" }
         (("rm", "no", "--host", "gpu.lab.org"), "rm = true\n", "rm = false\n"),
         (("port", "8900", "--host", "gpu.lab.org"), "rm = true\n", "rm = true\nport = 8900\n"),
         (("image", 'a"b\\', "--profile", "p"), None, '\n[profiles.p]\nimage = "a\\"b\\\\"\n'),
+        # what the built-in one says is kept, which a table in the file replaces
+        (
+            ("ipc", "host", "--profile", "nvidia"),
+            None,
+            (
+                '\n[profiles.nvidia]\nshm-size = "1g"\nulimit = ["memlock=-1", "stack=67108864"]\n'
+                'ipc = "host"\n'
+            ),
+        ),
     ],
 )
 def test_a_setting_is_changed_and_the_other_lines_stay(
@@ -125,6 +134,8 @@ def test_a_setting_is_changed_and_the_other_lines_stay(
         (("defaults.imgae", "x"), 2, "did you mean `image`?"),
         (("hosts.dgx.image", "x"), 2, "did you mean `image` with `--host dgx`?"),
         (("port", "many"), 2, "must be a number from 1 to 65535"),
+        (("runtime", "dcoker"), 2, "did you mean `docker`?"),
+        (("gpus", "some"), 2, "`some` is not a GPU selection"),
         (("gpus", "0", "1"), 2, "`gpus` takes one value"),
         (("host", "x", "--host", "dgx"), 2, "unknown key `host` in `[hosts.dgx]`"),
         (("image", "y", "--host", "box"), 1, "without changing other lines"),

@@ -28,8 +28,9 @@ def calls(examples: tuple[str, ...] | list[str]) -> list[list[str]]:
     for line in examples:
         inner = line.partition("$(")[2].partition(")")[0] or line
         words = shlex.split(inner, comments=True)
-        end = next((index for index, word in enumerate(words) if word in ("|", ">")), len(words))
-        found.append(words[1:end])
+        called = words[words.index("jlr") + 1 :]
+        end = next((at for at, word in enumerate(called) if word in ("|", ">", "<")), len(called))
+        found.append(called[:end])
     return found
 
 
@@ -132,6 +133,18 @@ def test_the_help_of_run_has_the_group_of_each_option(jlr: Jlr) -> None:
         for part in ("Session:", "--in ", "Container:", "--image ", "GPUs:", "--gpus ", "Output:")
     ]
     assert places == sorted(places)
+
+
+def test_a_command_whose_options_have_no_headings_has_one_group(jlr: Jlr) -> None:
+    text = jlr("build", "--help").stdout
+    assert "\nOptions:\n  --on-host DIR" in text
+    assert "Session:" not in text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_tells_numbers_in_words(name: str, jlr: Jlr) -> None:
+    assert "<=" not in jlr(name, "--help").stdout
+    assert ">=" not in jlr(name, "--help").stdout
 
 
 def test_a_command_with_few_options_has_one_group(jlr: Jlr) -> None:

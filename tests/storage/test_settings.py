@@ -124,7 +124,10 @@ def test_list_variables_are_split_as_a_shell_does(write: Write) -> None:
         ),
         ("[hosts.x]\nimage = 3", ", line 2: `image` of `.hosts.x.` must be a string"),
         ("[hosts.x]\nimage = ''", ", line 2: `image` of `.hosts.x.` must be a string"),
-        ("[hosts.x]\nruntime = 'podmna'", ", line 2: `runtime` of `.hosts.x.` must be one of auto"),
+        (
+            "[hosts.x]\nruntime = 'podmna'",
+            ", line 2: `runtime` of `.hosts.x.` must be `auto`",
+        ),
         ("[hosts.x]\ninit = 'no'", ", line 2: `init` of `.hosts.x.` must be true or false"),
         ("[hosts.x]\nname = '{user}'", ", line 2: `name` of `.hosts.x.` must contain `{name}`"),
         (

@@ -41,7 +41,7 @@ POOL_SECONDS = 2.0  # the least pause between questions to all hosts of a pool
 @shared.host_argument
 @click.option(
     "--watch",
-    type=click.FloatRange(0.1, 3600),
+    type=shared.Number(0.1, 3600),
     is_flag=False,
     flag_value=PAUSE_SECONDS,
     metavar="[SECONDS]",

@@ -302,7 +302,11 @@ def _removal_in_words(report: RemovalReport) -> str:
     examples=(
         "jlr login dgx                          # NVIDIA's registry; asks for the API key",
         "jlr login dgx registry.lab.org:5000 --username me",
-        "jlr login dgx nvcr.io --password-stdin    # < ngc.key",
+        "jlr login dgx nvcr.io --password-stdin < ngc.key",
+        (
+            "aws ecr get-login-password | jlr login dgx 0123.dkr.ecr.us-east-1.amazonaws.com "
+            "--username AWS --password-stdin"
+        ),
         "jlr login dgx --keep                   # keep it on the host, as `docker login` does",
         "jlr login dgx --forget",
     ),

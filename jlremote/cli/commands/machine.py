@@ -112,6 +112,7 @@ def config(
 
 def _set(words: tuple[str, ...], host: str | None, profile: str | None, *, as_json: bool) -> None:
     """Change a setting, and tell where."""
+    from jlremote.gpus.request import parse_request
     from jlremote.storage.settings.setting_change import change
 
     if not words or (host is not None and profile is not None):
@@ -121,6 +122,8 @@ def _set(words: tuple[str, ...], host: str | None, profile: str | None, *, as_js
         )
     table = ("hosts", host) if host else ("profiles", profile) if profile else ("defaults",)
     option, *values = words
+    if option == "gpus" and len(values) == 1:
+        parse_request(values[0])
     place = f"[{'.'.join(table)}]"
     file = change(table, option, values)
     text = f"{option} = {' '.join(values)}" if values else f"no {option}"
@@ -219,9 +222,9 @@ def demo(
         "jlr completion fish > ~/.config/fish/completions/jlr.fish",
     ),
 )
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the completion script for your shell.
+    """Print the completion script for your shell, which is `bash`, `zsh` or `fish`.
 
     It completes hosts from your ssh config, sessions, commands and options.
     """

@@ -134,7 +134,7 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
 
     flags = {name.replace("_", "-"): value for name, value in options.items()}
     for name, value in flags.items():
-        if isinstance(value, tuple) and "" in value:
+        if (isinstance(value, tuple) and "" in value) or (name, value) == ("gpus", ""):
             shown = _SHOWN.get(name, f"--{name}")
             raise Usage(
                 f"`{shown}` has no value", hint="leave it out; a shell variable in it may be empty"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +15,7 @@ from jlremote.cli.command import Function, option, options
 from jlremote.cli.completion import candidates
 from jlremote.errors import JlrError
 from jlremote.storage.settings.options import RUNTIMES, is_pool
+from jlremote.text import one_of
 
 if TYPE_CHECKING:
     from jlremote.workflow.forward.address import Address
@@ -19,7 +23,6 @@ if TYPE_CHECKING:
     from jlremote.workflow.host.requests import EngineChoice
 
 _ENGINES = [name for name in RUNTIMES if name != "none"]
-_LISTED = ", ".join(f"`{name}`" for name in _ENGINES)
 
 
 class Port(click.ParamType[int]):
@@ -34,7 +37,46 @@ class Port(click.ParamType[int]):
         return int(value)
 
 
+class Number(click.ParamType[float]):
+    """A number from `least` to `most`, as a whole one if `least` is."""
+
+    name = "number"
+
+    def __init__(self, least: float, most: float = math.inf) -> None:
+        self.least = least
+        self.most = most
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number; a usage error for anything else."""
+        kind = type(self.least)
+        number = math.nan
+        with suppress(ValueError):
+            number = kind(value)
+        if not self.least <= number <= self.most:
+            whole = "whole " if kind is int else ""
+            bounds = f"of at least {self.least:g}"
+            if math.isfinite(self.most):
+                bounds = f"from {self.least:g} to {self.most:g}"
+            self.fail(f"`{value}` is not a {whole}number {bounds}", param, ctx)
+        return number
+
+
+class DetachKeys(click.ParamType[str]):
+    """Keys that detach from a terminal, as docker and podman take them."""
+
+    name = "keys"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the keys; a usage error for others, which the engine would refuse too late."""
+        if not all(re.fullmatch(r"[!-~]|ctrl-[a-z@^[\]\\_]", key) for key in value.split(",")):
+            self.fail(f"`{value}` is no list of keys, as `ctrl-p,ctrl-q` or `ctrl-a,d`", param, ctx)
+        return str(value)
+
+
 PORT = Port()
+DETACH_KEYS = DetachKeys()
 
 host_argument = click.argument("host", shell_complete=candidates.hosts)
 optional_host_argument = click.argument("host", required=False, shell_complete=candidates.hosts)
@@ -60,8 +102,7 @@ _ENGINE = click.option(
     "--runtime",
     type=click.Choice(_ENGINES),
     metavar="RUNTIME",
-    help=f"{_LISTED}. Default: auto, the engine of the host's latest session, else docker or "
-    "podman.",
+    help=f"{one_of(_ENGINES)}. Default: that of the host's latest session, else docker or podman.",
 )
 # The Python that runs Jupyter.
 python_options = options(
@@ -94,7 +135,7 @@ runtime_options = options(
         "--runtime",
         type=click.Choice(RUNTIMES),
         metavar="RUNTIME",
-        help=f"{_LISTED} or `none`. Default: the session's, else docker or podman.",
+        help=f"{one_of(RUNTIMES)}. Default: the session's, else docker or podman.",
     ),
     _SUDO,
 )

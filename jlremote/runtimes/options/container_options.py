@@ -79,7 +79,8 @@ def check_arguments(words: tuple[str, ...]) -> None:
             )
         if not word.startswith("-") and (not before.startswith("-") or "=" in before):
             raise Usage(
-                f"`{word}` is neither an option of the engine nor the value of one",
-                hint="words after `--` go to the engine, e.g. `-- --cap-add SYS_PTRACE`",
+                f"unexpected argument `{word}`",
+                hint="options of the engine follow `--`, as in `-- --cap-add SYS_PTRACE`; a volume "
+                "is `-v SOURCE:TARGET`",
             )
         before = word

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from jlremote.errors import Usage
+from jlremote.text import did_you_mean, one_of
 from jlremote.times import seconds_of
 
 Value = str | int | tuple[str, ...]  # a switch is a bool, which is an int
@@ -146,10 +147,10 @@ def _checked_text(option: str, value: Any, place: str) -> str:
         return str(value)
     if not isinstance(value, str) or not value:
         raise Usage(f"{place} must be a string, not {value!r}")
-    if option == "runtime" and value not in RUNTIMES:
-        raise Usage(f"{place} must be one of {', '.join(RUNTIMES)}, not {value!r}")
-    if option == "pull-on" and value not in PLACES:
-        raise Usage(f"{place} must be one of {', '.join(PLACES)}, not {value!r}")
+    for name, known in (("runtime", RUNTIMES), ("pull-on", PLACES)):
+        if option == name and value not in known:
+            near = did_you_mean(value, known)
+            raise Usage(f"{place} must be {one_of(known)}, not `{value}`", hint=near)
     if option == "idle-stop":
         seconds_of(value, place)
     if KINDS[option] == "pattern":

@@ -12,7 +12,7 @@ from typing import Any
 from jlremote.errors import JlrError, Usage
 from jlremote.storage import paths
 from jlremote.storage.settings import settings
-from jlremote.storage.settings.options import KINDS, checked, parsed
+from jlremote.storage.settings.options import BUILT_IN_PROFILES, KINDS, checked, parsed
 from jlremote.text import closest
 
 _LISTS = ("list", "words")
@@ -33,6 +33,7 @@ def change(table: Sequence[str], option: str, values: Sequence[str]) -> Path:
     settings.load()  # a file that is wrong is mended by a person
     path = settings.config_file().resolve()  # it may be a link into a person's other settings
     text = path.read_text("utf-8") if path.exists() else ""
+    text = _with_built_in(text, table)
     wanted = _with(tomllib.loads(text), table, option, value)
     lines = _changed(text.splitlines(keepends=True), tuple(table), option, value)
     if _meaning(lines) != wanted:
@@ -44,6 +45,17 @@ def change(table: Sequence[str], option: str, values: Sequence[str]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     paths.write_whole(path, "".join(lines))
     return path
+
+
+def _with_built_in(text: str, table: Sequence[str]) -> str:
+    """Return the text with a built-in profile of that name, which a table in the file replaces."""
+    kind, name = (*table, "")[:2]
+    built_in = BUILT_IN_PROFILES.get(name, {}) if kind == "profiles" else {}
+    if not built_in or name in tomllib.loads(text).get(kind, {}):
+        return text
+    gap = "\n" if text.endswith("\n") else "\n\n" if text else ""
+    lines = [f"{option} = {_toml(value)}\n" for option, value in built_in.items()]
+    return f"{text}{gap}[{kind}.{name}]\n{''.join(lines)}"
 
 
 def _hint_of_unknown(option: str) -> str:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _detach_keys = option(
     "Session",
     "--detach-keys",
+    type=shared.DETACH_KEYS,
     metavar="KEYS",
     help="Keys that detach from a job's terminal. Default: ctrl-p,ctrl-q.",
 )
