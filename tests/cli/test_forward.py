@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -107,10 +108,17 @@ def test_a_closed_port_is_forwarded_with_a_note(jlr: Jlr, workflows: Workflows) 
 def test_forward_without_a_port_lists_the_forwarded_ports(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("session.further_ports.listed", [TENSORBOARD, CLOSED])
     heading, first, second = jlr("forward", "cont1").stdout.splitlines()
-    assert heading.split() == ["PORT", "HERE", "STATE", "SINCE", "WHY"]
+    assert heading.split() == ["PORT", "HERE", "STATE", "SINCE"]
     assert first.split()[:3] == ["6006", "http://127.0.0.1:6007/", "up"]
     assert second.split()[:4] == ["7860", "http://127.0.0.1:7860/", "closed", "-"]
     assert workflows.arguments("session.further_ports.listed")[0] == "cont1"
+
+
+def test_a_list_tells_below_it_why_a_port_is_taken(jlr: Jlr, workflows: Workflows) -> None:
+    """A column of it would cut off the addresses on a narrow terminal."""
+    why = "port 6007 is taken by `python3` (process 9)"
+    workflows.will("session.further_ports.listed", [replace(CLOSED, state="taken", detail=why)])
+    assert jlr("forward").stdout.splitlines()[2:] == [f"port 7860: {why}"]
 
 
 def test_forward_with_json_always_prints_an_array(jlr: Jlr, workflows: Workflows) -> None:

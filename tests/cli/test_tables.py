@@ -46,10 +46,17 @@ tables.show_table(
 """
 
 
-def shown(columns: int, **environment: str) -> str:
+ADDRESSES = """
+from jlremote.cli.screen import tables, terminal
+tables.show_table(("PORT", "HERE"), [("6006", "http://6006-cont1-dgx.localhost:6006/")])
+terminal.answer_words("dgx/cont1: stopped JupyterLab, released `port 8888`")
+"""
+
+
+def shown(columns: int, script: str = TABLE, **environment: str) -> str:
     ours, theirs = pty.openpty()
     surroundings = os.environ | {"COLUMNS": str(columns)} | environment
-    done = subprocess.run([sys.executable, "-c", TABLE], stdout=theirs, env=surroundings)
+    done = subprocess.run([sys.executable, "-c", script], stdout=theirs, env=surroundings)
     os.close(theirs)
     text = os.read(ours, 65536).decode().replace("\r\n", "\n")
     os.close(ours)
@@ -66,6 +73,12 @@ def test_a_terminal_gets_colours_and_no_line_is_too_wide() -> None:
     assert all(len(line) <= 44 for line in lines)
     assert "…" in lines[1]
     assert "cont1" in lines[1]
+
+
+def test_addresses_are_whole_and_sentences_break_at_words_on_a_narrow_terminal() -> None:
+    *table, first, second = shown(30, ADDRESSES, NO_COLOR="1").splitlines()
+    assert "".join(line[6:] for line in table[1:]) == "http://6006-cont1-dgx.localhost:6006/"
+    assert [first, second] == ["dgx/cont1: stopped JupyterLab,", "  released `port 8888`"]
 
 
 def test_a_wide_terminal_shows_every_cell_whole() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -108,6 +108,17 @@ def _since(moment: str | None) -> str:
     return times.ago(moment) if moment else "-"
 
 
+def port_reasons(ports: Iterable[PortReport]) -> list[str]:
+    """Return why forwarded ports do not work, a line each; `closed` already says it."""
+    told = (port for port in ports if port.detail and port.state != "closed")
+    return [one_line(f"port {port.port}: {port.detail}") for port in told]
+
+
+def mount_reasons(mounts: Iterable[MountReport]) -> list[str]:
+    """Return why mounts do not work, a line each."""
+    return [one_line(f"{mount.local}: {mount.detail}") for mount in mounts if mount.detail]
+
+
 SESSIONS: Columns[SessionReport] = {
     "SESSION": lambda report: report.name + (" *" if report.is_default else ""),
     "HOST": lambda report: report.host,
@@ -133,14 +144,12 @@ PORTS: Columns[PortReport] = {
     "HERE": lambda report: shown(report.address),
     "STATE": lambda report: report.state,
     "SINCE": lambda report: _since(report.since),
-    "WHY": lambda report: report.detail or "",
 }
 MOUNTS: Columns[MountReport] = {
     "MOUNTED AT": lambda report: report.local,
     "FOLDER": lambda report: f"{report.host}:{report.remote}",
     "SESSION": lambda report: report.session or "-",
     "STATE": lambda report: report.state,
-    "WHY": lambda report: report.detail or "",
 }
 CONTAINERS: Columns[ContainerReport] = {
     "CONTAINER": lambda report: report.name,

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _WIDEST = 10_000  # nothing is cut in a file or pipe
 
+# Columns of what is copied to another place, so nothing is cut off: long cells take more lines.
+_COPIED = ("HERE", "MOUNTED AT", "FOLDER")
+
 _STATE_STYLES = {
     "up": "green",
     "connecting": "yellow",
@@ -111,8 +114,9 @@ def table(headings: Collection[str], rows: Iterable[Sequence[str]]) -> Table:
             Text(one_line(cell), style=state_style(cell) if heading == "STATE" else "")
             for heading, cell in zip(headings, row, strict=True)
         ]
-        for cell in cells:
-            cell.no_wrap, cell.overflow = True, "ellipsis"
+        for heading, cell in zip(headings, cells, strict=True):
+            whole = heading in _COPIED
+            cell.no_wrap, cell.overflow = not whole, "fold" if whole else "ellipsis"
         drawn.add_row(*cells)
     return drawn
 

@@ -39,6 +39,11 @@ def answer(text: str, *, newline: bool = True) -> None:
         sys.stdout.flush()
 
 
+def answer_words(text: str) -> None:
+    """Print sentences as `answer` does; on a terminal long lines break at words."""
+    answer(broken(text, shutil.get_terminal_size().columns) if watched(sys.stdout) else text)
+
+
 @contextlib.contextmanager
 def writing() -> Iterator[None]:
     """Raise a `JlrError` where the output cannot be written, but leave a broken pipe one."""
@@ -63,7 +68,7 @@ def answer_each(
         for line, value in told:
             values.append(value)
             if not as_json:
-                answer(line)
+                answer_words(line)
     finally:
         if as_json:
             answer_json(values)
@@ -84,8 +89,8 @@ def json_text(value: Any, indent: int | None = None) -> str:
 
 
 def answer_either(text: str, value: Any, *, as_json: bool) -> None:
-    """Print `value` as JSON or, without `--json`, `text`."""
-    answer_json(value) if as_json else answer(text)
+    """Print `value` as JSON or, without `--json`, `text`, a sentence or a URL."""
+    answer_json(value) if as_json else answer_words(text)
 
 
 def shown(address: Address) -> str:

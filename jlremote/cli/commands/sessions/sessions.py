@@ -19,6 +19,7 @@ from jlremote.cli.screen.terminal import (
     answer_each,
     answer_either,
     answer_json,
+    answer_words,
     shown,
     watched,
 )
@@ -76,6 +77,8 @@ def list_sessions(
         _show_reasons(found)
         mounts = [mount for report in found for mount in report.mounts]
         tables.show_section(mounts, reports.MOUNTS)
+        for reason in reports.mount_reasons(mounts):
+            answer_words(reason)
         _explain_running(found, context)
 
 
@@ -141,10 +144,12 @@ def _watch(session: str | None, context: Context, *, as_json: bool) -> None:
 def _show(report: SessionReport) -> None:
     from jlremote.cli.screen import reports, tables
 
-    answer("\n".join(reports.session_lines(report)))
+    answer_words("\n".join(reports.session_lines(report)))
     tables.show_section(report.kernels or (), reports.KERNELS)
     tables.show_section(report.ports, reports.PORTS)
     tables.show_section(report.mounts, reports.MOUNTS)
+    for reason in (*reports.port_reasons(report.ports), *reports.mount_reasons(report.mounts)):
+        answer_words(reason)
 
 
 def _show_reasons(found: list[SessionReport]) -> None:
@@ -155,7 +160,7 @@ def _show_reasons(found: list[SessionReport]) -> None:
     if explained:
         answer("")
     for report in explained:
-        answer(one_line(f"{report.host}/{report.name}: {report.detail}"))
+        answer_words(one_line(f"{report.host}/{report.name}: {report.detail}"))
 
 
 def _explain_running(found: list[SessionReport], context: Context) -> None:
@@ -182,7 +187,7 @@ def _explain_running(found: list[SessionReport], context: Context) -> None:
 @click.option(
     "-n",
     "--tail",
-    type=click.IntRange(0),
+    type=shared.Number(0),
     metavar="N",
     help=f"Start with the last N lines. Default: {_LINES}, with --since all.",
 )

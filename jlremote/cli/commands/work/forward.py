@@ -9,7 +9,7 @@ import click
 from jlremote.cli.command import command
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import answer_either, shown
+from jlremote.cli.screen.terminal import answer_either, answer_words, shown
 from jlremote.errors import Usage
 
 
@@ -98,3 +98,5 @@ def forward(
     found = further_ports.listed(session, context)
     none = "no further ports; `jlr forward PORT` adds one"
     tables.show_reports(found, reports.PORTS, context, as_json=as_json, none=none)
+    for reason in () if as_json else reports.port_reasons(found):
+        answer_words(reason)

@@ -11,7 +11,7 @@ from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import answer_each, answer_either
+from jlremote.cli.screen.terminal import answer_each, answer_either, answer_words
 from jlremote.errors import Usage
 
 # As `scp` takes it; a local path with a colon may begin with `./`.
@@ -150,3 +150,5 @@ def _list(invocation: Invocation, *, as_json: bool) -> None:
     found = known_mounts.reports(context)
     none = "nothing is mounted; `jlr mount LOCAL` mounts a session's folder"
     tables.show_reports(found, reports.MOUNTS, context, as_json=as_json, none=none)
+    for reason in () if as_json else reports.mount_reasons(found):
+        answer_words(reason)
