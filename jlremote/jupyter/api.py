@@ -12,6 +12,7 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
 from urllib.parse import quote
@@ -117,6 +118,11 @@ class JupyterApi:
         except AccessRefused:
             return Access.PASSWORD
         return Access.OPEN
+
+    def lacks(self, path: str) -> bool:
+        """Return whether the server says that there is no file or folder `path` below its root."""
+        found = f"api/contents/{quote(path.strip('/'))}?content=0"
+        return self._exchange("GET", found, None)[0].status == HTTPStatus.NOT_FOUND
 
     def kernels(self) -> tuple[Kernel, ...]:
         # Without this `jlr status --watch` would keep an idle server alive.

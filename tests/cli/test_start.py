@@ -328,9 +328,10 @@ def test_words_after_two_dashes_are_arguments_of_the_engine(
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("extra",), "`extra` is neither an option of the engine nor the value of one"),
-        (("--", "--cap-add", "A", "alpine"), "`alpine` is neither"),
-        (("--", "--cap-add=A", "alpine"), "`alpine` is neither"),
+        (("extra",), "unexpected argument `extra`"),
+        (("--", "--cap-add", "A", "alpine"), "unexpected argument `alpine`"),
+        (("-v", "x"), "a volume is `-v SOURCE:TARGET`"),
+        (("--", "--cap-add=A", "alpine"), "unexpected argument `alpine`"),
         (("--", "--name", "other"), "`--name` cannot be given after `--`"),
         (("--", "--entrypoint=sh"), "`--entrypoint` cannot be given after `--`"),
     ],

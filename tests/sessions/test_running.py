@@ -9,7 +9,7 @@ import time
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 
@@ -92,6 +92,7 @@ def test_url_prints_the_url_and_nothing_else(session: Session) -> None:
 
 @pytest.mark.parametrize("selected", [True, False])
 def test_open_leads_to_a_path_in_jupyterlab(session: Session, selected: bool) -> None:
+    made(session, "my work/train #1.ipynb")
     before = len(session.laptop.opened())
     words = (session.name,) if selected else ()
     opened = session.laptop.jlr("open", *words, "my work/train #1.ipynb")
@@ -101,8 +102,28 @@ def test_open_leads_to_a_path_in_jupyterlab(session: Session, selected: bool) ->
     assert "/lab/tree/my%20work/train%20%231.ipynb?" in redirect.read_text()
 
 
+def made(session: Session, path: str) -> None:
+    """Make an empty file for a notebook, and its folder, if they are missing."""
+    folder = path.partition("/")[0]
+    session.ask(f"api/contents/{quote(folder)}", {"type": "directory"}, "PUT")
+    file = {"type": "file", "format": "text", "content": ""}
+    session.ask(f"api/contents/{quote(path)}", file, "PUT")
+
+
+def test_a_path_that_is_missing_opens_no_page(session: Session) -> None:
+    """It may be a session whose host was misspelt, which is no file of the latest one."""
+    before = len(session.laptop.opened())
+    opened = session.laptop.jlr("open", f"lba/{session.name}")
+    failed(opened, 6, f"there is no `lba/{session.name}` in the session", f"`lab/{session.name}`?")
+    assert len(session.laptop.opened()) == before
+
+
 def test_start_with_a_notebook_leads_to_it(session: Session) -> None:
     words = ("--notebook", "work/a.ipynb", "--no-browser")
+    missing = session.laptop.jlr("start", "lab", session.name, *words)
+    assert missing.status == 0, missing
+    assert "there is no `work/a.ipynb` in the session" in missing.stderr
+    made(session, "work/a.ipynb")
     opened = session.laptop.jlr("start", "lab", session.name, *words)
     assert "/lab/tree/work/a.ipynb?token=" in opened.stdout, opened
 

@@ -10,12 +10,14 @@ import shlex
 from contextlib import suppress
 
 from jlremote.errors import JlrError, NotFound
+from jlremote.jupyter.api import JupyterApi
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.time_limit import warning
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
+from jlremote.text import did_you_mean
 from jlremote.workflow.forward.address import Address, address_of
 from jlremote.workflow.forward.jupyter_check import wait_for_answer
 from jlremote.workflow.host.context import Context
@@ -28,11 +30,13 @@ def address(
     """Return the URLs of a session, or of a path in it, with the token, once its server answers.
 
     Raises:
-        NotFound: there is no such session, or it was stopped.
+        NotFound: there is no such session or path, or the session was stopped.
         JlrError: it is another user's, and not to be joined `as_shared`.
         Unreachable: the host or the server does not answer.
     """
     record, forward, name = answering(selector, context, as_shared=as_shared)
+    if path and JupyterApi(forward.local_port, forward.server).lacks(path):
+        raise _missing(path, record, typed=selector)
     with suppress(JlrError):  # a full disk must not prevent the use of a session
         sessions.save(record.used_now())
     if ends := warning(record.host, record.name, forward.endpoint.until):
@@ -54,6 +58,17 @@ def answering(
     """
     record = _running(selector, context, as_shared=as_shared)
     return record, *_answering(link_of(record, context), record)
+
+
+def _missing(path: str, record: SessionRecord, *, typed: str | None) -> NotFound:
+    """Return the error of a path that Jupyter does not have; it may be a misspelt session."""
+    hint = "paths begin at the folder that JupyterLab shows; a session is named as HOST/NAME"
+    known = sessions.load_all() if typed is None else ()
+    names = [name for each in known for name in (each.name, f"{each.host}/{each.name}")]
+    return NotFound(
+        f"there is no `{path}` in the session `{record.host}/{record.name}`",
+        hint=did_you_mean(path, names) or hint,
+    )
 
 
 def _running(selector: str | None, context: Context, *, as_shared: bool) -> SessionRecord:

@@ -11,8 +11,8 @@ from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import cluster, creation, shared
-from jlremote.cli.screen.terminal import answer_either, shown
-from jlremote.errors import Usage
+from jlremote.cli.screen.terminal import answer, answer_either, answer_json, shown
+from jlremote.errors import NotFound, Usage
 from jlremote.storage.settings.options import IMAGE_RUNTIMES
 from jlremote.times import seconds_of
 
@@ -226,7 +226,11 @@ def _start(request: StartRequest, notebook: str | None, context: Context) -> Ses
         return report
     from jlremote.workflow.session.open import address
 
-    found = address(f"{report.host}/{report.name}", notebook, context)
+    try:
+        found = address(f"{report.host}/{report.name}", notebook, context)
+    except NotFound as missing:  # the session runs
+        context.progress.note(f"{missing.message}; {missing.hint}")
+        return report
     return replace(report, url=found.url, page=found.page)
 
 
@@ -244,4 +248,7 @@ def _show_plan(request: StartRequest, context: Context, *, as_json: bool) -> Non
     from jlremote.workflow.session.start import plan
 
     lines = plan(request, context)
-    answer_either("\n".join(lines), {"commands": list(lines)}, as_json=as_json)
+    if as_json:
+        answer_json({"commands": list(lines)})
+    else:
+        answer("\n".join(lines))  # to be pasted into a shell, so no line is broken
