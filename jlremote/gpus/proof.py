@@ -62,4 +62,4 @@ def _listed(said: str) -> int:
 def _fewer(has: int, asked: int) -> str | None:
     if has >= asked:
         return None
-    return f"it has {has or 'none'} of {asked}"
+    return f"it has {has or 'none'} of the {asked} that you asked for"

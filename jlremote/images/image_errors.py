@@ -25,6 +25,8 @@ _MISSING = re.compile(
     "manifest unknown|not found|does not exist|no such image|no matching manifest|name unknown"
     "|image not known"
 )
+# As docker and podman say it of the host itself.
+_NOT_THERE = re.compile("does not exist locally|image not known")
 _OUT_OF_REACH = re.compile(
     "dial tcp|no such host|i/o timeout|tls handshake|x509|http response to https client"
     r"|connection refused|connection reset|client\.timeout exceeded|unexpected eof"
@@ -68,10 +70,11 @@ def transfer_error(failed: FailedTransfer, lines: Sequence[str], status: int) ->
     if general := _engine_fails(failed.engine, lines, status):
         return general
     why, complaint = reason(lines), "\n".join(lines).lower()
+    if failed.verb == "push" and _NOT_THERE.search(complaint):
+        listing = f"`jlr images {failed.host}` lists the images"
+        return NotFound(f"{failed.message}: `{failed.host}` has no such image", hint=listing)
     if _MISSING.search(complaint) and _AMBIGUOUS not in complaint:
         hint = "check its name and tag, and whether it is made for the host's architecture"
-        if failed.verb == "push":
-            hint = f"`jlr images {failed.host}` lists the images"
         return NotFound(f"{failed.message}: {why}", hint=hint)
     if _REFUSED.search(complaint):
         return _refused(failed, why, ambiguous=_AMBIGUOUS in complaint)
@@ -149,6 +152,9 @@ def build_error(
     why = reason(log.lines)
     if "no space left" in why.lower():
         return no_space(engine, host, why)
+    if "buildx component is missing" in why:
+        mend = f"install docker's `docker-buildx-plugin` on `{host}`, or Debian's `docker-buildx`"
+        return JlrError(f"cannot build the image: {why.rstrip('.')}", hint=mend)
     at = log.failed_at(recipe)
     if at is None:
         return JlrError(f"cannot build the image: {why}")

@@ -137,6 +137,20 @@ def test_a_key_that_is_to_stay_on_the_host_is_used_and_forgotten(desk: Desk, ima
     assert desk.keys_there() == []
 
 
+def test_images_that_are_removed_together_are_all_told(desk: Desk, folder: Path) -> None:
+    """Of an image and one that was built from it podman itself tells only one as deleted."""
+    base, child = (f"localhost/lab-{secrets.token_hex(4)}/{name}:1" for name in ("base", "child"))
+    (folder / "own").write_bytes(os.urandom(5_000))
+    for recipe, name in (("FROM scratch", base), (f"FROM {base}", child)):
+        (folder / "Dockerfile").write_text(f"{recipe}\nCOPY own /{secrets.token_hex(4)}\n")
+        built = desk.jlr("build", str(folder), "-t", name)
+        assert built.status == 0, built
+    removed = desk.jlr("rmi", base, child)
+    assert set(removed.stdout.splitlines()[:2]) == {f"deleted {child}", f"deleted {base}"}, removed
+    assert not desk.has(base)
+    assert not desk.has(child)
+
+
 def test_an_image_is_built_pushed_and_pulled_again_with_the_key(
     desk: Desk, image: str, folder: Path
 ) -> None:

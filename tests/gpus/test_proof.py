@@ -19,16 +19,16 @@ def device(name: str) -> str:
     ("engine", "output", "words"),
     [
         ("all", f"nvidia-smi\0370\037{ONE}\036", None),
-        ("2", f"nvidia-smi\0370\037{ONE}\036", "1 of 2"),
+        ("2", f"nvidia-smi\0370\037{ONE}\036", "1 of the 2"),
         ("device=MIG-1,MIG-2", f"nvidia-smi\0370\037{SLICES}\036", None),
-        ("3", f"nvidia-smi\0370\037{SLICES}\036", "2 of 3"),
+        ("3", f"nvidia-smi\0370\037{SLICES}\036", "2 of the 3"),
         ("all", "nvidia-smi\037124\037\036", "says `nothing`"),
-        ("driver=nvidia,count=2", "nvidia-smi\0370\037No devices found.\036", "none of 1"),
+        ("driver=nvidia,count=2", "nvidia-smi\0370\037No devices found.\036", "none of the 1"),
         ("device=0,3", device("nvidia0") + device("nvidia3") + DRIVER, None),
-        ("device=0,3", device("nvidia0") + DRIVER, "1 of 2"),
+        ("device=0,3", device("nvidia0") + DRIVER, "1 of the 2"),
         ("device=0", device("nvidia0"), "libcuda"),
         ("2", device("kfd"), None),
-        ("2", "", "none of 2"),
+        ("2", "", "none of the 2"),
     ],
 )
 def test_what_a_container_shows_is_compared_with_what_was_asked_for(

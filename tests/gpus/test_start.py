@@ -270,10 +270,12 @@ def test_gpus_are_proved_when_a_container_is_created_and_started(
     created = start(ada, "lab", name, *NEW, "--gpus", "0,1")
     assert created.status == 0, created
     told = f"the container `{name}` cannot use its GPUs: "
-    assert f"{told}it has none of 2; `jlr doctor lab`" in " ".join(created.stderr.split()), created
+    assert f"{told}it has none of the 2 that you asked for; `jlr doctor lab`" in " ".join(
+        created.stderr.split()
+    ), created
     here = Container(engine, name)
     for lines, why in (
-        ("GPU 0: NVIDIA H200 (UUID: GPU-1)", f"{told}it has 1 of 2"),
+        ("GPU 0: NVIDIA H200 (UUID: GPU-1)", f"{told}it has 1 of the 2 that you asked for"),
         ("GPU 0: NVIDIA H200 (UUID: GPU-1)\nGPU 1: NVIDIA H200 (UUID: GPU-2)", None),
         (BROKEN, f"{told}`nvidia-smi` in it says `{BROKEN[:-1]}`"),
     ):

@@ -60,6 +60,8 @@ def test_an_image_gets_all_its_names_and_the_output_is_shown(
     assert run_in(engine, name, "cat", "/here") == "from the host"
     missing = laptop.jlr("build", "lab", "--on-host", "~/there", "-t", name)
     assert (missing.status, "cannot read the Dockerfile" in missing.stderr) == (6, True), missing
+    missing = laptop.jlr("build", "lab", "--on-host", "/no/such", "-t", name)
+    assert (missing.status, "no folder `/no/such` on `lab`" in missing.stderr) == (6, True), missing
 
 
 def test_json_is_one_object_and_nothing_else(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import suppress
 from dataclasses import replace
 
@@ -151,7 +152,7 @@ def plan(start: StartContext, found: Survey, gpus: AllocatedGpus) -> list[str]:
     if found.container is not None:
         return begin
     if image is None:
-        raise _nothing_to_create_from(start.host, start.engine, name)
+        raise _nothing_to_create_from(start, name)
     start = start.with_engine(creation.foreseen_engine(start))
     start = replace(start, request=prepared(start.request, start.host, start.engine))
     spec, wanted = _spec(start, image, gpus), start.request.options.packages
@@ -184,7 +185,7 @@ def _spec(start: StartContext, image: str, gpus: AllocatedGpus) -> ContainerSpec
 def _create(start: StartContext) -> tuple[StartContext, Container, bool]:
     image, step = start.request.image, start.context.progress.step
     if image is None:
-        raise _nothing_to_create_from(start.host, start.engine, start.name)
+        raise _nothing_to_create_from(start, start.name)
     start = creation.prepare(start)
     with step(f"Create {start.name} from {image}"):
         made = _created(start, image)
@@ -248,8 +249,9 @@ def _stop_again(start: StartContext, before: Container) -> None:
     start.note(f"left running on `{start.request.host}`: the container `{start.name}`")
 
 
-def _nothing_to_create_from(host: Host, engine: Engine, name: str) -> NotFound:
+def _nothing_to_create_from(start: StartContext, name: str) -> NotFound:
     """Return the error that lists the host's containers and images."""
+    host, engine, typed = start.host, start.engine, start.request.container or name
     images = ("--filter=dangling=false", "--format={{.Repository}}:{{.Tag}}")
     listing = host.run(
         {
@@ -259,10 +261,10 @@ def _nothing_to_create_from(host: Host, engine: Engine, name: str) -> NotFound:
     )
     there = "; ".join(f"its {kind}: {_some(done.stdout)}" for kind, done in listing.items())
     known = sessions.find(host.name, name)
-    before = f", as before `{known.image}`" if known and known.image else ""
+    image = shlex.quote(known.image) if known and known.image else "IMAGE"
     return NotFound(
         f"there is no container `{name}` on `{host.name}`, and no image to create it from",
-        hint=f"`--image IMAGE`{before} names one; {there}",
+        hint=f"`jlr start {host.name} {typed} --image {image}` creates it; {there}",
     )
 
 

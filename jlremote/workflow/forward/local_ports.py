@@ -122,5 +122,8 @@ def _process_on(port: int) -> str | None:
         for connection in psutil.net_connections("tcp"):
             listens = connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (port,)
             if listens and (pid := connection.pid):
-                return f"`{psutil.Process(pid).name()}` (process {pid})"
+                process = psutil.Process(pid)
+                is_link = "jlremote.link" in process.cmdline()
+                name = "a connection of jlr" if is_link else f"`{process.name()}`"
+                return f"{name} (process {pid})"
     return None

@@ -29,6 +29,8 @@ from jlremote.workflow.images import registry_keys
 from jlremote.workflow.images.build_context import BuildContext, read_context
 from jlremote.workflow.images.registry import connected
 
+_NO_FOLDER = 9  # the status of a script that does not find the folder
+
 
 @dataclass(frozen=True)
 class BuildRequest:
@@ -180,8 +182,13 @@ def _on_host(host: Link, request: BuildRequest) -> FolderOnHost:
     """
     folder = str(request.on_host)
     file = "Dockerfile" if request.dockerfile is None else request.dockerfile.as_posix()
-    script = f"cd {typed_path(folder)} && cat -- {shlex.quote(file)}"
+    script = f"cd {typed_path(folder)} 2>/dev/null || exit {_NO_FOLDER}; cat -- {shlex.quote(file)}"
     read = run_script(host, script)
+    if read.status == _NO_FOLDER:
+        raise NotFound(
+            f"there is no folder `{folder}` on `{host.name}`",
+            hint="name the folder of the Dockerfile there",
+        )
     if read.status != 0:
         raise NotFound(
             f"cannot read the Dockerfile `{file}` in `{folder}` of `{host.name}`: {read.complaint}",

@@ -128,7 +128,7 @@ def test_without_an_image_the_error_names_what_the_host_has() -> None:
     with pytest.raises(NotFound, match="there is no container `cont1` on `dgx`") as missing:
         provision.ensure(begun.context, NOTHING)
     hint = missing.value.hint or ""
-    assert hint.startswith("`--image IMAGE`")
+    assert hint.startswith("`jlr start dgx cont1 --image IMAGE` creates it; ")
     assert "its containers: c0, c1, c2, c3, c4, c5, c6, c7 and 2 more; its images: none" in hint
 
 
