@@ -40,10 +40,11 @@ An error that is defined in another package is drawn with that package's name. :
     │   │   └── EngineSilent     runtimes  … its daemon does not answer
     │   └── DockerIsPodman      runtimes  … it is podman under docker's name
     ├── EngineRefused            workflow  the engine does not list its containers
-    ├── ContainerGone            jupyter   the session's container is missing or was restarted
+    ├── ContainerGone            jupyter   the session's container is missing
     ├── ContainerStopped         jupyter   … it does not run
     ├── ContainerPaused          jupyter   … it is paused
     ├── ContainerRestarting      jupyter   … its engine is about to start it again
+    ├── ContainerRestarted       jupyter   … it runs anew, and what ran in it has ended
     ├── JupyterDead              jupyter   the session's Jupyter server is gone
     ├── JupyterStopped           jupyter   … it was stopped
     ├── IdleStopped              jupyter   … it ended after its idle time

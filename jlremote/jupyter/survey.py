@@ -20,7 +20,7 @@ from jlremote.text import is_name, one_line
 
 
 class ContainerGone(JlrError):
-    """The container of a session was removed, replaced or restarted."""
+    """The container of a session was removed or replaced."""
 
 
 class ContainerStopped(JlrError):
@@ -33,6 +33,10 @@ class ContainerPaused(JlrError):
 
 class ContainerRestarting(JlrError):
     """The engine is about to start the container of a session again."""
+
+
+class ContainerRestarted(JlrError):
+    """The container of a session runs anew, and what ran in it before has ended."""
 
 
 class JupyterDead(JlrError):

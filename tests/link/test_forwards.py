@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from jlremote.errors import Busy, JlrError, LinkLost
-from jlremote.jupyter.survey import ContainerGone, JupyterDead
+from jlremote.jupyter.survey import ContainerGone, ContainerRestarted, JupyterDead
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.forwards import Forwards
@@ -164,7 +164,7 @@ def test_connections_are_cut_only_when_the_far_end_has_moved_or_gone(
     assert look(new_endpoint()) == 0
     assert look(new_endpoint("172.17.0.9")) == 1
     assert look(new_endpoint("172.17.0.9")) == 1
-    assert look(ContainerGone("the container was restarted")) == 2
+    assert look(ContainerRestarted("the container was restarted")) == 2
 
 
 @pytest.mark.parametrize(

@@ -70,10 +70,15 @@ def restart(container: Container) -> None:
 
 
 @pytest.mark.parametrize(
-    ("happens", "told"), [(replace, "is gone: it was removed"), (restart, "was restarted")]
+    ("happens", "state", "told"),
+    [
+        (replace, "container-gone", "is gone: it was removed"),
+        (restart, "restarted", "was restarted"),
+    ],
 )
 def test_a_container_that_replaced_the_sessions_gets_nothing(
     happens: Callable[[Container], None],
+    state: str,
     told: str,
     desk: Desk,
     sshd: SSHServer,
@@ -83,7 +88,7 @@ def test_a_container_that_replaced_the_sessions_gets_nothing(
     start_inside(inside, PORT)
     with within(15):
         sshd.drop_connections()
-        check_turned_away(desk, inside.name, "container-gone", told)
+        check_turned_away(desk, inside.name, state, told)
 
 
 def test_a_missing_container_is_reported(desk: Desk, sshd: SSHServer, inside: Container) -> None:
@@ -98,7 +103,7 @@ def test_after_a_restart_a_new_start_serves_the_same_port(
     port = desk.forward(inside.name).local_port
     restart(inside)
     sshd.drop_connections()
-    until(lambda: desk.forward(inside.name).state == "container-gone", "the verdict")
+    until(lambda: desk.forward(inside.name).state == "restarted", "the verdict")
     start_inside(inside, PORT)
     assert desk.start(inside.name, "docker").local_port == port
     assert desk.server_pid(desk.forward(inside.name)) > 0

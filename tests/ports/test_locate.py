@@ -16,6 +16,7 @@ from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import (
     ContainerGone,
     ContainerPaused,
+    ContainerRestarted,
     ContainerRestarting,
     ContainerStopped,
     IdleStopped,
@@ -138,7 +139,11 @@ def test_how_a_server_of_another_program_ended_is_unknown(monkeypatch: pytest.Mo
         (replace(HERE, running=False), ContainerStopped, "`cont1` does not run"),
         (replace(HERE, running=False, renamed="c2"), ContainerStopped, "`c2` does not run"),
         (replace(HERE, id="decaf"), ContainerGone, "another machine than before"),
-        (replace(HERE, started_at="later"), ContainerGone, "the container `cont1` was restarted"),
+        (
+            replace(HERE, started_at="later"),
+            ContainerRestarted,
+            "the container `cont1` was restarted",
+        ),
     ],
 )
 def test_another_container_is_told_from_the_one_of_before(
@@ -162,7 +167,7 @@ def test_a_container_that_its_engine_restarts_is_waited_for() -> None:
 
 
 def test_without_containers_it_is_the_host_that_was_restarted() -> None:
-    with pytest.raises(ContainerGone, match="the host was restarted"):
+    with pytest.raises(ContainerRestarted, match="the host was restarted"):
         locate.same_container(
             replace(PLACE, runtime="none"), runtime_named("none"), replace(HERE, started_at="later")
         )

@@ -75,7 +75,7 @@ def test_a_container_that_is_known_by_its_id_may_have_another_name() -> None:
     ],
 )
 def test_why_a_container_does_not_run_is_told_apart(state: dict[str, Any], why: str) -> None:
-    host = {"NetworkMode": "default", "Memory": 300_000_000}
+    host = {"NetworkMode": "default", "Memory": 300 << 20}
     found = read_container(INSPECTED | {"State": state, "HostConfig": host})
     assert found.halt.endswith(why)
     assert bool(found.halt) == bool(why)

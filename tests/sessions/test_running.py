@@ -7,9 +7,12 @@ import re
 import socket
 import time
 from datetime import datetime
+from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import quote, unquote, urlsplit
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -236,6 +239,48 @@ def test_a_port_that_was_lost_with_the_link_is_told_and_taken_again_once_it_is_f
         assert laptop.jlr("url").stdout.strip() == session.url
 
 
+# Its own process needs more memory than it has, once it is told to.
+GREEDY = "until [ -e /go ]; do sleep 0.1; done; exec python3 -c 'bytearray(10**9)'"
+
+
+def test_why_a_container_does_not_run_is_told_on_the_page_too(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    limits = ("--memory=300m", "--memory-swap=300m")
+    here = container("lab/jupyter", "sh", "-c", GREEDY, options=limits)
+    docker, name = here.engine.docker, here.name
+    session = started(laptop, here)
+
+    def told(state: str, why: str) -> None:
+        wait_until(lambda: reported(laptop)["state"] == state, state, timeout=30)
+        assert why in reported(laptop)["detail"]
+        assert why in laptop.jlr("status", name).stdout
+        page = Request(session.url, headers={"Accept": "text/html"})
+        with pytest.raises(HTTPError) as waiting:
+            urlopen(page, timeout=30)
+        with waiting.value as answer:
+            assert why in unescape(answer.read().decode())
+
+    docker("pause", name)
+    told("paused", "is paused")
+    for words in (("open", name, "--no-browser"), ("shell", name, "--", "true")):
+        assert f"`docker unpause {name}` on the host resumes it" in laptop.jlr(*words).stderr
+    docker("unpause", name)
+    wait_until(lambda: reported(laptop)["state"] == "up", "the end of the pause")
+
+    docker("restart", "--time=0", name)
+    told("restarted", "was restarted")
+    failed(laptop.jlr("url", name), 1, "is restarted", f"`jlr start lab {name}` starts it again")
+    assert started(laptop, here).port == session.port
+
+    here.execute("touch", "/go")
+    killed = "it was killed: out of memory (limit 300 MB)"
+    told("container-stopped", killed)
+    docker("update", "--restart=always", name)
+    docker("start", name)
+    wait_until(lambda: reported(laptop)["state"] == "restarting", "a pause between", timeout=60)
+
+
 def test_a_container_that_was_removed_by_hand_is_told_as_such(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
@@ -246,7 +291,7 @@ def test_a_container_that_was_removed_by_hand_is_told_as_such(
         [report] = json.loads(laptop.jlr("list", "--json").stdout)
     assert report["state"] == "container-gone", report
     assert report["url"] is None
-    assert "is gone" in report["detail"]
+    assert "is gone: it was removed" in report["detail"]
     told = failed(laptop.jlr("url"), 1, "container-gone")
     again = f"jlr start lab {here.name} --image lab/jupyter"
     assert f"`{again}`" in told

@@ -13,6 +13,7 @@ from jlremote.host.target import Target
 from jlremote.jupyter.survey import (
     ContainerGone,
     ContainerPaused,
+    ContainerRestarted,
     ContainerRestarting,
     ContainerStopped,
     IdleStopped,
@@ -45,12 +46,16 @@ ENDED = (
     *(State.QUEUED, State.JOB_ENDED),
 )
 # States in which nothing is left that would close a connection.
-CUT = (*(State.CONTAINER_GONE, State.CONTAINER_STOPPED, State.RESTARTING, State.JOB_ENDED),)
+CUT = (
+    *(State.CONTAINER_GONE, State.CONTAINER_STOPPED, State.JOB_ENDED),
+    *(State.RESTARTING, State.RESTARTED),
+)
 VERDICTS: dict[type[JlrError], State] = {
     ContainerGone: State.CONTAINER_GONE,
     ContainerStopped: State.CONTAINER_STOPPED,
     ContainerPaused: State.PAUSED,
     ContainerRestarting: State.RESTARTING,
+    ContainerRestarted: State.RESTARTED,
     JupyterDead: State.JUPYTER_DEAD,
     JupyterStopped: State.STOPPED,
     IdleStopped: State.IDLE_STOPPED,

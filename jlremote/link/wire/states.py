@@ -24,6 +24,7 @@ class State(StrEnum):
     CONTAINER_STOPPED = "container-stopped"
     PAUSED = "paused"
     RESTARTING = "restarting"
+    RESTARTED = "restarted"
     STOPPED = "stopped"
     IDLE_STOPPED = "idle-stopped"
     # of a session that is a job of a scheduler

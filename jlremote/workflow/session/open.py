@@ -116,16 +116,21 @@ def _usable(forward: ForwardStatus | None, record: SessionRecord) -> ForwardStat
     if forward is None:
         raise NotFound(f"{session} does not run", hint=again(record))
     if forward.state != "up":
-        hint = again(record, gone=forward.state == State.CONTAINER_GONE)
+        hint = again(record, forward.state, forward.endpoint.place.called)
         raise JlrError(f"{session} is {forward.state}: {forward.detail}", hint=hint)
     return forward
 
 
-def again(record: SessionRecord, *, gone: bool = False) -> str:
-    """Return the hint that starts a session again; with `gone`, in a new container."""
+def again(record: SessionRecord, state: str = "", called: str = "") -> str:
+    """Return the hint that a session in a state goes on by; `called` is its container by now."""
+    if state == State.PAUSED:
+        return f"`{record.runtime} unpause {called or record.name}` on the host resumes it"
+    if state == State.RESTARTING:
+        where = shlex.quote(f"{record.host}/{record.name}")
+        return f"`jlr logs {where} --container` has what it wrote before it ended"
     more = " --runtime none" if record.runtime == "none" else ""
     if record.runtime.startswith("slurm"):  # `slurm apptainer` in an image, which its home defines
         more = " --slurm …"
-    elif gone and record.image:
+    elif state == State.CONTAINER_GONE and record.image:
         more = f" --image {shlex.quote(record.image)}"
     return f"`jlr start {record.host} {record.name}{more}` starts it again"

@@ -9,6 +9,7 @@ from jlremote.errors import LinkLost, NameNotResolved, NotFound
 from jlremote.host.contract import run_script
 from jlremote.jupyter.survey import WHO, other_owner
 from jlremote.link.client.link import Link
+from jlremote.link.wire.states import State
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Attachment, Runtime
@@ -194,9 +195,11 @@ def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_share
         ownership.refuse(record.host, record.name, owner, agreed=as_shared or record.shared)
     if found is not None and found.running:
         return
-    state = found.stands if found else "is gone: it was removed"
-    hint = again(record, gone=found is None)
-    raise NotFound(f"the container `{record.name}` {state}", hint=hint)
+    if found is None:
+        gone = again(record, State.CONTAINER_GONE)
+        raise NotFound(f"the container `{record.name}` is gone: it was removed", hint=gone)
+    hint = again(record, State.PAUSED if found.paused else "", found.renamed)
+    raise NotFound(f"the container `{record.name}` {found.stands}", hint=hint)
 
 
 def _lost(selector: str, lost: LinkLost) -> LinkLost:

@@ -34,7 +34,7 @@ class SessionReport:
     container: str | None  # the container's name, `None` with runtime `none`
     runtime: str  # an engine (`docker`), or `none`
     # `up`, `reconnecting`, `needs-auth`, `down`, `jupyter-dead`, `container-gone`,
-    # `container-stopped`, `paused`, `restarting`, `stopped`,
+    # `container-stopped`, `paused`, `restarting`, `restarted`, `stopped`,
     # `idle-stopped`, on a cluster `queued` and `job-ended`; `running` for one that is not
     # forwarded here; …
     state: str

@@ -12,6 +12,7 @@ from jlremote.jupyter.presence import Presence, look
 from jlremote.jupyter.survey import (
     ContainerGone,
     ContainerPaused,
+    ContainerRestarted,
     ContainerRestarting,
     ContainerStopped,
     IdleStopped,
@@ -154,6 +155,7 @@ def _lost(record: SessionRecord, error: JlrError) -> SessionReport:
         ContainerStopped: State.CONTAINER_STOPPED,
         ContainerPaused: State.PAUSED,
         ContainerRestarting: State.RESTARTING,
+        ContainerRestarted: State.RESTARTED,
         JupyterDead: State.JUPYTER_DEAD,
         JupyterStopped: State.STOPPED,
         IdleStopped: State.IDLE_STOPPED,

@@ -76,4 +76,4 @@ def test_a_stopped_session_is_not_restored() -> None:
 def test_the_hint_starts_a_session_as_it_was(
     record: SessionRecord, gone: bool, command: str
 ) -> None:
-    assert again(record, gone=gone) == f"`{command}` starts it again"
+    assert again(record, "container-gone" if gone else "down") == f"`{command}` starts it again"
