@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +21,12 @@ from tests.lab.sshd import SSHServer
 from tests.mounts.parts import remember_session
 
 SECONDS = 60
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a client that `Clients.popen` started."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,17 @@ class Clients:
     ) -> subprocess.CompletedProcess[bytes]:
         """Run OpenSSH's client, `words` behind its own options."""
         return self.run("ssh", "-F", str(self.config), *words, given=given, timeout=timeout)
+
+    def popen(self, *words: str) -> subprocess.Popen[bytes]:
+        """Start OpenSSH's client with pipes, and return at once."""
+        return subprocess.Popen(
+            ("ssh", "-F", str(self.config), *words),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=self.laptop.environment,
+            start_new_session=True,  # with the `ssh` that it may start for a jump
+        )
 
     def run(
         self, *argv: str, given: bytes = b"", timeout: float = SECONDS

@@ -6,13 +6,14 @@ import asyncio
 import os
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 import asyncssh
 
 from jlremote.errors import JlrError
+from jlremote.link.ssh_server.place_forwards import PlaceForwards, PlaceSocket
 from jlremote.link.ssh_server.remote_command import (
     CONNECTION_SECONDS,
     CommandSize,
@@ -38,13 +39,16 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
     As a `CommandClient` it is called from the thread of its command.
     """
 
-    def __init__(self, place: ServedPlace, connect: Connect) -> None:
+    def __init__(self, place: ServedPlace, connect: Connect, forwards: PlaceForwards) -> None:
         self._place = place
         self._connect = connect
+        self._forwards = forwards
+        self._agent: PlaceSocket | None = None
         self._loop = asyncio.get_running_loop()
         self._argv: tuple[str, ...] = ()
         self._word = secrets.token_hex(8)
         self._command: RemoteCommand | None = None
+        self._early: list[bytes] = []  # input that came before the command began
         self._waiting = 0  # bytes of input that the host has not taken
         self._reading = True
         self._paused = False
@@ -71,11 +75,28 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         return subsystem == "sftp"
 
     def session_started(self) -> None:
+        environment = allowed(dict(self._channel.get_environment()))
+        connection = self._channel.get_connection()
+        assert isinstance(connection, asyncssh.SSHServerConnection)
+        agent = connection.get_agent_path()
+        if agent is None:
+            self._start(environment)
+            return
+        self._starting = asyncio.ensure_future(self._start_with_agent(agent, environment))
+
+    async def _start_with_agent(self, agent: str, environment: dict[str, str]) -> None:
+        lent = await self._forwards.lend_agent(agent)
+        if lent is not None:
+            self._agent, environment["SSH_AUTH_SOCK"] = lent
+        self._start(environment)
+
+    def _start(self, environment: Mapping[str, str]) -> None:
         terminal = self._terminal()
         attached = Attachment(terminal.size if terminal else None)
-        environment = allowed(dict(self._channel.get_environment()))
         script = self._place.command(self._argv, attached, self._word, environment)
         self._command = RemoteCommand(script, terminal, self)
+        for data in self._early:
+            self._command.feed(data)
         self._command.start(self._connect)
 
     def _terminal(self) -> CommandSize | None:
@@ -86,19 +107,23 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         return CommandSize(kind or "xterm-256color", _size(columns, rows))
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
-        assert self._command is not None
         self._waiting += len(data)
-        self._command.feed(data)
+        self._feed(data)
         if self._waiting > _MOST_INPUT and self._reading:
             self._reading = False
             self._channel.pause_reading()
 
     def eof_received(self) -> bool:
         """End the command's input; its output goes on."""
-        if self._command is not None:
-            in_terminal = self._channel.get_terminal_type() is not None
-            self._command.feed(_END_OF_INPUT if in_terminal else b"")
+        in_terminal = self._channel.get_terminal_type() is not None
+        self._feed(_END_OF_INPUT if in_terminal else b"")
         return True
+
+    def _feed(self, data: bytes) -> None:
+        if self._command is None:
+            self._early.append(data)
+        else:
+            self._command.feed(data)
 
     def terminal_size_changed(self, width: int, height: int, pixwidth: int, pixheight: int) -> None:
         if self._command is not None:
@@ -126,6 +151,8 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closed = True
+        if self._agent is not None:
+            self._agent.close()
         if self._command is not None:
             self._command.cancel()
 

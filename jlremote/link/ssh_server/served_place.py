@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.resources
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -25,9 +26,17 @@ _SFTP = """\
 for program in /usr/lib/openssh /usr/libexec/openssh /usr/libexec /usr/lib/ssh /usr/lib; do
   [ ! -x "$program/sftp-server" ] || exec "$program/sftp-server"
 done
-echo 'no sftp-server' >&2
+"""
+# Runs the interpreter that is there, with the arguments that follow.
+_PYTHON = """\
+for python in python3 python /opt/conda/bin/python /usr/libexec/platform-python; do
+  ! command -v "$python" >/dev/null || exec "$python" "$@"
+done
+echo 'no Python is there' >&2
 exit 127
 """
+_SFTP_PROGRAM = (importlib.resources.files(__package__) / "sftp_program.py").read_text("utf-8")
+_RUN_PYTHON = ("sh", "-c", _PYTHON, "sh")
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,15 @@ class ServedPlace:
             self.runtime, self.name, attached, argv, word, environment=environment, marked=True
         )
 
+    def relay(self) -> tuple[str, ...]:
+        """Return the argv that runs Python where the place's network is, with our stdin."""
+        return (*self.runtime.relay_prefix(self.name), *_RUN_PYTHON)
+
+    @property
+    def is_on_host(self) -> bool:
+        """Whether the host's SSH server reaches all that the place's own programs reach."""
+        return not self.runtime.relay_prefix(self.name)
+
     def signal(self, word: str, signal: str) -> str:
         """Return the script that sends a signal to the command marked with `word`."""
         argv = process_mark.signal_argv(word, signal)
@@ -69,8 +87,8 @@ def line_argv(line: str) -> tuple[str, ...]:
 
 
 def sftp_argv() -> tuple[str, ...]:
-    """Return the argv that runs an SFTP server."""
-    return ("sh", "-c", _SFTP)
+    """Return the argv that runs an SFTP server: the place's own, or ours."""
+    return ("sh", "-c", _SFTP + _PYTHON, "sh", "-c", _SFTP_PROGRAM)
 
 
 def allowed(environment: Mapping[str, str]) -> dict[str, str]:

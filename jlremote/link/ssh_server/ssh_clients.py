@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.ssh_server.served_place import ServedPlace
+from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.storage.editor_keys import editor_keys
 
 if TYPE_CHECKING:
     import asyncio
+
+    from jlremote.link.ssh_server.place_forwards import PlaceForwards
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +35,8 @@ class SshClients:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._places: dict[socket.socket, ServedPlace] = {}
+        self._streams: EventLoop | None = None
+        self._forwards: dict[ServedPlace, PlaceForwards] = {}
 
     def __len__(self) -> int:
         return len(self._places)
@@ -53,18 +58,20 @@ class SshClients:
 
         from jlremote.link.ssh_server.client_connection import EditorConnection
 
+        connect = self._supervisor.wait
         try:
+            forwards = self._forwards_of(place)
             keys = editor_keys()
             allowed = asyncssh.read_public_key(keys.client_public)
             async with await asyncssh.run_server(
                 client,
-                server_factory=lambda: EditorConnection(place, self._supervisor.wait, allowed),
+                server_factory=lambda: EditorConnection(place, connect, forwards, allowed),
                 server_host_keys=[asyncssh.read_private_key(keys.host)],
                 encryption_algs=_CIPHERS,
                 compression_algs=None,
                 encoding=None,
                 line_editor=False,
-                agent_forwarding=False,
+                agent_forwarding=True,
                 gss_host=None,
                 rekey_bytes=_REKEY_BYTES,
                 window=_WINDOW,
@@ -80,6 +87,21 @@ class SshClients:
                 del self._places[client]
             self.gone()
 
+    def _forwards_of(self, place: ServedPlace) -> PlaceForwards:
+        """Return the forwards of a place, which all its clients share; in the event loop."""
+        from jlremote.link.ssh_server.place_forwards import PlaceForwards
+        from jlremote.ssh.forward.place_streams import PlaceStreams
+
+        if self._streams is None:
+            self._streams = EventLoop()
+            run = self._streams.run
+            threading.Thread(target=run, name="ssh-streams", daemon=True).start()
+        if place not in self._forwards:
+            streams = PlaceStreams(place.relay(), self._streams, direct=place.is_on_host)
+            connect = self._supervisor.wait
+            self._forwards[place] = PlaceForwards(streams, self._streams, connect)
+        return self._forwards[place]
+
     def end(self, session: str) -> None:
         """End the clients of a session: it was stopped."""
         for client, place in tuple(self._places.items()):
@@ -92,6 +114,8 @@ class SshClients:
             _hang_up(client)
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
+        if self._streams is not None:
+            self._streams.stop()
 
 
 def _hang_up(client: socket.socket) -> None:

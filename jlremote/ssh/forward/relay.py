@@ -7,25 +7,40 @@ each `exec` costs 0.1 s, and sshd permits ten sessions. `relay_program` document
 from __future__ import annotations
 
 import importlib.resources
+import json
 import logging
 import secrets
 import shlex
 import struct
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from jlremote.host.sudo import SUDO
 from jlremote.host.target import Target
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.session_slots import SessionChannel
 from jlremote.ssh.contract import Connection
-from jlremote.ssh.forward.relay_program import CLOSE, CREDIT, DATA, END, HEAD, OPEN, OPENED, REFUSED
+from jlremote.ssh.forward.relay_program import (
+    ACCEPTED,
+    ACCEPTED_FROM,
+    CLOSE,
+    CREDIT,
+    DATA,
+    END,
+    HEAD,
+    LISTEN,
+    OPEN,
+    OPENED,
+    REFUSED,
+    TO,
+)
 from jlremote.ssh.forward.relay_stream import FrameSender, RelayStream
 from jlremote.ssh.forward.socket_bridge import SocketBridge
 
 _LOG = logging.getLogger("jlremote.ssh")
 _SHELL = b"exec /bin/sh -s"
 _COMPLAINT_LIMIT = 2000
-_LAST_NUMBER = 0xFFFFFFFF
+_LAST_NUMBER = ACCEPTED_FROM - 1
 
 # A stream's window in bytes, and what the windows of more streams share: a page that reads nothing
 # leaves its window's worth of data in this process.
@@ -35,6 +50,19 @@ _SMALLEST_WINDOW = 64 << 10
 
 # Read with this module: an upgrade may bring a program that this process does not understand.
 _PROGRAM = (importlib.resources.files(__package__) / "relay_program.py").read_text("utf-8")
+
+
+class RelayListener(Protocol):
+    """The owner of a socket that listens at the relay; called in the transport's thread."""
+
+    def listens(self, port: int) -> None:
+        """Handle that it listens, on a TCP port or at a path (0)."""
+
+    def cannot_listen(self) -> None:
+        """Handle that it does not, or no more."""
+
+    def accepted(self, relay: Relay, number: int) -> None:
+        """Handle a connection; `adopt` joins it, `decline` closes it."""
 
 
 def window_beside(streams: int) -> int:
@@ -61,6 +89,7 @@ class Relay:
         self._target = target
         self._marker = secrets.token_hex(16)
         self._streams: dict[int, RelayStream] = {}
+        self._listeners: dict[int, RelayListener] = {}
         self._last_number = 0
         self._retired = False
         self._lost = False
@@ -77,13 +106,45 @@ class Relay:
         same = self._connection.transport is transport and self._target == target
         return same and not self._frames.over and self._last_number < _LAST_NUMBER
 
-    def connect(self, bridge: SocketBridge) -> None:
+    def connect(self, bridge: SocketBridge, to: Sequence[str | int] = ()) -> None:
+        """Connect to the target, or `to` a host and port or a path."""
         self._last_number += 1
-        number, window = self._last_number, window_beside(len(self._streams))
+        if to:
+            self._send_json(TO, self._last_number, to)
+        self.adopt(self._last_number, bridge)
+
+    def adopt(self, number: int, bridge: SocketBridge) -> None:
+        """Join a stream with its bridge."""
+        window = window_beside(len(self._streams))
         stream = RelayStream(self._frames, number, window, bridge, self._loop, self._leave)
         self._streams[number] = stream
         bridge.join(stream)
         self._frames.send(OPEN, number, window)
+
+    def decline(self, number: int) -> None:
+        """Close a connection that a listener accepted."""
+        self._frames.send(CLOSE, number)
+
+    def listen(self, listener: RelayListener, where: Sequence[str | int | bool]) -> int:
+        """Listen on a port of the loopback or at a path; return the number for `unlisten`."""
+        self._last_number += 1
+        self._listeners[self._last_number] = listener
+        self._send_json(LISTEN, self._last_number, where)
+        return self._last_number
+
+    def unlisten(self, number: int) -> None:
+        """Stop listening."""
+        if self._listeners.pop(number, None) is not None:
+            self._frames.send(CLOSE, number)
+            self._end_if_unused()
+
+    @property
+    def unused(self) -> bool:
+        return not (self._streams or self._listeners)
+
+    def _send_json(self, kind: int, number: int, value: Sequence[str | int | bool]) -> None:
+        body = json.dumps(value).encode()
+        self._frames.send(kind, number, len(body), memoryview(body))
 
     def retire(self) -> None:
         """End after the last stream."""
@@ -96,7 +157,7 @@ class Relay:
             self._end_if_unused()
 
     def _end_if_unused(self) -> None:
-        if self._retired and not self._streams:
+        if self._retired and self.unused:
             self._frames.over = True
             self._channel.close()
 
@@ -160,11 +221,24 @@ class Relay:
             if len(self._input) == HEAD.size:
                 kind, number, count = HEAD.unpack(self._input)
                 self._input.clear()
-                self._act(kind, self._streams.get(number), count)
+                self._act(kind, number, self._streams.get(number), count)
 
-    def _act(self, kind: int, stream: RelayStream | None, count: int) -> None:
+    def _accept(self, number: int, count: int) -> None:
+        listener = self._listeners.get(count)
+        if listener is None:
+            self._loop.call(lambda: self.decline(number))
+        else:
+            listener.accepted(self, number)
+
+    def _act(self, kind: int, number: int, stream: RelayStream | None, count: int) -> None:
         if kind == DATA:
             self._body, self._body_left = stream, count
+        if kind == ACCEPTED:
+            self._accept(number, count)
+        elif number in self._listeners and kind == OPENED:
+            self._listeners[number].listens(count)
+        elif number in self._listeners and kind == REFUSED:
+            self._listeners.pop(number).cannot_listen()
         if stream is None:
             return  # it was closed meanwhile
         if kind == DATA:
@@ -174,7 +248,8 @@ class Relay:
         elif kind == OPENED:
             stream.bridge.opened()
         elif kind == REFUSED:
-            place = self._target.path or f"port {self._target.port}"
+            port = self._target.port
+            place = self._target.path or (f"port {port}" if port else "that address")
             stream.bridge.refused(f"nothing listens on {place} there")
         elif kind == CREDIT:
             stream.credited(count)
@@ -214,6 +289,9 @@ class Relay:
         """End all streams: the relay is gone. If it never started, none is tried again."""
         self._channel.close()
         streams, self._streams = self._streams, {}
+        listeners, self._listeners = self._listeners, {}
+        for listener in listeners.values():
+            listener.cannot_listen()
         for stream in streams.values():
             if self._frames.ready or self._lost:
                 stream.bridge.lost()

@@ -3,16 +3,21 @@
 Its text runs in any Python from 3.6 with only the standard library, so it imports nothing of ours
 and uses no newer syntax. `relay.py` is the other side.
 
-Run as `python3 -c TEXT MARKER ADDRESS PORT`; ADDRESS may be a unix socket's path. It prints MARKER
-and a newline when it is ready for frames; then both sides send frames, each a head (kind: 1 byte,
-stream: 4, count: 4, big-endian) and for DATA `count` bytes. The other side numbers the streams and
-never uses a number twice.
+Run as `python3 -c TEXT MARKER ADDRESS PORT`; ADDRESS may be a unix socket's path, or empty where
+each stream has its own. It prints MARKER and a newline when it is ready for frames; then both sides
+send frames, each a head (kind: 1 byte, stream: 4, count: 4, big-endian) and for DATA, TO and LISTEN
+`count` bytes. The other side numbers its streams and listeners, and never uses a number twice;
+those of connections that a listener accepted begin at `ACCEPTED_FROM`.
 
     OPEN    to the relay    connect to ADDRESS and PORT; answered by OPENED or REFUSED
     DATA    both ways       at most the credit that the receiver gave; it begins with OPEN's count
     CREDIT  both ways       `count` more bytes may be sent on this stream
     END     both ways       no more DATA follows; the other direction goes on
     CLOSE   both ways       the stream is over: in order after END, else with a reset
+    TO      to the relay    before OPEN: the stream's address, as JSON: [HOST, PORT] or [PATH]
+    LISTEN  to the relay    listen on [PORT] of the loopback, or on [PATH], in a new folder of its
+                            own with [PATH, true]; answered by OPENED with the port, or REFUSED
+    ACCEPTED  from the relay  a connection to the listener `count`; OPEN gives it its credit
     LINE    from the relay  nothing: `srun` passes output on by lines, and this head ends one
 
 The relay ends when its stdin does.
@@ -20,15 +25,17 @@ The relay ends when its stdin does.
 # ruff: noqa: UP006, UP035, UP045 - Python 3.6 has no newer form of these types
 
 import errno
+import json
 import os
 import selectors
 import socket
 import struct
 import sys
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
-OPEN, OPENED, REFUSED, DATA, CREDIT, END, CLOSE, LINE = range(1, 9)
+OPEN, OPENED, REFUSED, DATA, CREDIT, END, CLOSE, LINE, TO, LISTEN, ACCEPTED = range(1, 12)
 HEAD = struct.Struct(">BII")
+ACCEPTED_FROM = 1 << 31
 
 _LINE_END = HEAD.pack(LINE, 0, ord("\n"))
 _PIECE = 64 << 10
@@ -37,26 +44,48 @@ _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
 class _TargetConnection:
-    """One connection to the target."""
+    """One connection to the target, or one that a listener accepted (`sock`)."""
 
-    def __init__(self, relay: "_RelayServer", number: int, credit: int) -> None:
+    def __init__(
+        self,
+        relay: "_RelayServer",
+        number: int,
+        credit: int,
+        addresses: List[Any],
+        sock: Any = None,
+    ) -> None:
         self.relay = relay
         self.number = number
         self.credit = credit
         self.kept = bytearray()
-        self.connected = False
+        self.connected = sock is not None
         self.ended = False
         self.closing = False
         self.finished = False
         self.watched = 0
-        family, kind, protocol, _, address = relay.address
-        self.sock = socket.socket(family, kind, protocol)
+        self.addresses = list(addresses)
+        if sock is None:
+            self.begin()
+        else:
+            self.sock = sock
+            self.prepare()
+
+    def begin(self) -> None:
+        """Connect to the next address, or refuse: a name may have several."""
+        while self.addresses:
+            family, kind, protocol, _, address = self.addresses.pop(0)
+            self.sock = socket.socket(family, kind, protocol)
+            self.prepare()
+            if self.sock.connect_ex(address) in (0, errno.EINPROGRESS):
+                return
+            if self.addresses:
+                self.sock.close()
+        self.leave(REFUSED)
+
+    def prepare(self) -> None:
         self.sock.setblocking(False)
-        if relay.over_tcp:
+        if self.sock.family in (socket.AF_INET, socket.AF_INET6):
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        state = self.sock.connect_ex(address)
-        if state not in (0, errno.EINPROGRESS):
-            self.leave(REFUSED)
 
     def leave(self, last_frame: int = 0) -> None:
         """Close the socket, and send a last frame unless it is 0."""
@@ -103,7 +132,10 @@ class _TargetConnection:
 
     def connect(self) -> None:
         if self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            self.leave(REFUSED)
+            self.watch(0)
+            if self.addresses:
+                self.sock.close()
+            self.begin()
             return
         self.connected = True
         self.relay.frame(OPENED, self.number)
@@ -169,18 +201,79 @@ class _TargetConnection:
             self.leave()
 
 
+class _Listener:
+    """A socket that listens for the other side."""
+
+    def __init__(self, relay: "_RelayServer", number: int, where: List[Any]) -> None:
+        self.relay = relay
+        self.number = number
+        self.path = where[0] if isinstance(where[0], str) else ""
+        self.folder = ""
+        if not self.path:
+            self.sock = socket.socket()
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self.sock.bind(("127.0.0.1", where[0]))
+        elif sys.platform != "win32":
+            if len(where) > 1:
+                self.folder = os.path.dirname(self.path)
+                os.mkdir(self.folder, 0o700)
+            self.sock = socket.socket(socket.AF_UNIX)
+            mask = os.umask(0o177)
+            try:
+                self.sock.bind(self.path)
+            finally:
+                os.umask(mask)
+        self.sock.setblocking(False)
+        self.sock.listen(128)
+        relay.selector.register(self.sock, _READ, self.ready)
+        relay.listeners[number] = self
+
+    def port(self) -> int:
+        return 0 if self.path else int(self.sock.getsockname()[1])
+
+    def ready(self, _events: int) -> None:
+        try:
+            accepted, _ = self.sock.accept()
+        except OSError:
+            return
+        relay = self.relay
+        relay.last_accepted += 1
+        number = relay.last_accepted
+        relay.streams[number] = _TargetConnection(relay, number, 0, [], accepted)
+        relay.frame(ACCEPTED, number, self.number)
+
+    def close(self) -> None:
+        self.relay.selector.unregister(self.sock)
+        self.sock.close()
+        if self.path:
+            os.unlink(self.path)
+        if self.folder:
+            os.rmdir(self.folder)
+
+
+def _addresses(where: List[Any]) -> List[Any]:
+    """Return the addresses of [HOST, PORT] or [PATH]."""
+    if len(where) > 1:
+        return socket.getaddrinfo(where[0], where[1], type=socket.SOCK_STREAM)
+    if sys.platform == "win32":
+        return []
+    return [(socket.AF_UNIX, socket.SOCK_STREAM, 0, "", where[0])]
+
+
 class _RelayServer:
-    """All streams, and the frames on stdin and stdout."""
+    """All streams and listeners, and the frames on stdin and stdout."""
 
     def __init__(self, address: str, port: int) -> None:
-        self.over_tcp = not address.startswith("/")
-        self.address: Any = None
-        if self.over_tcp:
-            self.address = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
-        elif sys.platform != "win32":  # it runs where the server does
-            self.address = (socket.AF_UNIX, socket.SOCK_STREAM, 0, "", address)
+        self.addresses: List[Any] = []
+        if address:
+            self.addresses = _addresses([address] if address.startswith("/") else [address, port])[
+                :1
+            ]
         self.selector = selectors.DefaultSelector()
         self.streams: Dict[int, _TargetConnection] = {}
+        self.targets: Dict[int, List[Any]] = {}
+        self.listeners: Dict[int, _Listener] = {}
+        self.last_accepted = ACCEPTED_FROM
         self.input = bytearray()
         self.output = bytearray()
         self.framed = False
@@ -248,7 +341,7 @@ class _RelayServer:
         while len(self.input) - done >= HEAD.size:
             kind, number, count = HEAD.unpack_from(self.input, done)
             body = done + HEAD.size
-            end = body + (count if kind == DATA else 0)
+            end = body + (count if kind in (DATA, TO, LISTEN) else 0)
             if len(self.input) < end:
                 break
             self.act(kind, number, count, bytes(self.input[body:end]))
@@ -257,15 +350,20 @@ class _RelayServer:
 
     def act(self, kind: int, number: int, count: int, body: bytes) -> None:
         """Handle a frame; ignore late ones, of a stream that has left."""
-        if kind == OPEN:
-            self.open(number, count)
-            return
         stream = self.streams.get(number)
+        if kind == OPEN and stream is None:
+            self.open(number, count)
+        elif kind == TO:
+            self.targets[number] = json.loads(body.decode())
+        elif kind == LISTEN:
+            self.listen(number, json.loads(body.decode()))
+        elif kind == CLOSE and number in self.listeners:
+            self.listeners.pop(number).close()
         if stream is None:
             return
         if kind == DATA:
             stream.take(body)
-        elif kind == CREDIT:
+        elif kind in (CREDIT, OPEN):
             stream.credit += count
             stream.update()
         elif kind == END:
@@ -274,14 +372,24 @@ class _RelayServer:
             stream.close()
 
     def open(self, number: int, credit: int) -> None:
+        where = self.targets.pop(number, None)
         try:
-            stream = _TargetConnection(self, number, credit)
-        except OSError:  # no file descriptor is left
+            addresses = _addresses(where) if where else self.addresses
+            stream = _TargetConnection(self, number, credit, addresses)
+        except (OSError, UnicodeError):  # no such name, or no file descriptor is left
             self.frame(REFUSED, number)
             return
         if stream.sock.fileno() >= 0:
             self.streams[number] = stream
             stream.update()
+
+    def listen(self, number: int, where: List[Any]) -> None:
+        try:
+            listener = _Listener(self, number, where)
+        except (OSError, OverflowError):
+            self.frame(REFUSED, number)
+        else:
+            self.frame(OPENED, number, listener.port())
 
 
 def main(marker: str, address: str, port: str) -> None:
@@ -292,6 +400,9 @@ def main(marker: str, address: str, port: str) -> None:
         relay.run()
     except BrokenPipeError:
         return
+    finally:
+        for listener in relay.listeners.values():
+            listener.close()
 
 
 if __name__ == "__main__":

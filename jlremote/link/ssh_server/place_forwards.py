@@ -1,0 +1,168 @@
+"""The forwards of a client: TCP and unix sockets in the place, both ways, and its SSH agent."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import asyncssh
+
+from jlremote.errors import JlrError
+from jlremote.link.ssh_server.remote_command import CONNECTION_SECONDS, Connect
+from jlremote.ssh.channels.event_loop import EventLoop
+from jlremote.ssh.forward.place_streams import PlaceListener, PlaceStreams, Where
+
+_ANSWER_SECONDS = 30.0
+
+# Opens the client's channel for a connection, which the forwarder that it is given serves.
+OpenChannel = Callable[[Callable[[], asyncssh.SSHForwarder]], Awaitable[Any]]
+
+
+class PlaceForwards:
+    """The connections and listeners that clients of one place ask for, in the event loop."""
+
+    def __init__(self, streams: PlaceStreams, loop: EventLoop, connect: Connect) -> None:
+        self._streams = streams
+        self._loop = loop
+        self._connect = connect
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def connect(self, *to: str | int) -> asyncssh.SSHForwarder:
+        """Connect to a host and port of the place, or to a path.
+
+        Raises:
+            ChannelOpenError: it is refused there, or the host is not connected.
+        """
+        near, far = socket.socketpair()
+        answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        try:
+            connection = await asyncio.to_thread(self._connect, CONNECTION_SECONDS)
+            self._streams.connect(connection, to, far, _in_loop(answer))
+            refusal = await asyncio.wait_for(answer, _ANSWER_SECONDS)
+        except (JlrError, TimeoutError) as error:
+            near.close()
+            raise _refused(str(error) or "no answer") from error
+        if refusal is not None:
+            near.close()
+            raise _refused(refusal)
+        return ChannelEnd(await _on_socket(near))
+
+    async def listen(self, where: Where, open_channel: OpenChannel) -> PlaceSocket | None:
+        """Listen in the place, and lead each connection to the client; `None` if it cannot."""
+        here = asyncio.get_running_loop()
+        answer: asyncio.Future[int | None] = here.create_future()
+
+        def lead(near: socket.socket) -> None:
+            task = here.create_task(_lead_to_client(near, open_channel))
+            self._tasks.add(task)  # the loop itself keeps no task alive
+            task.add_done_callback(self._tasks.discard)
+
+        def accepted(near: socket.socket) -> None:
+            with suppress(RuntimeError):  # the loop is closed: the link ends
+                here.call_soon_threadsafe(lead, near)
+
+        listener = PlaceListener(self._loop, _in_loop(answer), accepted)
+        try:
+            connection = await asyncio.to_thread(self._connect, CONNECTION_SECONDS)
+            self._streams.listen(connection, where, listener)
+            port = await asyncio.wait_for(answer, _ANSWER_SECONDS)
+        except (JlrError, TimeoutError):
+            port = None
+        if port is None:
+            listener.close()
+            return None
+        return PlaceSocket(listener, port)
+
+    async def lend_agent(self, agent: str) -> tuple[PlaceSocket, str] | None:
+        """Make a socket in the place that leads to the client's agent, here at the path `agent`.
+
+        Return it and its path there.
+        """
+
+        async def open_channel(factory: Callable[[], asyncssh.SSHForwarder]) -> None:
+            await asyncio.get_running_loop().create_unix_connection(factory, agent)
+
+        path = f"/tmp/jlr-ssh-{secrets.token_hex(8)}/agent"  # noqa: S108 - a new folder of its own
+        lent = await self.listen((path, True), open_channel)
+        return None if lent is None else (lent, path)
+
+
+class PlaceSocket(asyncssh.SSHListener):
+    """A listener in the place, as asyncssh closes it with the client's connection."""
+
+    def __init__(self, listener: PlaceListener, port: int) -> None:
+        super().__init__()
+        self._listener = listener
+        self._port = port
+
+    def get_port(self) -> int:
+        return self._port
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+class SocketEnd(asyncssh.SSHForwarder):
+    """The socket's end of a forward; it reads nothing before there is a channel to write to.
+
+    asyncssh would drop what comes earlier, such as a server's greeting.
+    """
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.pause_reading()
+
+
+class ChannelEnd(asyncssh.SSHForwarder):
+    """The channel's end of a forward."""
+
+    def __init__(self, near: SocketEnd) -> None:
+        super().__init__(near)
+        self._near = near
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        # Later: the answer that opens the channel has not been sent yet.
+        asyncio.get_running_loop().call_soon(self._begin)
+
+    def _begin(self) -> None:
+        with suppress(AssertionError, RuntimeError):  # it is closed already
+            self._near.resume_reading()
+
+
+async def _on_socket(sock: socket.socket) -> SocketEnd:
+    sock.setblocking(False)
+    loop = asyncio.get_running_loop()
+    _, near = await loop.create_connection(SocketEnd, sock=sock)
+    return near
+
+
+async def _lead_to_client(near: socket.socket, open_channel: OpenChannel) -> None:
+    end = await _on_socket(near)
+    try:
+        await open_channel(lambda: ChannelEnd(end))
+    except (asyncssh.Error, OSError):
+        end.close()
+
+
+def _in_loop(answer: asyncio.Future[Any]) -> Callable[[Any], None]:
+    """Return a function that answers from any thread; later answers are ignored."""
+    loop = answer.get_loop()
+
+    def settle(value: Any) -> None:
+        if not answer.done():
+            answer.set_result(value)
+
+    def answered(value: Any) -> None:
+        with suppress(RuntimeError):  # the loop is closed: the link ends
+            loop.call_soon_threadsafe(settle, value)
+
+    return answered
+
+
+def _refused(reason: str) -> asyncssh.ChannelOpenError:
+    return asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, reason)

@@ -1,0 +1,161 @@
+"""Programs that copy files over ssh, with the SFTP server that a container lacks."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import asyncssh
+import pytest
+
+from jlremote.link.ssh_server import sftp_program
+from tests.editors.conftest import Clients
+from tests.lab.accounts import Account
+
+NAMES = ("it's a name", 'with "quotes"', "é\n$(id)", "-n")
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files with odd names, modes and times, and links."""
+    top = tmp_path_factory.mktemp("copies") / "tree"
+    (top / "below").mkdir(parents=True)
+    for name in NAMES:
+        (top / name).write_text(name, encoding="utf-8")
+    (top / "below" / "large").write_bytes(os.urandom(5_000_000))
+    (top / "below" / "large").chmod(0o750)
+    os.utime(top / "below" / "large", (1e9, 1e9))
+    (top / "empty").touch()
+    return top
+
+
+def same(one: Path, other: Path) -> None:
+    names = [sorted(str(path.relative_to(top)) for path in top.rglob("*")) for top in (one, other)]
+    assert names[0] == names[1]
+    for path in one.rglob("*"):
+        twin = other / path.relative_to(one)
+        if path.is_file():
+            assert twin.read_bytes() == path.read_bytes()
+        assert twin.stat().st_mode == path.stat().st_mode
+        assert int(twin.stat().st_mtime) == int(path.stat().st_mtime)
+
+
+def test_scp_keeps_names_modes_and_times_both_ways(
+    clients: Clients, tree: Path, tmp_path: Path
+) -> None:
+    scp = ("scp", "-F", str(clients.config), "-rp")
+    sent = clients.run(*scp, str(tree), f"{clients.name}:/var/tmp/sent")
+    assert sent.returncode == 0, sent
+    got = clients.run(*scp, f"{clients.name}:/var/tmp/sent", str(tmp_path / "got"))
+    assert got.returncode == 0, got
+    same(tree, tmp_path / "got")
+
+
+def test_sftp_knows_what_an_interactive_user_types(clients: Clients, tree: Path) -> None:
+    lines = f"""
+mkdir box
+put {tree}/below/large box/large
+chmod 600 box/large
+rename box/large box/big
+ln -s big box/link
+ls -l box
+df box
+get box/big /dev/null
+rm box/big
+-rm box/none
+rm box/link
+rmdir box
+pwd
+"""
+    done = clients.run(
+        "sftp", "-F", str(clients.config), "-b", "-", clients.name, given=lines.encode()
+    )
+    assert done.returncode == 0, done
+    shown = done.stdout.decode()
+    assert "-rw-------" in shown
+    assert "lrwxrwxrwx" in shown
+    assert "Remote working directory: /srv" in shown
+    assert b"No such file" in done.stderr
+
+
+def test_rsync_git_and_the_old_scp_work_on_the_host(
+    clients: Clients, account: Account, tree: Path, tmp_path: Path
+) -> None:
+    ssh = f"ssh -F {clients.config}"
+    old = ("scp", "-O", "-F", str(clients.config), "-rp")
+    assert clients.run(*old, str(tree / "below"), "lab.jlr:old").returncode == 0
+    done = clients.run(*old, "lab.jlr:old", str(tmp_path / "old"))
+    assert done.returncode == 0, done
+    same(tree / "below", tmp_path / "old")
+    clients.ssh("lab.jlr", "git init -q --bare repo")
+    script = f"""set -e
+cd {tmp_path}; export GIT_SSH_COMMAND='{ssh}'
+git clone -q lab.jlr:repo here; cd here; cp {tree}/below/large .
+git -c user.name=a -c user.email=a@example add large
+git -c user.name=a -c user.email=a@example commit -qm one
+git push -q origin HEAD:main; git ls-remote origin main
+"""
+    pushed = clients.run("sh", "-c", script)
+    assert b"refs/heads/main" in pushed.stdout, pushed
+    if clients.run("sh", "-c", "command -v rsync").returncode == 0:
+        copied = clients.run("rsync", "-a", "-e", ssh, f"{tree}/", "lab.jlr:synced/")
+        assert copied.returncode == 0, copied
+        same(tree, account.home / "synced")
+
+
+_PARAMIKO = """
+import sys, paramiko
+config, name = sys.argv[1:]
+found = paramiko.SSHConfig.from_path(config).lookup(name)
+client = paramiko.SSHClient()
+client.load_host_keys(found["userknownhostsfile"])
+key = client.get_host_keys()["jlr"]["ssh-ed25519"]
+client.get_host_keys().add(name, "ssh-ed25519", key)
+proxy = paramiko.ProxyCommand(found["proxycommand"].replace("%n", name))
+client.connect(name, sock=proxy, key_filename=found["identityfile"])
+stdin, stdout, _ = client.exec_command("cat; exit 5")
+stdin.write(b"x" * 100_000)
+stdin.channel.shutdown_write()
+print(len(stdout.read()), stdout.channel.recv_exit_status())
+with client.open_sftp() as sftp:
+    print(sftp.normalize("."))
+client.close()
+"""
+
+
+def test_paramiko_runs_the_proxy_with_pipes(clients: Clients) -> None:
+    """OpenSSH takes the socket of `jlr proxy`; others leave it on the way of their bytes."""
+    done = clients.run(sys.executable, "-c", _PARAMIKO, str(clients.config), clients.name)
+    assert done.stdout.split() == [b"100000", b"5", b"/srv"], done
+
+
+def test_asyncssh_sends_signals(clients: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in clients.laptop.environment.items():
+        monkeypatch.setenv(name, value)
+
+    async def interrupted() -> tuple[str, int | None]:
+        async with asyncssh.connect(
+            clients.name, config=str(clients.config), host_key_alias="jlr"
+        ) as connection:
+            trap = "trap 'echo got it; exit 9' USR1; echo ready; while :; do sleep 0.1; done"
+            process = await connection.create_process(trap)
+            assert await process.stdout.readline() == "ready\n"
+            process.send_signal("USR1")
+            told = await process.stdout.read()
+            await process.wait_closed()
+            return told, process.exit_status
+
+    assert asyncio.run(interrupted()) == ("got it\n", 9)
+
+
+def test_the_sftp_program_runs_in_old_pythons() -> None:
+    text = Path(sftp_program.__file__).read_text(encoding="utf-8")
+    ast.parse(text, feature_version=(3, 6))
+    done = subprocess.run(
+        ("python3", "-c", text), input=b"\0\0\0\5\1\0\0\0\3", capture_output=True, check=True
+    )
+    assert done.stdout[4:9] == b"\2\0\0\0\3"
