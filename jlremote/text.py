@@ -108,6 +108,17 @@ def one_of(names: Sequence[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
+def listed(items: Sequence[str], most: int) -> str:
+    """Return the first `most` items, and how many more there are: `a, b and 3 more`."""
+    more = len(items) - most
+    return ", ".join(items[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def reason_of(failure: OSError) -> str:
+    """Return the system's reason for a failure, as part of a message."""
+    return (failure.strerror or str(failure)).lower()
+
+
 def size_in_words(size: int, step: Literal[1000, 1024] = 1000) -> str:
     """Return bytes in the unit that suits: `421 MB`, `1.2 GB`; in steps of 1024, `80 GiB`."""
     power = next((power for power in range(4) if size < (step - 0.5) * step**power), 4)

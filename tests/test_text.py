@@ -1,12 +1,14 @@
 """Remote text reaches the terminal only after it was made harmless."""
 
+import errno
+import os
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.text import closest, one_line, printable, size_in_words
+from jlremote.text import closest, listed, one_line, printable, reason_of, size_in_words
 
 _PIECES = st.sampled_from(
     [
@@ -117,3 +119,16 @@ def test_memory_is_told_in_steps_of_1024(mebibytes: int, words: str) -> None:
 def test_the_nearest_name_is_guessed(typed: str, near: str | None) -> None:
     known = ("dgx-b", "dgx-a", "image-folder", "image", "start", "status")
     assert closest(typed, known) == near
+
+
+def test_a_long_list_ends_with_how_many_more_there_are() -> None:
+    assert listed([], 2) == ""
+    assert listed(["a", "b"], 2) == "a, b"
+    assert listed(["a", "b", "c", "d"], 2) == "a, b and 2 more"
+
+
+def test_the_systems_reason_is_part_of_a_sentence() -> None:
+    assert (
+        reason_of(OSError(errno.ENOENT, os.strerror(errno.ENOENT))) == "no such file or directory"
+    )
+    assert reason_of(OSError("Odd")) == "odd"

@@ -14,7 +14,7 @@ import click
 from jlremote.cli.command import ALIASES, DESTRUCTIVE
 from jlremote.cli.screen.terminal import json_text, tell
 from jlremote.errors import EXIT_INTERRUPTED, Bug, JlrError, Usage
-from jlremote.text import closest, printable
+from jlremote.text import closest, printable, reason_of
 
 # Options that destroy something, so a typo of another one must not lead to them.
 _NEVER_OFFERED = {"--clean", "--container", "--force", "--remove", "--yes"}
@@ -132,7 +132,7 @@ def _told_of_disk(failure: OSError) -> Exception:
     if failure.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS):
         return failure
     what = f"`{failure.filename}`" if failure.filename else "the output"
-    return JlrError(f"cannot write {what}: {(failure.strerror or str(failure)).lower()}")
+    return JlrError(f"cannot write {what}: {reason_of(failure)}")
 
 
 def _forget_output() -> None:

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterable
 
 from jlremote.errors import JlrError, NotFound
-from jlremote.text import printable
+from jlremote.text import printable, reason_of
 
 ANSWER_SECONDS = 10.0
 
@@ -78,7 +78,7 @@ def _docker(*arguments: str) -> str:
     except subprocess.TimeoutExpired as failure:
         raise JlrError(f"`docker` did not answer within {ANSWER_SECONDS:.0f} s") from failure
     except OSError as failure:
-        raise JlrError(f"cannot run `docker`: {failure.strerror}") from failure
+        raise JlrError(f"cannot run `docker`: {reason_of(failure)}") from failure
     if done.returncode != 0:
         complaint = printable(done.stderr.strip().rpartition("\n")[2])
         raise JlrError(f"`docker` refuses: {complaint}")

@@ -11,7 +11,7 @@ from jlremote.host.answers import understood
 from jlremote.host.shell_text import command_line
 from jlremote.images import image_names
 from jlremote.runtimes.engine.engine import Argv, Engine
-from jlremote.text import one_line
+from jlremote.text import listed, one_line
 
 _FACTS = (
     '{"id":{{json .ID}},"names":{{json .RepoTags}},"created":{{json .Created}},'
@@ -141,11 +141,10 @@ class Selection:
         """Refuse an image that a container uses, also a stopped one (`Busy`)."""
         for image in self.deleted:
             if image.containers:
-                more = len(image.containers) - _LISTED
-                names = [f"`{name}`" for name in image.containers[:_LISTED]]
-                listed = ", ".join(names + ([f"{more} more"] if more > 0 else []))
+                names = [f"`{name}`" for name in image.containers]
                 raise Busy(
-                    f"the image `{shown(image)}` is used by {listed} on `{self.host}`",
+                    f"the image `{shown(image)}` is used by {listed(names, _LISTED)} on "
+                    f"`{self.host}`",
                     hint=f"`jlr list {self.host} --all` shows their owners",
                 )
 

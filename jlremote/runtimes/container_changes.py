@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jlremote.text import one_line
+from jlremote.text import listed, one_line
 
 _PACKAGE = re.compile(r"-packages/([^/]+?)-[^/-]+\.dist-info$")
 # What programs write without being asked, and what jlr has there.
@@ -31,12 +31,7 @@ def told(printed: str, volumes: Sequence[str]) -> tuple[str, ...]:
     files = [path for path in outside if path not in parents and not _NOISE.search(path)]
     words = []
     if packages:
-        words.append(f"packages that were installed in it: {_some(sorted(packages))}")
+        words.append(f"packages that were installed in it: {listed(sorted(packages), _SHOWN)}")
     if files:
-        words.append(f"among its files: {_some(files)}")
-    return tuple(words)
-
-
-def _some(items: Sequence[str]) -> str:
-    more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
-    return one_line(", ".join(items[:_SHOWN])) + more
+        words.append(f"among its files: {listed(files, _SHOWN)}")
+    return tuple(map(one_line, words))

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jlremote.errors import JlrError
+from jlremote.text import reason_of
 
 _NAME = "jlr"
 # A socket's path ends with a null byte: unix(7), and <sys/un.h> of macOS and the BSDs.
@@ -157,8 +158,7 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as failure:
-        reason = (failure.strerror or str(failure)).lower()
         hint = "set `XDG_STATE_HOME` and `XDG_RUNTIME_DIR` to folders with write access"
         if failure.errno in (errno.ENOSPC, errno.EDQUOT):
             hint = "free some space there and try again"
-        raise JlrError(f"cannot write `{path}`: {reason}", hint=hint) from failure
+        raise JlrError(f"cannot write `{path}`: {reason_of(failure)}", hint=hint) from failure

@@ -68,7 +68,7 @@ def test_only_an_image_that_loses_its_last_name_is_deleted() -> None:
     assert selection.deleted == []
     selection.add("x:2")
     assert selection.references == ["x:1", "x:2"]
-    with pytest.raises(Busy, match="used by `one`, `two`, `three`, 1 more on `dgx`"):
+    with pytest.raises(Busy, match="used by `one`, `two`, `three` and 1 more on `dgx`"):
         selection.refuse_used()
 
 

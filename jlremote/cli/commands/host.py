@@ -16,7 +16,7 @@ from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer, answer_each, answer_json, tell, watched
 from jlremote.errors import JlrError, Usage
 from jlremote.storage.settings.options import is_pool
-from jlremote.text import printable
+from jlremote.text import printable, reason_of
 
 if TYPE_CHECKING:
     from jlremote.doctor.findings import Finding
@@ -240,7 +240,7 @@ def _write_report(text: str, file: Path, *, asks: bool) -> None:
         with file.open("x", encoding="utf-8") as written:
             written.write(text)
     except OSError as failure:
-        raise JlrError(f"cannot write `{file}`: {(failure.strerror or '').lower()}") from failure
+        raise JlrError(f"cannot write `{file}`: {reason_of(failure)}") from failure
     tell(f"wrote `{file}`; read it once more before you send it")
 
 

@@ -13,6 +13,7 @@ from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer, answer_either, answer_json, shown
 from jlremote.errors import JlrError, Usage
+from jlremote.text import reason_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -154,7 +155,7 @@ def _edit(file: Path) -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(_NEW_FILE, encoding="utf-8")
     except OSError as failure:
-        raise JlrError(f"cannot write `{file}`: {failure.strerror}") from failure
+        raise JlrError(f"cannot write `{file}`: {reason_of(failure)}") from failure
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
         click.edit(filename=str(file))

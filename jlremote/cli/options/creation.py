@@ -16,6 +16,7 @@ from jlremote.cli.command import option, options
 from jlremote.cli.completion import candidates
 from jlremote.errors import JlrError, Usage
 from jlremote.storage.settings.options import KINDS, NO_MEANING
+from jlremote.text import reason_of
 
 if TYPE_CHECKING:
     from jlremote.storage.settings.settings import Origin
@@ -184,8 +185,7 @@ def _lines(path: str) -> Iterator[str]:
     except UnicodeDecodeError as failure:
         raise Usage(f"cannot read `--env-file {path}`: it is not UTF-8 text") from failure
     except OSError as failure:
-        why = (failure.strerror or str(failure)).lower()
-        raise Usage(f"cannot read `--env-file {path}`: {why}") from failure
+        raise Usage(f"cannot read `--env-file {path}`: {reason_of(failure)}") from failure
     for line in text.splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
             yield line.lstrip()

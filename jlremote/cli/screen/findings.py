@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jlremote.cli.screen.terminal import answer, watched
+from jlremote.cli.screen.terminal import answer, takes, watched
 from jlremote.doctor.findings import Finding, Mark
 from jlremote.text import one_line
 
@@ -95,8 +95,4 @@ def _wrapped(text: str, indent: int) -> list[str]:
 
 def _fit(sign: str) -> str:
     """Return a sign, or its ASCII form where the output's encoding lacks it."""
-    try:
-        sign.encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        return _PLAIN.get(sign, sign)
-    return sign
+    return sign if takes(sys.stdout, sign) else _PLAIN.get(sign, sign)

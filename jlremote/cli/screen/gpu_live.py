@@ -14,6 +14,7 @@ from rich.text import Text
 
 from jlremote.cli.screen import cluster_table, gpu_table
 from jlremote.cli.screen.tables import state_style, table
+from jlremote.cli.screen.terminal import takes
 from jlremote.gpus.inventory import WELL_USED_PERCENT, Gpu, Inventory
 from jlremote.schedulers.contract import ClusterGpus
 from jlremote.text import one_line
@@ -114,13 +115,13 @@ def _rows(gpu: Gpu, history: History) -> Iterator[list[Text]]:
 def bar(share: float) -> Text:
     """Return a fraction as a filled line."""
     full = round(min(1.0, max(0.0, share)) * MEMORY_WIDTH)
-    mark, rest = ("█", "░") if _unicode() else ("#", ".")
+    mark, rest = ("█", "░") if takes(sys.stdout, "█") else ("#", ".")
     return Text(mark * full + rest * (MEMORY_WIDTH - full), style="cyan")
 
 
 def bars(percents: list[int | None]) -> Text:
     """Return a bar for each moment: green for a well used GPU, else yellow."""
-    blocks = _BLOCKS if _unicode() else _PLAIN
+    blocks = _BLOCKS if takes(sys.stdout, _BLOCKS) else _PLAIN
     text = Text()
     for style, some in groupby(percents, key=_style):
         text.append("".join(_block(percent, blocks) for percent in some), style=style)
@@ -133,7 +134,3 @@ def _style(percent: int | None) -> str:
 
 def _block(percent: int | None, blocks: str) -> str:
     return "?" if percent is None else blocks[min(len(blocks) - 1, percent * len(blocks) // 100)]
-
-
-def _unicode() -> bool:
-    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jlremote.cli.screen.terminal import tell, watched
+from jlremote.cli.screen.terminal import takes, tell, watched
 from jlremote.text import one_line, printable
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ class Steps:
         self._silent = silent
         self._lasting = lasting
         self._verbose = verbose
-        self._spinner = None if silent or not _can_draw() else Spinner()
+        drawn = not silent and watched(sys.stderr) and takes(sys.stderr, _FRAMES)
+        self._spinner = Spinner() if drawn else None
         self._open: list[tuple[str, float]] = []
 
     @contextlib.contextmanager
@@ -153,11 +154,6 @@ def _frame(title: str, so_far: str, since: float, width: int) -> Text:
     text.truncate(max(1, width - len(took) - 3), overflow="ellipsis")
     turning = _FRAMES[int(elapsed * 10) % len(_FRAMES)]
     return Text.assemble((turning, "cyan"), " ", text, (took, "dim"))
-
-
-def _can_draw() -> bool:
-    encoding = (sys.stderr.encoding or "").lower().replace("-", "")
-    return watched(sys.stderr) and encoding == "utf8"
 
 
 def _line(title: str, since: float, *, well: bool, drawn: bool) -> str:

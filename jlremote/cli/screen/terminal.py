@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from jlremote.errors import JlrError
-from jlremote.text import styled
+from jlremote.text import reason_of, styled
 
 if TYPE_CHECKING:
     from jlremote.workflow.forward.address import Address
@@ -52,8 +52,7 @@ def writing() -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as failure:
-        reason = (failure.strerror or str(failure)).lower()
-        raise JlrError(f"cannot write the output: {reason}") from failure
+        raise JlrError(f"cannot write the output: {reason_of(failure)}") from failure
 
 
 def answer_each(
@@ -144,3 +143,12 @@ def coloured(stream: TextIO) -> bool:
 def watched(stream: TextIO) -> bool:
     """Return whether `stream` is a terminal that can move its cursor."""
     return stream.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
+
+
+def takes(stream: TextIO, sign: str) -> bool:
+    """Return whether the encoding of `stream` has a sign."""
+    try:
+        sign.encode(stream.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True

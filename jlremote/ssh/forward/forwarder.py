@@ -25,6 +25,7 @@ from jlremote.ssh.channels.event_loop import READ, EventLoop
 from jlremote.ssh.contract import Gateway
 from jlremote.ssh.forward.connection_router import ConnectionRouter, WaitLimits
 from jlremote.ssh.transport.tuning import allow_many_descriptors, has_descriptors_to_spare
+from jlremote.text import reason_of
 
 # sshtunnel's constructor needs a target; ours comes from the gateway with every connection.
 _NOWHERE = (LOCALHOST, 1)
@@ -222,7 +223,7 @@ def _cannot_listen(port: int, error: OSError) -> JlrError:
             hint="`--port PORT` chooses another one; without it jlr takes a free one",
         )
     return JlrError(
-        f"cannot listen on port `{port}` of this machine: {error.strerror}",
+        f"cannot listen on port `{port}` of this machine: {reason_of(error)}",
         hint="choose a `--port` of at least 1024: lower ones are for the administrator"
         if 0 < port < 1024
         else None,

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key
 
 from jlremote.ssh.wire_format import decode_key, number, string, take_string
+from jlremote.text import reason_of
 
 PrivateKey = ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
@@ -83,7 +84,7 @@ def load(path: Path, passphrase: str | None) -> PrivateKey:
     except UnsupportedAlgorithm as error:
         raise UnusableKey(f"`{path}` is of an unsupported kind: {error}") from error
     except OSError as error:
-        raise UnusableKey(f"`{path}` cannot be read: {error.strerror}") from error
+        raise UnusableKey(f"`{path}` cannot be read: {reason_of(error)}") from error
     except ValueError as error:
         if secret is not None:
             raise PassphraseNeeded(f"the passphrase of `{path}` is wrong") from error
@@ -112,7 +113,7 @@ def _check_private(path: Path) -> None:
     try:
         found = path.stat()
     except OSError as error:
-        raise UnusableKey(f"`{path}` cannot be read: {error.strerror}") from error
+        raise UnusableKey(f"`{path}` cannot be read: {reason_of(error)}") from error
     if sys.platform != "win32" and found.st_uid == os.getuid() and found.st_mode & 0o077:
         mode = stat.S_IMODE(found.st_mode)
         mend = f"chmod 600 {shlex.quote(str(path))}"

@@ -14,6 +14,7 @@ from jlremote.ssh.trust import host_certificates
 from jlremote.ssh.trust.host_certificates import CERTIFICATE_SUFFIX, Certificate
 from jlremote.ssh.trust.known_hosts import KnownKey, append, format_line, read_files
 from jlremote.ssh.wire_format import decode_key, fingerprint, key_type
+from jlremote.text import reason_of
 
 _LOG = logging.getLogger("jlremote.ssh")
 _RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256")
@@ -129,7 +130,7 @@ def _revoked_lines(path: Path, suspects: set[bytes]) -> list[str]:
         content = path.read_bytes()
     except OSError as error:
         raise Usage(
-            f"cannot read the `RevokedHostKeys` file `{path}`: {error.strerror}",
+            f"cannot read the `RevokedHostKeys` file `{path}`: {reason_of(error)}",
             hint="make the file readable or remove the setting; ssh refuses every host key too",
         ) from error
     if content.startswith(b"SSHKRL\n"):

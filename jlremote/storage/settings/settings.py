@@ -46,7 +46,7 @@ from jlremote.storage.settings.options import (
     parsed,
     variable,
 )
-from jlremote.text import closest, did_you_mean
+from jlremote.text import closest, did_you_mean, reason_of
 
 FILE = "config.toml"
 
@@ -198,9 +198,7 @@ def _read(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as failure:
         raise Usage(f"cannot read `{path}`: it is not UTF-8 text") from failure
     except OSError as failure:
-        raise Usage(
-            f"cannot read `{path}`: {(failure.strerror or str(failure)).lower()}"
-        ) from failure
+        raise Usage(f"cannot read `{path}`: {reason_of(failure)}") from failure
     import tomllib  # few users have the file
 
     try:

@@ -21,7 +21,7 @@ from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.options.existing_options import Difference, differences
 from jlremote.runtimes.scripts import packages
 from jlremote.storage import sessions
-from jlremote.text import printable
+from jlremote.text import listed, printable
 from jlremote.workflow.container import (
     creation,
     gpu_allocation,
@@ -270,5 +270,4 @@ def _nothing_to_create_from(start: StartContext, name: str) -> NotFound:
 
 def _some(text: str) -> str:
     lines = [line for line in printable(text).split("\n") if line]
-    more = f" and {len(lines) - LISTED} more" if len(lines) > LISTED else ""
-    return (", ".join(lines[:LISTED]) or "none") + more
+    return listed(lines, LISTED) or "none"

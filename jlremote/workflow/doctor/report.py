@@ -18,7 +18,7 @@ from jlremote.link.wire.files import link_files
 from jlremote.storage import paths
 from jlremote.storage.settings import settings
 from jlremote.storage.settings.options import KINDS
-from jlremote.text import one_line, printable
+from jlremote.text import one_line, printable, reason_of
 from jlremote.times import utc
 from jlremote.workflow.host.context import Context, known_way
 
@@ -91,6 +91,6 @@ def _end(log: Path) -> Iterator[str]:
     try:
         text = log.read_text(encoding="utf-8", errors="replace")
     except OSError as failure:
-        yield f"cannot read it: {failure.strerror}"
+        yield f"cannot read it: {reason_of(failure)}"
         return
     yield from text.splitlines()[-LINES:]

@@ -19,6 +19,7 @@ from jlremote.host.shell_text import command_line
 from jlremote.questions import Asker, Question
 from jlremote.storage import paths
 from jlremote.storage.editor_keys import HOST_ALIAS, editor_keys
+from jlremote.text import reason_of
 from jlremote.workflow.editors.host_names import SUFFIX
 
 _MARK = "# added by `jlr ssh-config --install`; `jlr ssh-config --remove` takes it away"
@@ -126,7 +127,7 @@ def _read(file: Path) -> bytes:
     except FileNotFoundError:
         return b""
     except OSError as failure:
-        raise JlrError(f"cannot read `{file}`: {failure.strerror}") from failure
+        raise JlrError(f"cannot read `{file}`: {reason_of(failure)}") from failure
 
 
 def _write(file: Path, content: bytes) -> None:
@@ -140,7 +141,7 @@ def _write(file: Path, content: bytes) -> None:
         draft.chmod(mode)
         draft.replace(file)
     except OSError as failure:
-        raise JlrError(f"cannot write `{file}`: {failure.strerror}") from failure
+        raise JlrError(f"cannot write `{file}`: {reason_of(failure)}") from failure
 
 
 def _begins_with(content: bytes, line: str) -> bool:

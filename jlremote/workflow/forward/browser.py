@@ -21,6 +21,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from jlremote.storage import paths
+from jlremote.text import reason_of
 from jlremote.workflow.forward.address import Address
 
 # The standard library falls back on these, but JupyterLab needs JavaScript.
@@ -165,7 +166,7 @@ def _run(argv: list[str]) -> str | None:
             start_new_session=True,
         )
     except OSError as failure:
-        return f"the browser `{argv[0]}` does not start: {failure.strerror}"
+        return f"the browser `{argv[0]}` does not start: {reason_of(failure)}"
     try:
         status = process.wait(timeout=0.5)
     except subprocess.TimeoutExpired:

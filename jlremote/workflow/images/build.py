@@ -22,7 +22,7 @@ from jlremote.images.image_errors import build_error
 from jlremote.images.key_scripts import one_at_a_time, surviving_disconnect, with_keys, with_secrets
 from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Engine
-from jlremote.text import size_in_words
+from jlremote.text import reason_of, size_in_words
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.requests import ANY_ENGINE, EngineChoice
 from jlremote.workflow.images import registry_keys
@@ -206,8 +206,7 @@ def _read_secrets(files: Mapping[str, Path]) -> list[bytes]:
     try:
         return [base64.b64encode(file.read_bytes()) + b"\n" for file in files.values()]
     except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise Usage(f"cannot read the secret `{error.filename}`: {why}") from error
+        raise Usage(f"cannot read the secret `{error.filename}`: {reason_of(error)}") from error
 
 
 def _show(lines: str, context: Context) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.text import reason_of
 from jlremote.workflow.images.ignore_rules import IgnoreRules, read_rules
 
 PIECE_BYTES = 256 * 1024
@@ -100,7 +101,7 @@ def _text(path: Path, what: str, hint: str | None) -> str:
     except FileNotFoundError:
         raise NotFound(f"there is no {what} `{path}`", hint=hint) from None
     except OSError as error:
-        raise Usage(f"cannot read the {what} `{path}`: {_why(error)}") from error
+        raise Usage(f"cannot read the {what} `{path}`: {reason_of(error)}") from error
 
 
 def _entries(
@@ -112,7 +113,7 @@ def _entries(
             children = sorted(found, key=lambda child: child.name)
     except OSError as error:
         raise JlrError(
-            f"cannot read the folder `{folder}`: {_why(error)}", hint=_LEAVE_OUT
+            f"cannot read the folder `{folder}`: {reason_of(error)}", hint=_LEAVE_OUT
         ) from error
     for child in children:
         name = f"{prefix}{child.name}"
@@ -157,7 +158,9 @@ def _content(entry: Entry) -> Iterator[bytes]:
                 left -= len(piece)
                 yield piece
     except OSError as error:
-        raise JlrError(f"cannot read `{entry.path}`: {_why(error)}", hint=_LEAVE_OUT) from error
+        raise JlrError(
+            f"cannot read `{entry.path}`: {reason_of(error)}", hint=_LEAVE_OUT
+        ) from error
     if left:
         raise JlrError(f"`{entry.path}` became shorter while it was sent", hint="build again")
 
@@ -184,7 +187,3 @@ def _bytes(info: tarfile.TarInfo) -> bytes:
 
 def _padding(size: int) -> bytes:
     return bytes(-size % tarfile.BLOCKSIZE)
-
-
-def _why(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()

@@ -17,6 +17,7 @@ from jlremote.mounts.system import System, this_system
 from jlremote.storage import mounts, sessions
 from jlremote.storage.mounts import MountRecord
 from jlremote.storage.sessions import SessionRecord
+from jlremote.text import reason_of
 from jlremote.workflow.host.context import Context, known_way
 from jlremote.workflow.host.links import connect, known_hosts, link_of
 from jlremote.workflow.host.rollback import undone_on_failure
@@ -193,7 +194,7 @@ def _prepare(local: str, undo: ExitStack, *, nonempty: bool) -> int:
         if not folder.is_dir():
             raise Usage(f"`{local}` is a file", hint="choose a folder") from None
     except OSError as error:
-        raise JlrError(f"cannot create `{local}`: {(error.strerror or '').lower()}") from error
+        raise JlrError(f"cannot create `{local}`: {reason_of(error)}") from error
     else:
         return len(missing)
     with os.scandir(folder) as entries:

@@ -21,6 +21,7 @@ from jlremote.errors import JlrError, NeedsAuthentication, Usage
 from jlremote.questions import Question
 from jlremote.storage.sessions import SessionRecord
 from jlremote.storage.stops import StopRecord
+from jlremote.text import listed
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.requests import StopRequest
 
@@ -44,12 +45,12 @@ def confirm(planned: Destruction, context: Context, *, yes: bool) -> None:
     if yes or not planned.losses:
         return
     more = len(planned.losses) - LISTED
-    listed = [*planned.losses[:LISTED], *([f"and {more} more"] if more > 0 else [])]
-    text = "\n".join(("This will be lost:", *(f"  {loss}" for loss in listed), planned.question))
+    lines = [*planned.losses[:LISTED], *([f"and {more} more"] if more > 0 else [])]
+    text = "\n".join(("This will be lost:", *(f"  {loss}" for loss in lines), planned.question))
     try:
         answer = context.asker.ask(Question("confirm", text, echo=True))
     except NeedsAuthentication:
-        context.progress.note(f"this ends or deletes: {'; '.join(listed)}")
+        context.progress.note(f"this ends or deletes: {'; '.join(lines)}")
         return
     if answer != "yes":
         raise JlrError("nothing was changed, because the answer was no")
@@ -90,8 +91,7 @@ def default_session(
 
 
 def _listed(commands: Sequence[str]) -> str:
-    more = f" and {len(commands) - LISTED} more" if len(commands) > LISTED else ""
-    return ", ".join(f"`{command}`" for command in commands[:LISTED]) + more
+    return listed([f"`{command}`" for command in commands], LISTED)
 
 
 def stop_command(host: str, name: str, request: StopRequest) -> str:

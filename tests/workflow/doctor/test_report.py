@@ -86,4 +86,4 @@ def test_a_report_can_be_made_without_any_log_and_of_wrong_settings(tmp_path: Pa
     (tmp_path / "jlr" / "config.toml").write_text("[hosts", encoding="utf-8")
     text = report("other", (), VERDICT, context())
     assert "is not valid TOML" in text
-    assert "cannot read it: No such file" in text
+    assert "cannot read it: no such file" in text
