@@ -8,7 +8,7 @@ a heading before each cell to stderr. The executed copy, `NAME.executed.ipynb`, 
 after each cell. The exit code is 1 if a cell fails, and 2 if the notebook cannot be run.
 """
 # ruff: noqa: BLE001, T201 - it is a program; what it prints is the job's output
-# ruff: noqa: PTH100, PTH105, PTH120, PTH122, UP006, UP035 - Python 3.6 has no newer form of these
+# ruff: noqa: UP006, UP035 - Python 3.6 has no newer form of these
 
 import ast
 import os

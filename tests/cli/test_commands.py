@@ -305,4 +305,4 @@ def test_disconnect_needs_a_host_or_all(
 def test_a_job_without_two_dashes_is_refused_with_a_hint(jlr: Jlr) -> None:
     outcome = jlr("run", "dgx", "--image", "torch", "ls")
     assert outcome.code == 2
-    assert "`jlr run … -- COMMAND`" in outcome.stderr
+    assert "`jlr run HOST … -- ls`" in outcome.stderr
