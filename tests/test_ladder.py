@@ -239,3 +239,17 @@ def test_an_answer_without_a_host_loads_the_command_line_alone(option: str) -> N
     loaded, rooms = (set(line.split()) for line in done.stdout.splitlines()[-2:])
     assert loaded.isdisjoint({"rich", "platformdirs", "keyring", "psutil", "filelock", *HEAVY})
     assert rooms == {"cli", "errors", "text"}
+
+
+def test_a_command_in_a_known_session_loads_what_that_takes() -> None:
+    """`tests/bench/streams.py` measures it: a short `jlr shell` is mostly its own start."""
+    script = (
+        "import sys, jlremote.workflow.session.shell, jlremote.cli.keyboard.local_terminal\n"
+        "print(*sys.modules, sep=' ')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    loaded = set(done.stdout.split())
+    assert "jlremote.workflow.session.shell" in loaded, done.stderr
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("jlremote.")}
+    assert rooms.isdisjoint({"gpus", "schedulers"})
+    assert loaded.isdisjoint({"http.client", "ssl", "jlremote.jupyter.survey"})

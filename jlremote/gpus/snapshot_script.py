@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jlremote.gpus.leases import LIST
+from jlremote.host.contract import USER_LABEL
 from jlremote.host.records import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
 from jlremote.host.shell_text import TOOK_TOO_LONG, command_line, until_hang_up
 from jlremote.host.sudo import ALONE_UNLESS_KNOWN
@@ -35,7 +36,6 @@ ANSWER_SECONDS = 10
 _TURNS_PER_ENGINE = 10
 _ASK_ENGINES = "containers=$(engines)"
 GPUS_LABEL = "org.jlremote.gpus"
-USER_LABEL = "org.jlremote.user"
 # The engine's option that selects this user's containers, on a host that many users share.
 MINE = f'--filter="label={USER_LABEL}=$(id -un || id -u)"'
 _CONTAINER = "{{.ID}}|{{.Names}}|{{.Status}}"

@@ -10,6 +10,8 @@ from jlremote.text import printable
 
 SCRIPT_SECONDS = 60.0
 OUTPUT_BYTES = 8 << 20
+# The label of what belongs to one user of the host.
+USER_LABEL = "org.jlremote.user"
 
 Steps = Mapping[str, str]
 

@@ -12,9 +12,7 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from http import HTTPStatus
-from http.client import HTTPConnection, HTTPException, HTTPResponse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from jlremote.errors import JlrError, Unreachable
@@ -22,6 +20,9 @@ from jlremote.host.answers import understood
 from jlremote.host.loopback import LOCALHOST, has_own_addresses, own_address
 from jlremote.jupyter.server import Server
 from jlremote.times import utc
+
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
 
 ANSWER_SECONDS = 30.0
 MOST_BYTES = 8 << 20
@@ -121,6 +122,8 @@ class JupyterApi:
 
     def lacks(self, path: str) -> bool:
         """Return whether the server says that there is no file or folder `path` below its root."""
+        from http import HTTPStatus
+
         found = f"api/contents/{quote(path.strip('/'))}?content=0"
         return self._exchange("GET", found, None)[0].status == HTTPStatus.NOT_FOUND
 
@@ -173,6 +176,9 @@ class JupyterApi:
 
     def _exchange(self, method: str, path: str, content: Any) -> tuple[HTTPResponse, bytes]:
         """Return the answer to a request, which must come whole within the timeout."""
+        # It takes longer to load than all of ours, and most commands ask no server.
+        from http.client import HTTPConnection, HTTPException
+
         connection = HTTPConnection(self.address, self.local_port, timeout=self.timeout)
         late = _Deadline(self.timeout)
         text = None if content is None else json.dumps(content)
@@ -182,16 +188,19 @@ class JupyterApi:
             late.begin(connection.sock)
             connection.request(method, quote(self.server.base_url) + path, text, headers=headers)
             response = connection.getresponse()
-            body = late.checked(response.read(MOST_BYTES + 1))
+            body = response.read(MOST_BYTES + 1)
         except (OSError, HTTPException) as error:
-            raise NoAnswer(
-                f"no answer from Jupyter through {self.address}:{self.local_port}: "
-                f"{error or type(error).__name__}"
-            ) from error
+            raise self._no_answer(str(error) or type(error).__name__) from error
         finally:
             late.end()
             connection.close()
+        if late.passed or len(body) > MOST_BYTES:
+            raise self._no_answer("its answer does not end")
         return response, body
+
+    def _no_answer(self, reason: str) -> NoAnswer:
+        way = f"through {self.address}:{self.local_port}"
+        return NoAnswer(f"no answer from Jupyter {way}: {reason}")
 
 
 def _kernel(told: dict[str, Any], paths: dict[str, Any]) -> Kernel:
@@ -217,12 +226,6 @@ class _Deadline:
         self.passed = True
         with suppress(OSError):
             connected.shutdown(socket.SHUT_RDWR)
-
-    def checked(self, body: bytes) -> bytes:
-        """Return a body that came in time and is whole."""
-        if self.passed or len(body) > MOST_BYTES:
-            raise HTTPException("its answer does not end")
-        return body
 
     def end(self) -> None:
         if self._timer is not None:

@@ -8,8 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError
-from jlremote.gpus.snapshot_script import USER_LABEL
-from jlremote.host.contract import Host
+from jlremote.host.contract import USER_LABEL, Host
 from jlremote.host.records import GROUP
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import PAGES, read_probe

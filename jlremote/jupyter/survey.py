@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError
 from jlremote.gpus import lost
-from jlremote.gpus.snapshot_script import MINE, USER_LABEL
-from jlremote.host.contract import Completed, Host
+from jlremote.gpus.snapshot_script import MINE
+from jlremote.host.contract import Host
 from jlremote.host.shell_text import command_line
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
@@ -16,7 +15,8 @@ from jlremote.jupyter.server import Server
 from jlremote.runtimes.contract import TYPED_LABEL, Container, Runtime
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.on_node import STOPPED
-from jlremote.text import is_name, one_line
+from jlremote.runtimes.owner import WHO, labelled, other_owner
+from jlremote.text import is_name
 
 
 class ContainerGone(JlrError):
@@ -129,31 +129,10 @@ def survey(
 
 _KILLED = 128 + 9  # sh: and the signal's number
 
-# The step that names the user on the host.
-WHO = {"user": "id -un || id -u"}
-
-
-def other_owner(container: Container, results: Mapping[str, Completed]) -> str | None:
-    """Return the other user who owns a container, `None` if it is one's own or of no user.
-
-    `results` has that of the step `WHO`. A label that comes from an image names no owner.
-    """
-    if "user" not in results:
-        return None
-    owner = _labelled(container)
-    return owner if owner not in ("", results["user"].stdout.strip()) else None
-
-
-def _labelled(container: Container) -> str:
-    """Return the user in the label of a container that jlr made, empty for no user."""
-    if not (container.is_session or container.is_job):
-        return ""
-    return one_line(container.labels.get(USER_LABEL, ""))
-
 
 def _other_launcher(container: Container, findings: Findings, user: str) -> str | None:
     """Return the other user whose server runs in a container that jlr did not make."""
-    if _labelled(container) or not any(server.ours for server in findings.servers):
+    if labelled(container) or not any(server.ours for server in findings.servers):
         return None
     return findings.launcher if findings.launcher not in ("", user) else None
 

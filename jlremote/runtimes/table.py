@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from types import MappingProxyType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from jlremote.errors import Usage
 from jlremote.runtimes.apptainer.apptainer import Apptainer
@@ -13,26 +14,47 @@ from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES
-from jlremote.runtimes.on_node import SERVERS, OnNode
+
+if TYPE_CHECKING:
+    from jlremote.runtimes.on_node import OnNode
 
 AUTO = "auto"
 # Those whose sessions are processes of the host. The sessions of singularity lie with Apptainer's.
 OF_PROCESSES: tuple[Bare | Apptainer, ...] = (Bare(), Apptainer("apptainer"))
-# Those of a cluster's nodes, by what runs there.
-ON_NODES: Mapping[str, OnNode] = MappingProxyType(
+_ON_HOSTS: Mapping[str, Runtime] = MappingProxyType(
     {
-        inner.name: OnNode(inner)
-        for inner in (Bare(), Apptainer("apptainer", servers_folder=SERVERS))
+        runtime.name: runtime
+        for runtime in (
+            *map(Containers, ENGINES.values()),
+            *OF_PROCESSES,
+            Apptainer("singularity"),
+        )
     }
-    | {"singularity": OnNode(Apptainer("singularity", servers_folder=SERVERS))}
 )
-_ALL: tuple[Runtime, ...] = (
-    *map(Containers, ENGINES.values()),
-    *OF_PROCESSES,
-    Apptainer("singularity"),
-    *ON_NODES.values(),
-)
-RUNTIMES: Mapping[str, Runtime] = MappingProxyType({runtime.name: runtime for runtime in _ALL})
+
+
+@cache
+def on_nodes() -> Mapping[str, OnNode]:
+    """Return those of a cluster's nodes, by what runs there.
+
+    The scheduler is loaded here: most commands need none, and it would add a tenth to their start.
+    """
+    from jlremote.runtimes.on_node import SERVERS, OnNode
+
+    insides = (
+        Bare(),
+        Apptainer("apptainer", servers_folder=SERVERS),
+        Apptainer("singularity", servers_folder=SERVERS),
+    )
+    return MappingProxyType({inside.name: OnNode(inside) for inside in insides})
+
+
+@cache
+def runtimes() -> Mapping[str, Runtime]:
+    """Return all runtimes by name."""
+    return MappingProxyType(
+        {**_ON_HOSTS, **{runtime.name: runtime for runtime in on_nodes().values()}}
+    )
 
 
 class _Recorded(Protocol):
@@ -71,10 +93,12 @@ def runtime_named(name: str, *, sudo: bool = False) -> Runtime:
         Usage: there is no such runtime.
     """
     wanted = DOCKER.name if name == AUTO else name
-    chosen = RUNTIMES.get(f"sudo {wanted}" if sudo and not wanted.startswith("sudo ") else wanted)
+    wanted = f"sudo {wanted}" if sudo and not wanted.startswith("sudo ") else wanted
+    chosen = _ON_HOSTS.get(wanted) or runtimes().get(wanted)
     if chosen is None:
         behind = " behind `sudo`" if sudo else ""
         raise Usage(
-            f"there is no runtime `{name}`{behind}", hint=f"use one of: auto, {', '.join(RUNTIMES)}"
+            f"there is no runtime `{name}`{behind}",
+            hint=f"use one of: auto, {', '.join(runtimes())}",
         )
     return chosen

@@ -22,7 +22,7 @@ from jlremote.runtimes.engine.engine import DOCKER, PODMAN
 from jlremote.storage import jobs as records
 from jlremote.storage.jobs import JobRecord
 from jlremote.workflow.jobs import jobs
-from jlremote.workflow.selection.session_selection import with_others
+from jlremote.workflow.selection.host_search import with_others
 from tests.jobs.parts import whole
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory

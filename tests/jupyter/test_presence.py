@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from jlremote.gpus.snapshot_script import USER_LABEL
-from jlremote.host.contract import Completed
+from jlremote.host.contract import USER_LABEL, Completed
 from jlremote.jupyter import scripts
 from jlremote.jupyter.launch import launch
 from jlremote.jupyter.presence import is_session, owner, runs_jupyter

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.gpus.snapshot_script import USER_LABEL
-from jlremote.host.contract import Completed
+from jlremote.host.contract import USER_LABEL, Completed
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.survey import IdleStopped, JupyterDead, JupyterStopped, gone, survey
 from jlremote.runtimes.containers import Containers

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from jlremote.errors import Usage
 from jlremote.runtimes.contract import Attachment, Runtime
-from jlremote.runtimes.table import AUTO, RUNTIMES, runtime_named
+from jlremote.runtimes.table import AUTO, runtime_named, runtimes
 
-EVERY = pytest.mark.parametrize("runtime", RUNTIMES.values(), ids=RUNTIMES.keys())
+EVERY = pytest.mark.parametrize("runtime", runtimes().values(), ids=runtimes().keys())
 NAME = st.from_regex(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{1,60}", fullmatch=True)
 
 

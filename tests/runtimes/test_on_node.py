@@ -11,9 +11,9 @@ import pytest
 
 from jlremote.host.contract import Completed
 from jlremote.runtimes.contract import Container
-from jlremote.runtimes.table import ON_NODES
+from jlremote.runtimes.table import on_nodes
 
-BARE = ON_NODES["none"]
+BARE = on_nodes()["none"]
 BEGUN = {"command": "jupyter lab", "mark": "abc", "id": "12\n", "began": "5 node1\n"}
 ODD = ("a b", "it's", '"$HOME" `id` !1 \\', "two\nlines", "", "ü")
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pexpect import EOF
 
-from jlremote.gpus.snapshot_script import USER_LABEL
+from jlremote.host.contract import USER_LABEL
 from jlremote.runtimes.contract import SESSION_LABEL
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.containers import Container, ContainerFactory

@@ -9,8 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.errors import JlrError
-from jlremote.gpus.snapshot_script import USER_LABEL
-from jlremote.host.contract import Completed, run_script
+from jlremote.host.contract import USER_LABEL, Completed, run_script
 from jlremote.host.shell_text import command_line, wait_while
 from jlremote.images import commands
 from jlremote.jupyter import scripts

@@ -16,9 +16,9 @@ from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.leases import Lease
 from jlremote.gpus.request import GpuRequest, is_met, parse_request
 from jlremote.gpus.snapshot import CannotAsk, read
-from jlremote.gpus.snapshot_script import GPUS_LABEL, USER_LABEL, snapshot
+from jlremote.gpus.snapshot_script import GPUS_LABEL, snapshot
 from jlremote.gpus.usage import users_of_all
-from jlremote.host.contract import run_script
+from jlremote.host.contract import USER_LABEL, run_script
 from jlremote.host.shell_text import command_line
 from jlremote.jupyter.server import Server
 from jlremote.runtimes.contract import Container, Runtime

@@ -27,7 +27,6 @@ from jlremote.storage.settings.ssh_hosts import host_names
 from jlremote.text import closest
 from jlremote.times import utc
 from jlremote.workflow.host.context import Context, known_way
-from jlremote.workflow.host.engines import expect_answer
 
 # How long a list waits for a link that is reconnecting.
 PATIENCE_SECONDS = 4.0
@@ -67,9 +66,16 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
         agent_socket=os.environ.get("SSH_AUTH_SOCK"),
         on_command=lambda script: context.progress.command(by_hand(script)),
         on_start=lambda link: context.restore(link, config, without, context.progress),
-        on_silence=expect_answer,
+        on_silence=_expect_answer,
         explain=lambda error: _explained(error, host, context),
     )
+
+
+def _expect_answer(link: Link, script: str) -> None:
+    # Loaded here: for most commands the engines would double what there is to load.
+    from jlremote.workflow.host.engines import expect_answer
+
+    expect_answer(link, script)
 
 
 def connect(link: Link, context: Context) -> LinkStatus:

@@ -25,7 +25,7 @@ from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.requests import RunRequest, StartRequest
 from jlremote.workflow.selection import naming, ownership
-from jlremote.workflow.selection.session_selection import candidates
+from jlremote.workflow.selection.host_search import candidates
 
 ANOTHER_NAME = "choose another name: `--name NAME`"
 DISK_HINT = "its disk or quota may be full: `df -h ~` and `quota -s` there show it"

@@ -1,7 +1,7 @@
 """From a typed name to a session or a container.
 
-Read `naming` (the names that a typed one stands for), then `session_selection` (which of them exist
-on the host, and sessions that this laptop does not know yet), `pool_host` (the host of a pool for
+Read `naming` (the names that a typed one stands for), then `session_selection` (which of them this
+laptop knows), `host_search` (which of them exist on the host), `pool_host` (the host of a pool for
 one), `ownership` (another user's), and `destruction` (the rule for all commands that end or delete
 work).
 

@@ -7,7 +7,7 @@ import re
 from jlremote.errors import Usage
 from jlremote.host.contract import Host, run_script
 from jlremote.runtimes.contract import TYPED_LABEL, Runtime
-from jlremote.runtimes.table import AUTO, ON_NODES, runtime_named
+from jlremote.runtimes.table import AUTO, on_nodes, runtime_named
 from jlremote.storage import sessions
 from jlremote.workflow.host.requests import StartRequest
 
@@ -54,12 +54,12 @@ def on_node(runtime: str, *, with_image: bool) -> Runtime:
         Usage: it does not run on nodes.
     """
     wanted = ("apptainer" if with_image else "none") if runtime == AUTO else runtime
-    if wanted not in ON_NODES:
+    if wanted not in on_nodes():
         raise Usage(
             f"`--runtime {runtime}` does not run in a job of a cluster",
-            hint=f"with `--slurm` it is one of: {', '.join(ON_NODES)}",
+            hint=f"with `--slurm` it is one of: {', '.join(on_nodes())}",
         )
-    return ON_NODES[wanted]
+    return on_nodes()[wanted]
 
 
 def remembered(request: StartRequest) -> str | None:

@@ -1,36 +1,17 @@
-"""Resolve a typed name to a session; one of another laptop is found on its host and recorded.
+"""Resolve a typed name to a session: by the records of this laptop, else on its host.
 
-A container has the typed name, one by the naming template, or by another laptop's.
+`host_search` is loaded only for a session that has to be looked for; it would double the time that
+a command takes to load.
 """
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import replace
-
-from jlremote.errors import Authentication, JlrError, NotFound, Unreachable, Usage
-from jlremote.host.contract import Host
-from jlremote.jupyter.survey import Survey, survey
-from jlremote.link.client.link import Link
-from jlremote.ports.locate import server_endpoint
-from jlremote.runtimes.containers import Containers
-from jlremote.runtimes.contract import Container, Runtime
-from jlremote.runtimes.engine.engine_errors import EngineSilent
-from jlremote.runtimes.table import OF_PROCESSES, ON_NODES, runtime_of
+from jlremote.errors import NotFound
 from jlremote.storage import jobs, sessions
 from jlremote.storage.records import hint_of_missing
 from jlremote.storage.sessions import SessionRecord
-from jlremote.storage.settings import settings
-from jlremote.workflow.forward import forwards, local_ports
-from jlremote.workflow.forward.jupyter_check import refuse_open, wait_for_answer
-from jlremote.workflow.host.context import Context, known_way
-from jlremote.workflow.host.engines import engine_if_any
-from jlremote.workflow.host.links import connect, known_hosts, link_of, link_to
-from jlremote.workflow.host.requests import StartRequest
-from jlremote.workflow.host.rollback import undone_on_failure
-from jlremote.workflow.selection import naming, ownership
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.links import known_hosts
 
 
 def chosen(
@@ -45,8 +26,8 @@ def chosen(
 
     A session of `HOST` without a record is looked for there, and forwarded if it runs. With
     `or_job` the command takes jobs, too, and no job has the name; with `as_shared` another user's
-    session may be joined; without
-    `guess` no hint names another session, as where that would be deleted.
+    session may be joined; without `guess` no hint names another session, as where that would be
+    deleted.
 
     Raises:
         JlrError: it is another user's.
@@ -85,16 +66,9 @@ def running(selector: str | None, context: Context, *, as_shared: bool = False) 
     record = chosen(selector, context, as_shared=as_shared)
     if record.forwarded:
         return record
-    link, runtime = link_of(record, context), runtime_of(record)
-    connect(link, context)
-    found = survey(link, runtime, record.name)
-    ownership.refuse(record.host, record.name, found.whose, agreed=as_shared or record.shared)
-    record = replace(record, shared=found.whose is not None)
-    with undone_on_failure() as undo:
-        again = _forwarded(link, record, runtime, found, context, undo)
-        if again.forwarded:
-            sessions.save(again)
-    return again
+    from jlremote.workflow.selection import host_search
+
+    return host_search.forwarded_again(record, context, as_shared=as_shared)
 
 
 def _here_or_on_host(selector: str | None, context: Context, *, as_shared: bool) -> SessionRecord:
@@ -104,121 +78,6 @@ def _here_or_on_host(selector: str | None, context: Context, *, as_shared: bool)
     except NotFound:
         if not slash:
             raise
-    return _adopted(host, name, context, as_shared=as_shared)
+    from jlremote.workflow.selection import host_search
 
-
-def _adopted(host: str, typed: str, context: Context, *, as_shared: bool) -> SessionRecord:
-    sessions.check_writable()
-    context = known_way(host, context)
-    link = link_to(host, context, without=typed)
-    connect(link, context)
-    with context.progress.step(f"Look for {typed}"):
-        runtime, container, found = _found(link, typed)
-    name = container.name
-    ownership.refuse(host, name, found.whose, agreed=as_shared)
-    short = None if name == typed else typed
-    if (known := sessions.find(host, name)) is not None:  # the full name was not typed
-        record = replace(known, typed=short)
-        sessions.save(record)
-        return record
-    if (known := sessions.of_container(host, container.id)) is not None:  # it was renamed
-        return known
-    config = None if context.ssh_config is None else str(context.ssh_config.resolve())
-    record = SessionRecord(
-        host,
-        name,
-        runtime.name,
-        local_ports.first_candidate(host, name),
-        typed=short,
-        ssh_config=config,
-        image=container.image,
-        gpus=container.gpus,
-        container_id=container.id if runtime.engine else "",
-        shared=found.whose is not None,
-        forwarded=False,
-    )
-    with undone_on_failure() as undo:
-        record = _forwarded(link, record, runtime, found, context, undo)
-        sessions.save(record)
-    return record
-
-
-def _forwarded(
-    link: Link,
-    record: SessionRecord,
-    runtime: Runtime,
-    found: Survey,
-    context: Context,
-    undo: ExitStack,
-) -> SessionRecord:
-    """Forward the session's server, if it runs, and return the record with the local port."""
-    if found.container is None or found.server is None:
-        return record
-    to = server_endpoint(runtime, found.container, found.server)
-    forward = forwards.hold(link, record.name, to, context.progress, undo)
-    wait_for_answer(link, forward)
-    refuse_open(link, forward, allowed=False)
-    return replace(record, local_port=forward.local_port, forwarded=True)
-
-
-def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey]:
-    """Find a session on a host, in a container or on the host itself.
-
-    Raises:
-        NotFound: it is in neither.
-        JlrError: the engine does not work, and the host itself has no such session.
-    """
-    unknown: JlrError | None = None
-    runtimes: list[Runtime] = [*OF_PROCESSES, ON_NODES["none"], ON_NODES["apptainer"]]
-    try:
-        runtimes.insert(0, Containers(engine_if_any(link)))
-    except EngineSilent as silent:
-        unknown = silent
-    for runtime in runtimes:
-        try:
-            runtime.check_name(typed)
-            for _, found in candidates(link, runtime, typed):
-                container = found.container
-                known = container and sessions.of_container(link.name, container.id)
-                if container and (found.server or container.is_session or known):
-                    return runtime, container, found
-        except Usage:
-            continue
-        except (Authentication, Unreachable):
-            raise
-        except JlrError as failure:  # no engine, or no permission
-            unknown = unknown or failure
-    raise unknown or NotFound(
-        f"there is no session `{typed}` on `{link.name}`",
-        hint=hint_of_missing(
-            sessions.load_all(),
-            f"{link.name}/{typed}",
-            f"`jlr list {link.name}` shows all; "
-            f"`jlr start {link.name} {shlex.quote(typed)}` starts one",
-        ),
-    )
-
-
-def candidates(host: Host, runtime: Runtime, typed: str) -> Iterator[tuple[str, Survey]]:
-    """Yield the names that `typed` may stand for, the likeliest first, each with its survey."""
-    names: tuple[str, ...] = (typed,)
-    if runtime.has_containers:
-        rule = str(settings.load().chosen(host.name, {}).get("name", naming.NAME))
-        names = naming.names(StartRequest(host.name, typed, rule), host)
-    first = survey(host, runtime, names[0], typed=typed)
-    return with_others(names, first, lambda name: survey(host, runtime, name))
-
-
-def with_others(
-    names: tuple[str, ...], first: Survey, look: Callable[[str], Survey]
-) -> Iterator[tuple[str, Survey]]:
-    """Yield the first name with its survey, then the others.
-
-    Last come the containers that were typed so on another laptop, with another naming template.
-    """
-    yield names[0], first
-    yield from ((name, look(name)) for name in names[1:])
-    for name in first.called:
-        found = look(name)
-        if found.container and found.container.is_session:
-            yield name, found
+    return host_search.adopted(host, name, context, as_shared=as_shared)

@@ -1,4 +1,8 @@
-"""`jlr shell`: a terminal, or plain stdin and stdout, in a session, any container, or the host."""
+"""`jlr shell`: a terminal, or plain stdin and stdout, in a session, any container, or the host.
+
+Some imports happen where they are needed: loading all of them would double the time of a short
+command in a session that this laptop knows.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,12 @@ from dataclasses import dataclass
 
 from jlremote.errors import LinkLost, NameNotResolved, NotFound
 from jlremote.host.contract import run_script
-from jlremote.jupyter.survey import WHO, other_owner
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Attachment, Runtime
+from jlremote.runtimes.owner import WHO, other_owner
 from jlremote.runtimes.scripts import kept_shells, shells
 from jlremote.runtimes.table import runtime_of
 from jlremote.storage import sessions
@@ -20,10 +24,8 @@ from jlremote.storage.records import hint_of_missing
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.conversation import Screen, TerminalClosed, converse
-from jlremote.workflow.host.engines import engine_if_any
 from jlremote.workflow.host.links import connect, link_of, link_on, nearest_host
 from jlremote.workflow.selection import ownership, session_selection
-from jlremote.workflow.session.open import again
 
 HUNG_UP = 255  # as ssh
 
@@ -148,9 +150,12 @@ def _any_container(
     host: str, typed: str, context: Context, missing: NotFound, *, as_shared: bool
 ) -> ShellPlace:
     """Return the place of a container that is no session; no record of it is made."""
+    from jlremote.workflow.host.engines import engine_if_any
+    from jlremote.workflow.selection import host_search
+
     link = link_on(host, context)
     engine = engine_if_any(link)
-    for name, found in session_selection.candidates(link, Containers(engine), typed):
+    for name, found in host_search.candidates(link, Containers(engine), typed):
         if found.container is None:
             continue
         ownership.refuse(host, name, found.owner, agreed=as_shared)
@@ -195,6 +200,8 @@ def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_share
         ownership.refuse(record.host, record.name, owner, agreed=as_shared or record.shared)
     if found is not None and found.running:
         return
+    from jlremote.workflow.session.open import again
+
     if found is None:
         gone = again(record, State.CONTAINER_GONE)
         raise NotFound(f"the container `{record.name}` is gone: it was removed", hint=gone)

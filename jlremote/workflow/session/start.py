@@ -34,7 +34,7 @@ from jlremote.workflow.host.links import connect, link_on, link_to
 from jlremote.workflow.host.requests import StartRequest
 from jlremote.workflow.host.rollback import undone_on_failure
 from jlremote.workflow.selection import naming, ownership
-from jlremote.workflow.selection.session_selection import with_others
+from jlremote.workflow.selection.host_search import with_others
 from jlremote.workflow.show.report import SessionReport, of_forward, with_job
 
 

@@ -24,7 +24,7 @@ from jlremote.jupyter.survey import (
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
-from jlremote.runtimes.table import RUNTIMES
+from jlremote.runtimes.table import runtimes
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward import port_report
 from jlremote.workflow.forward.forwards import bring_back
@@ -94,7 +94,7 @@ def _is_connected(link: Link) -> bool:
 
 def _jobs(link: Link, records: Sequence[SessionRecord]) -> Mapping[str, Job]:
     """Return the jobs of sessions on a cluster by name, in one question to its scheduler."""
-    known = (RUNTIMES.get(record.runtime) for record in records)  # a newer jlr may have more
+    known = (runtimes().get(record.runtime) for record in records)  # a newer jlr may have more
     if not any(runtime.in_jobs for runtime in known if runtime):
         return {}
     from jlremote.workflow.jobs import session_job  # loads all that submits jobs, too
