@@ -1,13 +1,18 @@
 """GPUs: which a host has, who uses them, and which a session gets.
 
 `snapshot_script` asks the host and `snapshot` reads the answer (with `mig`) into an `inventory`.
-`request` parses `--gpus`, `choice` chooses, `leases` reserve the choice, `proof` shows that a new
-container has it. `usage` describes a GPU's users; `lost` finds containers that lost their GPUs.
+`request` parses `--gpus`, `choice` chooses, `leases` reserve the choice, `wait_queue` orders the
+starts that wait, `proof` shows that a new container has its GPUs. `usage` describes a GPU's users;
+`lost` finds containers that lost their GPUs.
 
 Decisions:
 
 **How do two starts at the same moment get different GPUs?** By leases on the host, links in a
 folder that all users share (`leases`). There is no lock that a crash could leave behind.
+
+**Who is next?** The start that came first (`wait_queue`), whatever it wants: what those before it
+want is kept for them, so that a large request does not starve behind small ones. A start without
+`--wait` takes only what is left beside all of them.
 
 **When is a GPU in use?** When it has a process, more memory in use than an idle GPU, or a
 reservation by jlr: a container's label or a lease. A session keeps its GPUs while it idles.

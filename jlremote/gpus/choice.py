@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from jlremote.errors import Busy, NotFound
 from jlremote.gpus.inventory import Device, Gpu, Inventory
 from jlremote.gpus.request import GpuRequest
-from jlremote.gpus.usage import users_of_all
+from jlremote.gpus.usage import in_line, users_of_all
+from jlremote.gpus.wait_queue import ahead
 
 SHARE = "`--share-gpus` takes GPUs that are in use, too"
 
@@ -34,6 +35,21 @@ def choose(wanted: GpuRequest, inventory: Inventory, host: str, *, share: bool) 
     if wanted.kind == "free":
         return _free(wanted.count, inventory, host, share=share)
     return _named(wanted.names, inventory, host, share=share)
+
+
+def refuse_to_overtake(host: str, count: int, inventory: Inventory, word: str | None) -> None:
+    """Refuse GPUs that the starts before this one wait for; `word` is its place in the queue.
+
+    Raises:
+        Busy: names those starts.
+    """
+    earlier = ahead(inventory.queue, word)
+    free = sum(not device.in_use for device in inventory.devices)
+    if earlier and free - count < sum(start.count for start in earlier):
+        raise Busy(
+            f"others wait for GPUs of `{host}` since before: {in_line(earlier, inventory.now)}",
+            hint="`--wait` waits behind them",
+        )
 
 
 def _free(count: int, inventory: Inventory, host: str, *, share: bool) -> Chosen:

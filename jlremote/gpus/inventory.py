@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from jlremote.gpus.wait_queue import WaitingStart
 from jlremote.times import utc
 
 # An idle GPU still shows a few MiB, the driver's own. A CUDA context, the least that a process
@@ -129,6 +130,7 @@ class Inventory:
     boot: str = ""  # the id of the host's boot
     notes: tuple[str, ...] = ()  # further complaints of the driver
     dead_leases: tuple[str, ...] = ()  # names of this user's leases that no longer count
+    queue: tuple[WaitingStart, ...] = ()  # the starts that wait for GPUs, the first first
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -170,6 +172,10 @@ def to_json(inventory: Inventory, host: str) -> dict[str, Any]:
         "host": host,
         "time": _moment(inventory.now),
         "gpus": [_gpu(gpu) for gpu in inventory.gpus],
+        "queue": [
+            {"user": w.user, "session": w.session, "gpus": w.count, "since": _moment(w.since)}
+            for w in inventory.queue
+        ],
         "notes": list(inventory.notes),
     }
 

@@ -36,7 +36,8 @@ for link in {FOLDER}/*+*; do
       "$(clean <"/proc/$pid/stat")"
   done"""
 
-_ENTER = f"""\
+# Begins a script that changes links: it goes to the folder, which must be all users' own.
+ENTER = f"""\
 [ -d {FOLDER} ] || mkdir -m 1777 {FOLDER} 2>/dev/null
 cd -P {FOLDER} 2>/dev/null && [ "$(pwd -P)" = "$(cd -P {_PARENT} && pwd)/jlr-gpus" ] && [ -k . ] &&
   [ -w . ] || exit {NO_FOLDER}
@@ -78,12 +79,12 @@ def make(lease: Lease, dead: Iterable[str]) -> str:
     links = "".join(
         f"ln -s {shlex.quote(lease.target())} {shlex.quote(name)} || exit\n" for name in lease.names
     )
-    return f"{_ENTER}{_delete(dead)}{links}"
+    return f"{ENTER}{_delete(dead)}{links}"
 
 
 def keep(lease: Lease, pid: int, process_start: str) -> str:
     """Return the script that lets a lease last as long as the process with this pid and start."""
-    return f"{_ENTER}target={shlex.quote(lease.target(pid, process_start))}\n{_renew(lease)}"
+    return f"{ENTER}target={shlex.quote(lease.target(pid, process_start))}\n{_renew(lease)}"
 
 
 def keep_for(lease: Lease, pid_argv: Iterable[str]) -> str:
@@ -95,7 +96,7 @@ def keep_for(lease: Lease, pid_argv: Iterable[str]) -> str:
     of its first process.
     """
     return f"""\
-{_ENTER}[ "$status" = 0 ] || exit
+{ENTER}[ "$status" = 0 ] || exit
 pid=$({shlex.join(pid_argv)}) && process=$(cat "/proc/$pid/stat") || {{
 {_delete(lease.names)}exit; }}
 set -- ${{process##*) }}; shift 19
@@ -116,7 +117,7 @@ def _renew(lease: Lease) -> str:
 
 def release(lease: Lease) -> str:
     """Return the script that deletes a lease."""
-    return f"{_ENTER}{_delete(lease.names)}"
+    return f"{ENTER}{_delete(lease.names)}"
 
 
 def _delete(names: Iterable[str]) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from jlremote.errors import JlrError
-from jlremote.gpus import leases, mig
+from jlremote.gpus import leases, mig, wait_queue
 from jlremote.gpus.inventory import Claim, Device, Gpu, GpuProcess, Inventory
 from jlremote.gpus.mig import MigDevice
 from jlremote.gpus.snapshot_script import ANSWER_SECONDS, PROCESS_FIELDS
@@ -71,20 +71,27 @@ class _Reading:
         self.ticks = _number(ticks) or 100.0
         self.containers = dict(_containers(records.get("containers", [""])[0], self.now))
 
-    def inventory(self, found_leases: Iterable[Sequence[str]]) -> Inventory:
+    def inventory(self, found_leases: Sequence[Sequence[str]]) -> Inventory:
         gpus, notes = self._gpus()
         kept: dict[str, list[Claim]] = defaultdict(list)
         for container in self.containers.values():
             for uuid in container.devices:
                 claim = Claim("container", container.name, container.user, container.since)
                 kept[uuid].append(claim)
-        listed = [leases.read(fields, self.now, self.boot) for fields in found_leases]
+        listed = [
+            leases.read(fields, self.now, self.boot)
+            for fields in found_leases
+            if not wait_queue.is_place(fields)
+        ]
         for lease in (lease for lease in listed if lease and lease.holds):
             kind: Literal["session", "start"] = "session" if lease.settled else "start"
             claim = Claim(kind, lease.session, lease.owner, lease.since, lease.name)
             if lease.session not in {known.name for known in kept[lease.uuid]}:
                 kept[lease.uuid].append(claim)
         own = [lease for lease in listed if lease and lease.owner == self.user]
+        first = min(gpus, key=lambda gpu: gpu.index).whole.uuid
+        queue, left = wait_queue.read(found_leases, first, self.now, self.boot)
+        dead = [name for name, owner in left.items() if owner == self.user]
 
         def claimed(device: Device) -> Device:
             return replace(device, claims=tuple(kept.get(device.uuid, ())))
@@ -95,7 +102,8 @@ class _Reading:
             user=self.user,
             boot=self.boot,
             notes=notes,
-            dead_leases=tuple(lease.name for lease in own if not lease.holds),
+            dead_leases=(*(lease.name for lease in own if not lease.holds), *dead),
+            queue=queue,
         )
 
     def _gpus(self) -> tuple[list[Gpu], tuple[str, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jlremote.gpus.inventory import Claim, Device, GpuProcess
+from jlremote.gpus.wait_queue import WaitingStart
 from jlremote.text import one_line, size_in_words
 from jlremote.times import age
 
@@ -27,6 +28,20 @@ def users(device: Device, now: float) -> str:
 def users_of_all(devices: Iterable[Device], now: float) -> str:
     """Return the users of each of some devices."""
     return "; ".join(f"GPU {device.place}: {users(device, now)}" for device in devices)
+
+
+def in_line(queue: Iterable[WaitingStart], now: float) -> str:
+    """Return the starts that wait for GPUs."""
+    return "; ".join(
+        f"`{one_line(one.user)}` for {how_many(one.count)} since {age(one.since, now)} "
+        f"(`{one_line(one.session)}`)"
+        for one in queue
+    )
+
+
+def how_many(count: int) -> str:
+    """Return a number of GPUs in words."""
+    return "a GPU" if count == 1 else f"{count} GPUs"
 
 
 def _process(process: GpuProcess, now: float) -> str:

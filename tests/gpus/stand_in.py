@@ -98,6 +98,13 @@ class Gpus:
         self.state["processes"].append(row | {"process_name": "python3"})
         self.change(index, memory_used=memory + 9, utilization_gpu=busy)
 
+    def free(self, index: int) -> None:
+        """End what computes on a GPU."""
+        kept = [row for row in self.state["processes"] if row["gpu_uuid"] != self.uuids[index]]
+        self.state["processes"] = kept
+        idle = {"memory_used": IDLE["memory.used"], "utilization_gpu": IDLE["utilization.gpu"]}
+        self.change(index, **idle)
+
     def remove(self) -> None:
         """Remove `nvidia-smi`."""
         (self.folder / "nvidia-smi").unlink(missing_ok=True)

@@ -16,6 +16,7 @@ from jlremote.cli.completion import candidates
 from jlremote.errors import JlrError
 from jlremote.storage.settings.options import RUNTIMES, is_pool
 from jlremote.text import one_of
+from jlremote.times import seconds_of
 
 if TYPE_CHECKING:
     from jlremote.workflow.forward.address import Address
@@ -119,6 +120,14 @@ python_options = options(
         help="Conda environment with Jupyter, where the session runs.",
     ),
 )
+wait_option = option(
+    "GPUs",
+    "--wait",
+    is_flag=False,
+    flag_value="forever",
+    metavar="[=TIME]",
+    help="Wait until the GPUs are free, at most TIME (`2h`), behind those who wait already.",
+)
 browser_options = options(
     option(
         "This machine",
@@ -166,6 +175,17 @@ def _chosen(host: str, runtime: str | None, sudo: bool | None) -> EngineChoice:
     )
 
 
+def waiting(wait: str | None) -> float | None:
+    """Return the seconds of `--wait`.
+
+    Raises:
+        Usage: it is no span of time.
+    """
+    if wait is None:
+        return None
+    return float("inf") if wait == "forever" else float(seconds_of(wait, "`--wait`"))
+
+
 def host_of(
     host: str,
     container: str | None,
@@ -173,6 +193,7 @@ def host_of(
     context: Context,
     *,
     or_latest: bool = False,
+    waits: bool = False,
 ) -> str:
     """Return the host that was typed; of a pool, the one for a container (see `host_of_pool`)."""
     if not is_pool(host):
@@ -180,7 +201,7 @@ def host_of(
     from jlremote.workflow.selection.pool_host import host_of_pool
 
     flags = {"gpus": options["gpus"], "share-gpus": options["share_gpus"]}
-    return host_of_pool(host, container, flags, context, or_latest=or_latest)
+    return host_of_pool(host, container, flags, context, or_latest=or_latest, waits=waits)
 
 
 def chosen_browser(flag: str | None, no_browser: bool) -> str | None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jlremote.workflow.host.pools import PoolAnswer
 
 GPU_HEADINGS = ("GPU", "NAME", "MEMORY", "BUSY", "TEMP", "POWER", "STATE")
+QUEUE_HEADINGS = ("WAITING", "USER", "GPUS", "SINCE", "FOR")
 USER_HEADINGS = ("GPU", "USER", "CONTAINER", "SINCE", "MEMORY", "PROGRAM", "PID")
 
 Row = tuple[str, ...]
@@ -23,10 +24,17 @@ Row = tuple[str, ...]
 def show(inventory: Inventory) -> None:
     """Print the GPUs, and below them their users."""
     show_table(GPU_HEADINGS, [row for gpu in inventory.gpus for row in gpu_rows(gpu)])
-    users = list(user_rows(inventory))
-    if users:
-        answer("")
-        show_table(USER_HEADINGS, users)
+    for headings, rows in ((USER_HEADINGS, user_rows), (QUEUE_HEADINGS, queue_rows)):
+        if below := list(rows(inventory)):
+            answer("")
+            show_table(headings, below)
+
+
+def queue_rows(inventory: Inventory) -> Iterator[Row]:
+    """Give a row for each start that waits for GPUs."""
+    for number, one in enumerate(inventory.queue, 1):
+        since = age(one.since, inventory.now)
+        yield (str(number), one.user, str(one.count), since, one.session)
 
 
 def show_pool(answers: Sequence[PoolAnswer[Inventory]]) -> None:

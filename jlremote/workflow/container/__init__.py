@@ -1,8 +1,8 @@
 """The container of a session or job, and the Jupyter server in it.
 
 Read `start_context` first, then `provision` (reuse, start or create a container) with `creation`,
-`host_folders`, `package_install` and `gpu_allocation`, or `image_definition` where no engine runs;
-then `jupyter_launch`.
+`host_folders`, `package_install` and `gpu_allocation` (`gpu_wait` is its `--wait`), or
+`image_definition` where no engine runs; then `jupyter_launch`.
 
 Decisions:
 

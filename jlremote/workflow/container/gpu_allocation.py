@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus import leases, proof
-from jlremote.gpus.choice import Chosen, choose
+from jlremote.gpus.choice import Chosen, choose, refuse_to_overtake
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.leases import Lease
 from jlremote.gpus.request import GpuRequest, is_met, parse_request
@@ -24,6 +24,7 @@ from jlremote.jupyter.server import Server
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.engine.engine import Engine
+from jlremote.workflow.container import gpu_wait
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.gpus import ASK_SECONDS, ask, engines_asked
 
@@ -59,10 +60,16 @@ def take(start: StartContext) -> AllocatedGpus:
         CannotAsk: only jlr can choose, and the host cannot say which are free.
     """
     request = start.request
-    if request.gpus is None:
+    asked = None if request.gpus is None else parse_request(request.gpus)
+    chosen = asked is not None and asked.kind in ("free", "named")
+    if request.wait is not None and not chosen:
+        raise Usage(
+            "`--wait` waits for GPUs, and none are chosen",
+            hint="add `--gpus auto` or `--gpus auto:N`",
+        )
+    if asked is None:
         return AllocatedGpus()
-    asked = parse_request(request.gpus)
-    if asked.kind not in ("free", "named"):
+    if not chosen:
         return _as_asked(start, asked)
     try:
         return _take(start, asked)
@@ -217,12 +224,25 @@ def _of(
 
 
 def _take(start: StartContext, asked: GpuRequest) -> AllocatedGpus:
-    """Choose and lease GPUs, again if another start leased the same at the same moment."""
+    """Choose and lease GPUs; with `--wait`, as soon as it is this start's turn."""
+    if start.request.wait is None:
+        return _take_now(start, asked, None)
+    count = asked.count or len(asked.names)
+    return gpu_wait.in_turn(start, count, lambda word: _take_now(start, asked, word))
+
+
+def _take_now(start: StartContext, asked: GpuRequest, word: str | None) -> AllocatedGpus:
+    """Choose and lease GPUs, again if another start leased the same at the same moment.
+
+    `word` is that of the start's place in the queue.
+    """
     share = start.request.share_gpus
     for left in reversed(range(TRIES)):
         found = ask(start.host)
         try:
             chosen = choose(asked, found, start.request.host, share=share)
+            if not share:
+                refuse_to_overtake(start.request.host, len(chosen.uuids), found, word)
         except Busy:
             if not left or not _others_start(found):
                 raise

@@ -58,6 +58,7 @@ class StartRequest:
     # as the engine's `--gpus`, and `none`, `auto`, `auto:2`; see `gpus.request`
     gpus: str | None = None
     share_gpus: bool = False  # whether GPUs that others use may be taken
+    wait: float | None = None  # how many seconds to wait for GPUs, `None` for not at all
     local_port: int | None = None  # the exact local TCP port, `None` for any
     ports: tuple[int, ...] = ()  # further TCP ports of the container to forward
     # with runtime `none`: a Python executable or a virtual environment's folder

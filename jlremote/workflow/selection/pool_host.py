@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jlremote.errors import Busy, JlrError, Usage
-from jlremote.gpus.choice import choose
+from jlremote.gpus.choice import choose, refuse_to_overtake
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.request import parse_request
 from jlremote.gpus.snapshot import CannotAsk
@@ -37,11 +37,13 @@ def host_of_pool(
     context: Context,
     *,
     or_latest: bool = False,
+    waits: bool = False,
 ) -> str:
     """Return the host that has the container, else the one with the most free GPU memory.
 
     `flags` are `gpus` and `share-gpus` of the command line; a host that cannot give the GPUs is not
     taken. With `or_latest`, no `container` means the latest session of the pool that is known here.
+    With `waits`, a host where the GPUs are only in use is taken too: the one with the least queue.
 
     Raises:
         Busy: no host of the pool can give the GPUs.
@@ -65,7 +67,9 @@ def host_of_pool(
             f"{' and '.join(f'`{host}`' for host in having)} each have a container `{container}`",
             hint=f"name the host instead of `{pool}`",
         )
-    return having[0] if having else _roomiest(pool, answers, flags, context)
+    if having:
+        return having[0]
+    return _roomiest(pool, answers, flags, context, waits=waits)
 
 
 def _room(host: str, container: str | None, context: Context) -> _Room:
@@ -93,10 +97,13 @@ def _roomiest(
     answers: Sequence[PoolAnswer[_Room]],
     flags: Mapping[str, Value | None],
     context: Context,
+    *,
+    waits: bool,
 ) -> str:
     known = settings.load()
     refused: list[str] = []
     free: dict[str, int] = {}
+    queues: dict[str, int] = {}  # how many GPUs are waited for, where these can be waited for
     for one in answers:
         if one.answer is None:
             continue
@@ -106,6 +113,10 @@ def _roomiest(
             free[one.host] = _free_memory(one.host, one.answer.gpus, gpus, share=share)
         except JlrError as error:
             refused.append(error.message)
+            if isinstance(error, Busy) and one.answer.gpus is not None:
+                queues[one.host] = sum(start.count for start in one.answer.gpus.queue)
+    if waits and queues and not free:
+        return min(queues, key=lambda host: queues[host])
     if not free:
         raise Busy(
             f"no host of `{pool}` can give the GPUs: {'; '.join(refused)}",
@@ -128,5 +139,6 @@ def _free_memory(host: str, inventory: Inventory | None, gpus: Value | None, *, 
             raise CannotAsk(f"`{host}` has no GPUs that `nvidia-smi` shows")
         return 0
     if wanted is not None and wanted.kind in ("free", "named"):
-        choose(wanted, inventory, host, share=share)
+        chosen = choose(wanted, inventory, host, share=share)
+        refuse_to_overtake(host, len(chosen.uuids), inventory, None)
     return sum(device.memory_free for device in inventory.devices if not device.in_use)

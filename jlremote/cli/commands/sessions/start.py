@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         "jlr start                                            # the latest session again",
         "jlr start me@dgx cont1 --image nvcr.io/nvidia/pytorch:24.05-py3 --gpus all",
         "jlr start dgx cont1 --image torch --gpus auto:2      # two free ones",
+        "jlr start dgx cont1 --image torch --gpus auto --wait # as soon as one is free",
         "jlr start @lab cont1 --image torch --gpus auto       # on a host of [pools.lab]",
         "jlr start dgx cont1 -v /raid/me:/data -e HF_HOME=/data/hf --shm-size 1g",
         "jlr start dgx cont1 --image torch --workspace=proj   # ~/proj there, at /workspace",
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     "engine_arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ENGINE-ARGUMENTS]"
 )
 @creation.creation_options
+@shared.wait_option
 @shared.runtime_options
 @shared.python_options
 @cluster.cluster_options
@@ -109,6 +111,7 @@ def start(
     allow_open: bool,
     as_shared: bool,
     server: int | None,
+    wait: str | None,
     **options: Any,
 ) -> None:
     """Start or reuse a session and open it in the browser.
@@ -128,7 +131,8 @@ def start(
     options = _with_session(creation.after_dashes(options))
     context = invocation.context(silent=as_json)
     name = options["container"]
-    host = shared.host_of(options.pop("host"), name, options, context, or_latest=True)
+    typed, waits = options.pop("host"), wait is not None
+    host = shared.host_of(typed, name, options, context, or_latest=True, waits=waits)
     how, options = cluster.parted(host, options)
     with creation.named_as_set(host, options):
         chosen = creation.settled(host, options)
@@ -140,6 +144,7 @@ def start(
             creation.refuse_of_engines(options, chosen["runtime"])
         request = _request(host, chosen, forwarded, allow_open=allow_open, as_shared=as_shared)
         request = replace(request, server=server, scheduled=how, cancel_on_interrupt=cancels)
+        request = replace(request, wait=shared.waiting(wait))
         if how is not None and dry_run:
             from jlremote.workflow.jobs.scheduled import estimate
 

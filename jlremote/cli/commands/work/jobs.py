@@ -76,6 +76,7 @@ HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND")
 @option("Session", "-t", "--tty", "terminal", is_flag=True, help="Attach the job to this terminal.")
 @_detach_keys
 @creation.creation_options
+@shared.wait_option
 @shared.runtime_options
 @cluster.cluster_options
 @cluster.launcher_options
@@ -91,6 +92,7 @@ def run(
     inside: str | None,
     name: str | None,
     as_json: bool,
+    wait: str | None,
     command: tuple[str, ...],
     **options: Any,
 ) -> int:
@@ -125,10 +127,11 @@ def run(
     from jlremote.workflow.jobs import run as workflow
 
     context = invocation.context(silent=as_json)
-    host = shared.host_of(host, inside, options, context)
+    host = shared.host_of(host, inside, options, context, waits=wait is not None)
     how, others = cluster.parted(host, options)
     with creation.named_as_set(host, options):
         request = replace(_request(host, command, name, inside, others, how), **watched)
+        request = replace(request, wanted=replace(request.wanted, wait=shared.waiting(wait)))
         if how is not None and options["dry_run"]:
             from jlremote.workflow.jobs.scheduled import estimate
 

@@ -1,0 +1,96 @@
+"""The queue for a host's GPUs: the starts of all users that wait for free ones, in their order.
+
+A place in the queue is two links beside the leases. The time of the first is that of the arrival;
+the second is made anew while its start waits, so that a place that was left behind ends by itself.
+Both are named after the host's first GPU, so that containers with other GPUs have other queues.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from jlremote.gpus.leases import ENTER
+
+# After so long without a sign of its start a place counts no more: time for a lost connection.
+PLACE_SECONDS = 180.0
+
+_ARRIVAL, _SIGN = "queue-", "waits-"
+
+
+@dataclass(frozen=True)
+class WaitingStart:
+    """A start that waits for GPUs."""
+
+    session: str
+    user: str  # the owner of its links, a user of the host
+    count: int  # of GPUs
+    since: float  # its arrival, in seconds since the epoch by the host's clock
+    word: str  # a random word, unique to this start
+
+
+@dataclass(frozen=True)
+class QueueTicket:
+    """The place of one start in the queue, as it is made."""
+
+    gpu: str  # the UUID of the host's first GPU
+    session: str
+    count: int
+    word: str
+    boot: str  # the host's boot id
+
+    @property
+    def _names(self) -> tuple[str, str]:
+        gpu = self.gpu.replace("/", "_")
+        return f"{_ARRIVAL}{gpu}+{self.word}", f"{_SIGN}{gpu}+{self.word}"
+
+    def stand(self) -> str:
+        """Return the script that takes the place, or shows that its start still waits."""
+        arrival, sign = map(shlex.quote, self._names)
+        target = shlex.quote(f"jlr:{self.session}:{self.boot}:{self.count}:0")
+        new = shlex.quote(f"new-{self._names[1]}")
+        return (
+            f"{ENTER}ln -s {target} {new} && {{ mv -fT {new} {sign} || mv -f {new} {sign}; }}\n"
+            f"[ -L {arrival} ] || ln -s {target} {arrival}\n"
+        )
+
+    def leave(self) -> str:
+        """Return the script that gives the place up."""
+        return f"{ENTER}rm -f -- {shlex.join(self._names)}\n"
+
+
+def is_place(fields: Sequence[str]) -> bool:
+    """Return whether the fields of a link, as `leases.LIST` printed them, are those of a place."""
+    return len(fields) == 4 and fields[0].startswith((_ARRIVAL, _SIGN))
+
+
+def read(
+    found: Iterable[Sequence[str]], gpu: str, now: float, boot: str
+) -> tuple[tuple[WaitingStart, ...], dict[str, str]]:
+    """Return who waits, the first first, and the links that no longer count with their owners.
+
+    `found` are the fields that `leases.LIST` printed, `gpu` is the host's first GPU.
+    """
+    links = {}
+    for fields in found:
+        if is_place(fields):
+            owner, _, changed = fields[1].rpartition(" ")
+            if owner and changed.isdigit():
+                links[fields[0]] = (owner, float(changed), fields[2].split(":"))
+    waiting, dead = [], {}
+    for name, (owner, since, target) in links.items():
+        kind, word = name[: len(_ARRIVAL)], name.rpartition("+")[2]
+        sign = links.get(_SIGN + name[len(_ARRIVAL) :])
+        fresh = sign is not None and sign[0] == owner and abs(now - sign[1]) <= PLACE_SECONDS
+        if not fresh or len(target) != 5 or target[2] != boot or not target[3].isdigit():
+            dead[name] = owner
+        elif kind == _ARRIVAL and name[len(_ARRIVAL) :].rpartition("+")[0] == gpu.replace("/", "_"):
+            waiting.append(WaitingStart(target[1], owner, int(target[3]), since, word))
+    return tuple(sorted(waiting, key=lambda one: (one.since, one.word))), dead
+
+
+def ahead(queue: Sequence[WaitingStart], word: str | None) -> tuple[WaitingStart, ...]:
+    """Return those who come before a start: all of them, if it has no place in the queue."""
+    own = next((number for number, one in enumerate(queue) if one.word == word), len(queue))
+    return tuple(queue[:own])

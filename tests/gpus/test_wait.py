@@ -1,0 +1,156 @@
+"""`--wait`: starts of two users queue for the GPUs of a host, whose hardware is stood in for."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from jlremote.gpus.wait_queue import PLACE_SECONDS, QueueTicket, ahead, read
+from tests.gpus.conftest import GpuHost
+from tests.gpus.test_leases import run, shared
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+from tests.sessions.parts import failed
+
+__all__ = ["shared"]
+
+GPU = "GPU-1"
+BOOT = "b-1"
+JOB = ("run", "lab", "--runtime", "none", "--rm")
+
+
+def link(kind: str, word: str, since: float, owner: str = "ada", count: int = 1) -> list[str]:
+    """Return the fields that the host prints for a link of the queue."""
+    return [f"{kind}-{GPU}+{word}", f"{owner} {since:.0f}", f"jlr:s-{word}:{BOOT}:{count}:0", ""]
+
+
+def test_who_came_first_is_first_while_signs_of_life_are_fresh() -> None:
+    now = 10_000.0
+    found = [
+        *(link("queue", "b", 100), link("waits", "b", now - 5)),
+        *(link("queue", "a", 200, "bert", 2), link("waits", "a", now - 5, "bert")),
+        *(link("queue", "gone", 50), link("waits", "gone", now - PLACE_SECONDS - 1)),
+        link("queue", "silent", 60),
+        *(link("queue", "forged", 10), link("waits", "forged", now, "mallory")),
+    ]
+    queue, dead = read(found, GPU, now, BOOT)
+    assert [(one.word, one.user, one.count) for one in queue] == [("b", "ada", 1), ("a", "bert", 2)]
+    assert {name.rpartition("+")[2] for name in dead} == {"gone", "silent", "forged"}
+    assert [one.word for one in ahead(queue, "a")] == ["b"]
+    assert ahead(queue, None) == queue
+    assert read(found, "GPU-2", now, BOOT)[0] == ()
+    assert read(found, GPU, now, "another boot")[0] == ()
+
+
+def test_a_place_keeps_its_time_while_its_start_shows_that_it_waits(shared: Path) -> None:
+    ticket = QueueTicket(GPU, "cont1", 2, "w", BOOT)
+    folder = shared / "jlr-gpus"
+    assert run(ticket.stand(), shared).returncode == 0
+    arrival, sign = (folder / f"{kind}-{GPU}+w" for kind in ("queue", "waits"))
+    os.utime(arrival, (100, 100), follow_symlinks=False)
+    os.utime(sign, (100, 100), follow_symlinks=False)
+    assert run(ticket.stand(), shared).returncode == 0
+    assert arrival.lstat().st_mtime == 100
+    assert sign.lstat().st_mtime > 100
+    assert run(ticket.leave(), shared).returncode == 0
+    assert not list(folder.iterdir())
+
+
+@contextmanager
+def waiting(laptop: Laptop, *words: str) -> Iterator[subprocess.Popen[str]]:
+    begun = laptop.spawn(*words)
+    try:
+        yield begun
+    finally:
+        begun.kill()
+        begun.communicate()
+
+
+def queue_of(laptop: Laptop) -> list[str]:
+    found = json.loads(laptop.jlr("gpus", "lab", "--json").stdout)
+    return [one["session"] for one in found["queue"]]
+
+
+def test_a_start_waits_behind_others_and_begins_when_its_gpus_are_free(
+    ada: Laptop, bert: Laptop, gpu_host: GpuHost
+) -> None:
+    """A later request for one GPU does not overtake an earlier one for two."""
+    gpu_host.gpus.occupy(0, os.getpid(), memory=70000)
+    words = ("sh", "-c", "echo got $CUDA_VISIBLE_DEVICES")
+    big = (*JOB, "--name", "big", "--gpus", "auto:2", "--wait", "--", *words)
+    small = (*JOB, "--name", "small", "--gpus", "auto", "--wait=10m", "--", *words)
+    with waiting(ada, *big) as first:
+        wait_until(lambda: queue_of(ada) == ["big"], "the first in the queue")
+        failed(bert.jlr(*JOB, "--gpus", "auto", "--", "true"), 7, "others wait", "`big`", "--wait")
+        with waiting(bert, *small) as second:
+            wait_until(lambda: queue_of(ada) == ["big", "small"], "the second in the queue")
+            shown = ada.jlr("gpus", "lab").stdout
+            assert "WAITING" in shown
+            gpu_host.gpus.free(0)
+            told = first.communicate(timeout=60)[0]
+            assert first.returncode == 0, told
+            assert told.endswith(f"got {','.join(gpu_host.gpus.uuids)}\n"), told
+            assert "number 1 of those who wait: 2 GPUs were asked for" in told
+            told = second.communicate(timeout=60)[0]
+            assert second.returncode == 0, told
+            assert "number 2 of those who wait: others wait" in told
+            assert "got GPU-" in told
+    assert queue_of(ada) == []
+
+
+def test_a_wait_ends_with_its_time_or_ctrl_c_and_leaves_no_place(
+    ada: Laptop, gpu_host: GpuHost
+) -> None:
+    for gpu in (0, 1):
+        gpu_host.gpus.occupy(gpu, os.getpid(), memory=70000)
+    late = ada.jlr(*JOB, "--gpus", "auto", "--wait=1s", "--", "true")
+    failed_after = late.stderr.splitlines()[-2:]
+    assert late.status == 7, late
+    assert "waited 1s in vain" in failed_after[0], late
+    assert queue_of(ada) == []
+    with waiting(ada, *JOB, "--name", "left", "--gpus", "auto", "--wait", "--", "true") as left:
+        wait_until(lambda: queue_of(ada) == ["left"], "the place in the queue")
+        left.send_signal(2)
+        left.communicate(timeout=30)
+        assert left.returncode == 130
+    assert queue_of(ada) == []
+    failed(ada.jlr(*JOB, "--wait", "--", "true"), 2, "`--wait` waits for GPUs", "--gpus auto")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_twenty_starts_of_two_users_share_eight_gpus_in_their_order(
+    ada: Laptop, bert: Laptop, gpu_host: GpuHost
+) -> None:
+    gpu_host.gpus.install(8)
+    for gpu in range(8):
+        gpu_host.gpus.occupy(gpu, os.getpid(), memory=70000)
+    script = 'date "+=%s.%N $CUDA_VISIBLE_DEVICES"; sleep 2; date +=%s.%N'
+    begun = []
+    for number in range(20):
+        laptop, count = (ada, bert)[number % 2], (3, 1, 2, 5)[number % 4]
+        words = ("--gpus", f"auto:{count}", "--wait", "--", "sh", "-c", script)
+        begun.append(laptop.spawn(*JOB, *words))
+        wait_until(lambda: len(queue_of(ada)) == len(begun), "the place of the latest")
+    for gpu in range(8):
+        gpu_host.gpus.free(gpu)
+    runs: list[tuple[float, float, set[str]]] = []
+    for one in begun:
+        told = one.communicate(timeout=280)[0]
+        assert one.returncode == 0, told
+        first, last = (line[1:] for line in told.splitlines() if line.startswith("="))
+        since, gpus = first.split()
+        runs.append((float(since), float(last), set(gpus.split(","))))
+    for (begin, end, mine), (other_begin, other_end, theirs) in combinations(runs, 2):
+        assert not mine & theirs or end <= other_begin or other_end <= begin, "given twice"
+    for number, (begin, _, mine) in enumerate(runs):
+        taken = sum(len(gpus) for since, end, gpus in runs if since < begin < end)
+        kept = sum(len(gpus) for since, _, gpus in runs[:number] if since > begin)
+        assert taken + kept + len(mine) <= 8, f"number {number} has overtaken"
