@@ -37,6 +37,7 @@ COMMANDS = {
         "unmount": ("work.mount:unmount", "Unmount a folder mounted by `jlr mount`."),
     },
     "Editors and ssh": {
+        "code": ("work.code:code", "Open an editor of this machine on a session's folder."),
         "ssh-config": ("work.ssh:ssh_config", "Let ssh and editors reach sessions as NAME.jlr."),
         "proxy": ("work.ssh:proxy", "Connect an ssh client with a session; ssh runs it."),
     },

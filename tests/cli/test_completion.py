@@ -107,6 +107,8 @@ def test_profiles_and_pools_come_from_the_settings(complete: Complete, laptop: P
     config.write_text("[profiles.torch]\n[profiles.jax]\n[pools.lab]\nhosts = ['dgx']\n")
     assert complete("jlr start dgx --profile t") == ["torch"]
     assert complete("jlr gpus @") == ["@lab"]
+    assert complete("jlr proxy c") == ["cont1.jlr", "cont2.jlr"]
+    assert "twin.dgx.jlr" in complete("jlr proxy t")
     config.write_text("not toml")
     assert complete("jlr start dgx --profile t") == []
 

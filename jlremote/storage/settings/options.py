@@ -31,6 +31,8 @@ RESOURCES = (
 )
 # The node that pulls the image of a job on a cluster.
 PLACES = ("login", "job")
+# The editors that `jlr code` knows.
+EDITORS = ("vscode", "cursor", "windsurf", "zed")
 # `gpus = 2` is the natural way to write it.
 _NUMBERS = ("gpus", "nodes", "ntasks", "cpus", "mem", "time")
 
@@ -74,6 +76,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "idle-stop": "text",
         "port": "port",
         "browser": "text",
+        "editor": "text",
     }
 )
 BUILT_IN: Layer = MappingProxyType(
@@ -147,7 +150,7 @@ def _checked_text(option: str, value: Any, place: str) -> str:
         return str(value)
     if not isinstance(value, str) or not value:
         raise Usage(f"{place} must be a string, not {value!r}")
-    for name, known in (("runtime", RUNTIMES), ("pull-on", PLACES)):
+    for name, known in (("runtime", RUNTIMES), ("pull-on", PLACES), ("editor", EDITORS)):
         if option == name and value not in known:
             near = did_you_mean(value, known)
             raise Usage(f"{place} must be {one_of(known)}, not `{value}`", hint=near)

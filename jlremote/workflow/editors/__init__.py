@@ -1,7 +1,8 @@
 """Ssh clients and editors of this laptop, on the link's own SSH server.
 
 Read `host_names` (what `cont1.jlr` means), `proxy` (`jlr proxy`, which ssh runs for such a name),
-then `ssh_config` (the block that makes ssh run it). The server is in `link/ssh_server`.
+then `ssh_config` (the block that makes ssh run it) and `code` (an editor on a session's folder).
+The server is in `link/ssh_server`.
 
 Why names below `.jlr`? No public name ends so, and one pattern in `~/.ssh/config` has all of them,
 so a session needs no block of its own and nothing is to be kept up to date.

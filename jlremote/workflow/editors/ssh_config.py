@@ -89,6 +89,11 @@ def remove(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) -
     return change
 
 
+def is_installed() -> bool:
+    """Return whether `~/.ssh/config` has our line."""
+    return _MARK.encode() in _read(_users_file())
+
+
 def _changed(
     file: Path,
     before: bytes,

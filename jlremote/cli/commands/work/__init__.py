@@ -1,1 +1,1 @@
-"""`Work there`: `shell`, `jobs` (run, runs, attach), `forward`, `mount`, `kernels`; also `ssh`."""
+"""`Work there`: `shell`, `jobs` (run, attach), `forward`, `mount`, `kernels`; `code`, `ssh`."""

@@ -1,0 +1,110 @@
+"""`jlr code`: an editor of this laptop on a session's folder, by the session's name for ssh."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from urllib.parse import quote
+
+from jlremote.errors import JlrError, NotFound
+from jlremote.host.contract import run_script
+from jlremote.host.shell_text import command_line
+from jlremote.runtimes.contract import Attachment
+from jlremote.storage import sessions
+from jlremote.workflow.editors import ssh_config
+from jlremote.workflow.editors.host_names import SUFFIX, name_of
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.session.shell import ShellPlace, place_of
+
+
+@dataclass(frozen=True)
+class Editor:
+    """An editor, and how its program opens a folder behind ssh."""
+
+    title: str
+    programs: tuple[str, ...]  # names of the program on this laptop, the likeliest first
+    arguments: Callable[[str, str], tuple[str, ...]]  # of the name for ssh and the folder
+    install: str  # what to install where it is missing
+
+
+def _remote(name: str, folder: str) -> tuple[str, ...]:
+    return ("--remote", f"ssh-remote+{name}", folder)
+
+
+def _address(name: str, folder: str) -> tuple[str, ...]:
+    return (f"ssh://{name}{quote(folder)}",)
+
+
+EDITORS: Mapping[str, Editor] = MappingProxyType(
+    {
+        "vscode": Editor(
+            "VS Code",
+            ("code",),
+            _remote,
+            "install VS Code and then its extension:"
+            " `code --install-extension ms-vscode-remote.remote-ssh`",
+        ),
+        "cursor": Editor("Cursor", ("cursor",), _remote, "install Cursor and its command `cursor`"),
+        "windsurf": Editor(
+            "Windsurf", ("windsurf",), _remote, "install Windsurf and its command `windsurf`"
+        ),
+        "zed": Editor("Zed", ("zed", "zeditor"), _address, "install Zed and its command `zed`"),
+    }
+)
+
+
+def code(
+    where: str | None, path: str | None, editor: str, context: Context, *, only_shown: bool
+) -> str:
+    """Open an editor on a folder of a session or host, and return the command line that does.
+
+    By default it is the folder in which its shells begin. With `only_shown` nothing is opened.
+
+    Raises:
+        NotFound: there is no such session or host, it does not run, or the editor is missing.
+        JlrError: ssh does not know names below `.jlr` yet, or the editor failed.
+    """
+    kind = EDITORS[editor]
+    place = place_of(where, context)
+    folder = _folder(place, path)
+    arguments = kind.arguments(_ssh_name(place), folder)
+    program = next(filter(None, map(shutil.which, kind.programs)), None)
+    if only_shown:
+        return command_line((kind.programs[0], *arguments))
+    if program is None:
+        raise NotFound(f"{kind.title} is not installed here", hint=kind.install)
+    if not ssh_config.is_installed():
+        raise JlrError(
+            f"ssh does not know `*{SUFFIX}` yet, by which {kind.title} reaches a session",
+            hint="`jlr ssh-config --install` adds one line to ~/.ssh/config",
+        )
+    done = subprocess.run((program, *arguments), stdin=subprocess.DEVNULL, check=False)
+    if done.returncode != 0:
+        raise JlrError(f"`{program}` exited with {done.returncode}")
+    return command_line((program, *arguments))
+
+
+def _folder(place: ShellPlace, path: str | None) -> str:
+    """Return the absolute path of a folder there; a relative one begins where shells do."""
+    if path is not None and path.startswith("/"):
+        return path
+    # Editors want a path without `~`, which the shell there knows.
+    ask = 'case $1 in "~"|"~/"*) cd && cd "./${1#"~"}";; *) cd -- "$1";; esac && pwd'
+    argv = ("sh", "-c", ask, "sh", path or ".")
+    script = command_line(place.runtime.attached(place.name, argv, Attachment(), {}))
+    found = run_script(place.host, script)
+    if found.status != 0:
+        raise NotFound(f"`{place.selector}` has no folder `{path}`: {found.complaint}")
+    return found.stdout.removesuffix("\n")
+
+
+def _ssh_name(place: ShellPlace) -> str:
+    if place.session is None:
+        host, slash, name = place.selector.rpartition("/")
+        return f"{name}.{host}{SUFFIX}" if slash else f"{place.selector}{SUFFIX}"
+    known = sessions.load_all()
+    record = next(one for one in known if f"{one.host}/{one.name}" == place.selector)
+    return name_of(record, known)

@@ -1,0 +1,151 @@
+"""`jlr ssh-config` with a user's own file, names below `.jlr`, and `jlr code`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jlremote.errors import JlrError, NeedsAuthentication
+from jlremote.questions import NeverAsks, Question
+from jlremote.storage.sessions import SessionRecord, save
+from jlremote.workflow.editors import ssh_config
+from jlremote.workflow.editors.host_names import name_of, selector_of
+from tests.editors.conftest import Clients
+
+THEIRS = b"# mine\r\nHost *\n\tUser me\nHost x\n  Port 7\n\n# no line feed at the end"
+
+
+class Says:
+    """An asker that gives one answer, and the file's content while it is asked."""
+
+    def __init__(self, answer: str) -> None:
+        self.answer = answer
+        self.asked: list[Question] = []
+
+    def ask(self, question: Question) -> str:
+        self.asked.append(question)
+        return self.answer
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+        (tmp_path / name).mkdir(mode=0o700)
+    return tmp_path / "HOME"
+
+
+def test_one_line_comes_and_goes_and_the_rest_stays_byte_for_byte(home: Path) -> None:
+    file = home / ".ssh" / "config"
+    file.parent.mkdir()
+    file.write_bytes(THEIRS)
+    file.chmod(0o640)
+    shown: list[str] = []
+    refused = ssh_config.install(Says("no"), shown.append)
+    assert not refused.done
+    assert file.read_bytes() == THEIRS
+    assert shown[0].startswith(f"{file}:\n+ Include ")
+    assert ssh_config.install(Says("yes"), shown.append).done
+    first, _, rest = file.read_bytes().partition(b"\n")
+    assert first.startswith(b"Include ")
+    assert rest == THEIRS
+    assert file.stat().st_mode & 0o777 == 0o640
+    again = Says("no")
+    assert ssh_config.install(again, shown.append).line == ""
+    assert again.asked == []
+    assert ssh_config.is_installed()
+    assert ssh_config.remove(Says("yes"), shown.append).done
+    assert file.read_bytes() == THEIRS
+    assert not ssh_config.is_installed()
+    assert ssh_config.remove(again, shown.append).line == ""
+
+
+def test_without_a_terminal_the_file_is_left_alone(home: Path) -> None:
+    with pytest.raises(NeedsAuthentication) as asked:
+        ssh_config.install(NeverAsks("in a terminal"), lambda _: None)
+    assert "--yes" in (asked.value.hint or "")
+    assert not (home / ".ssh" / "config").exists()
+    assert ssh_config.install(NeverAsks(""), lambda _: None, agreed=True).done
+    assert (home / ".ssh" / "config").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_is_a_link_or_no_file(home: Path) -> None:
+    there = home / "dotfiles"
+    there.write_bytes(THEIRS)
+    (home / ".ssh").mkdir()
+    (home / ".ssh" / "config").symlink_to(there)
+    ssh_config.install(Says("yes"), lambda _: None)
+    assert (home / ".ssh" / "config").is_symlink()
+    assert there.read_bytes().endswith(THEIRS)
+    (home / ".ssh" / "config").unlink()
+    (home / ".ssh" / "config").mkdir()
+    with pytest.raises(JlrError, match="cannot read"):
+        ssh_config.install(Says("yes"), lambda _: None)
+
+
+def test_the_keys_are_made_once_and_for_this_user_only(home: Path) -> None:
+    block = ssh_config.block()
+    assert ssh_config.block() == block
+    folder = home.parent / "XDG_DATA_HOME" / "jlr" / "ssh"
+    modes = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+    assert set(modes.values()) == {0o600}
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert modes.keys() >= {"client_key", "client_key.pub", "host_key", "known_hosts"}
+
+
+def test_names_are_parted_where_a_session_or_a_host_tells(home: Path) -> None:
+    dgx = SessionRecord("me@dgx.uni.example", "cont1", "docker", 8888)
+    dotted = SessionRecord("lab", "torch.v2", "docker", 8889)
+    twin = SessionRecord("lab", "cont1", "docker", 8890)
+    for record in (dgx, dotted, twin):
+        save(record)
+    (home / "config").write_text("Host other\n", encoding="utf-8")
+    config = str(home / "config")
+    for name, selector in (
+        ("torch.v2.jlr", "torch.v2"),
+        ("torch.v2.lab.jlr", "lab/torch.v2"),
+        ("cont1.dgx.uni.example.jlr", "me@dgx.uni.example/cont1"),
+        ("cont1.lab.jlr", "lab/cont1"),
+        ("cont1.jlr", "cont1"),  # several: the selection tells so
+        ("lab.jlr", "lab"),
+        ("new.lab.jlr", "lab/new"),
+        ("new.other.jlr", "other/new"),
+        ("box.example.jlr", "box.example"),
+    ):
+        assert selector_of(name, config) == selector
+    assert name_of(dotted, [dgx, dotted, twin]) == "torch.v2.jlr"
+    assert name_of(dgx, [dgx, dotted, twin]) == "cont1.dgx.uni.example.jlr"
+
+
+def test_code_names_the_sessions_folder(clients: Clients) -> None:
+    laptop, name = clients.laptop, clients.inside.name
+    shown = laptop.jlr("code", name, "--print")
+    assert shown.stdout == f"code --remote ssh-remote+{name}.jlr /srv\n", shown
+    shown = laptop.jlr("code", f"lab/{name}", "~", "--editor", "zed", "--print")
+    assert shown.stdout == f"zed ssh://{name}.jlr/root\n", shown
+    shown = laptop.jlr("code", "lab", "/data/a b", "--editor", "cursor", "--print")
+    assert shown.stdout == "cursor --remote ssh-remote+lab.jlr '/data/a b'\n", shown
+    missing = laptop.jlr("code", name, "--editor", "windsurf")
+    assert (missing.status, missing.stdout) == (6, ""), missing
+    assert "Windsurf is not installed here" in missing.stderr
+    nowhere = laptop.jlr("code", name, "no/such", "--print")
+    assert nowhere.status == 6, nowhere
+
+
+def test_code_starts_the_editor_once_ssh_knows_the_names(clients: Clients) -> None:
+    laptop, name = clients.laptop, clients.inside.name
+    opened = laptop.folder / "code-opened"
+    program = laptop.folder / "code"
+    program.write_text(f'#!/bin/sh\necho "$@" >{opened}\n', encoding="utf-8")
+    program.chmod(0o755)
+    path = f"{laptop.folder}:{laptop.environment['PATH']}"
+    before = laptop.run("env", f"PATH={path}", "jlr", "code", name)
+    assert before.status == 1
+    assert "`jlr ssh-config --install`" in before.stderr
+    installed = laptop.jlr("ssh-config", "--install", "--yes")
+    assert installed.status == 0, installed
+    done = laptop.run("env", f"PATH={path}", "jlr", "code", name)
+    assert done.status == 0, done
+    assert opened.read_text("utf-8") == f"--remote ssh-remote+{name}.jlr /srv\n"
+    assert laptop.jlr("ssh-config", "--remove", "--yes").status == 0
