@@ -49,11 +49,16 @@ def styled(text: str) -> str:
 def without_controls(text: str, kept: re.Pattern[str] | None = None) -> str:
     """Return `text` without control characters, newline and tab excepted, and escape sequences.
 
-    Those that match `kept` stay.
+    Those that match `kept` stay. A byte that is not UTF-8, as Python decodes it from an argument or
+    a file's name, is shown in hexadecimal.
     """
-    if kept is None:
-        return _HOSTILE.sub("", text)
-    return _HOSTILE.sub(lambda found: found[0] if kept.fullmatch(found[0]) else "", text)
+
+    def shown(found: re.Match[str]) -> str:
+        if "\udc80" <= found[0] <= "\udcff":
+            return f"\\x{ord(found[0]) - 0xDC00:02x}"
+        return found[0] if kept is not None and kept.fullmatch(found[0]) else ""
+
+    return _HOSTILE.sub(shown, text)
 
 
 def _in_lines(text: str) -> str:

@@ -132,3 +132,7 @@ def test_the_systems_reason_is_part_of_a_sentence() -> None:
         reason_of(OSError(errno.ENOENT, os.strerror(errno.ENOENT))) == "no such file or directory"
     )
     assert reason_of(OSError("Odd")) == "odd"
+
+
+def test_a_byte_that_is_not_utf_8_is_shown() -> None:
+    assert one_line("ux-\udcfc\ud800") == r"ux-\xfc"

@@ -194,6 +194,16 @@ def test_a_name_that_is_no_unicode_is_sent_as_it_is(tmp_path: Path) -> None:
     assert os.fsdecode(b"\xff\xfe") in files(read_context(tmp_path, None))
 
 
+def test_a_dockerfile_that_is_no_unicode_is_sent_as_it_is(tmp_path: Path) -> None:
+    outside = tmp_path / "Dockerfile"
+    outside.write_bytes(b"FROM x\n# \xfc\n")
+    context = read_context(tree(tmp_path / "project"), outside)
+    with unpacked(context) as archive:
+        sent = archive.extractfile(context.dockerfile)
+        assert sent is not None
+        assert sent.read() == outside.read_bytes()
+
+
 def test_no_piece_is_larger_than_it_may_be(tmp_path: Path) -> None:
     tree(tmp_path, [])
     (tmp_path / "big").write_bytes(bytes(3 * PIECE_BYTES + 5))

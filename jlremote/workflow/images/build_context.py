@@ -91,7 +91,8 @@ def _with_own_dockerfile(
     name = f".dockerfile.{secrets.token_hex(8)}"
     ignored = f"{rules}\n{name}\n"
     others = tuple(entry for entry in entries if entry.name != IGNORE_FILE)
-    added = ((name, recipe.encode()), (IGNORE_FILE, ignored.encode()))
+    files = ((name, recipe), (IGNORE_FILE, ignored))
+    added = tuple((file, text.encode("utf-8", "surrogateescape")) for file, text in files)
     return BuildContext(folder, name, recipe, others, added)
 
 
