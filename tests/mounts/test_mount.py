@@ -143,7 +143,7 @@ def test_a_folder_of_a_host_needs_no_session_and_all_that_was_made_goes(desk: De
     desk.jlr("mount", "lab:project", str(deep))
     assert (deep / "data").read_bytes() == b"x"
     [report] = json.loads(desk.jlr("mount", "--json").stdout)
-    assert (report["host"], report["session"], report["state"]) == ("lab", "", "up")
+    assert (report["host"], report["session"], report["state"]) == ("lab", None, "up")
     for process in desk.sshfs():
         process.kill()
     desk.jlr("mount", str(deep))

@@ -69,9 +69,9 @@ def _lines(finding: Finding) -> Iterator[str]:
     head = f"  {click.style(_fit(sign), fg=colour)} {finding.check:<{NAME_WIDTH}}"
     dim = finding.mark is Mark.SKIPPED
     first, *rest = _wrapped(one_line(finding.text), _INDENT + NAME_WIDTH)
-    yield f"{head}{click.style(first, dim=True) if dim else first}"
+    yield f"{head}{click.style(first, dim=dim or None)}"
     for line in rest:
-        yield " " * (_INDENT + NAME_WIDTH) + line
+        yield " " * (_INDENT + NAME_WIDTH) + click.style(line, dim=dim or None)
     for mend in finding.mend:
         yield from _mend_lines(one_line(mend))
 

@@ -36,7 +36,7 @@ class MountReport:
     detail: str | None = None  # one sentence with the reason, where the state is not `up`
 
     def to_json(self) -> dict[str, Any]:
-        return dict(vars(self))
+        return vars(self) | {"session": self.session or None}
 
 
 def report(record: MountRecord, state: str, detail: str | None = None) -> MountReport:
