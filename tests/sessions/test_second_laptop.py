@@ -80,6 +80,11 @@ def test_every_command_takes_a_session_of_another_laptop(
     name = container.name()
     session = started(laptop, name, "--image", "lab/jupyter")
     where = f"lab/{name}"
+    folder = other_laptop.folder / "home" / "shown"
+    mounted = other_laptop.jlr("mount", where, str(folder), "--remote", "/etc", "--on-host")
+    assert mounted.status == 0, mounted
+    assert (folder / "passwd").exists()
+    assert other_laptop.jlr("unmount", str(folder)).status == 0
     log = other_laptop.jlr("logs", where, "--tail", "1000")
     assert urlsplit(session.url).path in log.stdout, log
     local = other_laptop.jlr("forward", where, "8888")

@@ -67,7 +67,7 @@ def log_in(request: LoginRequest, context: Context) -> LoginReport:
     """
     registry, user = _registry(request.registry), _user(request)
     if not request.keep:
-        registry_keys.check_keychain()
+        registry_keys.check_keychain(request.host, registry)
     link = link_on(request.host, context)
     connect(link, context)
     key = _accepted(link, registry, user, request, context)
@@ -120,7 +120,10 @@ def _user(request: LoginRequest) -> str:
         return request.user
     if request.registry == NVIDIA:
         return NVIDIA_USER
-    raise Usage(f"the user name at `{request.registry}` is missing", hint="add `--username NAME`")
+    raise Usage(
+        f"the user name at `{request.registry}` is missing",
+        hint=f"`jlr login {request.host} {request.registry} --username NAME`",
+    )
 
 
 def _accepted(

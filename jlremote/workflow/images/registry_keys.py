@@ -39,7 +39,7 @@ def latest(registry: str, user: str) -> RegistryKey | None:
     return key if key is not None and key.user == user else None
 
 
-def check_keychain() -> None:
+def check_keychain(host: str, registry: str) -> None:
     """Check that keys can be kept, before one is typed.
 
     Raises:
@@ -48,7 +48,7 @@ def check_keychain() -> None:
     if open_secrets() is None:
         raise JlrError(
             "cannot keep the key: this machine has no keychain",
-            hint="`--keep` keeps it on the host instead, in the engine's settings",
+            hint=f"`jlr login {host} {registry} --keep` keeps it on the host instead",
         )
 
 

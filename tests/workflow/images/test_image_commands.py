@@ -225,7 +225,7 @@ def test_a_login_tries_the_key_and_keeps_it_where_it_should(
     host: StreamingHost, keep: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept: list[tuple[str, str]] = []
-    monkeypatch.setattr(registry_keys, "check_keychain", lambda: None)
+    monkeypatch.setattr(registry_keys, "check_keychain", lambda *_: None)
 
     def remember(host: str, registry: str, key: RegistryKey) -> str:
         kept.append((host, key.key))

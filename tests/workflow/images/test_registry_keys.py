@@ -82,7 +82,7 @@ def test_without_a_keychain_there_are_no_keys(no_keychain: None) -> None:
     assert registry_keys.latest("nvcr.io", "ada") is None
     assert not registry_keys.forget("lab", "nvcr.io")
     with pytest.raises(JlrError, match="no keychain") as error:
-        registry_keys.check_keychain()
+        registry_keys.check_keychain("dgx", "nvcr.io")
     assert "--keep" in (error.value.hint or "")
 
 
