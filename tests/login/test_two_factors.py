@@ -14,6 +14,8 @@ from tests.lab.laptop import Laptop
 from tests.lab.sshd import SSHServer
 from tests.login.parts import (
     PASSWORD,
+    PATIENCE,
+    Terminal,
     at_terminal,
     connections,
     failures,
@@ -41,6 +43,24 @@ def test_password_and_code_are_asked_for_once(
     for _ in range(3):
         started(laptop, "two")
     assert listed(laptop)["state"] == "up"
+    assert logins(two) - before == 1
+
+
+def test_ssh_asks_once_for_itself_and_every_other_client(
+    laptop: Laptop, two: SSHServer, codes: Iterator[str]
+) -> None:
+    before = logins(two)
+    config = laptop.folder / "editors_config"
+    config.write_text(laptop.jlr("ssh-config").stdout, encoding="utf-8")
+    ssh = ("ssh", "-F", str(config), "two.jlr")
+    with laptop.terminal(*ssh, "echo in $((1))", timeout=PATIENCE) as spawned:
+        terminal = Terminal(spawned)
+        for prompt, line in factors(codes):
+            terminal.answers(prompt, line)
+        terminal.sees("in 1")
+        assert terminal.ends() == 0
+    for _ in range(3):
+        assert laptop.run(*ssh, "echo again").stdout == "again\n"
     assert logins(two) - before == 1
 
 
